@@ -33,6 +33,7 @@ class ErrorCode(StrEnum):
     INSUFFICIENT_PERMISSION = "insufficient_permission"
     ORIGIN_NOT_ALLOWED = "origin_not_allowed"
     SITE_INACTIVE = "site_inactive"
+    ACCOUNT_SUSPENDED = "account_suspended"
     KEY_LIMIT_REACHED = "key_limit_reached"
     SITE_LIMIT_REACHED = "site_limit_reached"
     SOURCE_LIMIT_REACHED = "source_limit_reached"
@@ -89,6 +90,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.INSUFFICIENT_PERMISSION: 403,
     ErrorCode.ORIGIN_NOT_ALLOWED: 403,
     ErrorCode.SITE_INACTIVE: 403,
+    ErrorCode.ACCOUNT_SUSPENDED: 403,
     ErrorCode.KEY_LIMIT_REACHED: 403,
     ErrorCode.SITE_LIMIT_REACHED: 403,
     ErrorCode.SOURCE_LIMIT_REACHED: 403,

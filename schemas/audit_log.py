@@ -9,7 +9,7 @@ from schemas.fields import Instant, QueryWholeNumber, RowNumber, Text
 from schemas.search import MAX_INT64
 
 KINDS = ("site", "search_settings", "key", "source", "member", "invitation", "account", "webhook", "identity")
-ACTIONS = ("created", "changed", "deleted", "logged_in")
+ACTIONS = ("created", "changed", "deleted", "restored", "purged", "logged_in")
 ACTOR_KINDS = ("member", "key", "operator", "system")
 
 

@@ -183,7 +183,7 @@ def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
     "runSourceByHook",
     OperationPolicy(ANYONE, token_places=()),
     errors=(
-        *(ErrorCode.SOURCE_NOT_FOUND, ErrorCode.SITE_INACTIVE),
+        *(ErrorCode.SOURCE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.ACCOUNT_SUSPENDED),
         *(ErrorCode.REQUEST_TIMEOUT, ErrorCode.PAYLOAD_TOO_LARGE),
     ),
 )

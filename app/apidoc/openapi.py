@@ -173,7 +173,9 @@ class ApiBlueprint(SmorestBlueprint):
             codes.update(_COUNTED)
         if not policy.access.anyone:
             codes.update(_KEY_ERRORS)
-            codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
+            codes.update((ErrorCode.INSUFFICIENT_PERMISSION, ErrorCode.ACCOUNT_SUSPENDED))
+        if policy.access.public or policy.access.search or policy.access.private:
+            codes.add(ErrorCode.SITE_INACTIVE)
         if policy.access.public:
             codes.add(ErrorCode.ORIGIN_NOT_ALLOWED)
         if policy.access.session or policy.opens_session:

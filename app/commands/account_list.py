@@ -79,6 +79,8 @@ def _row(usage: AccountUsage, limits: PlanLimits | None) -> tuple[str, ...]:
         )
     searches, *others = used
     plan = account.plan if limits is not None else f"{account.plan} (unknown)"
+    if account.suspended_at is not None:
+        plan = f"{plan}, suspended"
     texts = (account.email, printable(account.name))
     return (str(account.id), plan, searches, number(usage.searches_this_month), *others, *texts)
 

@@ -94,7 +94,8 @@ def register(app: Flask) -> None:
     app.cli = OperatorCommands(app.name)
 
 
-account_group = AppGroup("account", help="Create, list, change, and delete accounts.")
+account_group = AppGroup("account", help="Create, list, change, suspend, and delete accounts.")
+MAX_REASON_LENGTH = 500
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -110,6 +111,8 @@ def _shown(account: Account) -> dict[str, Any]:
         "name": account.name,
         "plan": account.plan,
         "limits": account.limit_overrides,
+        "suspended_at": None if account.suspended_at is None else isoformat(account.suspended_at),
+        "suspension_reason": account.suspension_reason,
         "created_at": isoformat(account.created_at),
     }
 
@@ -214,6 +217,30 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
     show(as_json, _shown(member.account), f"{member.email} has a new password. All sessions have ended.")
+
+
+@account_group.command("suspend")
+@click.argument("email")
+@click.option("--reason", default="", help="Told to whoever is kept from the account.")
+@json_option
+def suspend(email: str, reason: str, as_json: bool) -> None:
+    """Suspend an account: its keys and members are refused, and nothing is crawled. Nothing is lost."""
+    reason = reason.strip()
+    if len(reason) > MAX_REASON_LENGTH:
+        raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")
+    operations.suspend_account(runtime(), _get(email).id, reason)
+    account = _get(email)
+    show(as_json, _shown(account), f"{account.email} is suspended.")
+
+
+@account_group.command("resume")
+@click.argument("email")
+@json_option
+def resume(email: str, as_json: bool) -> None:
+    """Let a suspended account be used again, as it was."""
+    operations.resume_account(runtime(), _get(email).id)
+    account = _get(email)
+    show(as_json, _shown(account), f"{account.email} can be used again.")
 
 
 @account_group.command("reset-codes")

@@ -18,7 +18,7 @@ from sqlalchemy import func, select, text
 from app.clock import now
 from app.config import Settings
 from app.counters.base import CountersUnavailable
-from app.models import EngineTask, SourceRun
+from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.indexing.lagging import LaggingSite, find_lagging
 from app.services.mail.delivery import count_late
@@ -52,7 +52,7 @@ class Finding:
 
     Attributes:
         topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
-            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login`` or ``events``.
+            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``events`` or ``accounts``.
         level: ``problem``: something does not work, or soon will not.
         message: A sentence.
         remedy: What to do; empty if all is well.
@@ -89,6 +89,7 @@ def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
             ("mail", lambda: _mail(runtime)),
             ("login", lambda: _login(runtime)),
             ("events", lambda: _events(runtime)),
+            ("accounts", lambda: _accounts(runtime)),
             ("charges", lambda: _charges(runtime)),
         ]
     for topic, check in checks:
@@ -154,6 +155,14 @@ def _events(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("events", "warning", message, "Start the service on this machine; it moves them.")
     else:
         yield Finding("events", "ok", "No search events are left behind.")
+
+
+def _accounts(runtime: Runtime) -> Iterator[Finding]:
+    with runtime.database.read() as session:
+        suspended = session.scalar(select(func.count(Account.suspended_at))) or 0
+        deleted = session.scalar(select(func.count(Site.deleted_at))) or 0
+    message = f"{counted(suspended, 'account')} suspended, {counted(deleted, 'deleted site')} not removed yet."
+    yield Finding("accounts", "ok", message)
 
 
 def _charges(runtime: Runtime) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from app.models.events import (
     ScopeWindow,
     SearchClick,
     SearchEvent,
+    VisitorErasure,
     VisitorKey,
     WindowStart,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "StoredDocument",
     "Sync",
     "UsageDay",
+    "VisitorErasure",
     "VisitorKey",
     "Webhook",
     "WebhookDelivery",

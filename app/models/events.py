@@ -118,6 +118,8 @@ class SearchClick(Base):
     """Who clicked, as ``SearchEvent.visitor``."""
     channel: Mapped[str | None] = mapped_column(String(8))
     """As ``SearchEvent.channel``."""
+    session_id: Mapped[str | None] = mapped_column(String(64))
+    """The session that was named; ``NULL`` in clicks of earlier releases, too."""
 
 
 class ClickDay(Base):
@@ -184,6 +186,18 @@ class VisitorKey(Base):
     period: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """The days it is for, as ``app.services.analytics.visitors`` numbers them."""
     key: Mapped[bytes]
+
+
+class VisitorErasure(Base):
+    """A visitor whose events were erased; those that were still in a journal are dropped when they are moved."""
+
+    __tablename__ = "visitor_erasures"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    visitor: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    """A digest of the session, as ``app.services.analytics.visitors`` makes it."""
+    erased_at: Mapped[datetime]
 
 
 class QueryVisit(Base):

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from app.clock import now
 from app.crawl.sources import removal
+from app.crawl.sources.runs import cancel_runs_of_sites
 from app.models import Account, Member
 from app.runtime import Runtime
 from app.services.access.callers import Caller
-from app.services.access.credentials import AccountRecord, credential_change
+from app.services.access.credentials import account_record, credential_change
 from app.services.accounts import accounts, one_time_codes
 from app.services.accounts.members import find_members, lock_member
 
@@ -29,6 +30,21 @@ def set_plan(runtime: Runtime, account_id: int, plan: str, overrides: Mapping[st
     """Give an account another plan. ``overrides`` replace what it had of its own."""
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         return accounts.set_plan(session, account_id, plan, dict(overrides))
+
+
+def suspend_account(runtime: Runtime, account_id: int, reason: str) -> None:
+    """Keep everybody from an account until it is resumed, and stop its runs. Nothing of it is lost."""
+    with credential_change(runtime.database, runtime.counters, account_id) as session:
+        site_ids = accounts.suspend(session, account_id, reason)
+    with runtime.database.write() as session:
+        cancel_runs_of_sites(session, site_ids)
+    runtime.run_engine_tasks()
+
+
+def resume_account(runtime: Runtime, account_id: int) -> None:
+    """Let everybody use a suspended account again."""
+    with credential_change(runtime.database, runtime.counters, account_id) as session:
+        accounts.resume(session, account_id)
 
 
 def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
@@ -74,5 +90,4 @@ def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
 
 def acting_for(runtime: Runtime, account: Account) -> Caller:
     """The operator, who does what an owner of the account may."""
-    limits = runtime.plans.limits_of(account.plan, account.limit_overrides)
-    return Caller("session", AccountRecord(account.id, account.plan, limits))
+    return Caller("session", account_record(runtime.plans, account))

@@ -100,6 +100,7 @@ PAGES: dict[str, View] = {
     "sites.show_edit_form": sites.show_edit_form,
     "sites.update_site": sites.update_site,
     "sites.delete_site": sites.delete_site,
+    "sites.restore_site": sites.restore_site,
     "search-settings.show_search_settings": search_settings.show_search_settings,
     "search-settings.update_search_settings": search_settings.update_search_settings,
     "search-settings.preview_search_settings": search_settings.preview_search_settings,

@@ -29,7 +29,7 @@ THINGS = {
     "source": "source",
     "member": "member",
     "invitation": "invitation of",
-    "account": "plan of",
+    "account": "account",
     "identity": "sign-in with a provider of",
     "webhook": "webhook",
 }
@@ -41,7 +41,7 @@ KIND_NAMES = {
     "source": "Sources",
     "member": "Members",
     "invitation": "Invitations",
-    "account": "Plan",
+    "account": "Plan and suspension",
     "identity": "Sign-ins with a provider",
     "webhook": "Webhooks",
 }

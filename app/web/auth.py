@@ -18,6 +18,7 @@ from app.services.access.credentials import (
     AccountRecord,
     Credentials,
     KeyRecord,
+    account_record,
     load_credentials,
     load_engine_credentials,
 )
@@ -214,7 +215,8 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
 def _stands(runtime: Runtime, claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
     """Tell whether what an engine key was made for still is as it was then."""
     site = credentials.account.sites[claims.site_id]
-    if not site.active or _waits_for_confirmation(runtime, credentials.account):
+    account = credentials.account
+    if not site.active or account.suspension is not None or _waits_for_confirmation(runtime, account):
         return False
     if claims.key_id is None:
         return site.public_epoch == claims.version
@@ -239,11 +241,9 @@ def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
 def session_caller(runtime: Runtime, login: Session) -> Caller:
     """A live session as a caller."""
     member = login.member
-    account = member.account
-    limits = runtime.plans.limits_of(account.plan, account.limit_overrides)
     return Caller(
         "session",
-        AccountRecord(account.id, account.plan, limits),
+        account_record(runtime.plans, member.account),
         member=MemberRecord(member.id, member.email, Role(member.role)),
         csrf_token=login.csrf_token,
         session_hash=login.token_hash,

@@ -14,12 +14,15 @@ from app.services.access.credentials import SiteRecord, site_record
 from app.services.access.rights import other_site, told_scopes
 from app.services.access.roles import Role
 from app.services.search_settings import read_gains
-from app.services.sites import get_site, site_inactive
+from app.services.sites import account_suspended, get_site, site_inactive
 from app.web.policy import OperationPolicy
 
 
 def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiError | None:
     """The 403 for a caller whom the operation is not for; ``None`` if they may go on."""
+    blocked = None if policy.access.anyone else _find_block(caller)
+    if blocked is not None:
+        return blocked
     key = caller.key
     if key is not None and key.allowed_origins is not None:
         origin = req.environ.get("HTTP_ORIGIN")
@@ -44,6 +47,16 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
             ErrorCode.INSUFFICIENT_PERMISSION,
             "The key is for its own site only, and this is about the whole account; use a key without site_only.",
         )
+    return None
+
+
+def _find_block(caller: Caller) -> ApiError | None:
+    """The 403 for everybody of a suspended account, and for the keys of a deleted site."""
+    reason = caller.account.suspension
+    if reason is not None:
+        return account_suspended(reason)
+    if caller.key is not None and caller.account.sites[caller.key.site_id].deleted:
+        return site_inactive(deleted=True)
     return None
 
 
@@ -87,7 +100,7 @@ def refuse_other_site(caller: Caller, site_id: int) -> None:
         return
     try:
         with runtime().database.read() as session:
-            get_site(session, caller.account.id, site_id)
+            get_site(session, caller.account.id, site_id, deleted_too=True)
     except ApiError:
         return
     raise other_site()
@@ -112,7 +125,7 @@ def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
             "A search key can search only its own site; use that site's key or a private key.",
         )
     if not site.active:
-        raise site_inactive()
+        raise site_inactive(deleted=site.deleted)
     return site
 
 
@@ -121,7 +134,7 @@ def _site(caller: Caller, site_id: int) -> SiteRecord:
     site = caller.account.sites.get(site_id)
     if site is None:
         with runtime().database.read() as session:
-            found = get_site(session, caller.account.id, site_id)
+            found = get_site(session, caller.account.id, site_id, deleted_too=True)
             site = site_record(found, read_gains(session, found))
         caller.account.sites[site_id] = site
     return site

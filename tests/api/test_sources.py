@@ -596,7 +596,7 @@ def test_deleting_a_site_deletes_its_sources_and_what_is_known_of_their_pages(te
     assert_error(stranger.private.delete(f"/sites/{tenant.site_id}"), 404, "site_not_found")
     with database.read() as session:
         assert len(session.scalars(select(SourcePage)).all()) == 2
-    assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}"))
+    assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}?purge=true"))
 
     with database.read() as session:
         assert [row.source_id for row in session.scalars(select(SourcePage))] == [other["id"]]

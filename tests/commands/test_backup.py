@@ -116,7 +116,7 @@ def test_ids_that_were_given_out_are_not_given_out_again(filled: Tenant, other: 
     gone = filled.browser.post("/sites", json={"name": "Gone", "url": "https://gone.example.com"}).get_json()["site"][
         "id"
     ]
-    assert filled.browser.delete(f"/sites/{gone}").status_code == 200
+    assert filled.browser.delete(f"/sites/{gone}?purge=true").status_code == 200
     assert run(filled.app, "backup", str(file)).exit_code == 0
     assert run(other, "restore", str(file)).exit_code == 0
 

@@ -32,7 +32,7 @@ from tests.mail_server import mail_server
 
 TOPICS = [
     "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "clocks",
-    "indexes", "runs", "tasks", "mail", "login", "events", "charges",
+    "indexes", "runs", "tasks", "mail", "login", "events", "accounts", "charges",
 ]  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def test_everything_is_told_when_nothing_is_right(installation: Tenant, monkeypa
     assert status == 1
     assert set(wrong) == {
         "settings", "disk", "file modes", "proxies", "events", "database", "counters", "engine",
-        "clocks", "indexes", "runs", "tasks",
+        "clocks", "indexes", "runs", "tasks", "accounts",
     }  # fmt: skip
     assert wrong["engine"]["message"] == "typesense is away: The search engine does not answer."
 

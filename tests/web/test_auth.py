@@ -77,6 +77,7 @@ TABLE = [
     Row("POST", "/v1/report-usage", REPORT),
     Row("GET", "/api/analytics"),
     Row("GET", "/api/analytics/query?site_id={site}&q=x"),
+    Row("DELETE", "/api/analytics/visitors?site_id={site}&session_id=x"),
     Row("GET", "/api/analytics/inbox?site_id={site}"),
     Row("PUT", "/api/analytics/inbox", {"site_id": "{site}", "query": "x", "ignored": True}),
     Row("GET", "/dashboard"),
@@ -88,6 +89,7 @@ TABLE = [
     Row("PUT", "/sites/{site}", {"name": "Renamed"}),
     Row("PATCH", "/sites/{site}", {"name": "Renamed"}),
     Row("DELETE", "/sites/{site}"),
+    Row("POST", "/sites/{site}/restore"),
     Row("GET", "/sites/{site}/search-settings"),
     Row("PUT", "/sites/{site}/search-settings", {}),
     Row("POST", "/sites/{site}/search-settings/preview", {"settings": {}, "queries": ["a"]}),
@@ -431,7 +433,7 @@ class TestTokens:
         _, token = new_key(tenant, site)
         assert_ok(ApiClient(shared_app, token).get("/v1/client-info"))
 
-        tenant.browser.delete(f"/sites/{site}")
+        tenant.browser.delete(f"/sites/{site}?purge=true")
         assert_error(ApiClient(shared_app, token).get("/v1/client-info"), 401, "invalid_api_key")
         assert_ok(tenant.browser.delete("/profile", json={"password": PASSWORD}))
         assert_error(tenant.private.get("/v1/client-info"), 401, "invalid_api_key")

@@ -419,7 +419,7 @@ class TestAPartIsAway:
         info = assert_ok(tenant.search.get("/v1/client-info"))
         assert info["limits"]["used_today"] == 0
         assert_ok(tenant.private.get("/dashboard"))
-        assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}"))
+        assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}?purge=true"))
         close_app(app)
 
     @pytest.fixture

@@ -52,6 +52,7 @@ _ERRORS = (
         "Pages of this origin may not use the key; add the origin to the key's allowed_origins.",
     ),
     ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index."),
+    ApiError(ErrorCode.ACCOUNT_SUSPENDED, "The account is suspended. Please pay your bill."),
     ApiError(ErrorCode.KEY_LIMIT_REACHED, "The plan allows 10 keys; delete one or change the plan."),
     ApiError(ErrorCode.SITE_LIMIT_REACHED, "The plan allows 10 sites; delete one or change the plan."),
     ApiError(ErrorCode.SOURCE_LIMIT_REACHED, "A site can have 20 sources; delete one first."),

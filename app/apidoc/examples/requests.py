@@ -325,7 +325,9 @@ REQUESTS: Mapping[str, RequestExample] = {
     "deleteDocument": RequestExample(body={"id": "lighthouse"}),
     "deleteDocuments": RequestExample(body={"filters": "section = visit"}),
     "deleteKey": RequestExample(),
-    "deleteSite": RequestExample(),
+    "eraseVisitor": RequestExample(parameters={"site_id": 1, "session_id": "5f0c9d"}),
+    "deleteSite": RequestExample(parameters={"name": "Harbour Museum"}),
+    "restoreSite": RequestExample(body={}),
     "deleteAccount": RequestExample(body={"password": PASSWORD, "reason": "The museum closes."}),
 }
 """Operation id to its request."""

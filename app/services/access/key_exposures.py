@@ -12,8 +12,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import isoformat, now
-from app.models import Key
+from app.models import Key, Site
 from app.services.access.credentials import KeyRecord
+from app.services.sites import listed
 from app.services.webhooks.events import announce
 from app.storage.database import ROW_LOCK, Database
 from schemas.validation.webhooks import KEY_EXPOSED
@@ -133,8 +134,9 @@ def list_exposed(session: Session, account_id: int) -> Sequence[ExposedKey]:
     """The account's usable private keys that were seen in web pages, the last seen first; not those dismissed."""
     keys = session.scalars(
         select(Key)
+        .join(Site, Site.id == Key.site_id)
         .where(
-            Key.account_id == account_id,
+            listed(account_id),
             Key.exposed_at.is_not(None),
             ~Key.exposure_dismissed,
             Key.active,

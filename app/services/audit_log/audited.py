@@ -37,7 +37,12 @@ class Audited:
 
 AUDITED: dict[type[Any], Audited] = {
     # An account that is deleted takes its log with it; the first owner tells that it was made.
-    Account: Audited("account", lambda account: account.name, ("plan", "limit_overrides"), comes_and_goes=False),
+    Account: Audited(
+        "account",
+        lambda account: account.name,
+        ("plan", "limit_overrides", "suspended_at", "suspension_reason"),
+        comes_and_goes=False,
+    ),
     Member: Audited(
         "member",
         lambda member: member.email,
@@ -49,7 +54,7 @@ AUDITED: dict[type[Any], Audited] = {
     Site: Audited(
         "site",
         lambda site: site.name,
-        ("name", "url", "domains", "active", "agents", "description"),
+        ("name", "url", "domains", "active", "agents", "description", "deleted_at"),
         settings={"search_settings": ("search_settings", shown_settings)},
     ),
     Key: Audited(

@@ -88,7 +88,7 @@ def settings_states(session: Session, account_id: int, entry_id: int) -> Setting
     if entry is None or entry.account_id != account_id or entry.kind != "search_settings":
         raise ApiError(ErrorCode.NOT_FOUND, "There is no such change of search settings.")
     site = session.get(Site, entry.site_id)
-    if entry.state is None or site is None:
+    if entry.state is None or site is None or site.deleted_at is not None:
         return None
     newer = select(AuditEntry).where(
         AuditEntry.site_id == entry.site_id, AuditEntry.kind == entry.kind, AuditEntry.id > entry.id

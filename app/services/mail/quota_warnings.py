@@ -105,7 +105,9 @@ def _told(session: Session) -> dict[Window, set[int]]:
 def _uses(session: Session, plans: PlanTable, day: date) -> Iterator[QuotaUse]:
     """The uses of searches and of documents."""
     searches = select(Account, UsageDay.searches).join(UsageDay).where(UsageDay.day == day, UsageDay.searches > 0)
-    documents = select(Account, func.sum(Site.document_count)).join(Site).group_by(Account.id)
+    documents = (
+        select(Account, func.sum(Site.document_count)).join(Site).where(Site.deleted_at.is_(None)).group_by(Account.id)
+    )
     for quota, period, query in ((SEARCHES, day.isoformat(), searches), (DOCUMENTS, "", documents)):
         for account, used in session.execute(query):
             # An account whose plan is no longer defined cannot make a request either, which is logged there.

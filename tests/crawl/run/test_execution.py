@@ -533,14 +533,15 @@ def test_a_site_that_is_paused_in_the_middle_ends_the_run(runner: Runner, websit
     assert run.found == run.indexed + run.unchanged + run.skipped + run.failed
 
 
-def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+def test_a_site_that_is_removed_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
     make_site(website, 5)
     runner.request(runner.add())
 
     def delete(path: str) -> None:
         if path == "/3":
             with runner.part.database.write() as session:
-                sites.delete_site(session, runner.tenant.account_id, runner.tenant.site_id)
+                site = sites.get_site(session, runner.tenant.account_id, runner.tenant.site_id, lock=True)
+                sites.remove_site(session, site)
 
     website.before = delete
     ended = execute(runner.parts, runner.claim(), RunControl())
@@ -548,6 +549,25 @@ def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, websi
 
     assert ended == "lost"
     assert runner.documents() == {}
+
+
+def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+    make_site(website, 5)
+    source = runner.add()
+
+    def delete(path: str) -> None:
+        if path == "/3":
+            with runner.part.database.write() as session:
+                account_id, site_id = runner.tenant.account_id, runner.tenant.site_id
+                sites.delete_site(session, account_id, site_id, name=None, purge=False)
+
+    website.before = delete
+    run = runner.run(source)
+
+    assert run.status == "failed"
+    assert run.error is not None
+    assert run.error["code"] == "site_inactive"
+    assert "restore" in run.error["message"]
 
 
 def test_webhooks_are_told_how_a_run_ended_but_not_that_it_was_cancelled(runner: Runner, website: Website) -> None:
