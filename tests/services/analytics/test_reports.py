@@ -107,6 +107,14 @@ actions = st.lists(
 @pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @example([[SearchEvent(1, "a", 0, MIDNIGHT, None, None, channel="agent")]])
+@example(
+    [
+        [
+            SearchEvent(1, "a", 1, MOMENT, None, None, channel="box"),
+            *(Click(site, 1, "a", "x", None, MOMENT, channel="box") for site in (1, 2)),
+        ]
+    ]
+)
 @given(actions)
 def test_the_analytics_equal_a_plain_count(module_database: Database, actions: list[object]) -> None:
     database = module_database

@@ -204,7 +204,7 @@ QUERIES_OF_CHANNEL = """
         SELECT query, 0, 0, 0, count(*), count(DISTINCT search_key), count(position), coalesce(sum(position), 0)
         FROM search_clicks
         WHERE site_id IN ({sites}) AND channel = :channel AND occurred_at >= :begin AND occurred_at < :end
-        GROUP BY query
+        GROUP BY site_id, query
     ) AS parts GROUP BY query
 """
 """Numbers of the queries of one channel, in SQL: from the events themselves, since no roll-up tells channels apart."""
