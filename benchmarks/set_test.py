@@ -257,7 +257,8 @@ class Workload:
         """
         private = self.customer.private
         for server in self.servers:
-            assert private.call_at(server, "GET", "/readyz").status == 200
+            ready = private.call_at(server, "GET", "/readyz")
+            assert ready.status == 200, ready.body
         listed: list[str] = []
         cursor: str | None = ""
         while cursor is not None:
