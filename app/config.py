@@ -34,7 +34,7 @@ class Settings:
     data_dir: str = _setting("var", "Folder for the database, indexes, counters, and journals.")
     secret_key: str = _setting(
         "",
-        "Secret used to hash keys and sessions, at least 32 characters. "
+        "Secret used to hash keys and sessions, and for one-time codes, at least 32 characters. "
         "Empty: generated once and stored in DATA_DIR/secret_key.",
     )
     database_url: str = _setting("", "SQLite file or PostgreSQL (postgresql://…). Empty: DATA_DIR/service.db.")
@@ -71,7 +71,8 @@ class Settings:
         400, "Days after which searches, clicks, and their roll-ups are deleted; at least 91."
     )
     crawl_private_addresses: bool = _setting(
-        False, "Whether the crawler may connect to loopback, private, and link-local addresses, for an intranet."
+        False,
+        "Whether the crawler and webhooks may connect to loopback, private, and link-local addresses, for an intranet.",
     )
     crawl_runs: int = _setting(
         4,
@@ -94,6 +95,20 @@ class Settings:
     operator_contact: str = _setting(
         "", "Whom customers ask for help: an e-mail address, a URL, or a short text. Pages and mails name it."
     )
+    oidc_issuer: str = _setting(
+        "",
+        "OpenID Connect provider with which people log in: its issuer, such as `https://accounts.google.com`. Requires "
+        "OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, and PUBLIC_URL. Empty: people log in with passwords only.",
+    )
+    oidc_client_id: str = _setting("", "Client id that the provider gave this service.")
+    oidc_client_secret: str = _setting("", "Client secret that belongs to it.")
+    oidc_allowed_domains: str = _setting(
+        "", "Domains of the e-mail addresses that may log in with the provider, separated by commas. Empty: all."
+    )
+    oidc_name: str = _setting("", "Name of the provider on the login button. Empty: the host of OIDC_ISSUER.")
+    password_login: bool = _setting(
+        True, "Whether people can log in with passwords. `false` leaves only the OpenID Connect provider."
+    )
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 
@@ -108,6 +123,17 @@ class Settings:
     def sends_mail(self) -> bool:
         """Tell whether there is a mail server."""
         return bool(self.smtp_url)
+
+    @property
+    def allowed_domains(self) -> frozenset[str]:
+        """Domains whose people may log in with the provider, in lower case; none for all."""
+        domains = (domain.strip().lower() for domain in self.oidc_allowed_domains.split(","))
+        return frozenset(domain for domain in domains if domain)
+
+    @property
+    def provider_name(self) -> str:
+        """The OpenID Connect provider as pages call it; empty if there is none."""
+        return self.oidc_name or urlsplit(self.oidc_issuer).netloc
 
 
 SETTINGS: dict[str, Any] = {f.name.upper(): f for f in fields(Settings)}
@@ -211,6 +237,7 @@ def _problems(settings: Settings) -> Iterator[str]:
     if settings.docs_search_key and not settings.docs_search_key.startswith("svc_pub_"):
         yield "DOCS_SEARCH_KEY must be a public key: it stands in pages."
     yield from _mail_problems(settings)
+    yield from _oidc_problems(settings)
     if settings.search_public_url and not (settings.search_url.startswith(("typesense", "meilisearch"))):
         yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
 
@@ -229,6 +256,25 @@ def _mail_problems(settings: Settings) -> Iterator[str]:
         yield "SMTP_URL requires PUBLIC_URL: mails hold links to this service."
     if not settings.operator_contact.isprintable():
         yield "OPERATOR_CONTACT must be one line."
+
+
+def _oidc_problems(settings: Settings) -> Iterator[str]:
+    issuer = urlsplit(settings.oidc_issuer)
+    is_local = issuer.scheme == "http" and issuer.hostname in ("localhost", "127.0.0.1", "::1")
+    if settings.oidc_issuer and (
+        not (issuer.scheme == "https" or is_local) or not issuer.netloc or issuer.query or issuer.fragment
+    ):
+        yield "OIDC_ISSUER must be an https URL."
+    given = [name for name in ("oidc_client_id", "oidc_client_secret", "public_url") if getattr(settings, name)]
+    if settings.oidc_issuer and len(given) < 3:
+        yield "OIDC_ISSUER requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, and PUBLIC_URL."
+    others = ("oidc_client_id", "oidc_client_secret", "oidc_allowed_domains", "oidc_name")
+    if not settings.oidc_issuer and any(getattr(settings, name) for name in others):
+        yield "OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_ALLOWED_DOMAINS, and OIDC_NAME require OIDC_ISSUER."
+    if any("@" in domain or "." not in domain for domain in settings.allowed_domains):
+        yield "OIDC_ALLOWED_DOMAINS must be domains, such as example.com, separated by commas."
+    if not settings.password_login and not settings.oidc_issuer:
+        yield "PASSWORD_LOGIN=false requires OIDC_ISSUER: else nobody could log in."
 
 
 def _complete(settings: Settings) -> Settings:

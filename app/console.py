@@ -17,4 +17,12 @@ def _create_app() -> Flask:
         raise click.ClickException(f"The service cannot start: {error}") from error
 
 
-main = FlaskGroup(name="site-search", create_app=_create_app, help="Run and look after a site search service.")
+class _Commands(FlaskGroup):
+    """The operator commands. Those of Flask and its extensions work, but are not offered."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in super().list_commands(ctx) if name not in NOT_OFFERED]
+
+
+NOT_OFFERED = frozenset({"limiter", "routes", "run", "shell"})
+main = _Commands(name="site-search", create_app=_create_app, help="Run and look after a site search service.")

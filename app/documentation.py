@@ -20,12 +20,12 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "api",
-        REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
+        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "webhooks",
+        "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
     "Operating it": (
-        README, "operations", "deployment", "upgrading", "engines", "architecture", "contributing", "benchmarks",
-        "glossary",
+        README, "operations", "login", "security", "deployment", "upgrading", "engines", "architecture", "contributing",
+        "benchmarks", "glossary",
     ),
 }  # fmt: skip
 """Title of a group to its pages below ``/docs``, in reading order."""

@@ -29,16 +29,20 @@ class ErrorCode(StrEnum):
     KEY_DISABLED = "key_disabled"
     KEY_EXPIRED = "key_expired"
     INVALID_CREDENTIALS = "invalid_credentials"
+    CODE_REQUIRED = "code_required"
     INSUFFICIENT_PERMISSION = "insufficient_permission"
     ORIGIN_NOT_ALLOWED = "origin_not_allowed"
     SITE_INACTIVE = "site_inactive"
+    ACCOUNT_SUSPENDED = "account_suspended"
     KEY_LIMIT_REACHED = "key_limit_reached"
     SITE_LIMIT_REACHED = "site_limit_reached"
     SOURCE_LIMIT_REACHED = "source_limit_reached"
     DOCUMENT_LIMIT_REACHED = "document_limit_reached"
     MEMBER_LIMIT_REACHED = "member_limit_reached"
+    WEBHOOK_LIMIT_REACHED = "webhook_limit_reached"
     LAST_OWNER = "last_owner"
     PASSWORD_INCORRECT = "password_incorrect"
+    EMAIL_NOT_CONFIRMED = "email_not_confirmed"
     CSRF_FAILED = "csrf_failed"
     SITE_NOT_FOUND = "site_not_found"
     KEY_NOT_FOUND = "key_not_found"
@@ -47,7 +51,10 @@ class ErrorCode(StrEnum):
     RUN_NOT_FOUND = "run_not_found"
     SYNC_NOT_FOUND = "sync_not_found"
     MEMBER_NOT_FOUND = "member_not_found"
+    SESSION_NOT_FOUND = "session_not_found"
     INVITATION_NOT_FOUND = "invitation_not_found"
+    WEBHOOK_NOT_FOUND = "webhook_not_found"
+    DELIVERY_NOT_FOUND = "delivery_not_found"
     INDEX_NOT_FOUND = "index_not_found"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
@@ -61,6 +68,7 @@ class ErrorCode(StrEnum):
     DATABASE_UNAVAILABLE = "database_unavailable"
     COUNTERS_UNAVAILABLE = "counters_unavailable"
     SERVER_BUSY = "server_busy"
+    IDENTITY_PROVIDER_UNAVAILABLE = "identity_provider_unavailable"
 
 
 STATUS: Mapping[ErrorCode, int] = {
@@ -78,16 +86,20 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.KEY_DISABLED: 401,
     ErrorCode.KEY_EXPIRED: 401,
     ErrorCode.INVALID_CREDENTIALS: 401,
+    ErrorCode.CODE_REQUIRED: 401,
     ErrorCode.INSUFFICIENT_PERMISSION: 403,
     ErrorCode.ORIGIN_NOT_ALLOWED: 403,
     ErrorCode.SITE_INACTIVE: 403,
+    ErrorCode.ACCOUNT_SUSPENDED: 403,
     ErrorCode.KEY_LIMIT_REACHED: 403,
     ErrorCode.SITE_LIMIT_REACHED: 403,
     ErrorCode.SOURCE_LIMIT_REACHED: 403,
     ErrorCode.DOCUMENT_LIMIT_REACHED: 403,
     ErrorCode.MEMBER_LIMIT_REACHED: 403,
+    ErrorCode.WEBHOOK_LIMIT_REACHED: 403,
     ErrorCode.LAST_OWNER: 403,
     ErrorCode.PASSWORD_INCORRECT: 403,
+    ErrorCode.EMAIL_NOT_CONFIRMED: 403,
     ErrorCode.CSRF_FAILED: 403,
     ErrorCode.SITE_NOT_FOUND: 404,
     ErrorCode.KEY_NOT_FOUND: 404,
@@ -96,7 +108,10 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.RUN_NOT_FOUND: 404,
     ErrorCode.SYNC_NOT_FOUND: 404,
     ErrorCode.MEMBER_NOT_FOUND: 404,
+    ErrorCode.SESSION_NOT_FOUND: 404,
     ErrorCode.INVITATION_NOT_FOUND: 404,
+    ErrorCode.WEBHOOK_NOT_FOUND: 404,
+    ErrorCode.DELIVERY_NOT_FOUND: 404,
     ErrorCode.INDEX_NOT_FOUND: 404,
     ErrorCode.NOT_FOUND: 404,
     ErrorCode.METHOD_NOT_ALLOWED: 405,
@@ -110,6 +125,7 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.DATABASE_UNAVAILABLE: 503,
     ErrorCode.COUNTERS_UNAVAILABLE: 503,
     ErrorCode.SERVER_BUSY: 503,
+    ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE: 503,
 }
 
 

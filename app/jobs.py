@@ -19,6 +19,7 @@ from app.crawl.sources.schedule import count_due, queue_due
 from app.crawl.sources.sources import list_failed
 from app.memory import refund
 from app.models import Site
+from app.operations.sites import purge_deleted
 from app.runtime import Runtime
 from app.services import outbox
 from app.services.access import sessions
@@ -87,14 +88,14 @@ class Jobs:
             Job("health", 10.0, runtime.health.check, apart=True),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),
+            Job("deleted-sites", 3600.0, self._purge_deleted_sites, apart=True),
             Job("click-lessons", 1800.0, self._learn_from_clicks, apart=True),
             Job("mail", 2.0, partial(runtime.mailer.send_due, self._stopping.is_set), apart=True),
+            Job("webhooks", 1.0, runtime.deliverer.send_due, apart=True),
+            Job("quota-warnings", 60.0, self._warn_owners),
         ]
         if runtime.settings.sends_mail:
-            self.jobs += [
-                Job("quota-warnings", 60.0, self._warn_owners),
-                Job("digests", 600.0, self._queue_digests, apart=True),
-            ]
+            self.jobs.append(Job("digests", 600.0, self._queue_digests, apart=True))
 
     def forgo(self) -> None:
         """Start nothing in this process, which is a command's, even if it answers requests of its own."""
@@ -124,6 +125,7 @@ class Jobs:
         for thread in self._threads:
             thread.join(timeout=10)
         self._worker.stop()
+        self._attempt(Job("webhooks", 0, self._runtime.deliverer.stop))
         self._attempt(Job("keys-last-used", 0, self._runtime.keys_last_used.flush))
         self._attempt(Job("key-exposures", 0, self._runtime.key_exposures.flush))
         self._attempt(Job("late-charges", 0, self._runtime.late_charges.settle))
@@ -289,6 +291,12 @@ class Jobs:
         with runtime.locks.try_hold("click-lessons") as held:
             if held:
                 learn_due(runtime, self._stopping.is_set)
+
+    def _purge_deleted_sites(self) -> None:
+        runtime = self._runtime
+        with runtime.locks.try_hold("deleted-sites") as held:
+            if held:
+                purge_deleted(runtime)
 
     def _delete_sessions(self) -> None:
         with self._runtime.database.write() as session:

@@ -15,7 +15,8 @@ from flask import Flask, Response, g, has_request_context, request
 access = logging.getLogger("app.access")
 
 _SECRETS = re.compile(
-    r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s:]*+:[^/@\s]++(?=@)|(?i:bearer)\s++\S++"
+    r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|whsec_[0-9A-Za-z+/=]+|"
+    r"(?<=://)[^/@\s:]*+:[^/@\s]++(?=@)|(?i:bearer)\s++\S++"
 )
 
 

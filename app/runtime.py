@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 from flask import Flask, current_app
@@ -13,7 +15,7 @@ from app.config import ConfigurationError, Settings
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
 from app.counters.registry import create_counters
-from app.crawl.fetch.values import user_agent
+from app.crawl.fetch.values import NotIndexed, user_agent
 from app.crawl.run.preview import Previewer
 from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources.removal import SourceRemoval
@@ -23,7 +25,7 @@ from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
 from app.services.access.thread_shares import ThreadShares
-from app.services.accounts import email_changes, password_resets
+from app.services.accounts import confirmations, email_changes, password_resets
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.visitors import VisitorKeys
 from app.services.analytics.waiting_events import WaitingEvents
@@ -35,12 +37,18 @@ from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.late_charges import LateCharges
 from app.services.mail.delivery import Mailer
+from app.services.mail.webhook_notices import queue_notice
+from app.services.oidc.provider import Provider
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
+from app.services.webhooks.delivery import Deliverer, NotSent
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
 from backends.registry import create_backend
+
+WEBHOOK_SECONDS = 10.0
+"""What an attempt to send something to a webhook may take."""
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +80,9 @@ class Runtime:
     waiting_events: WaitingEvents
     visitor_keys: VisitorKeys
     mailer: Mailer
+    deliverer: Deliverer
+    provider: Provider | None = None
+    """The OpenID Connect provider, if people log in with one."""
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
@@ -145,6 +156,8 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         waiting_events=WaitingEvents(journals, database),
         visitor_keys=VisitorKeys(database, settings.secret_key),
         mailer=_create_mailer(settings, database),
+        provider=_create_provider(settings),
+        deliverer=_create_deliverer(settings, database),
         task_handlers=SourceRemoval(database, writer).handlers,
     )
 
@@ -152,8 +165,38 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
 def _create_mailer(settings: Settings, database: Database) -> Mailer:
     reset = password_resets.ResetWriter(database, settings.public_url, settings.secret_key)
     notice = email_changes.NoticeWriter(database, settings.public_url, settings.secret_key)
-    writers = {password_resets.KIND: reset.write, email_changes.KIND: notice.write}
+    confirmation = confirmations.ConfirmationWriter(database, settings.public_url, settings.secret_key)
+    writers = {
+        password_resets.KIND: reset.write,
+        email_changes.KIND: notice.write,
+        confirmations.KIND: confirmation.write,
+    }
     return Mailer(database, settings.smtp_url, settings.mail_from, writers)
+
+
+def _create_provider(settings: Settings) -> Provider | None:
+    if not settings.oidc_issuer:
+        return None
+    return Provider(settings.oidc_issuer, settings.oidc_client_id, settings.oidc_client_secret)
+
+
+def _create_deliverer(settings: Settings, database: Database) -> Deliverer:
+    tell = partial(queue_notice, public_url=settings.public_url) if settings.sends_mail else None
+    return Deliverer(database, settings.secret_key, partial(_post, settings), tell)
+
+
+def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes) -> int:
+    """Send a body to a webhook, within the crawler's bounds of where it may go; gives the status of the answer."""
+    # What fetches pages takes some 5 MB of a process: only one that sends something loads it.
+    from app.crawl.fetch.fetching import post
+    from app.crawl.fetch.network import Network
+
+    headers = {"User-Agent": user_agent(settings.public_url), **headers}
+    try:
+        with closing(Network(private_addresses=settings.crawl_private_addresses)) as network:
+            return post(network, url, headers, body, max_seconds=WEBHOOK_SECONDS)
+    except NotIndexed as error:
+        raise NotSent(error.message) from error
 
 
 def attach(app: Flask, runtime: Runtime) -> None:

@@ -52,3 +52,8 @@ def moment_text(value: datetime) -> str:
 def operator_text(contact: str) -> str:
     """The operator as text: ``the operator of this service (help@example.com)``, or without an unknown address."""
     return f"the operator of this service ({contact})" if contact else "the operator of this service"
+
+
+def printable(text: str) -> str:
+    """A text that others chose, for an operator's terminal: one line, in which nothing is a command to the terminal."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

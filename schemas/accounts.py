@@ -8,7 +8,8 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Flag, Instant, RowNumber, Text
+from schemas.fields import Flag, Instant, RowNumber, Text, WholeNumber
+from schemas.search import MAX_INT64
 from schemas.validation.problems import Problem
 
 _LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\\x00-\x1f\x7f]{1,64}")
@@ -54,6 +55,10 @@ def _known_password(**kwargs: Any) -> Text:
     return Text(min_length=1, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
 
 
+def _code(**kwargs: Any) -> Text:
+    return Text(max_length=64, **kwargs)
+
+
 class UserSchema(Schema):
     """The person behind an account."""
 
@@ -79,6 +84,31 @@ class LoginSchema(BodySchema):
         required=True, trim=True, min_length=1, max_length=254, metadata={"title": "E-mail", "format": "email"}
     )
     password = _known_password(required=True, metadata={"title": "Password"})
+    code = _code(
+        load_default="",
+        metadata={
+            "title": "Code",
+            "description": "A one-time code or a recovery code, for members who have switched codes on.",
+        },
+    )
+    account_id = WholeNumber(
+        low=1,
+        high=MAX_INT64,
+        metadata={"title": "Account", "description": "Which account, if the e-mail belongs to several."},
+    )
+
+
+class AccountChoiceSchema(BodySchema):
+    """The choice of an account, on the page that asks for it."""
+
+    offer = Text(required=True, max_length=10_000)
+    account_id = WholeNumber(low=1, high=MAX_INT64, required=True)
+
+
+class EmailConfirmSchema(BodySchema):
+    """The token of the link that confirms an e-mail."""
+
+    token = Text(required=True, max_length=1_000)
 
 
 class PasswordForgotSchema(BodySchema):
@@ -100,12 +130,24 @@ class EmailUndoSchema(BodySchema):
     token = Text(required=True, max_length=100)
 
 
+class AccountSchema(Schema):
+    """An account that somebody belongs to."""
+
+    id = RowNumber(required=True)
+    name = fields.String(required=True)
+    role = fields.String(required=True, metadata={"description": "What they are there."})
+
+
 class LoginAnswerSchema(Schema):
     """The session's user; the cookie comes beside it."""
 
     success = fields.Boolean(required=True)
     user = fields.Nested(UserSchema, required=True)
     csrf_token = fields.String(required=True, metadata={"description": "Value of `X-CSRF-Token` for writes."})
+    accounts = fields.List(
+        fields.Nested(AccountSchema),
+        metadata={"description": "The accounts that have this e-mail and password, if there are several."},
+    )
 
 
 class ProfileUpdateSchema(UpdateSchema):
@@ -143,3 +185,72 @@ class AccountDeleteSchema(BodySchema):
 
     password = _known_password(required=True, metadata={"title": "Password"})
     reason = Text(load_default="", max_length=2000, metadata={"title": "Reason"})
+
+
+class LoginCodeSchema(BodySchema):
+    """The second step of a login: a code, after the password."""
+
+    proof = Text(required=True, max_length=1000)
+    code = _code(required=True, metadata={"title": "Code"})
+
+
+class CurrentPasswordSchema(BodySchema):
+    """The password of who is logged in."""
+
+    current_password = _known_password(required=True, metadata={"title": "Current password"})
+
+
+class FirstCodeSchema(BodySchema):
+    """The first code that an app shows."""
+
+    code = _code(required=True, metadata={"title": "Code"})
+
+
+class CodesStateSchema(Schema):
+    """One-time codes of a member."""
+
+    enabled = fields.Boolean(required=True)
+    since = Instant(required=True, allow_none=True, metadata={"description": "When they were switched on."})
+    recovery_codes_left = fields.Integer(required=True)
+
+
+class CodesBegunSchema(Schema):
+    """Secret of an app that is to show codes."""
+
+    success = fields.Boolean(required=True)
+    secret = fields.String(required=True, metadata={"description": "In base32, to type in."})
+    otpauth_url = fields.String(required=True, metadata={"description": "To open, or to show as a QR code."})
+
+
+class RecoveryCodesSchema(Schema):
+    """Recovery codes. They are not shown again."""
+
+    success = fields.Boolean(required=True)
+    recovery_codes = fields.List(
+        fields.String(), required=True, metadata={"description": "Each logs in once, instead of a code."}
+    )
+
+
+class SessionSchema(Schema):
+    """A login of the member."""
+
+    id = fields.String(required=True)
+    created_at = Instant(required=True)
+    last_used_at = Instant(required=True, metadata={"description": "Up to five minutes behind."})
+    browser = fields.String(
+        required=True, metadata={"description": "What logged in, such as `Firefox on Windows`; empty if unknown."}
+    )
+    address = fields.String(
+        required=True,
+        metadata={"description": "The network it logged in from: of IPv4 the /24, of IPv6 the /64; empty if unknown."},
+    )
+    current = fields.Boolean(required=True, metadata={"description": "Whether it is the session that asks."})
+
+
+class SessionListSchema(Schema):
+    """Sessions of the member, newest first."""
+
+    sessions = fields.List(fields.Nested(SessionSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)

@@ -11,10 +11,10 @@ from marshmallow.validate import OneOf
 
 from schemas.base import QuerySchema
 from schemas.fields import QueryWholeNumber, Text
-from schemas.search import MAX_INT64, QueryText
+from schemas.search import MAX_INT64, MAX_SESSION_LENGTH, QueryText
 from schemas.validation.problems import Problem
 
-CHANNELS = ("api", "box", "gateway", "agent")
+CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Ways by which searches come."""
 PERIODS = {"7d": 7, "30d": 30, "90d": 90}
 """Name of a period to its number of UTC calendar days, today included."""
@@ -107,6 +107,28 @@ class _SearchesOfQuerySchema(PeriodSchema):
 
 class QueryAnalyticsQuerySchema(DaysSchema, _SearchesOfQuerySchema):
     """A choice of one query of one site."""
+
+
+class VisitorQuerySchema(QuerySchema):
+    """One session of a visitor at a site."""
+
+    site_id = QueryWholeNumber(
+        low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site; it may be deleted."}
+    )
+    session_id = Text(
+        required=True,
+        min_length=1,
+        max_length=MAX_SESSION_LENGTH,
+        metadata={"description": "The session, as searches and clicks named it."},
+    )
+
+
+class VisitorErasureSchema(Schema):
+    """The numbers of events that were erased."""
+
+    success = fields.Boolean(required=True)
+    searches = fields.Integer(required=True, metadata={"description": "Searches that were erased."})
+    clicks = fields.Integer(required=True, metadata={"description": "Clicks that were erased."})
 
 
 class QueryCountSchema(Schema):

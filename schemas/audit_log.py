@@ -8,8 +8,8 @@ from schemas.base import QuerySchema
 from schemas.fields import Instant, QueryWholeNumber, RowNumber, Text
 from schemas.search import MAX_INT64
 
-KINDS = ("site", "search_settings", "key", "source", "member", "invitation", "account")
-ACTIONS = ("created", "changed", "deleted", "logged_in")
+KINDS = ("site", "search_settings", "key", "source", "member", "invitation", "account", "webhook", "identity")
+ACTIONS = ("created", "changed", "deleted", "restored", "purged", "logged_in")
 ACTOR_KINDS = ("member", "key", "operator", "system")
 
 

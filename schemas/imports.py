@@ -18,6 +18,8 @@ FORMATS = {
     "file": "One page: PDF, Word, PowerPoint, Excel, OpenDocument, EPUB, HTML, Markdown, text",
 }
 """Name of a format to what people call it."""
+FORM_FORMATS = {**FORMATS, "docsearch": "Sources: a configuration of DocSearch’s scraper"}
+"""The same for the form, which also takes what becomes sources."""
 
 MAX_MAP_LENGTH = 10_000
 MAX_URL_LENGTH = 2_048
@@ -53,7 +55,7 @@ class ImportQuerySchema(QuerySchema):
 class ImportFormSchema(BodySchema):
     """The same, as a form says it beside the file."""
 
-    format = Text(required=True, choices=tuple(FORMATS), metadata={"title": "Format"})
+    format = Text(required=True, choices=tuple(FORM_FORMATS), metadata={"title": "Format"})
     map = Text(load_default="", max_length=MAX_MAP_LENGTH, metadata={"title": "Columns"})
     url = Text(load_default="", max_length=MAX_URL_LENGTH, metadata={"title": "Address"})
 

@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import BodySchema, QuerySchema, UpdateSchema
-from schemas.fields import Flag, Instant, ItemList, QueryWholeNumber, RowNumber, Text
+from schemas.fields import Flag, Instant, ItemList, QueryFlag, QueryWholeNumber, RowNumber, Text
 from schemas.validation.problems import Problem
 from schemas.validation.sites import complete_url, domain_of
 
@@ -89,6 +89,27 @@ class SiteUpdateSchema(UpdateSchema):
         max_length=500,
         metadata={"title": "Description", "description": "What the site is about, for agents."},
     )
+
+
+class SiteDeleteQuerySchema(QuerySchema):
+    """The way in which a site is deleted."""
+
+    name = Text(
+        trim=True,
+        max_length=100,
+        metadata={"description": "The site's name, so that no other site is deleted by mistake. Optional."},
+    )
+    purge = QueryFlag(
+        load_default=False,
+        metadata={"description": "Whether the site cannot be restored. A deleted site can be purged, too."},
+    )
+
+
+class SiteDeleteSchema(BodySchema):
+    """The form that deletes a site on its page."""
+
+    name = Text(required=True, trim=True, max_length=100, metadata={"title": "Name"})
+    purge = Flag(load_default=False, metadata={"title": "Delete it at once, so that it cannot be restored"})
 
 
 class SiteAnswerSchema(Schema):

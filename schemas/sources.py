@@ -26,6 +26,7 @@ SCHEDULES = ("none", "hourly", "daily", "weekly")
 SOURCE_STATUSES = ("idle", "queued", "running", "failed")
 RUN_STATUSES = ("queued", "running", "finished", "failed", "cancelled")
 LOOKUP_STATUSES = ("indexed", "left_out", "not_seen", "removed")
+CONFIG_FORMATS = ("docsearch",)
 SELECTORS = ("content", "title", "remove")
 
 MAX_GLOBS = 50
@@ -364,6 +365,26 @@ class SourceShowSchema(Schema):
     source = fields.Nested(SourceSchema, required=True)
 
 
+class ConfigQuerySchema(QuerySchema):
+    """The format of a configuration."""
+
+    format = Text(
+        required=True, choices=CONFIG_FORMATS, metadata={"description": "Format of the file.", "example": "docsearch"}
+    )
+
+
+class ConfigAnswerSchema(Schema):
+    """The sources that a configuration became. Their first runs are queued."""
+
+    success = fields.Boolean(required=True)
+    sources = fields.List(fields.Nested(SourceSchema), required=True)
+    ignored = fields.List(
+        fields.String(),
+        required=True,
+        metadata={"description": "What has no counterpart here, as paths such as `start_urls[0].tags[1]`."},
+    )
+
+
 class SourceListSchema(Schema):
     """Sources, oldest first."""
 
@@ -456,6 +477,34 @@ class PageLookupSchema(Schema):
         allow_none=True,
         metadata={"description": "Id of its document; of a duplicate, of the document with the same text."},
     )
+
+
+class DeadLinkSchema(Schema):
+    """A link of the site's own pages to one that is not there."""
+
+    url = fields.String(required=True)
+    status = fields.Integer(required=True, metadata={"enum": [404, 410]})
+    found_on = fields.List(
+        fields.String(),
+        required=True,
+        metadata={
+            "description": "At most 10 pages, sitemaps, and feeds that have it; none for one of several sitemaps."
+        },
+    )
+
+
+class DeadLinkListSchema(Schema):
+    """Dead links, in the order in which they were found."""
+
+    dead_links = fields.List(fields.Nested(DeadLinkSchema), required=True)
+    run_id = fields.String(
+        required=True,
+        allow_none=True,
+        metadata={"description": "The run that found them; `null` if none has read pages yet."},
+    )
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
 
 
 class RunShowSchema(Schema):

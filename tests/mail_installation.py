@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
+from sqlalchemy import select
 
+from app.models import Member
 from app.runtime import Runtime
+from app.services.accounts.members import confirm_email
+from app.services.mail.queue import discard_mails
+from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer, mail_server, mail_settings
 
@@ -25,6 +30,30 @@ def app(tmp_path: Path, server: MailServer) -> Iterator[Flask]:
     made = make_app(make_settings(tmp_path, **mail_settings(server)))
     yield made
     close_app(made)
+
+
+@pytest.fixture
+def tenant(app: Flask, part: Runtime) -> Tenant:
+    """A customer who has confirmed their e-mail."""
+    made = register_tenant(app, "ann@example.com")
+    confirm_everybody(part)
+    return made
+
+
+@pytest.fixture
+def stranger(app: Flask, part: Runtime, tenant: Tenant) -> Tenant:
+    """Another one."""
+    made = register_tenant(app, "eve@example.com")
+    confirm_everybody(part)
+    return made
+
+
+def confirm_everybody(part: Runtime) -> None:
+    """Confirm all e-mails that there are, and forget the mails that ask for it."""
+    with part.database.write() as session:
+        for member in session.scalars(select(Member)):
+            confirm_email(member)
+        discard_mails(session)
 
 
 @pytest.fixture

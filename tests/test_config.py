@@ -50,6 +50,12 @@ def test_flags(tmp_path: Path, text: str, value: bool) -> None:
     assert load(tmp_path, REGISTRATION=text).registration is value
 
 
+_OIDC = {
+    "OIDC_ISSUER": "https://id.example.com/realms/x",
+    "OIDC_CLIENT_ID": "search",
+    "OIDC_CLIENT_SECRET": "secret",
+    "PUBLIC_URL": "https://search.example",
+}
 WRONG: list[dict[str, str]] = [
     {"DOCS_SEARCH_KEY": "svc_prv_secret"},
     {"MAX_BODY_BYTES": "many"},
@@ -75,6 +81,13 @@ WRONG: list[dict[str, str]] = [
     {"SMTP_URL": "smtp://mail.example.com", "MAIL_FROM": "a@example.com"},
     {"MAIL_FROM": "somebody"},
     {"OPERATOR_CONTACT": "help@example.com\nor not"},
+    {**_OIDC, "OIDC_ISSUER": "http://id.example.com"},
+    {**_OIDC, "OIDC_ISSUER": "id.example.com"},
+    {**_OIDC, "OIDC_ISSUER": "https://id.example.com/?realm=x"},
+    *({**_OIDC, name: ""} for name in ("OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "PUBLIC_URL")),
+    {**_OIDC, "OIDC_ALLOWED_DOMAINS": "@example.com"},
+    {"OIDC_NAME": "Example"},
+    {"PASSWORD_LOGIN": "false"},
 ]
 
 
@@ -84,6 +97,13 @@ def test_a_wrong_or_contradictory_value_stops_the_start(tmp_path: Path, environ:
         load(tmp_path, **environ)
 
     assert any(name in str(error.value) for name in (*environ, "SECRET_KEY"))
+
+
+def test_a_provider_that_is_complete_is_taken(tmp_path: Path) -> None:
+    settings = load(tmp_path, **_OIDC, OIDC_ALLOWED_DOMAINS="Example.com, other.example", PASSWORD_LOGIN="false")
+    assert settings.allowed_domains == {"example.com", "other.example"}
+    assert settings.provider_name == "id.example.com"
+    assert load(tmp_path, **{**_OIDC, "OIDC_ISSUER": "http://localhost:8080"}).oidc_issuer == "http://localhost:8080"
 
 
 UNUSABLE: list[dict[str, Any]] = [

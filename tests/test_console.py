@@ -33,6 +33,17 @@ def test_it_has_all_commands_in_any_folder(tmp_path: Path) -> None:
     assert {"account", "backup", "crawl", "database", "doctor", "documents", "restore", "search"} <= listed
 
 
+def test_only_the_operators_commands_are_offered(tmp_path: Path) -> None:
+    settings = {"DATA_DIR": str(tmp_path)}
+
+    result = CliRunner().invoke(main, ["--help"], env=settings)
+
+    listed = {line.split()[0] for line in result.output.partition("Commands:")[2].splitlines() if line.strip()}
+    assert {"account", "backup", "doctor", "serve"} <= listed
+    assert not {"limiter", "routes", "run", "shell"} & listed
+    assert CliRunner().invoke(main, ["routes", "--help"], env=settings).exit_code == 0
+
+
 def test_wrong_settings_are_told_in_a_line(tmp_path: Path) -> None:
     settings = {"DATA_DIR": str(tmp_path), "LOG_LEVEL": "LOUD"}
 

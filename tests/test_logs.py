@@ -1,14 +1,16 @@
-"""No line of the log holds a secret."""
+"""No line of the log holds a secret, and nobody who is in it writes lines of their own."""
 
 from __future__ import annotations
 
+import logging
 import re
 
+import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.logs import redact
+from app.logs import JsonFormatter, redact
 
 plain = re.compile(r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s]*:[^/@\s]+(?=@)|(?i:bearer)\s+\S+")
 
@@ -16,6 +18,7 @@ plain = re.compile(r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s]*
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
+        ("secret whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD/A== of", "secret [secret] of"),
         ("redis://:hush@cache:6379/0 is away", "redis://[secret]@cache:6379/0 is away"),
         ("postgresql://me:hu:sh@db/search", "postgresql://[secret]@db/search"),
         ("Authorization: Bearer abc.def", "Authorization: [secret]"),
@@ -34,3 +37,14 @@ def test_secrets_are_left_out(line: str, shown: str) -> None:
 @example("://::a@")
 def test_giving_nothing_back_finds_the_same_secrets(line: str) -> None:
     assert redact(line) == plain.sub("[secret]", line)
+
+
+@given(st.text())
+@example('/nowhere\n{"level": "INFO", "message": "all is well"}\r\n\x1b[2J\u2028')
+def test_what_is_logged_of_others_stays_in_its_line(path: str) -> None:
+    record = logging.LogRecord("app.access", logging.INFO, __file__, 1, "%s %s", ("GET", path), None)
+
+    line = JsonFormatter().format(record)
+
+    assert not re.search(r"[\x00-\x1f]", line)
+    assert orjson.loads(line)["message"] == redact(f"GET {path}")

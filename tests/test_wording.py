@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from app.wording import counted, day_text, duration, moment_text
+from app.wording import counted, day_text, duration, moment_text, printable
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,7 @@ def test_days_and_moments_are_utc() -> None:
         "1 May 2024",
         "1 May 2024, 07:03 UTC",
     )
+
+
+def test_a_text_of_others_is_one_line_and_no_command_to_a_terminal() -> None:
+    assert printable("Zoë\x1b[31m & Söhne\r\n\x9b2J\u202e") == "Zoë�[31m & Söhne���2J�"

@@ -26,6 +26,7 @@ from app.api import (
     suggestions,
     syncs,
     usage,
+    webhooks,
 )
 
 BLUEPRINTS = (
@@ -48,6 +49,7 @@ BLUEPRINTS = (
     members.blp,
     invitations.blp,
     audit_log.blp,
+    webhooks.blp,
     accounts.blp,
     health.blp,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response, g, request
@@ -35,11 +36,21 @@ def register_account(fields: dict[str, Any]) -> Response:
 
 
 @blp.route("/login", methods=["POST"])
-@blp.operation("login", OperationPolicy(ANYONE, opens_session=True), errors=(ErrorCode.INVALID_CREDENTIALS,), body=True)
+@blp.operation(
+    "login",
+    OperationPolicy(ANYONE, opens_session=True),
+    errors=(ErrorCode.INVALID_CREDENTIALS, ErrorCode.CODE_REQUIRED, ErrorCode.INSUFFICIENT_PERMISSION),
+    body=True,
+)
 @blp.arguments(LoginSchema)
 @blp.response(200, LoginAnswerSchema)
 def login(fields: dict[str, Any]) -> Response:
-    """Log in and set the session cookie."""
+    """Log in and set the session cookie.
+
+    If the e-mail belongs to several accounts, the answer lists those that have this password as `accounts`. The
+    session is of the one in `account_id`; without that, of the account that the e-mail belongs to for longest. Members
+    with one-time codes send a `code`, too; without it the answer is 401 `code_required`.
+    """
     return logged_in(*log_in(runtime(), current_client(), **fields), status=200)
 
 
@@ -55,10 +66,16 @@ def logout(nothing: dict[str, Any]) -> Response:
     return response
 
 
-def logged_in(user: Member, csrf_token: str, cookie: str, *, status: int) -> Response:
-    """The answer that starts a session."""
-    shown = UserSchema().dump(user_answer(user))
-    response = json_answer({"success": True, "user": shown, "csrf_token": csrf_token}, status)
+def logged_in(user: Member, csrf_token: str, cookie: str, members: Sequence[Member] = (), *, status: int) -> Response:
+    """The answer that starts a session.
+
+    Args:
+        members: All whom the person could be.
+    """
+    answer = {"success": True, "user": UserSchema().dump(user_answer(user)), "csrf_token": csrf_token}
+    if len(members) > 1:
+        answer["accounts"] = [{"id": m.account_id, "name": m.account.name, "role": m.role} for m in members]
+    response = json_answer(answer, status)
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -11,6 +11,7 @@ from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
 from app.services.access.credentials import site_record
+from app.services.analytics import event_retention
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, get_analytics
 from app.services.csv_export import encode_csv
@@ -20,19 +21,19 @@ from app.web.auth import MANAGING
 from app.web.permissions import choose_reported_site, refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
-from app.web.responses import prefers
+from app.web.responses import CSV, csv_response, prefers
 from schemas.analytics import (
     AnalyticsQuerySchema,
     AnalyticsSchema,
     QueryAnalyticsQuerySchema,
     QueryAnalyticsSchema,
+    VisitorErasureSchema,
+    VisitorQuerySchema,
     days_of,
 )
 from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("analytics", __name__, description="Search statistics.")
-
-CSV = "text/csv"
 
 
 @blp.route("/api/analytics", methods=["GET"])
@@ -59,8 +60,25 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
             details=True,
         )
     if prefers(request, CSV):
-        return Response(encode_csv(analytics), content_type=f"{CSV}; charset=utf-8")
+        return csv_response(encode_csv(analytics))
     return analytics
+
+
+@blp.route("/api/analytics/visitors", methods=["DELETE"])
+@blp.operation("eraseVisitor", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.arguments(VisitorQuerySchema, location="query")
+@blp.response(200, VisitorErasureSchema)
+def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Erase the searches and clicks of one visitor's session at a site, deleted or not, from events and statistics."""
+    current_runtime = runtime()
+    site_id = parameters["site_id"]
+    refuse_other_site(current_caller(), site_id)
+    with current_runtime.database.read() as session:
+        site = get_site(session, current_caller().account.id, site_id, deleted_too=True)
+    erased = event_retention.erase_visitor(
+        current_runtime.database, site, parameters["session_id"], current_runtime.settings.event_retention_days
+    )
+    return {"success": True, **erased._asdict()}
 
 
 @blp.route("/api/analytics/query", methods=["GET"])

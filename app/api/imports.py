@@ -6,21 +6,29 @@ from io import BytesIO
 from typing import Any
 
 from flask import request
+from marshmallow import ValidationError
 
+from app.api.views import source_answer
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import imports
+from app.operations import sources as source_operations
 from app.runtime import runtime
 from app.services.imports import ImportOutcome
 from app.web.auth import MANAGING
-from app.web.parsing import FILE_TYPES, read_file_body
+from app.web.parsing import FILE_TYPES, invalid, read_file_body, read_json
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from schemas.documents import DocumentSchema
 from schemas.imports import ImportAnswerSchema, ImportQuerySchema
+from schemas.sources import ConfigAnswerSchema, ConfigQuerySchema
 from schemas.validation.keys import Scope
 
-blp = ApiBlueprint("imports", __name__, description="Import files: exports of other systems, CSV, JSON lines.")
+blp = ApiBlueprint(
+    "imports",
+    __name__,
+    description="Import files: exports of other systems, CSV, JSON lines, DocSearch configurations.",
+)
 
 _BODY = {
     "required": True,
@@ -30,6 +38,11 @@ _BODY = {
         "application/json": {"schema": {"type": "array", "items": DocumentSchema}},
         **{kind: {"schema": {"type": "string"}} for kind in ("text/csv", "application/x-ndjson")},
     },
+}
+_CONFIG = {
+    "required": True,
+    "description": "The configuration as it is.",
+    "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
 }
 
 
@@ -79,3 +92,22 @@ def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
             for found in outcome.problems
         ],
     }
+
+
+@blp.route("/api/sites/<int(signed=True):site_id>/import-config", methods=["POST"])
+@blp.operation(
+    "importConfig",
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SOURCE_LIMIT_REACHED),
+    body=True,
+)
+@blp.doc(requestBody=_CONFIG)
+@blp.arguments(ConfigQuerySchema, location="query")
+@blp.response(201, ConfigAnswerSchema)
+def import_config(query: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Make the sources of a configuration of DocSearch's scraper, all of them or none. Their first runs are queued."""
+    try:
+        made, ignored = source_operations.import_config(runtime(), current_caller(), site_id, read_json(request))
+    except ValidationError as error:
+        raise invalid(error) from error
+    return {"success": True, "sources": [source_answer(each, current_caller()) for each in made], "ignored": ignored}

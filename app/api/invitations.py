@@ -110,7 +110,7 @@ def show_invitation(token: str) -> dict[str, Any]:
 @blp.operation(
     "acceptInvitation",
     OperationPolicy(ANYONE, opens_session=True),
-    errors=(ErrorCode.INVITATION_NOT_FOUND,),
+    errors=(ErrorCode.INVITATION_NOT_FOUND, ErrorCode.INSUFFICIENT_PERMISSION),
     body=True,
 )
 @blp.arguments(InvitationAcceptSchema)

@@ -15,11 +15,13 @@ from app.services.access.roles import Role
 from app.web.auth import MANAGING
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
+from schemas.base import NothingSchema
 from schemas.forms import FormAnswerSchema, SiteFormAnswerSchema
 from schemas.sites import (
     PageQuerySchema,
     SiteAnswerSchema,
     SiteCreateSchema,
+    SiteDeleteQuerySchema,
     SiteListSchema,
     SiteShowSchema,
     SiteUpdateSchema,
@@ -117,8 +119,29 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
 @blp.operation("deleteSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.arguments(SiteDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
-def delete_site(site_id: int) -> dict[str, Any]:
-    """Delete a site with its keys, documents, events, and index."""
-    site_operations.delete_site(runtime(), current_caller(), site_id)
+def delete_site(options: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Delete a site. For 30 days it can be restored; with `purge=true` it is gone at once, with everything it has."""
+    site_operations.delete_site(runtime(), current_caller(), site_id, **options)
     return {"success": True}
+
+
+@blp.route("/sites/<int(signed=True):site_id>/restore", methods=["POST"])
+@blp.operation(
+    "restoreSite",
+    OperationPolicy(MANAGING, Scope.SITES),
+    errors=(
+        ErrorCode.SITE_NOT_FOUND,
+        ErrorCode.SITE_LIMIT_REACHED,
+        ErrorCode.KEY_LIMIT_REACHED,
+        ErrorCode.DOCUMENT_LIMIT_REACHED,
+    ),
+    body=True,
+)
+@blp.arguments(NothingSchema, location="json_optional", required=False)
+@blp.response(200, SiteAnswerSchema)
+def restore_site(nothing: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Restore a deleted site, with its keys, documents, and statistics. A site that is not deleted stays as it is."""
+    caller = current_caller()
+    return {"success": True, "site": site_answer(site_operations.restore_site(runtime(), caller, site_id), caller)}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import Response, request
+
 from app.api.views import source_answer
 from app.apidoc.openapi import ApiBlueprint
-from app.crawl.run.lookup import PageLookup, twins_of_run
+from app.crawl.run.lookup import PageLookup, encode_dead_links, list_dead_links, twins_of_run
 from app.crawl.sources import runs, sources
 from app.errors import ErrorCode
 from app.operations import sources as source_operations
@@ -14,9 +16,11 @@ from app.runtime import runtime
 from app.web.auth import ANYONE, MANAGING
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
+from app.web.responses import CSV, csv_response, prefers
 from schemas.base import NothingSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
 from schemas.sources import (
+    DeadLinkListSchema,
     HookSchema,
     PageLookupQuerySchema,
     PageLookupSchema,
@@ -179,7 +183,7 @@ def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
     "runSourceByHook",
     OperationPolicy(ANYONE, token_places=()),
     errors=(
-        *(ErrorCode.SOURCE_NOT_FOUND, ErrorCode.SITE_INACTIVE),
+        *(ErrorCode.SOURCE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.ACCOUNT_SUSPENDED),
         *(ErrorCode.REQUEST_TIMEOUT, ErrorCode.PAYLOAD_TOO_LARGE),
     ),
 )
@@ -226,3 +230,19 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
         for each in pages
     ]
     return {"run": run, "pages": shown, "total": total, **page}
+
+
+@blp.route(SOURCE + "/dead-links", methods=["GET"])
+@blp.operation("listDeadLinks", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
+@blp.arguments(PageQuerySchema, location="query")
+@blp.response(200, DeadLinkListSchema)
+@blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
+def show_dead_links(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any] | Response:
+    """List links of the source's pages that lead to a page which is not there. With `Accept: text/csv`, as a table."""
+    with runtime().database.read() as session:
+        source = sources.get_source(session, current_caller().account.id, site_id, source_id)
+        dead = list_dead_links(session, source, **page)
+    if prefers(request, CSV):
+        return csv_response(encode_dead_links(dead.links))
+    run_id = None if dead.run is None else dead.run.id
+    return {"dead_links": dead.links, "run_id": run_id, "total": dead.total, **page}

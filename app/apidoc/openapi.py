@@ -68,7 +68,13 @@ _COUNTED = (
     ErrorCode.COUNTERS_UNAVAILABLE,
     ErrorCode.SERVER_BUSY,
 )
-_KEY_ERRORS = (ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED)
+_KEY_ERRORS = (
+    ErrorCode.MISSING_API_KEY,
+    ErrorCode.INVALID_API_KEY,
+    ErrorCode.KEY_DISABLED,
+    ErrorCode.KEY_EXPIRED,
+    ErrorCode.EMAIL_NOT_CONFIRMED,
+)
 _DESCRIPTIONS = {
     400: "Invalid parameters or malformed request body",
     401: "Missing or invalid credentials",
@@ -167,7 +173,9 @@ class ApiBlueprint(SmorestBlueprint):
             codes.update(_COUNTED)
         if not policy.access.anyone:
             codes.update(_KEY_ERRORS)
-            codes.add(ErrorCode.INSUFFICIENT_PERMISSION)
+            codes.update((ErrorCode.INSUFFICIENT_PERMISSION, ErrorCode.ACCOUNT_SUSPENDED))
+        if policy.access.public or policy.access.search or policy.access.private:
+            codes.add(ErrorCode.SITE_INACTIVE)
         if policy.access.public:
             codes.add(ErrorCode.ORIGIN_NOT_ALLOWED)
         if policy.access.session or policy.opens_session:

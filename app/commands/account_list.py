@@ -8,15 +8,16 @@ from typing import Any
 
 from app.models import Account
 from app.plans import PlanLimits, PlanTable
+from app.services.accounts.members import email_key
 from app.services.accounts.usage import AccountUsage
-from app.wording import number
+from app.wording import number, printable
 
 Listed = tuple[AccountUsage, PlanLimits | None]
 """An account's usage and what it may use; ``None`` if its plan is no longer in the plans file."""
 
 ORDERS: dict[str, Callable[[Listed], Any]] = {
     "id": lambda listed: listed[0].account.id,
-    "email": lambda listed: listed[0].account.email_key,
+    "email": lambda listed: email_key(listed[0].account.email),
     "plan": lambda listed: listed[0].account.plan,
     "searches": lambda listed: (-listed[0].searches_today, -listed[0].searches_this_month),
     "documents": lambda listed: -listed[0].documents,
@@ -78,7 +79,10 @@ def _row(usage: AccountUsage, limits: PlanLimits | None) -> tuple[str, ...]:
         )
     searches, *others = used
     plan = account.plan if limits is not None else f"{account.plan} (unknown)"
-    return (str(account.id), plan, searches, number(usage.searches_this_month), *others, account.email, account.name)
+    if account.suspended_at is not None:
+        plan = f"{plan}, suspended"
+    texts = (account.email, printable(account.name))
+    return (str(account.id), plan, searches, number(usage.searches_this_month), *others, *texts)
 
 
 def _padded(name: str, cell: str, width: int) -> str:

@@ -14,6 +14,7 @@ from app.config import Settings
 from app.runtime import runtime
 from app.services.indexing.rebuilder import renew_indexes
 from app.services.mail.queue import discard_mails
+from app.services.webhooks.queue import discard_waiting
 from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restored_tables, write_backup
 from app.wording import counted
 
@@ -73,6 +74,7 @@ def restore(file: Path, force: bool) -> None:
         with restored_tables(current_runtime.database, file, manifest) as session:
             renew_indexes(session, current_runtime.engines.current.identity)
             discard_mails(session)
+            discard_waiting(session)
             session.flush()
             # Before the tables: with an empty database and the right secret, this command can be repeated.
             if not own_secret:

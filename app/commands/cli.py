@@ -19,9 +19,10 @@ from app.models import Account
 from app.operations import accounts as operations
 from app.plans import LIMIT_NAMES, parse_limit
 from app.runtime import runtime
-from app.services.accounts import accounts
+from app.services.accounts.members import find_members
 from app.services.accounts.usage import list_account_usage
 from app.services.audit_log.actors import OPERATOR, acting
+from app.services.sites import MAX_INT64
 from app.storage.migrate import TablesState, tables_state
 from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
 
@@ -93,7 +94,8 @@ def register(app: Flask) -> None:
     app.cli = OperatorCommands(app.name)
 
 
-account_group = AppGroup("account", help="Create, list, change, and delete accounts.")
+account_group = AppGroup("account", help="Create, list, change, suspend, and delete accounts.")
+MAX_REASON_LENGTH = 500
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -109,16 +111,26 @@ def _shown(account: Account) -> dict[str, Any]:
         "name": account.name,
         "plan": account.plan,
         "limits": account.limit_overrides,
+        "suspended_at": None if account.suspended_at is None else isoformat(account.suspended_at),
+        "suspension_reason": account.suspension_reason,
         "created_at": isoformat(account.created_at),
     }
 
 
 def _get(email: str) -> Account:
+    """The account of a member, or with an id: an e-mail may belong to several accounts."""
     with runtime().database.read() as session:
-        account = accounts.find_account(session, email)
-    if account is None:
-        raise click.ClickException(f"No account has the e-mail address {email}.")
-    return account
+        if email.isascii() and email.isdigit() and int(email) <= MAX_INT64:
+            account = session.get(Account, int(email))
+            found = [account] if account else []
+        else:
+            found = [member.account for member in find_members(session, email)]
+    if not found:
+        raise click.ClickException(f"No account has the {'id' if email.isdigit() else 'e-mail address'} {email}.")
+    if len(found) > 1:
+        named = ", ".join(f"{account.id} ({account.name})" for account in found)
+        raise click.ClickException(f"Several accounts have the e-mail address {email}; give the id of one: {named}.")
+    return found[0]
 
 
 def _check_plan(plan: str) -> None:
@@ -201,11 +213,46 @@ def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
 def reset_password(email: str, password: str, as_json: bool) -> None:
     """Set a new password of the member with this e-mail, and end their sessions."""
     _check_password(password)
-    account = _get(email)
     member = operations.set_password(runtime(), email, password)
     if member is None:
         raise click.ClickException(f"No account has the e-mail address {email}.")
-    show(as_json, _shown(account), f"{member.email} has a new password. All sessions have ended.")
+    show(as_json, _shown(member.account), f"{member.email} has a new password. All sessions have ended.")
+
+
+@account_group.command("suspend")
+@click.argument("email")
+@click.option("--reason", default="", help="Told to whoever is kept from the account.")
+@json_option
+def suspend(email: str, reason: str, as_json: bool) -> None:
+    """Suspend an account: its keys and members are refused, and nothing is crawled. Nothing is lost."""
+    reason = reason.strip()
+    if len(reason) > MAX_REASON_LENGTH:
+        raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")
+    operations.suspend_account(runtime(), _get(email).id, reason)
+    account = _get(email)
+    show(as_json, _shown(account), f"{account.email} is suspended.")
+
+
+@account_group.command("resume")
+@click.argument("email")
+@json_option
+def resume(email: str, as_json: bool) -> None:
+    """Let a suspended account be used again, as it was."""
+    operations.resume_account(runtime(), _get(email).id)
+    account = _get(email)
+    show(as_json, _shown(account), f"{account.email} can be used again.")
+
+
+@account_group.command("reset-codes")
+@click.argument("email")
+@json_option
+def reset_codes(email: str, as_json: bool) -> None:
+    """Let the member with this e-mail log in without one-time codes, after a lost phone."""
+    account = _get(email)
+    member = operations.reset_codes(runtime(), email)
+    if member is None:
+        raise click.ClickException(f"No account has the e-mail address {email}.")
+    show(as_json, _shown(account), f"{member.email} logs in without one-time codes.")
 
 
 @account_group.command("list")

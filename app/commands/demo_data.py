@@ -22,7 +22,7 @@ from app.operations.keys import create_key
 from app.operations.sites import create_site
 from app.runtime import Runtime
 from app.services import sites
-from app.services.accounts import accounts
+from app.services.accounts.members import find_members
 
 EMAIL = "demo@example.com"
 KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
@@ -54,7 +54,7 @@ def _exists(runtime: Runtime, kept: dict[str, Any]) -> bool:
 def _create(runtime: Runtime, base_url: str) -> dict[str, Any]:
     password = secrets.token_urlsafe(12)
     with runtime.database.read() as session:
-        account = accounts.find_account(session, EMAIL)
+        account = next((member.account for member in find_members(session, EMAIL)), None)
     if account is None:
         account = create_account(runtime, name="Demo", email=EMAIL, password=password, plan="pro")
     else:

@@ -18,11 +18,12 @@ from sqlalchemy import func, select, text
 from app.clock import now
 from app.config import Settings
 from app.counters.base import CountersUnavailable
-from app.models import EngineTask, SourceRun
+from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.indexing.lagging import LaggingSite, find_lagging
 from app.services.mail.delivery import count_late
 from app.services.mail.smtp import MailServerAway
+from app.services.oidc.provider import ProviderUnavailable
 from app.storage.file_modes import find_open_paths
 from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size
@@ -51,7 +52,7 @@ class Finding:
 
     Attributes:
         topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
-            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail`` or ``events``.
+            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``events`` or ``accounts``.
         level: ``problem``: something does not work, or soon will not.
         message: A sentence.
         remedy: What to do; empty if all is well.
@@ -86,7 +87,9 @@ def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
             ("runs", lambda: _runs(runtime)),
             ("tasks", lambda: _tasks(runtime)),
             ("mail", lambda: _mail(runtime)),
+            ("login", lambda: _login(runtime)),
             ("events", lambda: _events(runtime)),
+            ("accounts", lambda: _accounts(runtime)),
             ("charges", lambda: _charges(runtime)),
         ]
     for topic, check in checks:
@@ -152,6 +155,14 @@ def _events(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("events", "warning", message, "Start the service on this machine; it moves them.")
     else:
         yield Finding("events", "ok", "No search events are left behind.")
+
+
+def _accounts(runtime: Runtime) -> Iterator[Finding]:
+    with runtime.database.read() as session:
+        suspended = session.scalar(select(func.count(Account.suspended_at))) or 0
+        deleted = session.scalar(select(func.count(Site.deleted_at))) or 0
+    message = f"{counted(suspended, 'account')} suspended, {counted(deleted, 'deleted site')} not removed yet."
+    yield Finding("accounts", "ok", message)
 
 
 def _charges(runtime: Runtime) -> Iterator[Finding]:
@@ -315,6 +326,21 @@ def _tasks(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("tasks", "warning", message, "Look for `engine task` in the log; they are tried again.")
     else:
         yield Finding("tasks", "ok", "No task at the search engine fails.")
+
+
+def _login(runtime: Runtime) -> Iterator[Finding]:
+    if runtime.provider is None:
+        yield Finding("login", "ok", "People log in with passwords: OIDC_ISSUER is empty.")
+        return
+    try:
+        count = len(runtime.provider.keys().keys)
+    except ProviderUnavailable as error:
+        remedy = "Start it, or fix OIDC_ISSUER: the address below which /.well-known/openid-configuration is."
+        yield Finding("login", "problem", f"The identity provider is away: {error.why}", remedy)
+    else:
+        also = " and passwords" if runtime.settings.password_login else ""
+        message = f"People log in with {runtime.provider.issuer}{also}; it signs with {counted(count, 'key')}."
+        yield Finding("login", "ok", message)
 
 
 def _mail(runtime: Runtime) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from app.models import Site
 from app.runtime import runtime
 from app.services.imports import FileImport, ImportOutcome, LineProblem, told_progress
 from app.services.sites import limits_of_account
-from app.wording import counted
+from app.wording import counted, printable
 from backends.errors import BackendError
 
 group = AppGroup("documents", help="Import documents from a file.")
@@ -101,7 +101,7 @@ def _report(as_json: bool, outcome: ImportOutcome) -> None:
         return
     click.echo(f"{counted(outcome.indexed, 'document')} imported, {outcome.created:,} of them new.")
     for group in groups[:MAX_SHOWN]:
-        click.echo(f"{group[0].place}: {'; '.join(found.message for found in group)}", err=True)
+        click.echo(f"{group[0].place}: {printable('; '.join(found.message for found in group))}", err=True)
     if outcome.skipped > MAX_SHOWN:
         click.echo(f"and {counted(outcome.skipped - MAX_SHOWN, 'more invalid line')}", err=True)
 

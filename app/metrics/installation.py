@@ -23,7 +23,7 @@ from sqlalchemy import func, select
 from app.clock import now
 from app.counters.base import CountersUnavailable
 from app.crawl.sources.runs import count_waiting
-from app.models import Site
+from app.models import Account, Site
 from app.runtime import Runtime
 from app.services.health.health import DATABASE
 from app.services.indexing.lagging import find_lagging
@@ -44,6 +44,8 @@ class Stored:
     """Figures that the database has of all sites together."""
 
     documents: int
+    deleted_sites: int
+    suspended_accounts: int
     indexes_behind: int
     indexes_failing: int
     indexes_behind_seconds: float
@@ -82,6 +84,9 @@ class InstallationMetrics:
         stored, events = self._stored.answer(deadline, success), self._events.answer(deadline, success)
         if stored is not None:
             yield GaugeMetricFamily("search_documents", "Documents of all sites.", stored.documents)
+            deleted = "Deleted sites that are kept until they can no longer be restored."
+            yield GaugeMetricFamily("search_sites_deleted", deleted, stored.deleted_sites)
+            yield GaugeMetricFamily("search_accounts_suspended", "Suspended accounts.", stored.suspended_accounts)
             behind = "Sites whose index lacks changes that are stored."
             yield GaugeMetricFamily("search_indexes_behind", behind, stored.indexes_behind)
             failing = "Those of them for which the last try to bring it up to date failed."
@@ -130,7 +135,11 @@ class InstallationMetrics:
             behind = find_lagging(session)
             since = min((site.since for site in behind if site.since is not None), default=None)
             return Stored(
-                documents=int(session.scalar(select(func.sum(Site.document_count))) or 0),
+                documents=int(
+                    session.scalar(select(func.sum(Site.document_count)).where(Site.deleted_at.is_(None))) or 0
+                ),
+                deleted_sites=session.scalar(select(func.count(Site.deleted_at))) or 0,
+                suspended_accounts=session.scalar(select(func.count(Account.suspended_at))) or 0,
                 indexes_behind=len(behind),
                 indexes_failing=sum(site.error is not None for site in behind),
                 indexes_behind_seconds=0.0 if since is None else max(0.0, (now() - since).total_seconds()),

@@ -17,16 +17,18 @@ from app.models.events import (
     ScopeWindow,
     SearchClick,
     SearchEvent,
+    VisitorErasure,
     VisitorKey,
     WindowStart,
 )
 from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
 from app.models.mail import Mail, PasswordReset, QuotaWarning
-from app.models.members import EmailChange, EmailChangeLink, Invitation, Member, Session
+from app.models.members import EmailChange, EmailChangeLink, Identity, Invitation, Member, Session
 from app.models.sites import ClickLessons, EngineTask, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 from app.models.usage import UsageDay
+from app.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
     "API_SOURCE",
@@ -44,6 +46,7 @@ __all__ = [
     "EngineTask",
     "EventJournal",
     "EventRemoval",
+    "Identity",
     "IgnoredQuery",
     "Invitation",
     "Key",
@@ -68,6 +71,9 @@ __all__ = [
     "StoredDocument",
     "Sync",
     "UsageDay",
+    "VisitorErasure",
     "VisitorKey",
+    "Webhook",
+    "WebhookDelivery",
     "WindowStart",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import JSON, Date, String, true
+from sqlalchemy import JSON, Date, String, text, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
@@ -28,8 +28,14 @@ class Account(Base):
     limit_overrides: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     """Limit name to a number, or null for unlimited; what is absent follows the plan."""
     created_at: Mapped[datetime]
+    suspended_at: Mapped[datetime | None]
+    """Since when its operator keeps everybody from it."""
+    suspension_reason: Mapped[str] = mapped_column(String(500), default="", server_default=text("''"))
+    """What is told to whoever is kept from it."""
     weekly_digest: Mapped[bool] = mapped_column(default=True, server_default=true())
     """Whether its owner wants a mail each week about what found nothing."""
+    confirm_by: Mapped[datetime | None]
+    """When its keys stop unless an owner has confirmed their e-mail; ``NULL``: that is not asked, or done."""
     digest_week: Mapped[date | None] = mapped_column(Date)
     """The Monday of the last week whose digest was seen to, sent or not worth a mail."""
 

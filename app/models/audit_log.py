@@ -29,7 +29,7 @@ class AuditEntry(Base):
     address: Mapped[str | None] = mapped_column(String(64))
     """The IP address (of IPv6: the network) that the request came from; ``NULL`` without a request."""
     action: Mapped[str] = mapped_column(String(16))
-    """``created``, ``changed``, ``deleted`` or ``logged_in``."""
+    """``created``, ``changed``, ``deleted``, ``restored``, ``purged`` or ``logged_in``."""
     kind: Mapped[str] = mapped_column(String(24))
     """Of the thing: ``site``, ``search_settings``, ``key``, ``source``, ``member``, ``invitation`` or ``account``."""
     object_id: Mapped[str] = mapped_column(String(32))

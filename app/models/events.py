@@ -29,8 +29,9 @@ QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VIS
 """What is counted of a query. Partial results are those of which none has every word."""
 SCOPE_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms")
 """What is counted of a scope: responses are searches the service ran, with their milliseconds added up."""
-CHANNELS = ("api", "box", "gateway", "agent")
-"""Ways by which searches come: the API, the search box, other clients of the gateway, and agents."""
+CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
+"""Ways by which searches come: the API, the search box, other clients of the gateway, those of Google's and Algolia's
+APIs, and agents."""
 AGENT = "agent"
 """The channel of programs that search for somebody. Nobody sees a list then, so what they search counts in totals, and
 in no list, rate of clicks, or suggestion."""
@@ -117,6 +118,8 @@ class SearchClick(Base):
     """Who clicked, as ``SearchEvent.visitor``."""
     channel: Mapped[str | None] = mapped_column(String(8))
     """As ``SearchEvent.channel``."""
+    session_id: Mapped[str | None] = mapped_column(String(64))
+    """The session that was named; ``NULL`` in clicks of earlier releases, too."""
 
 
 class ClickDay(Base):
@@ -183,6 +186,18 @@ class VisitorKey(Base):
     period: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """The days it is for, as ``app.services.analytics.visitors`` numbers them."""
     key: Mapped[bytes]
+
+
+class VisitorErasure(Base):
+    """A visitor whose events were erased; those that were still in a journal are dropped when they are moved."""
+
+    __tablename__ = "visitor_erasures"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    visitor: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    """A digest of the session, as ``app.services.analytics.visitors`` makes it."""
+    erased_at: Mapped[datetime]
 
 
 class QueryVisit(Base):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, String, UniqueConstraint, false, text, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from app.models.accounts import Account
@@ -12,7 +12,7 @@ from app.models.base import Base, BigId
 
 
 class Member(Base):
-    """A person with a login. An e-mail belongs to one member of one account."""
+    """A person with a login. An e-mail belongs to one member of each account."""
 
     __tablename__ = "members"
     __table_args__ = (Index(None, "account_id"), {"sqlite_autoincrement": True})
@@ -22,13 +22,58 @@ class Member(Base):
     name: Mapped[str] = mapped_column(String(100))
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
-    """The e-mail trimmed and case-folded: what is compared."""
+    """The e-mail trimmed and case-folded: what is compared; or what stands in its place, see ``shared_email_key``."""
+    shared_email_key: Mapped[str | None] = mapped_column(String(254), index=True)
+    """The same, if a member of another account had the e-mail first; ``email_key`` is then no e-mail, but unique."""
+    email_confirmed: Mapped[bool] = mapped_column(default=False, server_default=true())
+    """Whether they have shown that the mailbox is theirs. Those of before this was asked count as confirmed."""
+    email_by_key: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether an API key has set the e-mail: then a proof that the mailbox is somebody's does not make them known."""
     password_hash: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(16))
     """``owner``, ``editor`` or ``viewer``."""
     created_at: Mapped[datetime]
+    codes_since: Mapped[datetime | None]
+    """When one-time codes were switched on; ``NULL``: the password is enough."""
+    codes_salt: Mapped[str | None] = mapped_column(String(32))
+    """What the secret of the codes follows from, together with that of the server."""
+    codes_step: Mapped[int] = mapped_column(default=0, server_default="0")
+    """The time step of the last code that was accepted: none of it or before is accepted again."""
+    recovery_hashes: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
+    """Of the recovery codes that were not used."""
+    new_codes_salt: Mapped[str | None] = mapped_column(String(32))
+    """The same of an app that has not shown a code yet."""
+    new_codes_until: Mapped[datetime | None]
+    """Until when it may."""
 
     account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
+
+    @property
+    def compared_email(self) -> str:
+        """The e-mail in the form in which it is compared."""
+        return self.shared_email_key or self.email_key
+
+
+class Identity(Base):
+    """A person at an OpenID Connect provider, as the member that they are here; they may be several."""
+
+    __tablename__ = "identities"
+    __table_args__ = (Index(None, "issuer", "subject"), {"sqlite_with_rowid": False})
+
+    member_id: Mapped[int] = mapped_column(
+        BigId, ForeignKey("members.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    issuer: Mapped[str] = mapped_column(String(255), primary_key=True)
+    subject: Mapped[str] = mapped_column(String(255))
+    """What the provider calls the person, for ever; an e-mail may become somebody else's."""
+    created_at: Mapped[datetime]
+
+    member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
+
+    @property
+    def id(self) -> int:
+        """The member's, as the audit log names it."""
+        return self.member_id
 
 
 class Session(Base):
@@ -44,6 +89,10 @@ class Session(Base):
     created_at: Mapped[datetime]
     seen_at: Mapped[datetime]
     expires_at: Mapped[datetime]
+    browser: Mapped[str] = mapped_column(String(60), default="", server_default=text("''"))
+    """What logged in, such as ``Firefox on Windows``."""
+    address: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))
+    """The network that it came from."""
 
     member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
 

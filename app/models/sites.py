@@ -6,7 +6,7 @@ import secrets
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, String, text
+from sqlalchemy import JSON, ForeignKey, Index, String, text, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
@@ -26,6 +26,10 @@ class Site(Base):
     domains: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
     """Further addresses on whose hosts sources may lie; pages then have the field ``domain``."""
     active: Mapped[bool] = mapped_column(default=True)
+    deleted_at: Mapped[datetime | None]
+    """Since when it is in the trash, where it is never active: see ``app.services.sites``."""
+    was_active: Mapped[bool] = mapped_column(default=True, server_default=true())
+    """Whether it was active when it was deleted."""
     agents: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
     """Whether agents may search and read it; see ``app.doors.agents``."""
     description: Mapped[str] = mapped_column(String(500), default="", server_default=text("''"))

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from app.clock import now
 from app.crawl.sources import removal
+from app.crawl.sources.runs import cancel_runs_of_sites
 from app.models import Account, Member
 from app.runtime import Runtime
 from app.services.access.callers import Caller
-from app.services.access.credentials import AccountRecord, credential_change
-from app.services.accounts import accounts
-from app.services.accounts.members import find_member
+from app.services.access.credentials import account_record, credential_change
+from app.services.accounts import accounts, one_time_codes
+from app.services.accounts.members import find_members, lock_member
 
 
 def create_account(runtime: Runtime, *, name: str, email: str, password: str, plan: str) -> Account:
@@ -31,12 +32,30 @@ def set_plan(runtime: Runtime, account_id: int, plan: str, overrides: Mapping[st
         return accounts.set_plan(session, account_id, plan, dict(overrides))
 
 
+def suspend_account(runtime: Runtime, account_id: int, reason: str) -> None:
+    """Keep everybody from an account until it is resumed, and stop its runs. Nothing of it is lost."""
+    with credential_change(runtime.database, runtime.counters, account_id) as session:
+        site_ids = accounts.suspend(session, account_id, reason)
+    with runtime.database.write() as session:
+        cancel_runs_of_sites(session, site_ids)
+    runtime.run_engine_tasks()
+
+
+def resume_account(runtime: Runtime, account_id: int) -> None:
+    """Let everybody use a suspended account again."""
+    with credential_change(runtime.database, runtime.counters, account_id) as session:
+        accounts.resume(session, account_id)
+
+
 def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
-    """Give a member another password, which ends their sessions; ``None`` if nobody has this e-mail."""
+    """Give whoever has an e-mail another password, in all of their accounts, which ends their sessions.
+
+    Gives the member of the oldest account; ``None`` if nobody has this e-mail.
+    """
     password_hash = accounts.hash_password(password)
     with runtime.database.write() as session:
-        member = find_member(session, email)
-        if member is not None:
+        members = sorted(find_members(session, email), key=lambda member: member.account_id)
+        for member in members:
             accounts.update_profile(
                 session,
                 member.account_id,
@@ -44,7 +63,20 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
                 member_id=member.id,
                 proof=accounts.PasswordProof(None),
             )
-        return member
+        return members[0] if members else None
+
+
+def reset_codes(runtime: Runtime, email: str) -> Member | None:
+    """Let whoever has an e-mail log in without one-time codes, in all of their accounts: their phone is lost.
+
+    Gives the member of the oldest account; ``None`` if nobody has this e-mail.
+    """
+    with runtime.database.write() as session:
+        found = [lock_member(session, member.id) for member in find_members(session, email)]
+        members = [member for member in found if member is not None]
+        for member in members:
+            one_time_codes.switch_off(member)
+        return members[0] if members else None
 
 
 def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
@@ -58,5 +90,4 @@ def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
 
 def acting_for(runtime: Runtime, account: Account) -> Caller:
     """The operator, who does what an owner of the account may."""
-    limits = runtime.plans.limits_of(account.plan, account.limit_overrides)
-    return Caller("session", AccountRecord(account.id, account.plan, limits))
+    return Caller("session", account_record(runtime.plans, account))

@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
+import hashlib
+
+from itsdangerous import BadData, URLSafeTimedSerializer
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
 from app.clock import now
-from app.counters.base import WindowRequest
+from app.counters.base import WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
-from app.services.access.quota import address_key
-from app.services.accounts import accounts
-from app.services.accounts.members import email_key, find_member
+from app.services.access.choices import read_offer
+from app.services.access.quota import DAY_SECONDS, address_key
+from app.services.accounts import accounts, one_time_codes
+from app.services.accounts.confirmations import ask_registrant
+from app.services.accounts.members import email_key, find_members, lock_member
+from app.services.accounts.one_time_codes import CodeUse
 from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
-from app.storage.database import ROW_LOCK
+from app.tokens import hash_token
 from app.wording import operator_text
 
+MOST_ACCOUNTS = 10
+"""Most accounts of one e-mail whose passwords are compared with one that is sent: each takes a while."""
 REGISTRATIONS = 30
 """Registrations an hour of one address."""
+CODE_FAILURES = 30
+"""Wrong codes a day for one e-mail, from whichever addresses. Only who knows the password comes so far."""
+PROVED_FOR = 600
+"""Seconds for which a right password stays one, while its owner looks for the code."""
+
+
+class CodeRefused(ApiError):
+    """A right password with no code, or a wrong one.
+
+    Args:
+        proof: What stands for the password if a code comes next.
+    """
+
+    def __init__(self, error: ApiError, proof: str):
+        super().__init__(error.code, error.message)
+        self.proof = proof
+
+
+class AccountChoice(Exception):
+    """The members whom somebody could be, of whom they are to choose one."""
+
+    def __init__(self, members: list[Member]):
+        super().__init__()
+        self.members = members
 
 
 def register(runtime: Runtime, client: Client, name: str, email: str, password: str) -> tuple[Member, str, str]:
@@ -31,42 +66,182 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
     if not runtime.settings.registration:
         whom = operator_text(runtime.settings.operator_contact)
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {whom} for an account.")
+    refuse_without_passwords(runtime)
     count_attempt(runtime, [WindowRequest(f"register:{client.key}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
     password_hash = accounts.hash_password(password)
     with acting(client.member(email)), runtime.database.write() as session:
         owner = accounts.create_owner(
             session, name=name, email=email, password_hash=password_hash, plan=runtime.settings.default_plan
         )
-        login, cookie = sessions.start_session(session, owner, runtime.settings.secret_key)
+        if runtime.settings.sends_mail:
+            ask_registrant(session, owner)
+        login, cookie = sessions.start_session(session, owner, runtime.settings.secret_key, client)
         return owner, login.csrf_token, cookie
 
 
-def log_in(runtime: Runtime, client: Client, email: str, password: str) -> tuple[Member, str, str]:
-    """Start a session; gives the member, the CSRF token and the cookie's value.
+def log_in(
+    runtime: Runtime,
+    client: Client,
+    email: str,
+    password: str,
+    code: str = "",
+    account_id: int | None = None,
+    *,
+    asks: bool = False,
+) -> tuple[Member, str, str, list[Member]]:
+    """Start a session; gives the member, the CSRF token, the cookie's value, and all members they could be.
 
     A failure is not written to the audit log: the time that takes would tell which e-mails are known.
 
+    Args:
+        account_id: Which account, if the e-mail belongs to several; the oldest membership with this password if not
+            given.
+        asks: Whether a person is there to be asked which.
+
     Raises:
-        ApiError: 401 alike for an unknown e-mail and a wrong password; 429 after too many failures.
+        AccountChoice: They are to be asked.
+        ApiError: 401 alike for an unknown e-mail, a wrong password and another account; 403 without passwords; 429
+            after too many failures.
+        CodeRefused: 401 for a right password with a missing or a wrong code.
     """
-    windows = _failure_windows(runtime, client, email)
-    counted = count_attempt(runtime, windows, "failed logins")
+    refuse_without_passwords(runtime)
+    counted = count_attempt(runtime, _failure_windows(runtime, client, email), "failed logins")
     with runtime.database.read() as session:
-        member = find_member(session, email)
-    if not accounts.check_password(member, password) or member is None:
-        raise _wrong_credentials()
+        known = find_members(session, email)[:MOST_ACCOUNTS]
+    members = [member for member in known if accounts.check_password(member, password)]
+    if not known:
+        accounts.check_password(None, password)
+    member = next((member for member in members if account_id in (None, member.account_id)), None)
+    if member is None:
+        raise wrong_credentials()
+    if asks and account_id is None and len(members) > 1:
+        runtime.counters.refund(windows=counted, now=now().timestamp())
+        raise AccountChoice(members)
+    return *_enter(runtime, client, member, code, counted), members
+
+
+def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) -> tuple[Member, str, str]:
+    """Go on with a login that lacked only a code; as :func:`log_in`.
+
+    Args:
+        proof: Of :class:`CodeRefused`.
+
+    Raises:
+        ApiError: 401 if the password was shown too long ago, or is another one now; 429 after too many failures.
+        CodeRefused: 401 for a missing or a wrong code.
+    """
+    with runtime.database.read() as session:
+        member = _read_proof(runtime, session, proof)
+    if member is None:
+        raise ApiError(ErrorCode.INVALID_CREDENTIALS, "That took too long; log in again.")
+    counted = count_attempt(runtime, _failure_windows(runtime, client, member.email), "failed logins")
+    return _enter(runtime, client, member, code, counted)
+
+
+def enter(runtime: Runtime, client: Client, member: Member) -> tuple[Member, str, str]:
+    """Start the session of somebody whom the identity provider has shown to be a member, which needs no code.
+
+    Gives them, the CSRF token and the cookie's value.
+
+    Raises:
+        ApiError: 401 if they have gone since.
+    """
+    return _enter(runtime, client, member, None, ())
+
+
+def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int) -> tuple[Member, str, str]:
+    """Start the session of one of the members that an offer is for; gives what :func:`enter` does.
+
+    Raises:
+        ApiError: 401 if the offer is not for the account, or no longer.
+        CodeRefused: 401 if it was a password that was shown, and the member has one-time codes.
+    """
+    offered = read_offer(offer, runtime.settings.secret_key)
+    with runtime.database.read() as session:
+        found = select(Member).where(Member.id.in_(offered.proofs), Member.account_id == account_id)
+        members = session.scalars(found).all()
+    for member in members:
+        if offered.holds_for(member):
+            return _enter(runtime, client, member, "" if offered.needs_code else None, ())
+    raise ApiError(ErrorCode.INVALID_CREDENTIALS, "The choice of an account has expired; log in again.")
+
+
+def _enter(
+    runtime: Runtime, client: Client, member: Member, code: str | None, counted: tuple[WindowState, ...]
+) -> tuple[Member, str, str]:
+    """Start the session of somebody whose password was right, if their code is, too; ``None`` where none is asked."""
+    if member.codes_since is not None and code is not None and one_time_codes.is_given(code):
+        counted += count_attempt(runtime, [_code_window(runtime, member.email)], "wrong codes")
     with runtime.database.write() as session:
         # Hashing takes a while, in which the member may have gone or been given another password.
-        present = session.get(Member, member.id, with_for_update={**ROW_LOCK, "of": Member})
+        present = lock_member(session, member.id)
         if present is None or present.password_hash != member.password_hash:
-            raise _wrong_credentials()
-        login, cookie = sessions.start_session(session, present, runtime.settings.secret_key)
-        log_login(session, present, client.member(present.email, present.id))
-    runtime.counters.refund(windows=counted, now=now().timestamp())
+            raise wrong_credentials()
+        refusal = None if code is None else _check_code(runtime, session, client, present, code)
+        if refusal is None:
+            login, cookie = sessions.start_session(session, present, runtime.settings.secret_key, client)
+            log_login(session, present, client.member(present.email, present.id))
+    if refusal is None or refusal.code is ErrorCode.CODE_REQUIRED:
+        runtime.counters.refund(windows=counted, now=now().timestamp())
+    if refusal is not None:
+        raise refusal
     return present, login.csrf_token, cookie
 
 
-def _wrong_credentials() -> ApiError:
+def _check_code(runtime: Runtime, session: Session, client: Client, member: Member, code: str) -> CodeRefused | None:
+    """Use a code up, if the member needs one."""
+    if member.codes_since is None:
+        return None
+    if not one_time_codes.is_given(code):
+        return CodeRefused(one_time_codes.code_required(), _write_proof(runtime, member))
+    with acting(client.member(member.email, member.id)):
+        use = one_time_codes.accept(member, code, runtime.settings.secret_key)
+        session.flush()
+    if use is None:
+        wrong = ApiError(ErrorCode.INVALID_CREDENTIALS, "The code is incorrect, or was used before.")
+        return CodeRefused(wrong, _write_proof(runtime, member))
+    if use is CodeUse.RECOVERY_CODE and runtime.settings.sends_mail:
+        one_time_codes.tell_of_recovery(session, member, runtime.settings.public_url)
+    return None
+
+
+def _write_proof(runtime: Runtime, member: Member) -> str:
+    return str(_serializer(runtime).dumps([member.id, _fingerprint(runtime, member)]))
+
+
+def _read_proof(runtime: Runtime, session: Session, proof: str) -> Member | None:
+    try:
+        member_id, fingerprint = _serializer(runtime).loads(proof, max_age=PROVED_FOR)
+    except BadData:
+        return None
+    member = session.get(Member, member_id)
+    return member if member is not None and _fingerprint(runtime, member) == fingerprint else None
+
+
+def _fingerprint(runtime: Runtime, member: Member) -> str:
+    return hash_token(f"password:{member.password_hash}", runtime.settings.secret_key)
+
+
+def _serializer(runtime: Runtime) -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(
+        runtime.settings.secret_key, salt="login-code", signer_kwargs={"digest_method": hashlib.sha256}
+    )
+
+
+def refuse_without_passwords(runtime: Runtime) -> None:
+    """Refuse what is for people with passwords, where nobody logs in with one.
+
+    Raises:
+        ApiError: 403.
+    """
+    if not runtime.settings.password_login:
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION,
+            "Nobody logs in with a password here; open the page `/login` and log in with the identity provider.",
+        )
+
+
+def wrong_credentials() -> ApiError:
     return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect.")
 
 
@@ -82,9 +257,15 @@ def _account_windows(runtime: Runtime, client: Client, email: str) -> list[Windo
     ]
 
 
+def _code_window(runtime: Runtime, email: str) -> WindowRequest:
+    who = address_key(f"login:{email_key(email)}", runtime.settings.secret_key)
+    return WindowRequest(f"code:{who}", CODE_FAILURES, DAY_SECONDS)
+
+
 def forget_failures(runtime: Runtime, client: Client, email: str) -> None:
     """Let somebody with a new password log in, however often they tried the one before."""
-    runtime.counters.reset([window.key for window in _account_windows(runtime, client, email)])
+    windows = [*_account_windows(runtime, client, email), _code_window(runtime, email)]
+    runtime.counters.reset([window.key for window in windows])
 
 
 def log_out(runtime: Runtime, caller: Caller | None) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.counters.base import WindowRequest
 from app.models import Invitation, Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt
+from app.operations.logins import refuse_without_passwords
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
@@ -136,13 +137,15 @@ def accept_invitation(
     """Become a member; gives the member, and the CSRF token and the cookie's value of their session.
 
     Raises:
-        ApiError: 404 if the invitation is no longer open; 400 if its e-mail belongs to another account.
+        ApiError: 404 if the invitation is no longer open; 400 if a member has its e-mail, or may get it back; 403
+            where nobody has a password.
     """
+    refuse_without_passwords(runtime)
     secret = runtime.settings.secret_key
     with runtime.database.read() as session:
         email = invitations.get_open_invitation(session, token, secret).email
     password_hash = accounts.hash_password(password)
     with acting(client.member(email)), runtime.database.write() as session:
         member = invitations.accept_invitation(session, token, secret, name=name, password_hash=password_hash)
-        login, cookie = sessions.start_session(session, member, secret)
+        login, cookie = sessions.start_session(session, member, secret, client)
     return member, login.csrf_token, cookie

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt
-from app.operations.logins import forget_failures
+from app.operations.logins import forget_failures, refuse_without_passwords
 from app.runtime import Runtime
 from app.services.access.callers import Client
+from app.services.access.credentials import changed_credentials
 from app.services.access.quota import address_key
 from app.services.accounts import accounts, password_resets
-from app.services.accounts.members import email_key
+from app.services.accounts.members import confirm_email, email_key
 from app.services.audit_log.actors import acting
 from app.services.sites import get_account
 from app.wording import operator_text
@@ -26,8 +29,9 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     """Have a link sent to an e-mail, if there is such an account; nothing tells whether there is.
 
     Raises:
-        ApiError: 403 where no mail is sent, 429 after too many.
+        ApiError: 403 where no mail is sent, or nobody has a password; 429 after too many.
     """
+    refuse_without_passwords(runtime)
     if not runtime.settings.sends_mail:
         whom = operator_text(runtime.settings.operator_contact)
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"This service sends no mail; ask {whom} for a new password.")
@@ -53,31 +57,42 @@ def check_token(runtime: Runtime, token: str) -> None:
 
 
 def reset_password(runtime: Runtime, client: Client, token: str, new_password: str) -> None:
-    """Set a new password; it ends the link, all others of the member, and all of their sessions.
+    """Set a new password for all accounts with the e-mail that a link was sent to, and end all their sessions.
+
+    It ends the link, too, and all others that were sent. Who has it has the mailbox: the e-mail is confirmed.
 
     Raises:
         ApiError: 400 if the link no longer works.
     """
+    refuse_without_passwords(runtime)
     check_token(runtime, token)
     password_hash = accounts.hash_password(new_password)
-    with runtime.database.write() as session:
+    with ExitStack() as after_commit, runtime.database.write() as session:
         reset = password_resets.find_reset(session, token, runtime.settings.secret_key)
         if reset is None:
             raise _ended()
-        member = session.get_one(Member, reset.member_id)
-        get_account(session, member.account_id, lock=True)
+        email = session.get_one(Member, reset.member_id).email
+        account_ids = sorted(member.account_id for member in password_resets.find_owners_of(session, email))
+        for account_id in account_ids:
+            get_account(session, account_id, lock=True)
+        session.expire_all()
         # Who used the link, or changed the password or the e-mail, held that lock: only now it is certain.
         if password_resets.find_reset(session, token, runtime.settings.secret_key) is None:
             raise _ended()
-        with acting(client.member(member.email, member.id)):
-            accounts.update_profile(
-                session,
-                member.account_id,
-                {"password_hash": password_hash},
-                member_id=member.id,
-                proof=accounts.PasswordProof(None),
-            )
-    forget_failures(runtime, client, member.email)
+        for member in password_resets.find_owners_of(session, email):
+            if member.account_id not in account_ids:
+                continue
+            with acting(client.member(member.email, member.id)):
+                confirm_email(member)
+                accounts.update_profile(
+                    session,
+                    member.account_id,
+                    {"password_hash": password_hash},
+                    member_id=member.id,
+                    proof=accounts.PasswordProof(None),
+                )
+            after_commit.enter_context(changed_credentials(runtime.counters, member.account_id))
+    forget_failures(runtime, client, email)
 
 
 def _ended() -> ApiError:

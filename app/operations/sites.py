@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.crawl.sources import removal
+from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import forget_contents_of_site
 from app.models import Site
 from app.operations.changes import changing
@@ -13,6 +14,8 @@ from app.runtime import Runtime
 from app.services import sites
 from app.services.access import keys
 from app.services.access.callers import Caller
+from app.services.access.credentials import credential_change
+from app.storage.database import ROW_LOCK
 
 BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}
 """The key that is made with a site."""
@@ -30,7 +33,9 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, wit
     account = caller.account
     with changing(runtime, caller) as session:
         site = sites.create_site(session, account.id, account.limits, runtime.engines.current.identity, **fields)
-        if with_box_key and (account.limits.keys is None or keys.count_keys(session, account.id) < account.limits.keys):
+        if with_box_key and (
+            account.limits.keys is None or sites.count_keys(session, account.id) < account.limits.keys
+        ):
             keys.create_key(
                 session,
                 account.id,
@@ -58,15 +63,50 @@ def update_site(runtime: Runtime, caller: Caller, site_id: int, changes: dict[st
     return site
 
 
-def delete_site(runtime: Runtime, caller: Caller, site_id: int) -> None:
-    """Remove a site with everything it has.
+def delete_site(
+    runtime: Runtime, caller: Caller, site_id: int, *, name: str | None = None, purge: bool = False
+) -> None:
+    """Put a site into the trash, and stop its runs.
+
+    Args:
+        name: What the caller says that it is called, if anything.
+        purge: Whether it is removed at once, with everything it has; it may be in the trash already.
 
     Raises:
-        ApiError: 404.
+        ApiError: 404; 400 if it has another name.
     """
-    with runtime.database.read() as session:
-        sites.get_site(session, caller.account.id, site_id)
-    removal.delete_pages_of_sites(runtime.database, caller.account.id, site_id)
     with changing(runtime, caller) as session:
-        sites.delete_site(session, caller.account.id, site_id)
+        sites.delete_site(session, caller.account.id, site_id, name=name, purge=purge)
+    with runtime.database.write() as session:
+        cancel_runs_of_sites(session, [site_id])
+    if purge:
+        _purge(runtime, caller.account.id, site_id)
     runtime.run_engine_tasks()
+
+
+def restore_site(runtime: Runtime, caller: Caller, site_id: int) -> Site:
+    """Take a site out of the trash; one that is not in it stays as it is.
+
+    Raises:
+        ApiError: 404; 403 if the plan has no room for it.
+    """
+    with changing(runtime, caller) as session:
+        return sites.restore_site(session, caller.account.id, caller.account.limits, site_id)
+
+
+def purge_deleted(runtime: Runtime) -> None:
+    """Remove the sites that can no longer be restored, with everything they have."""
+    with runtime.database.read() as session:
+        ended = sites.list_ended(session)
+    for account_id, site_id in ended:
+        _purge(runtime, account_id, site_id)
+    if ended:
+        runtime.run_engine_tasks()
+
+
+def _purge(runtime: Runtime, account_id: int, site_id: int) -> None:
+    removal.delete_pages_of_sites(runtime.database, account_id, site_id)
+    with credential_change(runtime.database, runtime.counters, account_id) as session:
+        site = session.get(Site, site_id, with_for_update=ROW_LOCK)
+        if site is not None:  # Else another process was first.
+            sites.remove_site(session, site)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from marshmallow import ValidationError
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -16,8 +18,9 @@ from app.crawl.run.lookup import PageLookup
 from app.crawl.run.preview import Preview
 from app.crawl.sources import removal, runs, sources
 from app.crawl.sources.checks import check_address
+from app.crawl.sources.docsearch import read_config
 from app.crawl.sources.sources import SourceView
-from app.errors import field_error
+from app.errors import ApiError, ErrorCode, field_error, validation_error
 from app.models import Site, SourceRun
 from app.operations.attempts import count_attempt
 from app.operations.changes import changing
@@ -27,6 +30,7 @@ from app.services.access.credentials import site_record
 from app.services.access.quota import MINUTE_SECONDS
 from app.services.search.plain_search import find_ids_at
 from app.services.sites import get_site, site_inactive
+from schemas.sources import SourceCreateSchema
 from schemas.validation.sites import complete_url
 
 
@@ -42,6 +46,39 @@ def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mappin
             session, caller.account.id, site_id, fields, private_addresses=runtime.settings.crawl_private_addresses
         )
         return sources.view(source, run)
+
+
+def import_config(runtime: Runtime, caller: Caller, site_id: int, config: Any) -> tuple[list[SourceView], list[str]]:
+    """Add the sources of a configuration of DocSearch's scraper, all or none; their first runs are queued.
+
+    Gives them, and the paths of what has no counterpart.
+
+    Raises:
+        ApiError: 400 for a malformed configuration; as :func:`create_source`, problems named by where they come from.
+        ValidationError: A source would be invalid.
+    """
+    views = []
+    plan = read_config(config)
+    with changing(runtime, caller) as session:
+        for planned in plan.sources:
+            try:
+                fields = SourceCreateSchema().load(planned.values)
+                source, run = sources.create_source(
+                    session,
+                    caller.account.id,
+                    site_id,
+                    fields,
+                    private_addresses=runtime.settings.crawl_private_addresses,
+                )
+            except ApiError as error:
+                if error.code is not ErrorCode.VALIDATION_FAILED:
+                    raise
+                details = [replace(detail, field=f"{planned.origin}.{detail.field}") for detail in error.details]
+                raise validation_error(details) from error
+            except ValidationError as error:
+                raise ValidationError({planned.origin: error.messages}) from error
+            views.append(sources.view(source, run))
+    return views, list(plan.ignored)
 
 
 def update_source(
@@ -182,21 +219,28 @@ def preview_page(
     Args:
         fields: ``url``, ``selectors``, ``fields`` and ``headers``.
         kind: Of other kinds than ``website``, the first page that the address lists is read.
-        source_id: The source whose stored headers are sent, and whose rules hold, if none are given.
+        source_id: The source whose stored headers are sent to its host, and whose rules hold, if none are given.
 
     Raises:
         ApiError: 404; 400 for an address that is not the site's; 503 while too many pages are looked at.
     """
     fields = _with_scheme(runtime, caller, site_id, fields)
-    headers, rules = fields["headers"], fields["fields"]
+    headers, headers_url, rules = fields["headers"], None, fields["fields"]
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
         if source_id is not None:
             source = sources.get_source(session, caller.account.id, site_id, source_id)
-            headers = headers or source.headers
+            if not headers:
+                headers, headers_url = source.headers, source.url
             rules = source.fields if rules is None else rules
     return runtime.previewer.preview(
-        site, fields["url"], kind=kind, selectors=fields["selectors"], fields=rules or (), headers=headers
+        site,
+        fields["url"],
+        kind=kind,
+        selectors=fields["selectors"],
+        fields=rules or (),
+        headers=headers,
+        headers_url=headers_url,
     )
 
 

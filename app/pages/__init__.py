@@ -7,6 +7,7 @@ from dataclasses import replace
 from flask import Flask
 from flask_smorest import Api
 
+from app.operations.proofs.oidc import CALLBACK
 from app.pages import (
     accounts,
     audit_log,
@@ -21,12 +22,16 @@ from app.pages import (
     keys,
     layout,
     members,
+    oidc,
     passwords,
     plans,
+    profile_logins,
     sites,
+    webhooks,
     widget,
 )
 from app.pages.analytics import export, inbox, learning, overview, queries, remedies, suggestions
+from app.pages.confirmations import confirm_email, send_again, show_confirmation
 from app.pages.docs.views import (
     show_docs,
     show_docs_image,
@@ -36,6 +41,7 @@ from app.pages.docs.views import (
     show_llms_txt,
 )
 from app.pages.email_changes import show_email_change, undo_email_change
+from app.pages.login_steps import choose
 from app.pages.method_override import MethodOverride
 from app.pages.negotiation import View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
@@ -43,7 +49,7 @@ from app.pages.settings import views as search_settings
 from app.pages.sources import views as sources
 from app.pages.sources.lookup import look_up_page
 from app.services.access.roles import Role
-from app.services.accounts import email_changes
+from app.services.accounts import confirmations, email_changes
 from app.services.mail import unsubscribing
 from app.web.auth import ANYONE, MANAGING
 from app.web.compression import API_DOCUMENT
@@ -57,6 +63,13 @@ PAGES: dict[str, View] = {
     "profile.show_edit_form": accounts.show_profile,
     "profile.update_profile": accounts.update_profile,
     "profile.delete_account": accounts.delete_account,
+    "profile.show_codes": profile_logins.to_profile,
+    "profile.begin_codes": profile_logins.begin_codes,
+    "profile.confirm_codes": profile_logins.confirm_codes,
+    "profile.remove_codes": profile_logins.remove_codes,
+    "profile.list_sessions": profile_logins.to_profile,
+    "profile.end_session": profile_logins.end_session,
+    "profile.end_other_sessions": profile_logins.end_other_sessions,
     "members.list_members": members.list_members,
     "members.show_member": members.show_member,
     "members.update_member": members.update_member,
@@ -68,6 +81,13 @@ PAGES: dict[str, View] = {
     "invitations.show_invitation": invitations.show_invitation,
     "invitations.accept_invitation": invitations.accept_invitation,
     "audit-log.list_entries": audit_log.show_log,
+    "webhooks.list_webhooks": webhooks.list_webhooks,
+    "webhooks.create_webhook": webhooks.create_webhook,
+    "webhooks.show_webhook": webhooks.show_webhook,
+    "webhooks.update_webhook": webhooks.update_webhook,
+    "webhooks.delete_webhook": webhooks.delete_webhook,
+    "webhooks.list_deliveries": webhooks.list_deliveries,
+    "webhooks.redeliver": webhooks.redeliver,
     "dashboard.show_dashboard": dashboard.show_dashboard,
     "analytics.show_analytics": overview.show_analytics,
     "analytics.show_query_analytics": queries.show_query,
@@ -80,6 +100,7 @@ PAGES: dict[str, View] = {
     "sites.show_edit_form": sites.show_edit_form,
     "sites.update_site": sites.update_site,
     "sites.delete_site": sites.delete_site,
+    "sites.restore_site": sites.restore_site,
     "search-settings.show_search_settings": search_settings.show_search_settings,
     "search-settings.update_search_settings": search_settings.update_search_settings,
     "search-settings.preview_search_settings": search_settings.preview_search_settings,
@@ -104,6 +125,7 @@ PAGES: dict[str, View] = {
     "sources.renew_hook": sources.renew_hook,
     "sources.list_runs": sources.list_runs,
     "sources.show_run": sources.show_run,
+    "sources.show_dead_links": sources.show_dead_links,
     "sources.preview_page": sources.preview_page,
     "sources.look_up_page": look_up_page,
 }
@@ -113,6 +135,7 @@ _PAGE = OperationPolicy(ANYONE, has_page=True)
 _GUIDE = OperationPolicy(ANYONE, has_page=True, reflects_nothing=True)
 _TEXT = OperationPolicy(ANYONE)
 _ENTRANCE = OperationPolicy(ANYONE, opens_session=True, has_page=True)
+_OWN = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.VIEWER)
 _SCRIPT = OperationPolicy(ANYONE, uncounted=True, reflects_nothing=True)
 _DOCUMENTS = OperationPolicy(MANAGING, Scope.DOCUMENTS, has_page=True)
 _ANALYTICS = OperationPolicy(MANAGING, Scope.ANALYTICS)
@@ -133,11 +156,20 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/password/forgot", "pages.show_forgot", passwords.show_forgot, _PAGE),
     ("/password/reset", "pages.show_reset", passwords.show_reset, _PAGE),
     (email_changes.PATH, "pages.show_email_change", show_email_change, _PAGE),
+    (confirmations.PATH, "pages.show_confirmation", show_confirmation, _PAGE),
+    ("/login/oidc", "pages.begin_login", oidc.begin_login, _PAGE),
+    (CALLBACK, "pages.finish_login", oidc.finish_login, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     ("/sites/<int(signed=True):site_id>/box", "pages.show_box", box.show_box, _BOX),
     (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
     (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
+    (
+        _SOURCES + "/<string:source_id>/dead-links/export",
+        "pages.export_dead_links",
+        sources.export_dead_links,
+        OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    ),
     ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENT_FORM),
     ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
     (
@@ -171,6 +203,10 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/password/forgot", "pages.send_link", passwords.send_link, _ENTRANCE),
     ("POST", "/password/reset", "pages.set_password", passwords.set_password, _ENTRANCE),
     ("POST", email_changes.PATH, "pages.undo_email_change", undo_email_change, _ENTRANCE),
+    ("POST", confirmations.PATH, "pages.confirm_email", confirm_email, _ENTRANCE),
+    ("POST", "/profile/confirmation", "pages.send_confirmation", send_again, _OWN),
+    ("POST", "/profile/identity", "pages.connect_login", oidc.connect_login, _OWN),
+    ("POST", "/login/account", "pages.choose_account", choose, _ENTRANCE),
     ("POST", unsubscribing.PATH, "pages.stop_digest", digests.stop_digest, _PAGE),
     (
         "DELETE",

@@ -4,54 +4,87 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, g, request
+from flask import Response, g, make_response, request
 
 from app.errors import ApiError
 from app.models import Member
 from app.operations import profile
-from app.operations.logins import log_in, log_out, register
+from app.operations.logins import AccountChoice, CodeRefused, log_in, log_in_with_code, log_out, register
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
+from app.pages.login_steps import show_choice, show_code
 from app.pages.negotiation import wants_page
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
+from app.services.accounts import identities
+from app.web.parsing import read_form_body
 from app.web.request_checks import current_caller, current_client
 from app.web.responses import cookie_header, json_answer
-from schemas.accounts import AccountDeleteSchema, LoginSchema, ProfileUpdateSchema, RegisterSchema
+from schemas.accounts import (
+    AccountDeleteSchema,
+    CurrentPasswordSchema,
+    LoginCodeSchema,
+    LoginSchema,
+    ProfileUpdateSchema,
+    RegisterSchema,
+)
 from schemas.forms import describe_form
 
 _FORMS = {"/login": LoginSchema, "/register": RegisterSchema}
+_LATER = (
+    "code",
+    "account_id",
+)
+"""What is asked for as a second step."""
 
 
 def show_entrance() -> str | Response:
     """The login or the registration form, or on to where they lead for whom is logged in."""
     schema = _FORMS[request.path]()
+    has_passwords = runtime().settings.password_login
     if not wants_page():
-        form = {"method": "POST", "action": request.path, "fields": describe_form(schema, {})}
-        return json_answer({"form": form})
+        fields = describe_form(schema, {}, leave_out=_LATER)
+        with_password = {"method": "POST", "action": request.path, "fields": fields}
+        without = {"method": "GET", "action": "/login/oidc", "fields": []}
+        return json_answer({"form": with_password if has_passwords else without})
     if g.caller is not None and g.caller.kind == "session":
         return see_other(local_path(request.args.get("next", "")))
+    if request.path == "/register" and not has_passwords:
+        return see_other("/login", next=request.args.get("next"))
     return _entrance()
 
 
 def _entrance(error: ApiError | None = None) -> str:
-    shown = shown_fields(_FORMS[request.path](), {}, error)
+    following = local_path(request.values.get("next", ""))
+    if isinstance(error, CodeRefused):
+        return show_code(error, following)
+    shown = shown_fields(_FORMS[request.path](), {}, error, leave_out=_LATER)
     return render(
         f"{request.path[1:]}.html",
         fields=shown,
         banner=banner_of(error, shown),
-        next=local_path(request.values.get("next", "")),
+        next=following,
         is_open=runtime().settings.registration,
+        provider=runtime().settings.provider_name,
+        has_passwords=runtime().settings.password_login,
     )
 
 
 def enter() -> Response:
     """Log in, or register."""
     refill_on_error(_entrance)
-    fields = read_form(_FORMS[request.path]())
-    start = log_in if request.path == "/login" else register
-    _, _, cookie = start(runtime(), current_client(), **fields)
-    response = see_other(local_path(request.form.get("next", "")))
+    form = read_form_body(request)
+    following = local_path(form.get("next", ""))
+    if request.path == "/register":
+        cookie = register(runtime(), current_client(), **read_form(RegisterSchema()))[2]
+    elif "proof" in form:
+        cookie = log_in_with_code(runtime(), current_client(), **read_form(LoginCodeSchema()))[2]
+    else:
+        try:
+            cookie = log_in(runtime(), current_client(), **read_form(LoginSchema()), asks=True)[2]
+        except AccountChoice as choice:
+            return make_response(show_choice(choice.members, following, needs_code=True))
+    response = see_other(following)
     response.headers.add("Set-Cookie", cookie_header(request, cookie))
     return response
 
@@ -69,15 +102,28 @@ def _gone(notice: str) -> Response:
 
 
 def show_profile() -> str:
-    """Name, e-mail, password, and the end of the account."""
-    return _profile()
+    """Name, e-mail, password, one-time codes, sessions, and the end of the account."""
+    return render_profile()
 
 
-def _profile(error: ApiError | None = None) -> str:
+def render_profile(error: ApiError | None = None) -> str:
+    """The same, after a form of it that failed."""
+    caller = current_caller()
     with runtime().database.read() as session:
-        user = profile.get_user(session, current_caller())
+        user = profile.get_user(session, caller)
+        is_connected = runtime().provider is None or identities.is_connected(session, user.id)
+    sessions = [] if caller.member is None else profile.list_sessions(runtime(), caller, limit=100, offset=0)[0]
     parts = _profile_parts(user, error if request.form else None)
-    return render("profile.html", user=user, account=user.account, sends_mail=runtime().settings.sends_mail, **parts)
+    return render(
+        "profile.html",
+        user=user,
+        account=user.account,
+        sends_mail=runtime().settings.sends_mail,
+        has_passwords=runtime().settings.password_login,
+        provider="" if is_connected else runtime().settings.provider_name,
+        sessions=sessions,
+        **parts,
+    )
 
 
 def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
@@ -85,6 +131,8 @@ def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
     values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
     marks = {"delete": "reason", "password": "new_password", "mails": "weekly_digest"}
     sent = next((form for form, field in marks.items() if field in request.form), "details")
+    if request.path.startswith("/profile/totp"):
+        sent = "codes_off" if request.method == "DELETE" else "codes"
     forms: dict[str, Any] = {
         "details": shown_fields(
             ProfileUpdateSchema(),
@@ -104,6 +152,8 @@ def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
             error if sent == "mails" else None,
             leave_out=("name", "email", "current_password", "new_password"),
         ),
+        "codes": shown_fields(CurrentPasswordSchema(), {}, error if sent == "codes" else None),
+        "codes_off": shown_fields(CurrentPasswordSchema(), {}, error if sent == "codes_off" else None),
         "delete": shown_fields(AccountDeleteSchema(), {}, error if sent == "delete" else None),
     }
     forms["details"][-1]["optional"] = True  # The current password: only a new e-mail needs it.
@@ -112,7 +162,7 @@ def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
 
 def update_profile() -> Response:
     """Save name and e-mail, or the password."""
-    refill_on_error(_profile)
+    refill_on_error(render_profile)
     changes = read_form(ProfileUpdateSchema(), leave_out_empty=("current_password",))
     profile.update_profile(runtime(), current_caller(), changes)
     return see_other("/profile/edit", notice="password-changed" if "new_password" in changes else "profile-updated")
@@ -120,6 +170,6 @@ def update_profile() -> Response:
 
 def delete_account() -> Response:
     """Delete the account."""
-    refill_on_error(_profile)
+    refill_on_error(render_profile)
     profile.delete_account(runtime(), current_caller(), **read_form(AccountDeleteSchema()))
     return _gone("account-deleted")

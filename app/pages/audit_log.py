@@ -19,6 +19,7 @@ from app.services.accounts import members
 from app.services.audit_log.entries import Selection, export_csv, list_entries
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import current_caller
+from app.web.responses import csv_response
 from schemas.audit_log import KINDS, AuditQuerySchema, AuditSelectionSchema
 
 THINGS = {
@@ -28,7 +29,9 @@ THINGS = {
     "source": "source",
     "member": "member",
     "invitation": "invitation of",
-    "account": "plan of",
+    "account": "account",
+    "identity": "sign-in with a provider of",
+    "webhook": "webhook",
 }
 """Kind to what the thing is called before its name."""
 KIND_NAMES = {
@@ -38,7 +41,9 @@ KIND_NAMES = {
     "source": "Sources",
     "member": "Members",
     "invitation": "Invitations",
-    "account": "Plan",
+    "account": "Plan and suspension",
+    "identity": "Sign-ins with a provider",
+    "webhook": "Webhooks",
 }
 
 
@@ -99,9 +104,7 @@ def export_log() -> Response:
         ApiError: 400.
     """
     selection = Selection(current_caller().account.id, **_checked(AuditSelectionSchema(), _given()))
-    response = Response(export_csv(runtime().database, selection), content_type="text/csv; charset=utf-8")
-    response.headers["Content-Disposition"] = 'attachment; filename="audit-log.csv"'
-    return response
+    return csv_response(export_csv(runtime().database, selection), "audit-log.csv")
 
 
 def _given() -> dict[str, str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from app.clock import today
 from app.crawl.sources.sources import list_open_runs
 from app.operations.dashboard import get_dashboard
+from app.operations.profile import get_user
 from app.pages.analytics.charts import draw_chart
 from app.pages.layout import render
 from app.pages.meters import Meter, read_meters
+from app.pages.sites import list_deleted
 from app.pages.sources.reports import explain_failure
 from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
 from app.plans import per_month
@@ -37,7 +39,9 @@ def show_dashboard() -> str:
         analytics = get_analytics(session, account.id, PERIODS["30d"], today=today())
         found, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
         candidates = candidates_of(session, found)
+        deleted = list_deleted(session, account.id)
         box_used = is_box_used(session, account.id)
+        user = get_user(session, caller)
     limits = account.limits
     refused = board.usage["refused_searches_this_month"]
     searches_this_month = board.usage["searches_this_month"]
@@ -58,6 +62,8 @@ def show_dashboard() -> str:
         chart=draw_chart(analytics.series),
         sites=found,
         is_box_used=box_used,
+        unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_mail else user,
         site_total=total,
+        deleted=deleted,
         explain_failure=explain_failure,
     )

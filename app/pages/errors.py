@@ -16,7 +16,7 @@ from app.web.auth import bearer_token
 
 log = logging.getLogger(__name__)
 
-SHOWN_AT = {"/profile": "/profile/edit"}
+SHOWN_AT = {"/profile": "/profile/edit", "/profile/totp/confirm": "/profile/edit"}
 """Where somebody goes who looks at an address to which a form was sent, as after one that failed."""
 
 TITLES = {

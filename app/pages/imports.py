@@ -1,4 +1,4 @@
-"""Importing a file into a site, as a form."""
+"""Importing a file of documents, or a configuration, into a site, as a form."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
+import orjson
 from flask import current_app, request
+from marshmallow import ValidationError
 
 from app.errors import ApiError, field_error
 from app.operations import imports
+from app.operations import sources as source_operations
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.sites import get_site
-from app.web.parsing import read_form_body
+from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
-from schemas.imports import FORMATS, ImportFormSchema
+from schemas.imports import FORM_FORMATS, ImportFormSchema
+from schemas.sources import CONFIG_FORMATS
 
 _FIELDS = (
     ("file", "file", "File", "{limit} MB at most. Larger files can be split, or imported by this service’s operator."),
@@ -51,11 +55,23 @@ def import_file(site_id: int) -> str:
     file = request.files.get("file")
     if file is None or not file.filename:
         raise field_error("file", "required", "is required")
+    if sent["format"] in CONFIG_FORMATS:
+        return _import_config(site_id, file.stream.read(), file.filename)
     content = imports.SentFile(file.stream, sent["format"], sent["map"], sent["url"], file.content_type or "")
     outcome = imports.import_file(runtime(), current_caller(), site_id, content)
     groups = groupby(outcome.problems, key=lambda found: (found.line, found.record))
     lines = [(*place, [found.message for found in problems]) for place, problems in groups]
     return render("import_done.html", site=_site(site_id), file=file.filename, outcome=outcome, lines=lines)
+
+
+def _import_config(site_id: int, body: bytes, file_name: str) -> str:
+    try:
+        made, ignored = source_operations.import_config(runtime(), current_caller(), site_id, orjson.loads(body))
+    except orjson.JSONDecodeError as error:
+        raise field_error("file", "invalid", "is no JSON") from error
+    except ValidationError as error:
+        raise invalid(error) from error
+    return render("import_config_done.html", site=_site(site_id), file=file_name, sources=made, ignored=ignored)
 
 
 _REFILLED = frozenset({400, 403, 503})
@@ -74,7 +90,7 @@ def _form(site_id: int, error: ApiError | None = None) -> str:
             "required": name == "file",
             "max_length": None,
             "value": values.get(name, ""),
-            "options": ("", *FORMATS) if kind == "select" else (),
+            "options": ("", *FORM_FORMATS) if kind == "select" else (),
             "problems": [f"{label} {problems[name]}."] if name in problems else [],
         }
         for name, kind, label, help in _FIELDS
@@ -83,7 +99,7 @@ def _form(site_id: int, error: ApiError | None = None) -> str:
         "import.html",
         site=_site(site_id),
         fields=fields,
-        labels={"": "Choose a format", **FORMATS},
+        labels={"": "Choose a format", **FORM_FORMATS},
         banner=banner_of(error, fields),
     )
 

@@ -28,16 +28,18 @@ def _invitation(token: str, error: ApiError | None = None) -> str:
         token=token,
         fields=shown,
         banner=_taken(error) or banner_of(error, shown),
+        provider=runtime().settings.provider_name,
+        has_passwords=runtime().settings.password_login,
     )
 
 
 def _taken(error: ApiError | None) -> str | None:
-    """The way out if the invitation's e-mail, which the form does not ask for, belongs to another account."""
+    """The way out if the invitation's e-mail, which the form does not ask for, cannot be a member's now."""
     if error is None or not any(detail.field == "email" for detail in error.details):
         return None
     return (
-        "This e-mail address is already the login of another account. An address can belong to one account: change it "
-        "in the other account’s profile and come back, or ask for an invitation to another address."
+        "This e-mail address is already a member’s of this account, or was another member’s until a few days ago, who "
+        "can still have it back. Ask for an invitation to another address."
     )
 
 

@@ -44,7 +44,7 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
         site = sites.get_site(session, caller.account.id, site_id)
         found, total = keys.list_keys(session, caller.account.id, site_id, **paging)
-        used = keys.count_keys(session, caller.account.id)
+        used = sites.count_keys(session, caller.account.id)
         fresh = keys.find_key_by_hash(session, caller.account.id, site_id, hash_token(token, secret)) if token else None
         new_key = None if fresh is None else keys.view(fresh)
     sent = "name" in request.form

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from flask import Response, request
 from marshmallow import ValidationError
+from sqlalchemy.orm import Session
 
 from app.crawl.run.preview import CompletedUrl
 from app.crawl.sources.sources import count_sources, list_failed, list_open_runs
 from app.errors import ApiError
+from app.models import Site
 from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
@@ -20,7 +24,7 @@ from app.services.access import keys
 from app.web.hosts import base_url
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
-from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteUpdateSchema
+from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteDeleteSchema, SiteUpdateSchema
 
 
 def read_paging() -> dict[str, int]:
@@ -42,10 +46,23 @@ def list_sites() -> str:
     paging = read_paging()
     with runtime().database.read() as session:
         found, total = sites.list_sites(session, caller.account.id, **paging, only=caller.only_site_id)
+        deleted = list_deleted(session, caller.account.id)
     limit = caller.account.limits.sites
     return render(
-        "sites.html", sites=found, total=total, paging=paging, limit=limit, is_full=limit is not None and total >= limit
+        "sites.html",
+        sites=found,
+        deleted=deleted,
+        total=total,
+        paging=paging,
+        limit=limit,
+        is_full=limit is not None and total >= limit,
     )
+
+
+def list_deleted(session: Session, account_id: int) -> list[tuple[Site, datetime]]:
+    """The account's sites that can be restored, and until when."""
+    found = sites.list_deleted(session, account_id)
+    return [(site, site.deleted_at + sites.KEPT) for site in found if site.deleted_at is not None]
 
 
 def show_create_form() -> str:
@@ -90,6 +107,10 @@ def _completed_url() -> CompletedUrl | None:
 
 def show_site(site_id: int) -> str:
     """One site: what needs doing, and what it has."""
+    return _site(site_id)
+
+
+def _site(site_id: int, error: ApiError | None = None) -> str:
     account_id = current_caller().account.id
     with runtime().database.read() as session:
         site = sites.get_site(session, account_id, site_id)
@@ -100,9 +121,12 @@ def show_site(site_id: int) -> str:
         running = [run for run in list_open_runs(session, account_id) if run.site_id == site.id]
         candidates = candidates_of(session, [site])
         meters = read_meters(session)
+    deletion = shown_fields(SiteDeleteSchema(), {}, error)
     return render(
         "site.html",
         site=site,
+        deletion=deletion,
+        banner=banner_of(error, deletion),
         key_count=key_count,
         source_count=source_count,
         box_key=box_key,
@@ -139,6 +163,14 @@ def update_site(site_id: int) -> Response:
 
 
 def delete_site(site_id: int) -> Response:
-    """Delete a site."""
-    site_operations.delete_site(runtime(), current_caller(), site_id)
-    return see_other("/sites", notice="site-deleted")
+    """Delete a site, whose name must have been typed."""
+    refill_on_error(lambda error: _site(site_id, error))
+    form = read_form(SiteDeleteSchema())
+    site_operations.delete_site(runtime(), current_caller(), site_id, **form)
+    return see_other("/sites", notice="site-purged" if form["purge"] else "site-deleted")
+
+
+def restore_site(site_id: int) -> Response:
+    """Restore a deleted site."""
+    site_operations.restore_site(runtime(), current_caller(), site_id)
+    return see_other(f"/sites/{site_id}", notice="site-restored")

@@ -46,6 +46,8 @@ keepalive = 30
 preload_app = True
 control_socket_disable = True
 forwarded_allow_ips = "127.0.0.1,::1"
+# Not every proxy removes a client's SCRIPT_NAME, with which a path means another than the proxy's rules were about.
+forwarder_headers = ""
 loglevel = (os.environ.get("LOG_LEVEL") or "info").lower()
 
 

@@ -1,9 +1,10 @@
-"""Analytics as a table, for spreadsheets."""
+"""Reports as tables, for spreadsheets."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 
 from app.services.analytics.reports import Analytics
 
@@ -18,22 +19,12 @@ def encode_csv(analytics: Analytics) -> str:
 
     Visitors choose the queries, and spreadsheets run cells that look like formulas: an apostrophe stops them.
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    for name in _LISTS:
-        for item in getattr(analytics, name):
-            writer.writerow(
-                (
-                    name,
-                    harmless(item.query),
-                    item.count,
-                    item.clicks,
-                    item.click_through_rate,
-                    item.average_click_position,
-                )
-            )
     rows: list[tuple[str, str, int, int | None, float | None, float | None]] = [
+        *(
+            (name, each.query, each.count, each.clicks, each.click_through_rate, each.average_click_position)
+            for name in _LISTS
+            for each in getattr(analytics, name)
+        ),
         *(
             ("clicked_pages", page.id, page.clicks, page.clicks, None, page.average_position)
             for page in analytics.clicked_pages
@@ -41,7 +32,13 @@ def encode_csv(analytics: Analytics) -> str:
         *(("pages", page.page, page.searches, None, None, None) for page in analytics.pages),
         *(("channels", each.channel, each.searches, each.clicks, None, None) for each in analytics.channels),
     ]
-    writer.writerows((name, harmless(what), *numbers) for name, what, *numbers in rows)
+    return csv_lines([COLUMNS, *((name, harmless(what), *numbers) for name, what, *numbers in rows)])
+
+
+def csv_lines(rows: Iterable[Iterable[object]]) -> str:
+    """Rows as lines of CSV."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
     return text.getvalue()
 
 

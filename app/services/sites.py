@@ -1,23 +1,31 @@
-"""Sites of an account."""
+"""Sites of an account, and those that it deleted.
+
+A deleted site is in the trash for :data:`KEPT`, paused: it keeps all it has, and can be restored, but nobody finds it,
+and it counts in no quota. Whoever looks for sites takes :func:`get_site`, or :func:`listed` as a condition.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.errors import ApiError, ErrorCode
+from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, EngineCredential, Key, Site
 from app.plans import QUOTA_REFUSALS, PlanLimits, PlanTable
 from app.services import outbox
 from app.storage.database import ROW_LOCK, Database
-from app.wording import counted
+from app.wording import counted, number
 from schemas.validation.sites import domain_of
 
 MAX_INT64 = 2**63 - 1
+
+KEPT = timedelta(days=30)
+"""How long a deleted site can be restored."""
 
 
 def site_not_found() -> ApiError:
@@ -25,19 +33,27 @@ def site_not_found() -> ApiError:
     return ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found.")
 
 
-def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = False) -> Site:
+def listed(account_id: int) -> ColumnElement[bool]:
+    """The condition for the sites of an account, without those in the trash."""
+    return and_(Site.account_id == account_id, Site.deleted_at.is_(None))
+
+
+def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = False, deleted_too: bool = False) -> Site:
     """The one door to a site: load it for a caller.
 
     Args:
         account_id: The caller's account.
         lock: Whether nobody else may change the site until the transaction ends.
+        deleted_too: Whether it may be in the trash.
 
     Raises:
-        ApiError: 404 if it does not exist or belongs to another account.
+        ApiError: 404 if it does not exist, is in the trash, or belongs to another account.
     """
     if not 0 < site_id <= MAX_INT64:
         raise site_not_found()
     query = select(Site).where(Site.id == site_id, Site.account_id == account_id)
+    if not deleted_too:
+        query = query.where(Site.deleted_at.is_(None))
     site = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
     if site is None:
         raise site_not_found()
@@ -48,17 +64,24 @@ def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
     """Load and lock a site whose documents are to change.
 
     Raises:
-        ApiError: 404; 403 ``site_inactive`` when it is paused.
+        ApiError: 404; 403 ``site_inactive`` when it is paused, or in the trash.
     """
-    site = get_site(session, account_id, site_id, lock=True)
+    site = get_site(session, account_id, site_id, lock=True, deleted_too=True)
     if not site.active:
-        raise site_inactive()
+        raise site_inactive(deleted=site.deleted_at is not None)
     return site
 
 
-def site_inactive() -> ApiError:
-    """The 403 for a paused site."""
+def site_inactive(*, deleted: bool = False) -> ApiError:
+    """The 403 for a paused site, or a deleted one."""
+    if deleted:
+        return ApiError(ErrorCode.SITE_INACTIVE, "The site was deleted; restore it first.")
     return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index.")
+
+
+def account_suspended(reason: str) -> ApiError:
+    """The 403 for everybody of a suspended account."""
+    return ApiError(ErrorCode.ACCOUNT_SUSPENDED, f"The account is suspended. {reason}".strip())
 
 
 def get_account(session: Session, account_id: int, *, lock: bool = False) -> Account:
@@ -85,19 +108,24 @@ def list_sites(
     Args:
         only: The one site that the caller may see; ``None`` for all.
     """
-    own = [Site.account_id == account_id, *([] if only is None else [Site.id == only])]
+    own = [listed(account_id), *([] if only is None else [Site.id == only])]
     sites = session.scalars(select(Site).where(*own).order_by(Site.id).limit(limit).offset(offset)).all()
     return sites, session.scalar(select(func.count()).select_from(Site).where(*own)) or 0
 
 
 def count_sites(session: Session, account_id: int) -> int:
     """The number of sites the account has."""
-    return session.scalar(select(func.count()).select_from(Site).where(Site.account_id == account_id)) or 0
+    return session.scalar(select(func.count()).select_from(Site).where(listed(account_id))) or 0
 
 
 def count_documents(session: Session, account_id: int) -> int:
     """The number of documents the account's sites have together."""
-    return int(session.scalar(select(func.sum(Site.document_count)).where(Site.account_id == account_id)) or 0)
+    return int(session.scalar(select(func.sum(Site.document_count)).where(listed(account_id))) or 0)
+
+
+def count_keys(session: Session, account_id: int) -> int:
+    """The number of keys the account's sites have, disabled and expired ones included."""
+    return session.scalar(select(func.count()).select_from(Key).join(Site).where(listed(account_id))) or 0
 
 
 def create_site(
@@ -162,17 +190,80 @@ def update_site(session: Session, account_id: int, site_id: int, changes: dict[s
     return site
 
 
-def delete_site(session: Session, account_id: int, site_id: int) -> None:
-    """Remove a site with its keys; documents, events, index and engine keys follow, however long the engine is away.
+def list_deleted(session: Session, account_id: int) -> Sequence[Site]:
+    """The account's sites that can be restored, the last deleted first."""
+    kept = Site.account_id == account_id, Site.deleted_at > now() - KEPT
+    return session.scalars(select(Site).where(*kept).order_by(Site.deleted_at.desc(), Site.id)).all()
+
+
+def list_ended(session: Session) -> list[tuple[int, int]]:
+    """Deleted sites, with their account before, that can no longer be restored.
+
+    Those of suspended accounts stay: nobody could have restored them.
+    """
+    ended = select(Site.account_id, Site.id).join(Account, Account.id == Site.account_id)
+    ended = ended.where(Site.deleted_at <= now() - KEPT, Account.suspended_at.is_(None))
+    return [(row.account_id, row.id) for row in session.execute(ended.order_by(Site.id))]
+
+
+def delete_site(session: Session, account_id: int, site_id: int, *, name: str | None, purge: bool) -> Site:
+    """Put a site into the trash. The engine keys made for it end.
+
+    Args:
+        name: What the caller says that it is called, if anything.
+        purge: Whether it cannot be restored, so that :func:`remove_site` is next; it may be in the trash already.
 
     Raises:
-        ApiError: 404.
+        ApiError: 404; 400 if it has another name.
     """
-    remove_site(session, get_site(session, account_id, site_id, lock=True))
+    site = get_site(session, account_id, site_id, lock=True, deleted_too=purge)
+    if name is not None and name.strip() != site.name:
+        raise field_error("name", "mismatch", "is not that of this site")
+    if site.deleted_at is None:
+        end_engine_credentials(session, site)
+        site.was_active, site.active = site.active, False
+        site.deleted_at = now()
+    if purge:
+        site.deleted_at = min(site.deleted_at, now() - KEPT)
+    session.flush()
+    return site
+
+
+def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id: int) -> Site:
+    """Take a site out of the trash, as it was; one that is not in it stays as it is.
+
+    Raises:
+        ApiError: 404, also for a site that is being removed; 403 if the plan has no room for it, its keys, or its
+            documents.
+    """
+    get_account(session, account_id, lock=True)
+    site = get_site(session, account_id, site_id, lock=True, deleted_too=True)
+    if site.deleted_at is None:
+        return site
+    if site.deleted_at <= now() - KEPT:
+        raise site_not_found()
+    site.deleted_at = None
+    site.active = site.was_active
+    site.updated_at = now()
+    session.flush()
+    for code, noun, allowed, count in (
+        (ErrorCode.SITE_LIMIT_REACHED, "site", limits.sites, count_sites),
+        (ErrorCode.KEY_LIMIT_REACHED, "key", limits.keys, count_keys),
+        (ErrorCode.DOCUMENT_LIMIT_REACHED, "document", limits.documents, count_documents),
+    ):
+        wanted = count(session, account_id)
+        if allowed is not None and wanted > allowed:
+            QUOTA_REFUSALS.labels(f"{noun}s").inc()
+            raise ApiError(
+                code,
+                f"The plan allows {counted(allowed, noun)}; with this site there would be {number(wanted)}. Delete "
+                "some or change the plan.",
+            )
+    return site
 
 
 def remove_site(session: Session, site: Site) -> None:
-    """The same for a loaded site."""
+    """Remove a site with its keys; documents, events, index and engine keys follow, however long the engine is away."""
     lock_keys(session, Key.site_id == site.id)
     end_engine_credentials(session, site)
     outbox.add(session, site.engine, outbox.DELETE_INDEX, site.engine_index)

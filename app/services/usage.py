@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.errors import ApiError, ErrorCode
 from app.models import Site
+from app.services.sites import listed
 
 _INDEX = re.compile(r"site_([1-9][0-9]{0,18})(?:_[0-9a-z_]{1,44})?", re.ASCII)
 
@@ -22,7 +23,7 @@ def find_index(session: Session, account_id: int, index: str) -> int:
     match = _INDEX.fullmatch(index)
     site_id = int(match[1]) if match else 0
     if 0 < site_id < 2**63:
-        site = session.scalar(select(Site).where(Site.id == site_id, Site.account_id == account_id))
+        site = session.scalar(select(Site).where(Site.id == site_id, listed(account_id)))
         if site is not None and index in (site.index, site.engine_index):
             return site.id
     raise ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found.")

@@ -78,6 +78,7 @@ class Database:
             engine = create_engine(
                 self.url,
                 connect_args={"timeout": self._busy_timeout_seconds, "check_same_thread": False},
+                hide_parameters=True,  # Errors are logged, and parameters are customers' data.
                 pool_size=pool_size,
                 max_overflow=pool_size,
             )
@@ -97,6 +98,7 @@ class Database:
                 "tcp_user_timeout": 20_000,
                 "options": f"-c lock_timeout={milliseconds} -c timezone=UTC",
             },
+            hide_parameters=True,
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_timeout=self._busy_timeout_seconds,

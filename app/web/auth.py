@@ -18,6 +18,7 @@ from app.services.access.credentials import (
     AccountRecord,
     Credentials,
     KeyRecord,
+    account_record,
     load_credentials,
     load_engine_credentials,
 )
@@ -49,6 +50,7 @@ ANY_KEY = Access(public=True, search=True, private=True)
 ANY_KEY_OR_ENGINE_KEY = Access(public=True, search=True, private=True, engine=True)
 INDEXING = Access(private=True)
 MANAGING = Access(private=True, session=True)
+LOGGED_IN = Access(session=True)
 GATEWAY = Access(engine=True)
 
 
@@ -135,7 +137,7 @@ def identify_key(runtime: Runtime, token: str, credential_version: CredentialVer
         raise invalid_key()
     token_hash = hash_token(token, runtime.settings.secret_key)
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
-    if cached is not None and cached.key is not None and _why_stopped(cached.key) is None:
+    if cached is not None and cached.key is not None and _why_refused(runtime, cached, cached.key) is None:
         return _key_caller(cached, cached.key)
     # A refusal must be read from the database: what is cached may be older than the key's return.
     with runtime.database.read() as session:
@@ -143,9 +145,9 @@ def identify_key(runtime: Runtime, token: str, credential_version: CredentialVer
     runtime.credentials.keep(token_hash, credentials)
     if credentials is None or credentials.key is None:
         raise invalid_key()
-    stopped = _why_stopped(credentials.key)
-    if stopped is not None:
-        raise stopped
+    refusal = _why_refused(runtime, credentials, credentials.key)
+    if refusal is not None:
+        raise refusal
     return _key_caller(credentials, credentials.key)
 
 
@@ -171,6 +173,24 @@ def _why_stopped(key: KeyRecord) -> ApiError | None:
     return None
 
 
+def _why_refused(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
+    """The 401 for a stopped key, or the 403 for one of an account whose owner has not confirmed their e-mail."""
+    return _why_stopped(key) or (_unconfirmed() if _waits_for_confirmation(runtime, credentials.account) else None)
+
+
+def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
+    """Tell whether an account's keys have stopped until its owner's e-mail is confirmed, which takes mail."""
+    return runtime.settings.sends_mail and account.confirm_by is not None and account.confirm_by <= now()
+
+
+def _unconfirmed() -> ApiError:
+    return ApiError(
+        ErrorCode.EMAIL_NOT_CONFIRMED,
+        "The e-mail address of the account's owner is not confirmed: open the link that was sent to it, or have "
+        "another one sent from the dashboard.",
+    )
+
+
 def _identify_engine_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None) -> Caller:
     """The caller an engine key stands for. Many keys stand for one thing, which is what is cached."""
     claims = engine_keys.read(token, runtime.settings.secret_key)
@@ -178,13 +198,13 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
         raise invalid_engine_key()
     name = f"engine:{claims.account_id}:{claims.site_id}:{claims.key_id or ''}"
     credentials = runtime.credentials.find(name) if credential_version is None else None
-    if credentials is None or not _stands(claims, credentials):
+    if credentials is None or not _stands(runtime, claims, credentials):
         with runtime.database.read() as session:
             credentials = load_engine_credentials(
                 session, runtime.plans, claims.account_id, claims.site_id, claims.key_id, credential_version
             )
         runtime.credentials.keep(name, credentials)
-    if credentials is None or not _stands(claims, credentials):
+    if credentials is None or not _stands(runtime, claims, credentials):
         raise invalid_engine_key()
     site = credentials.account.sites[claims.site_id]
     return Caller(
@@ -192,10 +212,11 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
     )
 
 
-def _stands(claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
+def _stands(runtime: Runtime, claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
     """Tell whether what an engine key was made for still is as it was then."""
     site = credentials.account.sites[claims.site_id]
-    if not site.active:
+    account = credentials.account
+    if not site.active or account.suspension is not None or _waits_for_confirmation(runtime, account):
         return False
     if claims.key_id is None:
         return site.public_epoch == claims.version
@@ -220,11 +241,9 @@ def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
 def session_caller(runtime: Runtime, login: Session) -> Caller:
     """A live session as a caller."""
     member = login.member
-    account = member.account
-    limits = runtime.plans.limits_of(account.plan, account.limit_overrides)
     return Caller(
         "session",
-        AccountRecord(account.id, account.plan, limits),
+        account_record(runtime.plans, member.account),
         member=MemberRecord(member.id, member.email, Role(member.role)),
         csrf_token=login.csrf_token,
         session_hash=login.token_hash,

@@ -58,6 +58,11 @@ def base_url() -> str:
     return runtime().settings.public_url or f"{request.scheme}://{_host_of(request)}{request.root_path}"
 
 
+def service_name() -> str:
+    """The service's host, as apps for one-time codes name it."""
+    return urlsplit(base_url()).hostname or ""
+
+
 def hook_url(source_id: str, salt: str) -> str:
     """The address of a source's hook, which is a secret.
 

@@ -14,12 +14,15 @@ from app.services.access.credentials import SiteRecord, site_record
 from app.services.access.rights import other_site, told_scopes
 from app.services.access.roles import Role
 from app.services.search_settings import read_gains
-from app.services.sites import get_site, site_inactive
+from app.services.sites import account_suspended, get_site, site_inactive
 from app.web.policy import OperationPolicy
 
 
 def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiError | None:
     """The 403 for a caller whom the operation is not for; ``None`` if they may go on."""
+    blocked = None if policy.access.anyone else _find_block(caller)
+    if blocked is not None:
+        return blocked
     key = caller.key
     if key is not None and key.allowed_origins is not None:
         origin = req.environ.get("HTTP_ORIGIN")
@@ -47,6 +50,16 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
     return None
 
 
+def _find_block(caller: Caller) -> ApiError | None:
+    """The 403 for everybody of a suspended account, and for the keys of a deleted site."""
+    reason = caller.account.suspension
+    if reason is not None:
+        return account_suspended(reason)
+    if caller.key is not None and caller.account.sites[caller.key.site_id].deleted:
+        return site_inactive(deleted=True)
+    return None
+
+
 def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
     """The 403 for a member whose role does not suffice."""
     if member.role.covers(needed):
@@ -65,8 +78,12 @@ def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
             "directly, or use a search key."
         )
     else:
-        fitting = next((kind for kind in ("private", "search", "public") if getattr(policy.access, kind)), "private")
-        message = f"A {caller.kind} key cannot do this; use a {fitting} key."
+        fitting = next((kind for kind in ("private", "search", "public") if getattr(policy.access, kind)), None)
+        message = (
+            f"A {caller.kind} key cannot do this; use a {fitting} key."
+            if fitting
+            else "No key can do this; a member who is logged in can."
+        )
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 
 
@@ -83,7 +100,7 @@ def refuse_other_site(caller: Caller, site_id: int) -> None:
         return
     try:
         with runtime().database.read() as session:
-            get_site(session, caller.account.id, site_id)
+            get_site(session, caller.account.id, site_id, deleted_too=True)
     except ApiError:
         return
     raise other_site()
@@ -108,7 +125,7 @@ def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
             "A search key can search only its own site; use that site's key or a private key.",
         )
     if not site.active:
-        raise site_inactive()
+        raise site_inactive(deleted=site.deleted)
     return site
 
 
@@ -117,7 +134,7 @@ def _site(caller: Caller, site_id: int) -> SiteRecord:
     site = caller.account.sites.get(site_id)
     if site is None:
         with runtime().database.read() as session:
-            found = get_site(session, caller.account.id, site_id)
+            found = get_site(session, caller.account.id, site_id, deleted_too=True)
             site = site_record(found, read_gains(session, found))
         caller.account.sites[site_id] = site
     return site

@@ -80,7 +80,7 @@ def current_client() -> Client:
     """The client that the request comes from."""
     settings = runtime().settings
     address = client_address(request, settings.trusted_proxies)
-    return Client(address, address_key(address, settings.secret_key))
+    return Client(address, address_key(address, settings.secret_key), request.user_agent.string)
 
 
 def address() -> str:

@@ -1,7 +1,8 @@
-"""Making JSON answers, and the cookie of a session."""
+"""Making answers in JSON and CSV, and the cookie of a session."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -13,10 +14,20 @@ from app.services.access import sessions
 from app.web.auth import SESSION_COOKIE
 from app.web.client_ip import is_forwarded, is_loopback
 
+CSV = "text/csv"
+
 
 def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """``body`` as a JSON response, encoded by orjson."""
     return Response(orjson.dumps(body), status=status, headers=headers, content_type="application/json")
+
+
+def csv_response(lines: str | Iterable[str], file_name: str | None = None) -> Response:
+    """A table of CSV; with ``file_name``, browsers save it."""
+    response = Response(lines, content_type=f"{CSV}; charset=utf-8")
+    if file_name is not None:
+        response.headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
+    return response
 
 
 def prefers(req: Request, media_type: str) -> bool:

@@ -18,6 +18,8 @@ from schemas.search import MAX_SESSION_LENGTH
 CHANNEL_HEADER = "X-Search-Channel"
 PAGE_HEADER = "X-Search-Page"
 BOX = "box"
+DOORS = {"algolia": "algolia", "custom_search": "google"}
+"""Blueprint to the channel of what it answers."""
 
 
 def current_visitor(site_id: int, session_id: str | None) -> Visitor:
@@ -45,7 +47,7 @@ def _channel(kind: str) -> str:
     """The way by which the request came: a search box says so itself."""
     if request.headers.get(CHANNEL_HEADER, "").strip().lower() == BOX:
         return BOX
-    return "gateway" if kind == "engine" else "api"
+    return DOORS.get(request.blueprint or "", "gateway" if kind == "engine" else "api")
 
 
 def _page() -> str | None:

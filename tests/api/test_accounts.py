@@ -7,14 +7,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import time_machine
+from argon2 import PasswordHasher
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.models import Account
+from app.models import Account, Member
 from app.services.accounts import accounts
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
@@ -147,6 +148,39 @@ class TestLogin:
         assert wrong.get_json() == unknown.get_json()
         assert set(dict(wrong.headers)) == set(dict(unknown.headers))
 
+    def test_an_unknown_email_takes_as_long_as_a_wrong_password(
+        self, shared_app: Flask, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nobody learns from the time who has an account: with both, one password is compared, at the same cost."""
+        register_browser(shared_app, "timed@example.com")
+        compared: list[tuple[str, ...]] = []
+
+        class Watched(PasswordHasher):
+            def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:
+                compared.append(tuple(str(hash).split("$")[:4]))
+                return super().verify(hash, password)
+
+        monkeypatch.setattr(accounts, "_hasher", Watched())
+        for email in ("timed@example.com", "untimed@example.com"):
+            assert_error(log_in(shared_app, email, "not the password"), 401, "invalid_credentials")
+
+        known, unknown = compared
+        assert known == unknown
+
+    def test_a_cookie_that_was_there_before_does_not_become_the_session(self, shared_app: Flask) -> None:
+        register_browser(shared_app, "fixed@example.com")
+        stranger, _ = register_browser(shared_app, "stranger@example.com")
+        strangers = stranger.client.get_cookie("session")
+        assert strangers is not None
+        for planted in ("chosen-by-a-stranger", strangers.value):
+            client = shared_app.test_client()
+            client.set_cookie("session", planted)
+
+            response = client.post("/login", json={"email": "fixed@example.com", "password": PASSWORD})
+
+            assert_ok(response)
+            assert cookie_of(response).value != planted
+
     @pytest.mark.parametrize(
         ("body", "field"),
         [
@@ -192,6 +226,24 @@ class TestLogin:
             assert_error(log_in(app, "ann@example.com", address="10.0.2.1"), 429, "rate_limit_exceeded")
             clock.shift(3600)
             assert_ok(log_in(app, "ann@example.com", address="10.0.2.1"))
+
+    def test_guesses_at_the_same_moment_are_all_counted(self, app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+        """While a guess is compared, the next one comes: none may pass because those before have not failed yet."""
+        check, compared = accounts.check_password, 0
+
+        def check_while_another_guesses(member: Member | None, password: str) -> bool:
+            nonlocal compared
+            compared += 1
+            assert log_in(app, "ann@example.com", "another guess").status_code in (401, 429)
+            return check(member, password)
+
+        with time_machine.travel(NOON, tick=False):
+            register(app, email="ann@example.com")
+            monkeypatch.setattr(accounts, "check_password", check_while_another_guesses)
+
+            log_in(app, "ann@example.com", "a guess")
+
+        assert compared == 10
 
     def test_who_knows_the_password_is_never_limited(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):

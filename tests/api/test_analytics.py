@@ -267,7 +267,7 @@ class TestSites:
         log(owner, "gone")
         assert show(owner)["total_searches"] == 1
 
-        owner.browser.delete(f"/sites/{owner.site_id}")
+        assert_ok(owner.browser.delete(f"/sites/{owner.site_id}?purge=true"))
         owner.app.extensions["jobs"].run_all()
         owner.app.extensions["runtime"].events.flush()
 

@@ -207,16 +207,6 @@ class TestAccepting:
         assert answer["details"][0]["field"] == field
         assert_ok(accept(app, url), 201)
 
-    def test_an_e_mail_of_another_account_must_leave_that_first(
-        self, app: Flask, tenant: Tenant, stranger: Tenant
-    ) -> None:
-        url = invite(tenant, stranger.email)["url"]
-        answer = assert_error(accept(app, url), 400, "validation_failed")
-        assert (answer["details"][0]["field"], answer["details"][0]["code"]) == ("email", "taken")
-
-        assert_ok(stranger.browser.put("/profile", json={"email": "eve@other.example", "current_password": PASSWORD}))
-        assert_ok(accept(app, url), 201)
-
     def test_a_form_of_another_site_is_refused(self, app: Flask, tenant: Tenant) -> None:
         path = invite(tenant)["url"].removeprefix("http://localhost")
         body = {"name": "Bo", "password": PASSWORD}

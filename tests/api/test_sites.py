@@ -177,12 +177,12 @@ def test_a_number_beyond_64_bits_is_no_site(tenant: Tenant, method: str, number:
     assert_error(tenant.private.call(method, f"/sites/{number}", **body), 404, "site_not_found")
 
 
-def test_a_deleted_site_is_gone_with_its_keys_and_documents(tenant: Tenant) -> None:
+def test_a_purged_site_is_gone_with_its_keys_and_documents(tenant: Tenant) -> None:
     site = create(tenant)
     token = tenant.browser.post(f"/api/sites/{site['id']}/keys", json={"name": "k"}).get_json()["api_key"]
     tenant.private.post(f"/api/v1/index/bulk?site_id={site['id']}", json={"documents": [page(1)]})
 
-    assert assert_ok(tenant.browser.delete(f"/sites/{site['id']}")) == {"success": True}
+    assert assert_ok(tenant.browser.delete(f"/sites/{site['id']}?purge=true")) == {"success": True}
 
     assert_error(tenant.browser.delete(f"/sites/{site['id']}"), 404, "site_not_found")
     assert_error(tenant.browser.get(f"/sites/{site['id']}"), 404, "site_not_found")
@@ -198,7 +198,7 @@ def test_the_days_charges_stay_when_the_site_goes(tenant: Tenant) -> None:
     report = {"operation": "search", "count": 5, "index": site["index"]}
     assert_ok(tenant.private.post("/v1/report-usage", json=report))
 
-    tenant.browser.delete(f"/sites/{site['id']}")
+    assert_ok(tenant.browser.delete(f"/sites/{site['id']}?purge=true"))
     tenant.app.extensions["jobs"].run_all()
 
     assert assert_ok(tenant.public.get("/v1/client-info"))["limits"]["used_today"] == 6

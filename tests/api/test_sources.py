@@ -596,7 +596,7 @@ def test_deleting_a_site_deletes_its_sources_and_what_is_known_of_their_pages(te
     assert_error(stranger.private.delete(f"/sites/{tenant.site_id}"), 404, "site_not_found")
     with database.read() as session:
         assert len(session.scalars(select(SourcePage)).all()) == 2
-    assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}"))
+    assert_ok(tenant.browser.delete(f"/sites/{tenant.site_id}?purge=true"))
 
     with database.read() as session:
         assert [row.source_id for row in session.scalars(select(SourcePage))] == [other["id"]]
@@ -641,6 +641,51 @@ def test_a_source_may_lie_on_a_further_address_of_the_site(tenant: Tenant) -> No
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["url"] == wanted["url"]
     refused = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.org/"})
     assert_error(refused, 400, "validation_failed", field="url")
+
+
+def import_config(tenant: Tenant, config: Any, form: str = "docsearch") -> Any:
+    return tenant.private.post(f"/api/sites/{tenant.site_id}/import-config?format={form}", json=config)
+
+
+def test_a_configuration_of_docsearch_becomes_sources_that_are_audited(tenant: Tenant) -> None:
+    config = {
+        "index_name": "any",
+        "start_urls": [f"{URL}docs/", f"{URL}faq/"],
+        "selectors": {"lvl0": "h1", "text": "p"},
+    }
+
+    answer = assert_ok(import_config(tenant, config), 201)
+
+    listed = assert_ok(tenant.private.get(sources_of(tenant)))["sources"]
+    assert answer == {"success": True, "sources": listed, "ignored": ["index_name"]}
+    assert [(source["url"], source["status"]) for source in listed] == [
+        (f"{URL}docs/", "queued"), (f"{URL}faq/", "queued"),
+    ]  # fmt: skip
+    entries = assert_ok(tenant.browser.get("/api/audit-log"))["entries"]
+    created = [entry["object"]["id"] for entry in entries if entry["object"]["kind"] == "source"]
+    assert created == [source["id"] for source in reversed(listed)]
+
+
+@pytest.mark.parametrize(
+    ("config", "status", "code", "field"),
+    [
+        ([f"{URL}a/", "https://elsewhere.test/"], 400, "validation_failed", "start_urls[1].url"),
+        ([f"{URL}{number}/" for number in range(21)], 403, "source_limit_reached", None),
+        ([f"{URL}{'long' * 200}/"], 400, "validation_failed", "start_urls[0].include[0]"),
+        ([f"{URL}taken/"], 400, "validation_failed", "start_urls[0].url"),
+    ],
+)
+def test_a_configuration_is_taken_whole_or_not_at_all(
+    tenant: Tenant, config: list[str], status: int, code: str, field: str | None
+) -> None:
+    create(tenant, url=f"{URL}taken/")
+    assert_error(import_config(tenant, {"start_urls": config}), status, code, **({"field": field} if field else {}))
+    assert assert_ok(tenant.private.get(sources_of(tenant)))["total"] == 1
+
+
+def test_other_formats_and_what_is_no_object_are_refused(tenant: Tenant) -> None:
+    assert_error(import_config(tenant, {}, "sphinx"), 400, "validation_failed", field="format")
+    assert_error(import_config(tenant, []), 400, "validation_failed", field="body")
 
 
 @pytest.mark.parametrize("answering", ["https", "http"])

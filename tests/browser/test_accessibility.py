@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyotp
 import pytest
 
 from tests.browser.people import Person
@@ -68,6 +69,7 @@ MINE = [
     "/sites/{site}/inbox/pin?q=lighthouse",
     "/sites/{site}/inbox/pin?q=zeppelin&id=page-1",
     "/profile/edit",
+    "/api/webhooks",
     "/docs/start",
     "/docs/reference/keys",
     "/nope",
@@ -186,6 +188,46 @@ def test_a_preview_a_mistake_and_a_report_pass(
     wrong["progress"] = look()
     kim.sees("1 page indexed, 1 left out: 1 not found.")
     wrong["report"] = look()
+    assert {state: found for state, found in wrong.items() if found} == {}
+
+
+def test_one_time_codes_pass_from_the_first_to_a_login(
+    server: Server, browser: Any, look: Look, tmp_path: Path
+) -> None:
+    wrong: dict[str, list[str]] = {}
+    email = f"kay-{tmp_path.name.strip('_')}@example.com"
+    kay = Person(browser, server.base_url)
+    kay.register(email)
+    kay.go("/profile/edit")
+    kay.find("#codes-current_password").send_keys(PASSWORD)
+    kay.press("Set up one-time codes")
+    kay.sees("First code")
+    wrong["setting up"] = look()
+    app = pyotp.parse_uri(kay.find("a[href^='otpauth:']").get_attribute("href"))
+    assert isinstance(app, pyotp.TOTP)
+    kay.fill(code="000000")
+    kay.press("Switch codes on")
+    kay.sees("Please correct this")
+    wrong["mistake"] = look()
+    kay.fill(code=app.now())
+    kay.press("Switch codes on")
+    kay.sees("One-time codes are on.")
+    wrong["recovery codes"] = look()
+    recovery = kay.find("pre").text.split()
+    kay.go("/profile/edit")
+    wrong["profile"] = look()
+    browser.delete_all_cookies()
+    kay.go("/login")
+    kay.fill(email=email, password=PASSWORD)
+    kay.press("Log in")
+    kay.sees("Enter your code")
+    wrong["second step"] = look()
+    kay.fill(code=recovery[0])
+    kay.press("Log in")
+    kay.sees("Dashboard")
+    kay.go("/profile/edit")
+    kay.press("End all other sessions")
+    kay.sees("All your other sessions have ended.")
     assert {state: found for state, found in wrong.items() if found} == {}
 
 

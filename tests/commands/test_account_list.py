@@ -11,6 +11,7 @@ from sqlalchemy import update
 
 from app.commands.account_list import ORDERS
 from app.models import Account
+from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
 
 
@@ -105,6 +106,15 @@ def test_an_account_whose_plan_is_gone_is_listed_too(app: Flask, used: Tenant) -
     assert (account["plan"], account["quotas"]) == ("gold", None)
     assert account["usage"]["searches_today"] == 2
     assert "gold (unknown)" in run(app)
+
+
+def test_a_name_writes_no_lines_of_its_own_and_commands_no_terminal(app: Flask, used: Tenant) -> None:
+    assert_ok(used.browser.put("/profile", json={"name": "Eve\x1b[2J\n9  business"}))
+
+    _, *lines = run(app).splitlines()
+
+    assert len(lines) == 2
+    assert any(line.endswith("Eve�[2J�9  business") for line in lines)
 
 
 def test_without_accounts_that_is_said(app: Flask) -> None:

@@ -19,11 +19,13 @@ from sqlalchemy import Connection, Table, select, text
 from app.models import Base, EngineCredential, Member, Site
 from app.runtime import Runtime
 from app.services.mail.queue import queue_mail
+from app.services.webhooks.signing import secret_of
 from app.storage import backup_file
 from app.storage.database import Database
 from app.storage.migrate import alembic_config, is_current
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
+from tests.services.webhooks.receiver import add_webhook, send, tell
 
 INDEX_COLUMNS = {"engine", "engine_index", "index_generation", "index_tag", "public_epoch", "rebuilding"}
 """What a restored site has of its own: its index is another."""
@@ -114,7 +116,7 @@ def test_ids_that_were_given_out_are_not_given_out_again(filled: Tenant, other: 
     gone = filled.browser.post("/sites", json={"name": "Gone", "url": "https://gone.example.com"}).get_json()["site"][
         "id"
     ]
-    assert filled.browser.delete(f"/sites/{gone}").status_code == 200
+    assert filled.browser.delete(f"/sites/{gone}?purge=true").status_code == 200
     assert run(filled.app, "backup", str(file)).exit_code == 0
     assert run(other, "restore", str(file)).exit_code == 0
 
@@ -132,6 +134,25 @@ def test_mails_that_wait_are_the_originals_to_send(filled: Tenant, other: Flask,
     run(other, "restore", str(file))
 
     assert (len(rows_of(filled.app)["mails"]), rows_of(other)["mails"]) == (1, [])
+
+
+@pytest.mark.slow
+def test_webhooks_come_along_but_what_waits_is_the_originals_to_send(filled: Tenant, other: Flask, file: Path) -> None:
+    webhook, secret = add_webhook(filled, "https://example.com/hook", "quota.warning")
+    part = runtime_of(filled.app)
+    part.deliverer._post = lambda *_: 200  # type: ignore[method-assign]
+    tell(filled)
+    send(filled.app)
+    tell(filled)
+
+    run(filled.app, "backup", str(file))
+    run(other, "restore", str(file))
+
+    tables = rows_of(other)
+    assert tables["webhooks"] == rows_of(filled.app)["webhooks"]
+    (delivery,) = tables["webhook_deliveries"]
+    assert "'delivered'" in delivery
+    assert secret_of(webhook["id"], runtime_of(other).settings.secret_key) == secret
 
 
 def test_no_index_of_the_original_is_touched(filled: Tenant, other: Flask, file: Path) -> None:

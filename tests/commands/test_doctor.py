@@ -27,11 +27,12 @@ from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings
 from tests.crawl.sources.rows import add_source
+from tests.identity_provider import identity_provider
 from tests.mail_server import mail_server
 
 TOPICS = [
     "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "clocks",
-    "indexes", "runs", "tasks", "mail", "events", "charges",
+    "indexes", "runs", "tasks", "mail", "login", "events", "accounts", "charges",
 ]  # fmt: skip
 
 
@@ -198,7 +199,7 @@ def test_everything_is_told_when_nothing_is_right(installation: Tenant, monkeypa
     assert status == 1
     assert set(wrong) == {
         "settings", "disk", "file modes", "proxies", "events", "database", "counters", "engine",
-        "clocks", "indexes", "runs", "tasks",
+        "clocks", "indexes", "runs", "tasks", "accounts",
     }  # fmt: skip
     assert wrong["engine"]["message"] == "typesense is away: The search engine does not answer."
 
@@ -367,3 +368,18 @@ def test_searches_that_are_not_charged_yet_are_told(installation: Tenant) -> Non
     assert "not charged yet" in examine(installation)[1]["charges"]["message"]
     part.late_charges.settle()
     assert "charges" not in examine(installation)[1]
+
+
+def test_a_provider_that_is_away_or_another_one(installation: Tenant) -> None:
+    with identity_provider() as provider:
+        environment = {name.upper(): value for name, value in provider.settings().items()}
+        assert "login" not in examine(installation, **environment)[1]
+
+        provider.configuration = {"issuer": "https://other.example.com"}
+        status, wrong = examine(installation, **environment)
+        assert (status, wrong["login"]["level"]) == (1, "problem")
+        assert "another issuer: 'https://other.example.com'" in wrong["login"]["message"]
+
+        provider.configuration = {"jwks_uri": provider.issuer + "/nothing"}
+        assert "/nothing answered 404" in examine(installation, **environment)[1]["login"]["message"]
+    assert "is away" in examine(installation, **environment)[1]["login"]["message"]

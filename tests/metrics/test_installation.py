@@ -55,6 +55,19 @@ def test_documents_indexes_and_disk_are_told(installed: Tenant) -> None:
     assert value(after, "search_scrape_success", source="database") == 1
 
 
+def test_deleted_sites_and_suspended_accounts_are_told(installed: Tenant) -> None:
+    before = scrape(installed.app)
+    assert installed.browser.delete(f"/sites/{installed.site_id}").status_code == 200
+    done = installed.app.test_cli_runner().invoke(args=["account", "suspend", installed.email])
+    assert done.exit_code == 0
+
+    after = scrape(installed.app)
+
+    names = ("search_documents", "search_sites_deleted", "search_accounts_suspended")
+    assert [value(before, name) for name in names] == [2, 0, 0]
+    assert [value(after, name) for name in names] == [0, 1, 1]
+
+
 @pytest.mark.slow
 def test_what_waits_is_told(installed: Tenant) -> None:
     installed.find("page")

@@ -19,6 +19,7 @@ WRITES = {
     "/profile": {"_method": "PUT", "name": "Changed"},
     "/api/invitations": {"email": "bo@example.com"},
     "/api/members/{member}": {"_method": "PUT", "role": "owner"},
+    "/api/webhooks": {"url": "https://example.com/hook", "events": "", "events.run.failed": "true"},
     "/logout": {"sure": "yes"},
 }
 

@@ -19,6 +19,7 @@ from tests.callers import Tenant, page
 from tests.conftest import SECRET
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
+from tests.services.webhooks.receiver import add_webhook, tell
 
 OPEN = [
     "/",
@@ -58,6 +59,7 @@ MINE = [
     "/api/sites/{site}/sources/lookup?url=nope://",
     "/api/sites/{site}/sources/{source}/runs",
     "/api/sites/{site}/sources/{source}/runs/{run}",
+    "/api/sites/{site}/sources/{source}/dead-links",
     "/api/sites/{site}/keys",
     "/api/sites/{site}/keys/{key}",
     "/api/sites/{site}/keys/{key}/edit",
@@ -79,6 +81,8 @@ MINE = [
     "/profile/edit",
     "/api/members",
     "/api/audit-log",
+    "/api/webhooks",
+    "/api/webhooks/{webhook}",
     "/api/audit-log?kind=key&since=2024-01-01",
     "/api/audit-log?kind=account&until=2024-01-01",
     "/password/reset?token={token}",
@@ -99,6 +103,8 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     ann.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
     source = make_source(ann)
     ann.browser.post("/api/invitations", json={"email": "guest@example.com"})
+    webhook, _ = add_webhook(ann, "https://example.com/hook")
+    tell(ann)
     for query in ("zeppelin", "page"):
         ann.find(query, session_id="s")
     shared_app.extensions["runtime"].events.flush()
@@ -121,6 +127,7 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
             source=source["id"],
             run=source["last_run"]["id"],
             token=token,
+            webhook=webhook["id"],
             unsubscribe=unsubscribe_url("", SECRET, ann.account_id),
         )
         person = person_of(ann)

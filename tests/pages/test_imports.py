@@ -137,3 +137,28 @@ def test_an_office_file_without_an_address_keeps_what_was_chosen(tenant: Tenant,
 
     assert response.status_code == 400
     assert "Address is required for a file that is one page." in person.page.text
+
+
+def test_a_configuration_becomes_sources_and_the_page_names_what_it_could_not_take(
+    tenant: Tenant, person: Person
+) -> None:
+    person.go(f"/sites/{tenant.site_id}/import")
+    config = {"index_name": "any", "start_urls": ["https://example.com/docs/"], "selectors": {"text": "p"}}
+
+    choose(person, json.dumps(config).encode(), "museum.json", format="docsearch")
+
+    assert person.page.one("h1").text == "1 source added"
+    assert "From museum.json." in person.page.text
+    assert [code.text for code in person.page.all("code")] == ["index_name"]
+    person.follow("https://example.com/docs/")
+    assert "A website" in person.page.text
+
+
+def test_a_configuration_that_is_none_is_refused_where_it_was_chosen(tenant: Tenant, person: Person) -> None:
+    for file, problem in (
+        (b"{", "File is no JSON."),
+        (b'{"start_urls": ["https://elsewhere.test/"]}', "start_urls[0]"),
+    ):
+        person.go(f"/sites/{tenant.site_id}/import")
+        assert choose(person, file, format="docsearch").status_code == 400
+        assert any(problem in alert for alert in person.alerts), person.alerts

@@ -10,6 +10,7 @@ from tests.callers import PASSWORD, Tenant, accept_invitation, add_member, membe
 from tests.pages.people import Person, person_of
 from tests.pages.sources.test_views import make_source
 from tests.pages.test_every_page import MINE
+from tests.services.webhooks.receiver import add_webhook
 
 BO = "bo@example.com"
 PATH = "/api/members"
@@ -110,6 +111,7 @@ def test_addresses_of_forms_lead_back_to_the_page(person: Person, tenant: Tenant
 def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant, role: str) -> None:
     tenant.index(page(1, author="Ann"), page(2))
     source = make_source(tenant)
+    webhook, _ = add_webhook(tenant, "https://example.com/hook")
     for query in ("zeppelin", "page"):
         tenant.find(query, session_id="s")
     tenant.app.extensions["runtime"].events.flush()
@@ -118,7 +120,11 @@ def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant
     links: set[str] = set()
     for template in [*(path for path in MINE if "{token}" not in path and "{unsubscribe}" not in path), "/docs/widget"]:
         path = template.format(
-            site=tenant.site_id, key=tenant.keys["search"]["id"], source=source["id"], run=source["last_run"]["id"]
+            site=tenant.site_id,
+            key=tenant.keys["search"]["id"],
+            source=source["id"],
+            run=source["last_run"]["id"],
+            webhook=webhook["id"],
         )
         if person.call("GET", path).status_code == 403:
             continue
@@ -126,7 +132,7 @@ def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant
         main = person.page.one("main")
         posted = {form.attributes["action"] for form in main.all("form", method="post")}
         if role == "viewer":
-            assert posted <= {"/profile"}, path
+            assert posted <= {"/profile", "/profile/totp"}, path
         assert not posted & {PATH, "/api/invitations"}, path
         if path == "/docs/widget" or not path.startswith("/docs"):  # The documentation tells what owners do.
             links |= {found.attributes["href"] for found in person.page.all("a")}

@@ -133,7 +133,7 @@ def test_a_hidden_method_is_only_honoured_in_forms_and_for_the_methods_forms_lac
 
 
 def test_a_multipart_form_works_like_any_other(tenant: Tenant) -> None:
-    values = {"_method": "DELETE", "csrf_token": tenant.browser.csrf_token}
+    values = {"_method": "DELETE", "csrf_token": tenant.browser.csrf_token, "name": "Pages"}
     path = f"/sites/{tenant.site_id}"
     response = tenant.browser.client.post(path, data=values, content_type="multipart/form-data")
     assert (response.status_code, response.headers["Location"]) == (303, "/sites?notice=site-deleted")

@@ -165,9 +165,31 @@ def test_pausing_stops_the_search_and_resuming_brings_it_back(person: Person, te
 
 def test_deleting_a_site(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}")
-    person.press("Delete site")
+    person.press("Delete site", name="Pages")
     assert person.path == "/sites?notice=site-deleted"
     assert "No sites yet" in person.page.text
+    assert tenant.search.get("/v1/search?q=x").get_json()["error"] == "site_inactive"
+    person.go("/dashboard")
+    assert "Recently deleted" in person.page.text
+    person.press("Restore")
+    assert person.path == f"/sites/{tenant.site_id}?notice=site-restored"
+    assert "Recently deleted" not in person.go("/sites").text
+    assert tenant.search.get("/v1/search?q=x").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["", "pages", "<b>Pages</b>"])
+def test_a_site_is_deleted_only_by_its_name(person: Person, tenant: Tenant, name: str) -> None:
+    person.go(f"/sites/{tenant.site_id}")
+    person.press("Delete site", name=name)
+    assert "Please correct this:" in person.page.text
+    assert tenant.search.get("/v1/search?q=x").status_code == 200
+
+
+def test_a_site_can_be_deleted_for_good(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}")
+    person.press("Delete site", name="Pages", purge="true")
+    assert person.path == "/sites?notice=site-purged"
+    assert "Recently deleted" not in person.page.text
     assert tenant.search.get("/v1/search?q=x").status_code == 401
 
 

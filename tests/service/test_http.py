@@ -194,6 +194,14 @@ def test_what_is_no_request_is_refused_at_once(wire: Callable[[], Wire], sent: b
     assert refused.ends()
 
 
+def test_no_header_makes_a_path_mean_another(wire: Callable[[], Wire]) -> None:
+    """A proxy's rules are about the path that it was asked for; some proxies let such headers through."""
+    for header in ("SCRIPT_NAME: /public", "PATH_INFO: /healthz"):
+        asking = wire()
+        asking.send(siege.head("/public/healthz") + header.encode() + b"\r\n\r\n")
+        assert asking.answer()[0] == 404
+
+
 def test_who_leaves_in_the_middle_disturbs_nobody(served: tuple[Server, Customer], wire: Callable[[], Wire]) -> None:
     _, customer = served
     body = documents(100_000)

@@ -135,7 +135,7 @@ def _end_everything(copy: Server, customer: Customer) -> None:
     public = Caller([copy], customer.tokens["public"])
     public.must("GET", "/v1/client-info")
     there.must("POST", f"/api/keys/{customer.keys['public']}/toggle", {"active": False})
-    assert there.call("DELETE", f"/sites/{customer.site_id}").status == 200
+    assert there.call("DELETE", f"/sites/{customer.site_id}?purge=true").status == 200
 
     def nothing_is_left_to_do() -> None:
         assert _tasks(copy) == 0

@@ -534,7 +534,7 @@ def test_a_deleted_site_leaves_no_syncs(app: Flask, ann: Sender, tenant: Tenant,
     ann.begin()
     kept = register_tenant(app, "kim@example.com")
     Sender(part, kept).begin()
-    assert tenant.browser.delete(f"/sites/{tenant.site_id}").status_code == 200
+    assert tenant.browser.delete(f"/sites/{tenant.site_id}?purge=true").status_code == 200
     part.run_engine_tasks()
 
     with part.database.read() as session:

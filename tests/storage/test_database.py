@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from flask import Flask
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from app.storage.database import Database
 
@@ -38,3 +41,11 @@ def test_a_later_connection_does_not_end_the_locks_of_the_earlier_ones(tmp_path:
     with database.read() as session:
         assert session.scalar(text("SELECT count(*) FROM t")) == 1
     database.dispose()
+
+
+def test_an_error_that_is_logged_tells_no_values(app: Flask) -> None:
+    database = app.extensions["runtime"].database
+    with pytest.raises(DBAPIError) as failed, database.write() as session:
+        session.execute(text("INSERT INTO nowhere (password) VALUES (:password)"), {"password": "hush"})
+    assert "nowhere" in str(failed.value)
+    assert "hush" not in str(failed.value)

@@ -189,6 +189,7 @@ def test_who_had_an_account_is_its_owner_and_stays_logged_in(tmp_path: Path) -> 
             (3, "a", "a@b.c", "hash of a", "owner"),
             (8, "b", "b@b.c", "hash of b", "owner"),
         ]
+        assert all(member.email_confirmed and member.account.confirm_by is None for member in members)
         assert (login.token_hash, login.member.email, login.member.account.password_hash) == ("t", "b@b.c", "")
 
     command.downgrade(alembic_config(database), "0007")

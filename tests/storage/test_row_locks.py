@@ -132,7 +132,7 @@ def test_usage_is_copied_account_by_account_in_order(app: Flask, part: Runtime) 
 
 @pytest.mark.parametrize("what", ["site", "account"])
 def test_keys_are_removed_in_the_order_in_which_their_use_is_written(part: Runtime, tenant: Tenant, what: str) -> None:
-    path = f"/sites/{tenant.site_id}" if what == "site" else "/profile"
+    path = f"/sites/{tenant.site_id}?purge=true" if what == "site" else "/profile"
     body = None if what == "site" else {"password": "correct horse battery"}
     for number in range(7):
         assert tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json={"name": str(number)}).status_code == 201

@@ -25,7 +25,8 @@ class Row:
 
     Attributes:
         path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}``,
-            ``{sync}``, ``{member}`` and ``{invitation}`` for what there is none of.
+            ``{sync}``, ``{session}``, ``{member}``, ``{invitation}``, ``{webhook}`` and ``{delivery}`` for what there
+            is none of.
         answer: What it answers to those it is for: a status, or the error that only those get who were let in.
     """
 
@@ -47,6 +48,7 @@ SOURCES = "/api/sites/{site}/sources"
 NO_SOURCE = (404, "source_not_found")
 NO_MEMBER = (404, "member_not_found")
 NO_INVITATION = (404, "invitation_not_found")
+NO_WEBHOOK = (404, "webhook_not_found")
 NO_SYNC = (404, "sync_not_found")
 REPORT = {"operation": "search", "count": 1, "index": "{index}"}
 SITE = {"name": "Another", "url": "https://another.example/"}
@@ -75,6 +77,7 @@ TABLE = [
     Row("POST", "/v1/report-usage", REPORT),
     Row("GET", "/api/analytics"),
     Row("GET", "/api/analytics/query?site_id={site}&q=x"),
+    Row("DELETE", "/api/analytics/visitors?site_id={site}&session_id=x"),
     Row("GET", "/api/analytics/inbox?site_id={site}"),
     Row("PUT", "/api/analytics/inbox", {"site_id": "{site}", "query": "x", "ignored": True}),
     Row("GET", "/dashboard"),
@@ -86,6 +89,7 @@ TABLE = [
     Row("PUT", "/sites/{site}", {"name": "Renamed"}),
     Row("PATCH", "/sites/{site}", {"name": "Renamed"}),
     Row("DELETE", "/sites/{site}"),
+    Row("POST", "/sites/{site}/restore"),
     Row("GET", "/sites/{site}/search-settings"),
     Row("PUT", "/sites/{site}/search-settings", {}),
     Row("POST", "/sites/{site}/search-settings/preview", {"settings": {}, "queries": ["a"]}),
@@ -93,6 +97,12 @@ TABLE = [
     Row("POST", "/api/sites/{site}/import?format=jsonl", page(1)),
     Row("GET", SOURCES),
     Row("POST", SOURCES, {"kind": "website", "url": SITE["url"]}, 201),
+    Row(
+        "POST",
+        "/api/sites/{site}/import-config?format=docsearch",
+        {"start_urls": [SITE["url"]], "selectors": {"text": "p"}},
+        201,
+    ),
     Row("POST", SOURCES + "/preview", {"url": "https://elsewhere.test/"}, (400, "validation_failed")),
     Row("GET", SOURCES + "/lookup?url=https://elsewhere.test/"),
     Row("GET", SOURCES + "/{source}", None, NO_SOURCE),
@@ -104,6 +114,7 @@ TABLE = [
     Row("POST", SOURCES + "/{source}/hook", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs", None, NO_SOURCE),
     Row("GET", SOURCES + "/{source}/runs/{run}", None, NO_SOURCE),
+    Row("GET", SOURCES + "/{source}/dead-links", None, NO_SOURCE),
     Row("GET", KEYS),
     Row("POST", KEYS, {"name": "New"}, 201),
     Row("GET", KEYS + "/{key}"),
@@ -117,6 +128,13 @@ TABLE = [
     Row("GET", "/profile/edit"),
     Row("PUT", "/profile", {"name": "Renamed"}),
     Row("DELETE", "/profile", {"password": "not this one"}, (403, "password_incorrect")),
+    Row("GET", "/profile/totp"),
+    Row("POST", "/profile/totp", {"current_password": "not this one"}, (403, "password_incorrect")),
+    Row("POST", "/profile/totp/confirm", {"code": "000000"}, (400, "validation_failed")),
+    Row("DELETE", "/profile/totp", {"current_password": "not this one"}, (403, "password_incorrect")),
+    Row("GET", "/profile/sessions"),
+    Row("DELETE", "/profile/sessions"),
+    Row("DELETE", "/profile/sessions/{session}", None, (404, "session_not_found")),
     Row("GET", "/api/members"),
     Row("GET", "/api/members/{member}", None, NO_MEMBER),
     Row("PUT", "/api/members/{member}", {"role": "owner"}, NO_MEMBER),
@@ -127,13 +145,26 @@ TABLE = [
     Row("POST", "/api/invitations/{invitation}/renew", None, NO_INVITATION),
     Row("DELETE", "/api/invitations/{invitation}", None, NO_INVITATION),
     Row("GET", "/api/audit-log"),
+    Row("GET", "/api/webhooks"),
+    Row("POST", "/api/webhooks", {"url": SITE["url"], "events": ["run.failed"]}, 201),
+    Row("GET", "/api/webhooks/{webhook}", None, NO_WEBHOOK),
+    Row("PUT", "/api/webhooks/{webhook}", {"active": False}, NO_WEBHOOK),
+    Row("PATCH", "/api/webhooks/{webhook}", {"active": False}, NO_WEBHOOK),
+    Row("DELETE", "/api/webhooks/{webhook}", None, NO_WEBHOOK),
+    Row("GET", "/api/webhooks/{webhook}/deliveries", None, NO_WEBHOOK),
+    Row("POST", "/api/webhooks/{webhook}/deliveries/{delivery}/redeliver", None, NO_WEBHOOK),
 ]
+NOT_FOR_KEYS = ("/profile/totp", "/profile/sessions")
+"""How addresses begin at which no key may do anything."""
 NOTHING = {
     "source": "src_0000000000000000",
     "run": "run_00000000000000000000",
     "sync": "sync_00000000000000000000",
     "member": "987654321",
+    "session": "ses_00000000000000000000",
     "invitation": "inv_0000000000000000",
+    "webhook": "whk_00000000000000000000",
+    "delivery": "msg_000000000000000000000000",
 }
 OWNED = [row for row in TABLE if "{site}" in row.path or "{key}" in row.path]
 
@@ -402,7 +433,7 @@ class TestTokens:
         _, token = new_key(tenant, site)
         assert_ok(ApiClient(shared_app, token).get("/v1/client-info"))
 
-        tenant.browser.delete(f"/sites/{site}")
+        tenant.browser.delete(f"/sites/{site}?purge=true")
         assert_error(ApiClient(shared_app, token).get("/v1/client-info"), 401, "invalid_api_key")
         assert_ok(tenant.browser.delete("/profile", json={"password": PASSWORD}))
         assert_error(tenant.private.get("/v1/client-info"), 401, "invalid_api_key")

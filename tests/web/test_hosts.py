@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,20 @@ def test_a_public_url_is_the_address_whatever_the_host(tmp_path: Path) -> None:
         assert answer["documentation"] == "https://search.example/base/docs"
     finally:
         close_app(app)
+
+
+def test_what_may_be_kept_on_the_way_does_not_depend_on_the_host(ann: Tenant) -> None:
+    """Else who asks first, with another Host, has others sent to it by a cache that does not tell hosts apart."""
+    kept = set()
+    for rule in ann.app.url_map.iter_rules():
+        if "GET" not in (rule.methods or ()) or rule.arguments:
+            continue
+        for accepted in ("text/html", "application/json"):
+            headers = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "Accept": accepted}
+            response = ApiClient(ann.app).get(rule.rule, headers=headers)
+            text = response.get_data(as_text=True) + str(response.headers)
+            if re.search(r"public|max-age", response.headers.get("Cache-Control", "")):
+                kept.add(rule.rule)
+                assert "evil.example" not in text, rule.rule
+            assert "evil.example" not in response.headers.get("Location", ""), rule.rule
+    assert {"/widget.js", "/widget-results.js"} <= kept

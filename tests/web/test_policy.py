@@ -17,7 +17,17 @@ from app.doors.algolia import views as algolia
 from app.doors.custom_search import views as custom_search
 from app.pages.method_override import METHODS
 from app.services.access.roles import Role
-from app.web.auth import ANY_KEY, ANY_KEY_OR_ENGINE_KEY, ANYONE, BEARER, GATEWAY, INDEXING, MANAGING, SEARCHING
+from app.web.auth import (
+    ANY_KEY,
+    ANY_KEY_OR_ENGINE_KEY,
+    ANYONE,
+    BEARER,
+    GATEWAY,
+    INDEXING,
+    LOGGED_IN,
+    MANAGING,
+    SEARCHING,
+)
 from app.web.policy import SAFE_METHODS, MissingPolicy, OperationPolicy, policies
 from schemas.validation.keys import Scope
 from tests.answers import assert_error
@@ -31,11 +41,12 @@ UNCOUNTED = {
 }  # fmt: skip
 OPENING_SESSIONS = {
     "accounts.login", "accounts.register_account", "invitations.accept_invitation", "pages.send_link",
-    "pages.set_password", "pages.undo_email_change",
+    "pages.set_password", "pages.undo_email_change", "pages.confirm_email", "pages.choose_account",
 }  # fmt: skip
 GUIDE = {"openapi", "pages.show_docs", "pages.show_docs_page", "pages.show_docs_reference"}
 FOR_ANYONE = UNCOUNTED | OPENING_SESSIONS | GUIDE | {
     "accounts.logout", "engine.show_health", "invitations.show_invitation", "pages.show_email_change",
+    "pages.show_confirmation", "pages.begin_login", "pages.finish_login",
     "pages.show_entrance", "pages.show_entrance.register", "pages.show_forgot", "pages.show_home", "pages.show_plans",
     "pages.show_docs_markdown", "pages.show_llms_txt", "pages.show_reset", "pages.show_unsubscribe",
     "pages.stop_digest", "indexnow.submit_address", "indexnow.submit_addresses", "sources.run_source_by_hook",
@@ -63,6 +74,10 @@ FOR_KEYS = {
         ),
         agents.IN_PATH,
     ),
+}  # fmt: skip
+FOR_MEMBERS = {
+    "profile.begin_codes", "profile.confirm_codes", "profile.end_other_sessions", "profile.end_session",
+    "profile.list_sessions", "profile.remove_codes", "profile.show_codes",
 }  # fmt: skip
 GATEWAY_SEARCHES = {
     "engine.multi_search", "engine.search_facet", "engine.search_index", "engine.search_index_by_query",
@@ -96,6 +111,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
             "invitations.renew_invitation", "invitations.revoke_invitation", "members.list_members",
             "members.patch_member", "members.remove_member", "members.show_member", "members.update_member",
             "pages.export_audit_log", "pages.restore_settings", "profile.delete_account",
+            "webhooks.create_webhook", "webhooks.delete_webhook", "webhooks.list_deliveries", "webhooks.list_webhooks",
+            "webhooks.patch_webhook", "webhooks.redeliver", "webhooks.show_webhook", "webhooks.update_webhook",
         },
     ),
     "for editors, although it only reads": (
@@ -107,7 +124,8 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
         },
     ),
     "written by viewers": (
-        lambda policy: policy.access.session and policy.role_for("POST") is Role.VIEWER, {"profile.update_profile"},
+        lambda policy: policy.access.session and policy.role_for("POST") is Role.VIEWER,
+        FOR_MEMBERS | {"profile.update_profile", "pages.connect_login", "pages.send_confirmation"},
     ),
 }  # fmt: skip
 SCOPES = (
@@ -117,13 +135,18 @@ SCOPES = (
     (r"\w+ (/api)?/analytics\b", Scope.ANALYTICS),
     (r"\w+ (/api/(sites/\*/)?keys|/sites/\*/box)\b", Scope.KEYS),
     (r"\w+ /(sites|dashboard)\b", Scope.SITES),
-    (r"\w+ (/profile|/api/members|/api/invitations|(/api)?/audit-log)\b", Scope.ACCOUNT),
+    (r"\w+ (/profile|/api/members|/api/invitations|/api/webhooks|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )
 """The scope that a private key needs, by method and address."""
 
 
 def test_whom_each_operation_is_for(shared_app: Flask) -> None:
-    by_hand = dict.fromkeys(FOR_ANYONE, ANYONE) | FOR_KEYS | dict.fromkeys(GATEWAY_OPERATIONS, GATEWAY)
+    by_hand = {
+        **dict.fromkeys(FOR_ANYONE, ANYONE),
+        **FOR_KEYS,
+        **dict.fromkeys(FOR_MEMBERS, LOGGED_IN),
+        **dict.fromkeys(GATEWAY_OPERATIONS, GATEWAY),
+    }
     access = {endpoint: policy.access for endpoint, policy in policies(shared_app).items()}
 
     assert {endpoint: found for endpoint, found in access.items() if found != MANAGING} == by_hand

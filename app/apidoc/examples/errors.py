@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.errors import ApiError, Detail, ErrorCode, error_body, field_error
+from app.services.access.sessions import session_not_found
 from app.services.accounts.invitations import invitation_not_found
+from app.services.accounts.one_time_codes import code_required
 from app.services.search.search import rejected
 from app.web.gateway_errors import GatewayError, code_of, gateway_error_body, invalid_engine_key
 from backends.errors import BackendRejected
@@ -43,12 +45,14 @@ _ERRORS = (
     ApiError(ErrorCode.KEY_DISABLED, "The API key is disabled."),
     ApiError(ErrorCode.KEY_EXPIRED, "The API key has expired."),
     ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect."),
+    code_required(),
     ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "A search key cannot do this; use a private key."),
     ApiError(
         ErrorCode.ORIGIN_NOT_ALLOWED,
         "Pages of this origin may not use the key; add the origin to the key's allowed_origins.",
     ),
     ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index."),
+    ApiError(ErrorCode.ACCOUNT_SUSPENDED, "The account is suspended. Please pay your bill."),
     ApiError(ErrorCode.KEY_LIMIT_REACHED, "The plan allows 10 keys; delete one or change the plan."),
     ApiError(ErrorCode.SITE_LIMIT_REACHED, "The plan allows 10 sites; delete one or change the plan."),
     ApiError(ErrorCode.SOURCE_LIMIT_REACHED, "A site can have 20 sources; delete one first."),
@@ -58,8 +62,14 @@ _ERRORS = (
         "was indexed.",
     ),
     ApiError(ErrorCode.MEMBER_LIMIT_REACHED, "An account can have 100 members, open invitations included."),
+    ApiError(ErrorCode.WEBHOOK_LIMIT_REACHED, "An account can have 10 webhooks; delete one."),
     ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."),
     ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
+    ApiError(
+        ErrorCode.EMAIL_NOT_CONFIRMED,
+        "The e-mail address of the account's owner is not confirmed: open the link that was sent to it, or have "
+        "another one sent from the dashboard.",
+    ),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
     ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
     ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found."),
@@ -68,7 +78,10 @@ _ERRORS = (
     ApiError(ErrorCode.RUN_NOT_FOUND, "Run not found."),
     ApiError(ErrorCode.SYNC_NOT_FOUND, "Sync not found: it does not exist, or has ended."),
     ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found."),
+    session_not_found(),
     invitation_not_found(),
+    ApiError(ErrorCode.WEBHOOK_NOT_FOUND, "Webhook not found."),
+    ApiError(ErrorCode.DELIVERY_NOT_FOUND, "Delivery not found."),
     ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
     ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),
     ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This address supports GET, POST, not PUT."),
@@ -94,6 +107,11 @@ _ERRORS = (
         ErrorCode.SERVER_BUSY,
         "Your slow requests use all of your share of this server; try again when they have finished.",
         retry_after=1,
+    ),
+    ApiError(
+        ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE,
+        "The identity provider does not answer as it should; try again in a minute.",
+        retry_after=10,
     ),
 )
 

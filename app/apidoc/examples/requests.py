@@ -254,11 +254,21 @@ REQUESTS: Mapping[str, RequestExample] = {
             ],
         }
     ),
+    "importConfig": RequestExample(
+        parameters={"format": "docsearch"},
+        body={
+            "index_name": "museum",
+            "start_urls": [{"url": "https://museum.example/docs/", "tags": ["docs"]}],
+            "stop_urls": ["/docs/archive/"],
+            "selectors": {"lvl0": "main h1", "lvl1": "main h2", "text": "main p, main li"},
+        },
+    ),
     "listSources": RequestExample(parameters={"limit": 20}),
     "showSource": RequestExample(),
     "updateSource": RequestExample(body={"exclude": ["/private/*", "*?print=*"], "max_pages": 500}),
     "patchSource": RequestExample(body={"schedule": "weekly"}),
     "showRun": RequestExample(parameters={"limit": 20}),
+    "listDeadLinks": RequestExample(parameters={"limit": 20}),
     "runSource": RequestExample(body={"urls": ["https://museum.example/visit/opening-hours"]}),
     "cancelRun": RequestExample(body={}),
     "listRuns": RequestExample(parameters={"limit": 20}),
@@ -278,6 +288,14 @@ REQUESTS: Mapping[str, RequestExample] = {
     "showDashboard": RequestExample(),
     "showProfileEditForm": RequestExample(),
     "updateProfile": RequestExample(body={"name": "Ada Marin-Holt"}),
+    # One-time codes, and sessions. The first code is what the app shows at this moment of the story.
+    "beginCodes": RequestExample(body={"current_password": PASSWORD}),
+    "confirmCodes": RequestExample(body={"code": "874879"}),
+    "showCodes": RequestExample(),
+    "removeCodes": RequestExample(body={"current_password": PASSWORD}),
+    "listSessions": RequestExample(parameters={"limit": 20}),
+    "endSession": RequestExample(),
+    "endOtherSessions": RequestExample(),
     # A colleague joins, and leaves.
     "createInvitation": RequestExample(body={"email": "leo@museum.example", "role": "viewer"}),
     "renewInvitation": RequestExample(body={}),
@@ -291,12 +309,25 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listAuditEntries": RequestExample(parameters={"kind": "member", "limit": 3}),
     "removeMember": RequestExample(),
     "revokeInvitation": RequestExample(),
+    # The museum's own programs are told of events.
+    "createWebhook": RequestExample(
+        body={"url": "https://museum.example/hooks/search", "events": ["run.failed", "quota.warning"]}
+    ),
+    "listWebhooks": RequestExample(parameters={"limit": 20}),
+    "showWebhook": RequestExample(),
+    "updateWebhook": RequestExample(body={"events": ["run.finished", "run.failed", "quota.warning", "key.exposed"]}),
+    "patchWebhook": RequestExample(body={"active": True}),
+    "listDeliveries": RequestExample(parameters={"limit": 20}),
+    "redeliver": RequestExample(body={}),
+    "deleteWebhook": RequestExample(),
     # The end.
     "deleteSource": RequestExample(parameters={"keep_documents": True}),
     "deleteDocument": RequestExample(body={"id": "lighthouse"}),
     "deleteDocuments": RequestExample(body={"filters": "section = visit"}),
     "deleteKey": RequestExample(),
-    "deleteSite": RequestExample(),
+    "eraseVisitor": RequestExample(parameters={"site_id": 1, "session_id": "5f0c9d"}),
+    "deleteSite": RequestExample(parameters={"name": "Harbour Museum"}),
+    "restoreSite": RequestExample(body={}),
     "deleteAccount": RequestExample(body={"password": PASSWORD, "reason": "The museum closes."}),
 }
 """Operation id to its request."""
@@ -309,7 +340,10 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "source_id": ("createSource", "source", "id"),
     "invitation_id": ("createInvitation", "invitation", "id"),
     "token": ("renewInvitation", "token"),
+    "session_id": ("listSessions", "sessions", 0, "id"),
     "member_id": ("listMembers", "members", 1, "id"),
+    "webhook_id": ("createWebhook", "webhook", "id"),
+    "delivery_id": ("listDeliveries", "deliveries", 0, "id"),
     "secret": ("renewHook", "source", "hook_url"),
     "run_id": ("createSource", "source", "last_run", "id"),
 }

@@ -98,6 +98,19 @@ def host_of(url: str) -> str:
     return _host(parse_url(url))
 
 
+def header_origins(url: str) -> set[str]:
+    """The origins that request headers for a source at ``url`` go to: its own, and the https one that takes its place.
+
+    Raises:
+        ValueError: It is no http or https address.
+    """
+    source = parse_url(url)
+    origins = {source.origin}
+    if source.protocol == "http:" and not source.port:
+        origins.add(f"https://{source.hostname}")
+    return origins
+
+
 def _host(parsed: URL) -> str:
     return parsed.hostname.removesuffix(".")
 

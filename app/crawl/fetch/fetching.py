@@ -13,7 +13,7 @@ import httpcore
 from ada_url import URL
 
 from app import clock
-from app.crawl.fetch.addresses import Scope, normalize_url, parse_url
+from app.crawl.fetch.addresses import Scope, header_origins, normalize_url, parse_url
 from app.crawl.fetch.cookies import Cookies
 from app.crawl.fetch.media_types import HEAD_BYTES, is_page, sniff
 from app.crawl.fetch.network import CertificateError, Network, PrivateAddressError, ResolutionError, time_limit
@@ -102,7 +102,7 @@ class Fetcher:
         self._scope = scope
         self._user_agent = user_agent
         self._headers = dict(headers or {})
-        self._headers_origins = _origins(headers_url) if headers else set()
+        self._headers_origins = header_origins(headers_url) if headers else set()
         self._max_seconds = max_seconds
         self._cookies = Cookies()
 
@@ -205,6 +205,23 @@ class Fetcher:
         return headers
 
 
+def post(network: Network, url: str, headers: Mapping[str, str], body: bytes, *, max_seconds: float) -> int:
+    """Send a body to an address once; gives the status of the answer, which is neither read nor followed elsewhere.
+
+    Args:
+        max_seconds: How long looking up, connecting, sending, and waiting for the answer may take, added up.
+
+    Raises:
+        NotIndexed: There is no answer; its message says why.
+    """
+    target = _target(url)
+    if not network.allows(target):
+        raise _private(target.hostname)
+    sent = {"Host": target.host, "Content-Length": str(len(body)), **headers}
+    with _reasons(target.hostname), time_limit(max_seconds), network.send("POST", target, sent, body) as response:
+        return int(response.status)
+
+
 @contextmanager
 def _reasons(host: str) -> Iterator[None]:
     """Translate what goes wrong on the way to a host."""
@@ -229,15 +246,6 @@ def _target(url: str, base: str | None = None) -> URL:
         return parse_url(url, base)
     except ValueError as error:
         raise NotIndexed(Reason.OTHER_HOST, f"{_shown(url)} is no http or https address.") from error
-
-
-def _origins(url: str) -> set[str]:
-    """The origin of an address, and the https one that takes its place."""
-    source = parse_url(url)
-    origins = {source.origin}
-    if source.protocol == "http:" and not source.port:
-        origins.add(f"https://{source.hostname}")
-    return origins
 
 
 def _text(value: bytes) -> str:

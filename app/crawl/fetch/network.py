@@ -1,4 +1,4 @@
-"""Connections of the crawler: a host is resolved, its addresses are checked, and one of those is connected to."""
+"""Connections of crawler and webhooks: a host is resolved, its addresses are checked, and one is connected to."""
 
 from __future__ import annotations
 
@@ -196,24 +196,32 @@ class Network:
 
     @contextmanager
     def get(self, target: URL, headers: Mapping[str, str]) -> Iterator[httpcore.Response]:
-        """Ask for an address, and close the answer at the end; its body is not yet read.
+        """Ask for an address as :meth:`send` does."""
+        with self.send("GET", target, headers) as response:
+            yield response
+
+    @contextmanager
+    def send(
+        self, method: str, target: URL, headers: Mapping[str, str], body: bytes = b""
+    ) -> Iterator[httpcore.Response]:
+        """Send a request, and close the answer at the end; its body is not yet read.
 
         Args:
             target: The address.
-            headers: Sent as they are; ``Host`` is among them.
+            headers: Sent as they are; ``Host`` is among them, and ``Content-Length`` if there is a body.
 
         Raises:
             httpcore.NetworkError: There is no connection; see :meth:`CheckedBackend.connect_tcp`.
             httpcore.ProtocolError: The answer is not HTTP.
             httpcore.TimeoutException: The time is up.
         """
-        response = self._send(target, headers)
+        response = self._send(method, target, headers, body)
         try:
             yield response
         finally:
             response.close()
 
-    def _send(self, target: URL, headers: Mapping[str, str]) -> httpcore.Response:
+    def _send(self, method: str, target: URL, headers: Mapping[str, str], body: bytes) -> httpcore.Response:
         connected = False
 
         def trace(event: str, info: Mapping[str, Any]) -> None:
@@ -221,7 +229,7 @@ class Network:
             connected = connected or event.startswith("connection.connect_tcp")
 
         request = httpcore.Request(
-            "GET",
+            method,
             httpcore.URL(
                 scheme=target.protocol.removesuffix(":"),
                 host=target.hostname.removeprefix("[").removesuffix("]").removesuffix("."),
@@ -229,6 +237,7 @@ class Network:
                 target=target.pathname + target.search,
             ),
             headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
+            content=body,
             extensions={"trace": trace, "timeout": {"pool": _time_left(None, httpcore.PoolTimeout)}},
         )
         try:

@@ -127,7 +127,8 @@ class _Execution:
     def _work(self) -> int:
         """Do all there is to do; gives how many documents were removed at the end."""
         if not self._site.active:
-            raise RunFailed(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to crawl.")
+            message = "The site is paused; resume it to crawl."
+            raise RunFailed(ErrorCode.SITE_INACTIVE, "The site was deleted." if self._site.deleted_at else message)
         if self._run.cancelled:
             raise RunCancelled
         if self._run.lapses > MAX_LAPSES:

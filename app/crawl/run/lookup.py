@@ -1,20 +1,22 @@
-"""Look-up of an address: whether it is a document, why not, and what leads to it."""
+"""Look-up of addresses: whether one is a document, why not, and what leads to it; which links lead nowhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from app.crawl.fetch.addresses import Scope, normalize_url
 from app.crawl.fetch.values import Reason
 from app.crawl.run.frontier import unpack_links
 from app.crawl.run.visits.rules import Rules
+from app.crawl.sources.runs import RUNS_KEPT, list_runs
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
 from app.models.base import from_microseconds
+from app.services.csv_export import csv_lines
 from app.services.indexing.stored_documents import read_stored
 
 MAX_REFERRERS = 10
@@ -22,6 +24,8 @@ MAX_REFERRERS = 10
 MAX_SEARCHED = 5_000
 """Pages of a site whose links are looked at for that."""
 _STEP = 500
+_DEAD = {"http_404": 404, "http_410": 410}
+"""Reasons of pages that are not there, and what their server answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,34 @@ class PageLookup:
     last_seen: datetime | None = None
     found_on: Sequence[str] = ()
     document: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLink:
+    """A link of a site's own pages to one that is not there.
+
+    Attributes:
+        status: What its server answered: 404 or 410.
+        found_on: Pages, sitemaps, and feeds that have it, at most :data:`MAX_REFERRERS`.
+    """
+
+    url: str
+    status: int
+    found_on: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLinks:
+    """One page of a source's dead links.
+
+    Attributes:
+        run: The run that found them; ``None`` if none has read pages.
+        total: How many there are.
+    """
+
+    run: SourceRun | None
+    links: Sequence[DeadLink] = ()
+    total: int = 0
 
 
 def look_up(session: Session, site: Site, url: str, document_ids: Iterable[str] = ()) -> PageLookup:
@@ -68,7 +100,8 @@ def look_up(session: Session, site: Site, url: str, document_ids: Iterable[str] 
         .where(SourceRun.source_id.in_(ids), RunPage.url == address)
         .order_by(SourceRun.queued_at.desc(), SourceRun.id.desc())
     ).all()
-    found_on = _referrers(session, ids, address, [row.found_on for row, _ in rows if row.found_on is not None])
+    first = {address: [row.found_on for row, _ in rows if row.found_on is not None]}
+    found_on = _referrers(session, ids, first)[address]
     fetched_at = pages[0].fetched_at if pages else None
     of_pages = [page.document_id for page in pages if page.document_id is not None]
     for stored in read_stored(session, site.id, list(dict.fromkeys((*of_pages, address, url, *document_ids)))):
@@ -111,11 +144,39 @@ def twins_of_run(session: Session, run: SourceRun, pages: Iterable[RunPage]) -> 
     return find_twins(session, session.scalars(query))
 
 
-def _referrers(session: Session, source_ids: Sequence[str], address: str, first: Iterable[str]) -> list[str]:
-    """Pages that lead to an address: the one that did so first in a run, then pages whose links have it."""
-    found = dict.fromkeys(first)
+def list_dead_links(session: Session, source: Source, *, limit: int, offset: int) -> DeadLinks:
+    """One page of the links that led to pages that are not there when the source was last read, as they were found.
+
+    Its last run counts that read pages and has ended by itself. A run of single addresses does not, since it follows
+    no links.
+    """
+    runs, _ = list_runs(session, source, limit=RUNS_KEPT, offset=0)
+    ended = (run for run in runs if run.status in ("finished", "failed") and "urls" not in run.options)
+    run = next((run for run in ended if run.indexed + run.unchanged), None)
+    if run is None:
+        return DeadLinks(None)
+    # What is listed in one of several sitemaps has a depth, but nothing that is named for it.
+    found = select(RunPage).where(
+        RunPage.run_id == run.id, RunPage.reason.in_(_DEAD), or_(RunPage.found_on.is_not(None), RunPage.depth > 0)
+    )
+    pages = session.scalars(found.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
+    first = {page.url: [page.found_on] if page.found_on is not None else [] for page in pages}
+    found_on = _referrers(session, [source.id], first)
+    links = [DeadLink(page.url, _DEAD[page.reason or ""], found_on[page.url]) for page in pages]
+    return DeadLinks(run, links, session.scalar(select(func.count()).select_from(found.subquery())) or 0)
+
+
+def encode_dead_links(links: Iterable[DeadLink]) -> str:
+    """Dead links as CSV, one line each; spaces separate the pages that have one."""
+    rows = ((link.url, link.status, " ".join(link.found_on)) for link in links)
+    return csv_lines([("url", "status", "found_on"), *rows])
+
+
+def _referrers(session: Session, source_ids: Sequence[str], first: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Pages that lead to each address: those that are named ``first``, then pages whose links have it."""
+    found = {address: dict.fromkeys(pages) for address, pages in first.items()}
     last, searched = ("", ""), 0
-    while len(found) < MAX_REFERRERS and searched < MAX_SEARCHED:
+    while searched < MAX_SEARCHED and (wanted := {url for url, on in found.items() if len(on) < MAX_REFERRERS}):
         place = (SourcePage.source_id > last[0]) | (SourcePage.source_id == last[0]) & (SourcePage.url > last[1])
         rows = session.execute(
             select(SourcePage.source_id, SourcePage.url, SourcePage.links)
@@ -123,11 +184,13 @@ def _referrers(session: Session, source_ids: Sequence[str], address: str, first:
             .order_by(SourcePage.source_id, SourcePage.url)
             .limit(_STEP)
         ).all()
-        found |= dict.fromkeys(row.url for row in rows if row.url != address and address in unpack_links(row.links))
+        for row in rows:
+            for address in wanted.intersection(unpack_links(row.links)) - {row.url}:
+                found[address][row.url] = None
         if len(rows) < _STEP:
             break
         last, searched = (rows[-1].source_id, rows[-1].url), searched + _STEP
-    return list(found)[:MAX_REFERRERS]
+    return {address: list(pages)[:MAX_REFERRERS] for address, pages in found.items()}
 
 
 def _refusal(site: Site, sources: Sequence[Source], address: str) -> str | None:

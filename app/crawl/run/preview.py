@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.crawl.fetch.addresses import host_of
+from app.crawl.fetch.addresses import header_origins, host_of, parse_url
 from app.crawl.fetch.politeness import Turns
 from app.crawl.fetch.values import NotIndexed, Selectors
 from app.crawl.sources.checks import check_address, check_field_rules, check_selectors
@@ -70,12 +70,14 @@ class Previewer:
         selectors: Mapping[str, str],
         fields: Sequence[Mapping[str, Any]] = (),
         headers: Mapping[str, str],
+        headers_url: str | None = None,
     ) -> Preview:
         """Fetch and read one page.
 
         Args:
             url: The page's address; of other kinds than ``website`` that of the list, whose first page is read.
             fields: Rules for further fields.
+            headers_url: The source whose headers these are, which go to no other host; by default they are the page's.
 
         Raises:
             ApiError: 400 for an address that is not the site's; 503 while too many pages are looked at.
@@ -83,6 +85,8 @@ class Previewer:
         address = check_address(site, url, private_addresses=self._private_addresses)
         check_selectors(selectors)
         check_field_rules(fields)
+        if headers_url is not None and parse_url(address).origin not in header_origins(headers_url):
+            headers = {}
         if not self._room.acquire(blocking=False):
             raise ApiError(
                 ErrorCode.SERVER_BUSY, "Too many pages are being previewed; try again.", retry_after=RETRY_SECONDS

@@ -26,7 +26,10 @@ from app.crawl.sources.runs import (
 )
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
 from app.services.mail.failed_runs import tell_of_failures
+from app.services.webhooks.events import announce
 from app.storage.database import ROW_LOCK, Database
+from schemas.sources import RunSchema
+from schemas.validation.webhooks import RUN_FAILED, RUN_FINISHED
 
 DELETE_STEP = 500
 
@@ -152,6 +155,7 @@ class StoredRun:
             run.removed += removed
             end_run(run, status, error=error)
             session.flush()
+            _announce(session, run)
             if status == "failed" and self._public_url is not None and failed_twice(session, run):
                 tell_of_failures(session, source, session.get_one(Site, source.site_id), run.error, self._public_url)
             follow_run(session, source, run)
@@ -185,3 +189,20 @@ class StoredRun:
         if run is None:
             raise RunLost
         return run
+
+
+_EVENTS = {"finished": RUN_FINISHED, "failed": RUN_FAILED}
+"""A run's status to the event that it is; who cancels one needs not be told."""
+
+
+def _announce(session: Session, run: SourceRun) -> None:
+    if run.status not in _EVENTS:
+        return
+    source = session.get_one(Source, run.source_id)
+    site = session.get_one(Site, source.site_id)
+    data = {
+        "site": {"id": site.id, "name": site.name},
+        "source": {"id": source.id, "kind": source.kind, "url": source.url},
+        "run": RunSchema().dump(run),
+    }
+    announce(session, site.account_id, _EVENTS[run.status], data)

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, aliased
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode
-from app.models import RunPage, Site, Source, SourceRun
+from app.models import Account, RunPage, Site, Source, SourceRun
 from app.storage.database import ROW_LOCK
 
 ENDED_RUNS = Counter("search_source_runs_total", "Runs of sources that ended.", ["status"])
@@ -157,13 +157,34 @@ def cancel_run(session: Session, source: Source) -> SourceRun:
     run = session.scalar(_open_run(source).with_for_update(**ROW_LOCK))
     if run is None:
         raise run_not_found()
-    run.cancelled = True
     source.next_options = None
+    _cancel(run)
+    session.flush()
+    return run
+
+
+def cancel_runs_of_sites(session: Session, site_ids: Sequence[int]) -> None:
+    """The same for all runs of some sites, and those that would follow."""
+    of_sites = select(Source.id).where(Source.site_id.in_(site_ids))
+    for source in session.scalars(
+        select(Source).where(Source.site_id.in_(site_ids)).order_by(Source.id).with_for_update(**ROW_LOCK)
+    ):
+        source.next_options = None
+    for run in session.scalars(
+        select(SourceRun)
+        .where(SourceRun.source_id.in_(of_sites), SourceRun.status.in_(OPEN))
+        .order_by(SourceRun.id)
+        .with_for_update(**ROW_LOCK)
+    ):
+        _cancel(run)
+    session.flush()
+
+
+def _cancel(run: SourceRun) -> None:
+    run.cancelled = True
     if run.status == "queued":
         run.status = "cancelled"
         run.finished_at = now()
-    session.flush()
-    return run
 
 
 def list_runs(session: Session, source: Source, *, limit: int, offset: int) -> tuple[Sequence[SourceRun], int]:
@@ -235,7 +256,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
     """Claim the run that is next: one that waits, or whose process renews no more; ``None`` if there is none.
 
     Accounts take turns: of those that wait, a run of the account with the fewest runs under way is next, then the one
-    that waits longest.
+    that waits longest. Those of suspended accounts wait on.
 
     Args:
         run_id: The only run to look at.
@@ -256,7 +277,8 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
         select(SourceRun)
         .join(source, source.id == SourceRun.source_id)
         .join(site, site.id == source.site_id)
-        .where(is_waiting(moment))
+        .join(Account, Account.id == site.account_id)
+        .where(is_waiting(moment), Account.suspended_at.is_(None))
         .order_by(of_account, SourceRun.waiting_since, SourceRun.id)
         .limit(1)
         .with_for_update(of=SourceRun, skip_locked=True)

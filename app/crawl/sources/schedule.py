@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.crawl.sources.runs import request_run
-from app.models import Site, Source
+from app.models import Account, Site, Source
 from app.models.base import from_microseconds, to_microseconds
 from app.storage.database import ROW_LOCK
 
@@ -54,11 +54,13 @@ def count_due(session: Session, moment: datetime) -> int:
 def queue_due(session: Session, moment: datetime) -> int:
     """Queue the runs that are due; gives how many sources were.
 
-    A source that missed several gets one, and the next half a period later at least. Those of paused sites get none.
+    A source that missed several gets one, and the next half a period later at least. Those of paused sites
+    and suspended accounts get none.
     """
     due = session.execute(
-        select(Source, Site.active)
+        select(Source, Site.active & Account.suspended_at.is_(None))
         .join(Site, Site.id == Source.site_id)
+        .join(Account, Account.id == Site.account_id)
         .where(Source.next_run_at <= moment)
         .order_by(Source.next_run_at)
         .limit(AT_ONCE)

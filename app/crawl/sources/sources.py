@@ -21,8 +21,8 @@ from app.crawl.sources.checks import check_address, check_field_rules, check_sel
 from app.crawl.sources.runs import OPEN, newest_runs, request_run, source_status
 from app.crawl.sources.schedule import next_run_at
 from app.errors import ApiError, ErrorCode, field_error
-from app.models import Site, Source, SourcePage, SourceRun
-from app.services.sites import get_site, site_inactive
+from app.models import Account, Site, Source, SourcePage, SourceRun
+from app.services.sites import account_suspended, get_site, listed, site_inactive
 from app.storage.database import ROW_LOCK
 from app.tokens import make_hook_token, read_hook_token
 from app.wording import counted
@@ -111,25 +111,29 @@ def find_by_hook(session: Session, token: str, secret: str, *, lock: bool = Fals
         lock: Whether nobody else may change the source until the transaction ends.
 
     Raises:
-        ApiError: 404; 403 when the site is paused.
+        ApiError: 404; 403 when the site is paused or deleted, or its account suspended.
     """
     query = select(Source).where(Source.id == read_hook_token(token))
     source = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
     if source is None or not hmac.compare_digest(make_hook_token(source.id, source.hook_salt, secret), token):
         raise ApiError(ErrorCode.SOURCE_NOT_FOUND, "No source has this hook.")
     site = session.get_one(Site, source.site_id)
+    account = session.get_one(Account, site.account_id)
+    if account.suspended_at is not None:
+        raise account_suspended(account.suspension_reason)
     if not site.active:
-        raise site_inactive()
+        raise site_inactive(deleted=site.deleted_at is not None)
     return source, site
 
 
 def find_on_host(session: Session, host: str) -> Sequence[Source]:
-    """The sources on a host, of all sites that are not paused, oldest first.
+    """The sources on a host, of all sites that are not paused, or of a suspended account; oldest first.
 
     Args:
         host: As :attr:`Source.host` has it.
     """
-    of_host = select(Source).join(Site, Site.id == Source.site_id).where(Source.host == host, Site.active)
+    of_host = select(Source).join(Site, Site.id == Source.site_id).join(Account, Account.id == Site.account_id)
+    of_host = of_host.where(Source.host == host, Site.active, Account.suspended_at.is_(None))
     return session.scalars(of_host.order_by(Source.site_id, Source.created_at, Source.id)).all()
 
 
@@ -175,7 +179,7 @@ def list_failed(session: Session, account_id: int) -> list[FailedSource]:
         select(Source, Site.name)
         .join(Site, Site.id == Source.site_id)
         .where(
-            Site.account_id == account_id,
+            listed(account_id),
             select(SourceRun.id).where(SourceRun.source_id == Source.id, SourceRun.status == "failed").exists(),
         )
     ).all()
@@ -210,7 +214,7 @@ def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
         select(Source, SourceRun)
         .join(Site, Site.id == Source.site_id)
         .join(SourceRun, SourceRun.source_id == Source.id)
-        .where(Site.account_id == account_id, SourceRun.status.in_(OPEN))
+        .where(listed(account_id), SourceRun.status.in_(OPEN))
         .order_by(SourceRun.queued_at, SourceRun.id)
     ).all()
     return [

@@ -10,6 +10,7 @@ from app.runtime import runtime
 from app.services.analytics.reports import get_analytics
 from app.services.csv_export import encode_csv
 from app.web.request_checks import current_caller
+from app.web.responses import csv_response
 
 
 def export_analytics() -> Response:
@@ -30,8 +31,6 @@ def export_analytics() -> Response:
             details=True,
             limit=LONGEST,
         )
-    response = Response(encode_csv(analytics), content_type="text/csv; charset=utf-8")
     period = choice.period or f"{choice.first}-{choice.last}"
     name = "analytics" if choice.site is None else f"analytics-site-{choice.site.id}"
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}-{period}.csv"'
-    return response
+    return csv_response(encode_csv(analytics), f"{name}-{period}.csv")

@@ -20,7 +20,14 @@ from schemas.analytics import PERIODS
 
 SHORT_LIST = 10
 """Queries of each list that the page shows."""
-CHANNEL_NAMES = {"box": "Search box", "gateway": "Gateway", "api": "API", "agent": "Agents"}
+CHANNEL_NAMES = {
+    "box": "Search box",
+    "gateway": "Gateway",
+    "api": "API",
+    "google": "Custom Search",
+    "algolia": "Algolia’s API",
+    "agent": "Agents",
+}
 PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
 
 

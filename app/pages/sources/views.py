@@ -12,7 +12,7 @@ from marshmallow import Schema, ValidationError
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.crawl.run.lookup import twins_of_run
+from app.crawl.run.lookup import encode_dead_links, list_dead_links, twins_of_run
 from app.crawl.run.preview import Preview
 from app.crawl.sources import runs, sources
 from app.crawl.sources.sweeps import find_refused_sweep
@@ -31,11 +31,13 @@ from app.services.sites import get_site
 from app.web.hosts import base_url, hook_url
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
+from app.web.responses import csv_response
 from schemas.sites import PageQuerySchema
 from schemas.sources import KINDS, SCHEDULES, PreviewSchema, RunRequestSchema, SourceCreateSchema, SourceUpdateSchema
 
 SHOWN_RUNS = 5
 LISTED_PAGES = 100
+EXPORTED_LINKS = 10_000
 
 CHOICES: Mapping[str, tuple[str, str]] = {
     "website": ("A website", "Start at an address and follow its links and sitemaps."),
@@ -337,6 +339,29 @@ def show_run(site_id: int, source_id: str, run_id: str) -> str:
         paging=paging,
         refresh=_refresh([run]),
     )
+
+
+def show_dead_links(site_id: int, source_id: str) -> str:
+    """Links of a source's pages that lead to a page which is not there."""
+    paging = _paging()
+    with runtime().database.read() as session:
+        account_id = current_caller().account.id
+        site = get_site(session, account_id, site_id)
+        source = sources.get_source(session, account_id, site_id, source_id)
+        dead = list_dead_links(session, source, **paging)
+    return render("dead_links.html", site=site, source=source, dead=dead, most=EXPORTED_LINKS, paging=paging)
+
+
+def export_dead_links(site_id: int, source_id: str) -> Response:
+    """The same as CSV, the first :data:`EXPORTED_LINKS`.
+
+    Raises:
+        ApiError: 404.
+    """
+    with runtime().database.read() as session:
+        source = sources.get_source(session, current_caller().account.id, site_id, source_id)
+        dead = list_dead_links(session, source, limit=EXPORTED_LINKS, offset=0)
+    return csv_response(encode_dead_links(dead.links), f"dead-links-{source_id}.csv")
 
 
 def _sent() -> dict[str, str]:

@@ -84,10 +84,12 @@ class Client:
     Attributes:
         address: The visitor's address, as the audit log shows it.
         key: What stands for the address in the counter store.
+        user_agent: What the client calls itself.
     """
 
     address: str
     key: str
+    user_agent: str
 
     def member(self, email: str, member_id: int | None = None) -> Actor:
         """A member as the request's actor; without an id while they are being made."""

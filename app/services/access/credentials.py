@@ -45,6 +45,7 @@ class SiteRecord:
     engine: str
     engine_index: str
     active: bool
+    deleted: bool
     agents: bool
     public_epoch: int
     kinds: FieldKinds
@@ -86,11 +87,18 @@ class KeyRecord:
 
 @dataclass(slots=True)
 class AccountRecord:
-    """An account's plan and, as they are asked for, its sites."""
+    """An account's plan and, as they are asked for, its sites.
+
+    Attributes:
+        suspension: What its operator tells those who are kept from it; ``None`` for an account that is not suspended.
+        confirm_by: When its keys stop unless an owner has confirmed their e-mail; ``None``: that is not asked.
+    """
 
     id: int
     plan: str
     limits: PlanLimits
+    suspension: str | None = None
+    confirm_by: datetime | None = None
     sites: dict[int, SiteRecord] = field(default_factory=dict)
 
 
@@ -104,6 +112,13 @@ class Credentials:
     key: KeyRecord | None
     account: AccountRecord
     credential_version: CredentialVersion | None
+
+
+def account_record(plans: PlanTable, account: Account) -> AccountRecord:
+    """``account`` as a value that outlives its session."""
+    limits = plans.limits_of(account.plan, account.limit_overrides)
+    suspension = None if account.suspended_at is None else account.suspension_reason
+    return AccountRecord(account.id, account.plan, limits, suspension, account.confirm_by)
 
 
 def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
@@ -124,6 +139,7 @@ def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
         engine=site.engine,
         engine_index=site.engine_index,
         active=site.active,
+        deleted=site.deleted_at is not None,
         agents=site.agents,
         public_epoch=site.public_epoch,
         kinds=kinds_of(site),
@@ -222,7 +238,7 @@ def _credentials(
     key: KeyRecord | None,
     credential_version: CredentialVersion | None,
 ) -> Credentials:
-    record = AccountRecord(account.id, account.plan, plans.limits_of(account.plan, account.limit_overrides))
+    record = account_record(plans, account)
     record.sites[site.id] = site_record(site, read_gains(session, site))
     settled = credential_version if credential_version is not None and credential_version.is_settled else None
     return Credentials(key, record, settled)

@@ -7,15 +7,17 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.clock import now
-from app.models import Key
+from app.clock import isoformat, now
+from app.models import Key, Site
 from app.services.access.credentials import KeyRecord
-from app.storage.database import Database
+from app.services.sites import listed
+from app.services.webhooks.events import announce
+from app.storage.database import ROW_LOCK, Database
+from schemas.validation.webhooks import KEY_EXPOSED
 
 log = logging.getLogger(__name__)
 
@@ -83,18 +85,32 @@ class KeyExposures:
 
 
 def _write(session: Session, seen: Sighting) -> bool:
-    """Tell whether it is news: of several processes that saw a key within the hour, one is told so."""
-    result: Any = session.execute(
-        update(Key)
+    """Tell whether it is news: of several processes that saw a key within the hour, one is told so.
+
+    Webhooks are told the first time alone, until the key is rotated.
+    """
+    key = session.scalar(
+        select(Key)
         .where(
             Key.id == seen.key_id,
             Key.token_version == seen.token_version,
             ~Key.exposure_dismissed,
             Key.exposed_at.is_(None) | (Key.exposed_at <= seen.seen_at - QUIET),
         )
-        .values(exposed_at=seen.seen_at, exposed_origin=seen.origin)
+        .with_for_update(of=Key, **ROW_LOCK)
     )
-    return bool(result.rowcount)
+    if key is None:
+        return False
+    if key.exposed_at is None:
+        data = {
+            "site": {"id": key.site_id, "name": key.site.name},
+            "key": {"id": key.id, "name": key.name},
+            "origin": seen.origin,
+            "seen_at": isoformat(seen.seen_at),
+        }
+        announce(session, key.account_id, KEY_EXPOSED, data)
+    key.exposed_at, key.exposed_origin = seen.seen_at, seen.origin
+    return True
 
 
 def _printable(origin: str) -> str:
@@ -118,8 +134,9 @@ def list_exposed(session: Session, account_id: int) -> Sequence[ExposedKey]:
     """The account's usable private keys that were seen in web pages, the last seen first; not those dismissed."""
     keys = session.scalars(
         select(Key)
+        .join(Site, Site.id == Key.site_id)
         .where(
-            Key.account_id == account_id,
+            listed(account_id),
             Key.exposed_at.is_not(None),
             ~Key.exposure_dismissed,
             Key.active,

@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
-from app.models import Key
+from app.models import Key, Site
 from app.plans import QUOTA_REFUSALS, PlanLimits
 from app.services.access.rights import Rights, read_scopes, require_cover, require_site, rights_of
-from app.services.sites import end_engine_credentials, get_account, get_site
+from app.services.sites import count_keys, end_engine_credentials, get_account, get_site, listed
 from app.storage.database import ROW_LOCK
 from app.tokens import PREFIXES, hash_token, is_key_id, make_key_id, make_token
 from app.wording import counted
@@ -91,7 +91,7 @@ def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | No
         get_site(session, account_id, site_id)
     if not is_key_id(key_id):
         raise key_not_found()
-    query = select(Key).where(Key.id == key_id, Key.account_id == account_id)
+    query = select(Key).join(Site).where(Key.id == key_id, listed(account_id))
     if site_id is not None:
         query = query.where(Key.site_id == site_id)
     key = session.scalar(query.with_for_update(of=Key, **ROW_LOCK) if lock else query)
@@ -150,13 +150,8 @@ def find_sighting(session: Session, site_id: int) -> tuple[str, datetime] | None
 
 def is_box_used(session: Session, account_id: int) -> bool:
     """Tell whether a public key of the account was ever used."""
-    used = select(Key.id).where(Key.account_id == account_id, Key.type == "public", Key.last_used_at.is_not(None))
+    used = select(Key.id).join(Site).where(listed(account_id), Key.type == "public", Key.last_used_at.is_not(None))
     return session.scalar(used.limit(1)) is not None
-
-
-def count_keys(session: Session, account_id: int) -> int:
-    """Number of keys the account has, disabled and expired ones included."""
-    return session.scalar(select(func.count()).select_from(Key).where(Key.account_id == account_id)) or 0
 
 
 def create_key(

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.orm import Session as DatabaseSession
 
 from app.clock import now
+from app.errors import ApiError, ErrorCode
 from app.models import Member, Session
+from app.services.access.browsers import browser_name
+from app.services.access.callers import Client
 from app.tokens import hash_token
 
 IDLE = timedelta(days=14)
 LONGEST = timedelta(days=90)
 SEEN_STEP = timedelta(minutes=5)
 """Longest time that ``seen_at`` may lag behind before a request writes it again."""
+_ID_PREFIX = "ses_"
+_ID_LENGTH = 20
 
 
-def start_session(session: DatabaseSession, member: Member, secret: str) -> tuple[Session, str]:
+def start_session(session: DatabaseSession, member: Member, secret: str, client: Client) -> tuple[Session, str]:
     """Log a member in; gives the session and the cookie's value."""
     token = secrets.token_urlsafe(32)
     moment = now()
@@ -30,11 +37,21 @@ def start_session(session: DatabaseSession, member: Member, secret: str) -> tupl
         created_at=moment,
         seen_at=moment,
         expires_at=moment + LONGEST,
+        browser=browser_name(client.user_agent),
+        address=_shortened(client.address),
     )
     login.member = member
     session.add(login)
     session.flush()
     return login, token
+
+
+def _shortened(address: str) -> str:
+    """The /24 network of an IPv4 address; of IPv6, clients are known by their networks alone."""
+    try:
+        return str(ipaddress.IPv4Network(f"{address}/24", strict=False))
+    except ValueError:
+        return address
 
 
 def find_session(session: DatabaseSession, token: str, secret: str) -> Session | None:
@@ -70,6 +87,43 @@ def end_other_sessions(session: DatabaseSession, member_id: int, kept_token_hash
     if kept_token_hash is not None:
         query = query.where(Session.token_hash != kept_token_hash)
     session.execute(query)
+
+
+def session_id(token_hash: str) -> str:
+    """The name of a session in the API. It opens nothing: cookies hold no hashes."""
+    return _ID_PREFIX + token_hash[:_ID_LENGTH]
+
+
+def list_sessions(
+    session: DatabaseSession, member_id: int, *, limit: int, offset: int
+) -> tuple[Sequence[Session], int]:
+    """One page of a member's live sessions, newest first, and how many there are."""
+    live = _live_of(member_id)
+    newest = select(Session).where(*live).order_by(Session.created_at.desc(), Session.token_hash)
+    total = session.scalar(select(func.count()).select_from(Session).where(*live)) or 0
+    return session.scalars(newest.limit(limit).offset(offset)).all(), total
+
+
+def end_session_of(session: DatabaseSession, member_id: int, name: str) -> None:
+    """End one of a member's sessions, named as :func:`session_id` does.
+
+    Raises:
+        ApiError: 404 if there is none, or it is another member's.
+    """
+    hashes = session.scalars(select(Session.token_hash).where(*_live_of(member_id)))
+    found = next((token_hash for token_hash in hashes if session_id(token_hash) == name), None)
+    if found is None:
+        raise session_not_found()
+    end_session(session, found)
+
+
+def _live_of(member_id: int) -> tuple[ColumnElement[bool], ...]:
+    return Session.member_id == member_id, Session.expires_at > now(), Session.seen_at > now() - IDLE
+
+
+def session_not_found() -> ApiError:
+    """The 404 for a session that is unknown, or has ended."""
+    return ApiError(ErrorCode.SESSION_NOT_FOUND, "Session not found.")
 
 
 def delete_expired_sessions(session: DatabaseSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,19 +25,16 @@ from app.services.accounts.members import (
     follow_first_owner,
     get_member,
     refuse_held_email,
+    refuse_taken_email,
+    set_email,
 )
 from app.services.accounts.password_resets import end_resets
-from app.services.sites import get_account, lock_keys, remove_site
+from app.services.sites import end_engine_credentials, get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = _hasher.hash("no account has this password")
 """Verified against when the e-mail is unknown, so that both cases take alike."""
-
-
-def find_account(session: Session, email: str) -> Account | None:
-    """The account of the member with this e-mail."""
-    return session.scalar(select(Account).join(Member).where(Member.email_key == email_key(email)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +68,26 @@ def check_password(member: Member | None, password: str) -> bool:
 
 
 def create_account(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Account:
-    """Add an account with its first owner.
+    """Add an account with its first owner, for whose e-mail the operator vouches.
 
     Raises:
         ApiError: 400 if the e-mail is taken.
     """
-    return create_owner(session, name=name, email=email, password_hash=password_hash, plan=plan).account
+    return create_owner(session, name=name, email=email, password_hash=password_hash, plan=plan, confirmed=True).account
 
 
-def create_owner(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Member:
+def create_owner(
+    session: Session, *, name: str, email: str, password_hash: str, plan: str, confirmed: bool = False
+) -> Member:
     """The same; gives the owner.
 
+    Args:
+        confirmed: Whether it is certain that the mailbox is theirs.
+
     Raises:
         ApiError: 400 if the e-mail is taken.
     """
+    refuse_taken_email(session, email)
     account = Account(
         name=name,
         email=email.strip(),
@@ -94,7 +98,9 @@ def create_owner(session: Session, *, name: str, email: str, password_hash: str,
     )
     session.add(account)
     flush_email(session)
-    return add_member(session, account, name=name, email=email, password_hash=password_hash, role=Role.OWNER)
+    return add_member(
+        session, account, name=name, email=email, password_hash=password_hash, role=Role.OWNER, confirmed=confirmed
+    )
 
 
 def update_profile(
@@ -125,7 +131,7 @@ def update_profile(
     account = get_account(session, account_id, lock=True)
     member = first_owner(session, account_id) if member_id is None else get_member(session, account_id, member_id)
     before = member.email
-    is_moved = "email" in changes and email_key(changes["email"]) != member.email_key
+    is_moved = "email" in changes and email_key(changes["email"]) != member.compared_email
     if member_id is not None and (is_moved or "password_hash" in changes):
         if proof is None:
             raise password_missing()
@@ -134,8 +140,9 @@ def update_profile(
     if "name" in changes:
         member.name = changes["name"]
     if "email" in changes:
-        member.email = changes["email"]
-        member.email_key = email_key(changes["email"])
+        if is_moved:
+            refuse_taken_email(session, changes["email"])
+        set_email(session, member, changes["email"], by_key=member_id is None)
     if "weekly_digest" in changes:
         account.weekly_digest = changes["weekly_digest"]
     if "password_hash" in changes:
@@ -156,9 +163,7 @@ def update_profile(
 def delete_account(session: Session, account_id: int, *, reason: str = "") -> None:
     """Remove an account with everything it has; the reason is kept without identity."""
     account = get_account(session, account_id, lock=True)
-    sites = session.scalars(
-        select(Site).where(Site.account_id == account_id).order_by(Site.id).with_for_update(**ROW_LOCK)
-    ).all()
+    sites = _lock_sites(session, account_id)
     lock_keys(session, Key.account_id == account_id)
     for site in sites:
         remove_site(session, site)
@@ -166,6 +171,36 @@ def delete_account(session: Session, account_id: int, *, reason: str = "") -> No
         session.add(DepartureReason(reason=reason, created_at=now()))
     session.delete(account)
     session.flush()
+
+
+def suspend(session: Session, account_id: int, reason: str) -> list[int]:
+    """Keep everybody from an account, with the engine keys made for its sites; gives the sites.
+
+    Args:
+        reason: What is told to whoever is kept from it; replaces an earlier one.
+    """
+    account = get_account(session, account_id, lock=True)
+    account.suspended_at = account.suspended_at or now()
+    account.suspension_reason = reason
+    sites = _lock_sites(session, account_id)
+    for site in sites:
+        end_engine_credentials(session, site)
+    session.flush()
+    return [site.id for site in sites]
+
+
+def resume(session: Session, account_id: int) -> None:
+    """Let everybody use a suspended account again, as it was."""
+    account = get_account(session, account_id, lock=True)
+    account.suspended_at, account.suspension_reason = None, ""
+    session.flush()
+
+
+def _lock_sites(session: Session, account_id: int) -> Sequence[Site]:
+    """The sites of an account, deleted ones included."""
+    return session.scalars(
+        select(Site).where(Site.account_id == account_id).order_by(Site.id).with_for_update(**ROW_LOCK)
+    ).all()
 
 
 def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, int | None]) -> Account:

@@ -20,7 +20,8 @@ from app.models import Session as Login
 from app.services.access.keys import disable_keys
 from app.services.access.roles import Role
 from app.services.access.sessions import end_other_sessions
-from app.services.accounts.members import email_key, flush_email, follow_first_owner
+from app.services.accounts.members import confirm_email, email_key, flush_email, follow_first_owner, set_email
+from app.services.accounts.one_time_codes import switch_off
 from app.services.accounts.password_resets import end_resets, request_reset
 from app.services.mail.letters import Letter, Link
 from app.services.mail.link_writer import LinkWriter
@@ -44,7 +45,7 @@ def note_change(session: Session, member: Member, before: str, *, by_key: bool) 
     """
     last = find_last_change(session, member.id)
     shown = last.email if last is not None and last.by_key else before
-    if last is not None and last.by_key and last.email_key == member.email_key:
+    if last is not None and last.by_key and last.email_key == member.compared_email:
         _end_changes(session, last)
         return
     expires_at = now() + UNDO_FOR
@@ -82,8 +83,11 @@ def undo_change(session: Session, change: EmailChange, password_hash: str) -> No
     """
     member = session.get_one(Member, change.member_id)
     role = Role(member.role)
-    member.email, member.email_key = change.email, change.email_key
+    set_email(session, member, change.email)
+    confirm_email(member)
     member.password_hash = password_hash
+    if member.codes_since is not None and member.codes_since >= change.expires_at - UNDO_FOR:
+        switch_off(member)  # Else whoever changed the e-mail would keep the member out with codes of their own.
     flush_email(session)
     end_resets(session, member.id)
     _end_changes(session, change)

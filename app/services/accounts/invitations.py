@@ -13,7 +13,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Invitation, Member
 from app.services.access.roles import Role
-from app.services.accounts.members import add_member, check_room, email_key, find_member, lock_as_owner, refuse_key
+from app.services.accounts.members import add_member, check_room, email_key, find_members, lock_as_owner, refuse_key
 from app.services.sites import get_account
 from app.storage.database import ROW_LOCK
 from app.tokens import hash_token, is_invitation_token, make_invitation_token
@@ -47,7 +47,7 @@ def create_invitation(
 ) -> tuple[Invitation, str]:
     """Invite somebody; gives the invitation and the token of its link, which is kept nowhere.
 
-    An e-mail that belongs to another account is not told from others: its owner learns it when accepting.
+    An e-mail that members of other accounts have is not told from others.
 
     Args:
         by: The member who invites; ``None`` if it is a key.
@@ -58,8 +58,7 @@ def create_invitation(
     """
     refuse_key(by, role)
     lock_as_owner(session, account_id, by)
-    member = find_member(session, email)
-    if member is not None and member.account_id == account_id:
+    if any(member.account_id == account_id for member in find_members(session, email)):
         raise field_error("email", "taken", "is already a member's")
     known = select(Invitation.id).where(Invitation.account_id == account_id, Invitation.email_key == email_key(email))
     if session.scalar(known) is not None:
@@ -131,11 +130,16 @@ def get_open_invitation(session: Session, token: str, secret: str) -> Invitation
     return invitation
 
 
-def accept_invitation(session: Session, token: str, secret: str, *, name: str, password_hash: str) -> Member:
+def accept_invitation(
+    session: Session, token: str, secret: str, *, name: str, password_hash: str, confirmed: bool = False
+) -> Member:
     """Make who has the link a member. Of two who use it at once, one is told that it is gone.
 
+    Args:
+        confirmed: Whether they have shown that the e-mail is theirs; the link was seen by who invited them, too.
+
     Raises:
-        ApiError: 404 as :func:`get_open_invitation`; 400 if the e-mail belongs to a member of another account.
+        ApiError: 404 as :func:`get_open_invitation`; 400 if somebody whose e-mail was changed gets this one back.
     """
     account_id = get_open_invitation(session, token, secret).account_id
     account = get_account(session, account_id, lock=True)
@@ -152,6 +156,7 @@ def accept_invitation(session: Session, token: str, secret: str, *, name: str, p
         email=invitation.email,
         password_hash=password_hash,
         role=Role(invitation.role),
+        confirmed=confirmed,
     )
 
 

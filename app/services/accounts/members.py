@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -14,6 +15,7 @@ from app.models import Account, EmailChange, Invitation, Member
 from app.models import Session as Login
 from app.services.access.roles import Role
 from app.services.sites import MAX_INT64, get_account
+from app.storage.database import ROW_LOCK
 from app.wording import counted
 from backends.text import normalized
 
@@ -26,9 +28,11 @@ def email_key(email: str) -> str:
     return normalized("NFC", email.strip()).casefold()
 
 
-def find_member(session: Session, email: str) -> Member | None:
-    """The member with this e-mail, of whichever account."""
-    return session.scalar(select(Member).where(Member.email_key == email_key(email)))
+def find_members(session: Session, email: str) -> Sequence[Member]:
+    """The members with this e-mail, one of each account, oldest first."""
+    key = email_key(email)
+    has_email = or_(Member.email_key == key, Member.shared_email_key == key)
+    return session.scalars(select(Member).where(has_email).order_by(Member.id)).all()
 
 
 def first_owner(session: Session, account_id: int) -> Member:
@@ -52,8 +56,18 @@ def get_member(session: Session, account_id: int, member_id: int) -> Member:
     """
     member = session.get(Member, member_id) if 0 < member_id <= MAX_INT64 else None
     if member is None or member.account_id != account_id:
-        raise ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found.")
+        raise member_not_found()
     return member
+
+
+def member_not_found() -> ApiError:
+    """The 404 for a member who is unknown, gone, or of another account."""
+    return ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found.")
+
+
+def lock_member(session: Session, member_id: int) -> Member | None:
+    """Load a member, so that changes of what they log in with follow one another; ``None`` if they have gone."""
+    return session.get(Member, member_id, with_for_update={**ROW_LOCK, "of": Member}, populate_existing=True)
 
 
 def list_members(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Member], int]:
@@ -65,26 +79,67 @@ def list_members(session: Session, account_id: int, *, limit: int, offset: int) 
     return members, total
 
 
-def add_member(session: Session, account: Account, *, name: str, email: str, password_hash: str, role: Role) -> Member:
+def add_member(
+    session: Session,
+    account: Account,
+    *,
+    name: str,
+    email: str,
+    password_hash: str,
+    role: Role,
+    confirmed: bool = False,
+) -> Member:
     """Add a member to an account that is new, or locked.
 
+    Args:
+        confirmed: Whether it is certain that the mailbox is theirs.
+
     Raises:
-        ApiError: 400 if somebody has the e-mail.
+        ApiError: 400 if a member of this account has the e-mail, or somebody whose e-mail was changed gets it back.
     """
     member = Member(
         account_id=account.id,
         name=name,
         email=email.strip(),
-        email_key=email_key(email),
+        email_confirmed=confirmed,
         password_hash=password_hash,
         role=role,
         created_at=now(),
     )
+    _set_keys(session, member)
     member.account = account
     session.add(member)
     flush_email(session)
     refuse_held_email(session, member)
     return member
+
+
+def _set_keys(session: Session, member: Member) -> None:
+    """Set what a member's e-mail is found by."""
+    key = email_key(member.email)
+    is_shared = any(other.account_id != member.account_id for other in find_members(session, member.email))
+    member.email_key = f"{member.account_id} {hashlib.sha256(key.encode()).hexdigest()}" if is_shared else key
+    member.shared_email_key = key if is_shared else None
+
+
+def set_email(session: Session, member: Member, email: str, *, by_key: bool = False) -> None:
+    """Give a member another e-mail, which they have not confirmed; :func:`flush_email` writes it."""
+    is_moved = email_key(email) != member.compared_email
+    member.email = email
+    if is_moved:
+        member.email_confirmed, member.email_by_key = False, by_key
+        with session.no_autoflush:
+            _set_keys(session, member)
+
+
+def confirm_email(member: Member) -> None:
+    """Note that a member's mailbox is theirs, after which the keys of an owner's account go on; see ``confirm_by``.
+
+    To be called where credentials change.
+    """
+    member.email_confirmed, member.email_by_key = True, False
+    if member.role == Role.OWNER:
+        member.account.confirm_by = None
 
 
 def change_role(session: Session, account_id: int, member_id: int, role: Role, *, by: int | None) -> Member:
@@ -207,11 +262,21 @@ def refuse_held_email(session: Session, member: Member) -> None:
         ApiError: 400.
     """
     held = select(EmailChange.id).where(
-        EmailChange.email_key == member.email_key,
+        EmailChange.email_key == member.compared_email,
         EmailChange.member_id != member.id,
         EmailChange.expires_at > now(),
     )
     if session.scalar(held.limit(1)) is not None:
+        raise _taken()
+
+
+def refuse_taken_email(session: Session, email: str) -> None:
+    """Refuse an e-mail that somebody has, of whichever account: only an invitation makes them a member of another.
+
+    Raises:
+        ApiError: 400.
+    """
+    if find_members(session, email):
         raise _taken()
 
 

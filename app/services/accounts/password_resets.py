@@ -12,8 +12,8 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.models import EmailChange, Mail, PasswordReset
-from app.services.accounts.members import find_member
+from app.models import EmailChange, Mail, Member, PasswordReset
+from app.services.accounts.members import find_members
 from app.services.mail.letters import Letter, Link
 from app.services.mail.link_writer import LinkWriter
 from app.services.mail.queue import queue_mail
@@ -35,9 +35,10 @@ class ResetWriter(LinkWriter):
     path = "/password/reset"
 
     def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
-        member = find_member(session, mail.recipient)
-        if member is None or _has_email_of_key(session, member.id):
+        members = find_owners_of(session, mail.recipient)
+        if not members:
             return None
+        member = members[0]
         session.add(PasswordReset(token_hash=token_hash, member_id=member.id, expires_at=mail.expires_at))
         return member.email, Letter(
             "Choose a new password",
@@ -49,6 +50,11 @@ class ResetWriter(LinkWriter):
                 "If it was not you, ignore this mail. Your password stays as it is.",
             ),
         )
+
+
+def find_owners_of(session: Session, email: str) -> list[Member]:
+    """The members whom the mailbox of an e-mail makes known: not those to whom a key gave it, which can be undone."""
+    return [member for member in find_members(session, email) if not _has_email_of_key(session, member.id)]
 
 
 def _has_email_of_key(session: Session, member_id: int) -> bool:

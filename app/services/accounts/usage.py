@@ -53,9 +53,12 @@ def list_account_usage(session: Session, today: date) -> Sequence[AccountUsage]:
         .group_by(UsageDay.account_id)
     )
     searches = {account_id: (int(in_month), int(of_day)) for account_id, in_month, of_day in session.execute(month)}
-    counted = select(Site.account_id, func.count(), func.sum(Site.document_count)).group_by(Site.account_id)
+    in_use = Site.deleted_at.is_(None)
+    counted = (
+        select(Site.account_id, func.count(), func.sum(Site.document_count)).where(in_use).group_by(Site.account_id)
+    )
     sites = {account_id: (count, int(documents)) for account_id, count, documents in session.execute(counted)}
-    of_accounts = select(Key.account_id, func.count()).group_by(Key.account_id)
+    of_accounts = select(Key.account_id, func.count()).join(Site).where(in_use).group_by(Key.account_id)
     keys = dict(session.execute(of_accounts).all())
     listed = []
     for account in session.scalars(select(Account).order_by(Account.id)):

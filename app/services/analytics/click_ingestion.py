@@ -26,7 +26,7 @@ def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Chan
         clicks.setdefault((entry.site_id, entry.search_key, entry.document_id), entry)
     if not clicks:
         return
-    clicked = _clicked_searches(session, clicks.values())
+    clicked = clicked_searches(session, [(click.site_id, click.search_key) for click in clicks.values()])
     added = _insert(session, clicks.values())
     for key, click in clicks.items():
         if key in added:
@@ -42,8 +42,8 @@ def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Chan
             clicked.add(search)
 
 
-def _clicked_searches(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int]]:
-    """Site and search key of those searches that were clicked before."""
+def clicked_searches(session: Session, searches: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of some searches, by site and search key, that have clicks."""
     rows = execute_rows(
         session,
         """
@@ -53,14 +53,14 @@ def _clicked_searches(session: Session, clicks: Iterable[ClickEntry]) -> set[tup
         )
         """,
         "site_id:int search_key:int",
-        sorted({(click.site_id, click.search_key) for click in clicks}),
+        sorted(set(searches)),
     )
     return {(site_id, search_key) for site_id, search_key in rows}
 
 
 def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int, str]]:
     """Site, search key and document of those that were not there."""
-    columns = "site_id, search_key, query, document_id, position, occurred_at, visitor, channel"
+    columns = "site_id, search_key, query, document_id, position, occurred_at, visitor, channel, session_id"
     rows = execute_rows(
         session,
         f"""
@@ -68,7 +68,8 @@ def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, in
         ON CONFLICT (site_id, search_key, document_id) DO NOTHING
         RETURNING site_id, search_key, document_id
         """,  # noqa: S608 - made of constants
-        "site_id:int search_key:int query:text document_id:text position:int occurred_at:int visitor:int channel:text",
+        "site_id:int search_key:int query:text document_id:text position:int occurred_at:int visitor:int channel:text "
+        "session_id:text",
         [
             (
                 click.site_id,
@@ -79,6 +80,7 @@ def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, in
                 click.occurred_at,
                 click.visitor,
                 click.channel,
+                click.session_id,
             )
             for click in clicks
         ],

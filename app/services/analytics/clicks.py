@@ -49,10 +49,15 @@ def make_click(
         assert query is not None
         text = normal_form(query)
         day = to_microseconds(moment) // DAY_MICROSECONDS
-        search_key = _digest(f"session\0{session_id}\0{text}\0{day}") if session_id else secrets.randbits(63)
+        search_key = session_search_key(session_id, text, day) if session_id else secrets.randbits(63)
     if text == MATCH_ALL:
         return None
-    return Click(site_id, search_key, text, document_id, position, moment, anchor, visitor, channel)
+    return Click(site_id, search_key, text, document_id, position, moment, anchor, visitor, channel, session_id)
+
+
+def session_search_key(session_id: str, query: str, day: int) -> int:
+    """The search key of clicks that name a session and no ``query_id``; the query is in normal form."""
+    return _digest(f"session\0{session_id}\0{query}\0{day}")
 
 
 def document_key(document_id: str) -> int:

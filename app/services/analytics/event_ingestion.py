@@ -14,6 +14,7 @@ from app.models.events import AGENT, DAY_MICROSECONDS
 from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.click_ingestion import ingest_clicks
 from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
+from app.services.analytics.event_retention import drop_erased
 from app.services.analytics.rollups import Changes, apply_changes, lock_accounts
 from backends.text import normal_form
 
@@ -49,12 +50,12 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
         today: The current UTC day.
 
     Returns:
-        How many were dropped since their site no longer exists.
+        How many were dropped since their site no longer exists, or their visitor was erased.
     """
     accounts = _accounts(session, entries)
     lock_accounts(session, accounts.values())
     accounts = _accounts(session, entries)  # Again under the lock: a site that is still there stays until we are done.
-    kept = [entry for entry in entries if entry.site_id in accounts]
+    kept = drop_erased(session, [entry for entry in entries if entry.site_id in accounts])
     if kept:
         changes = Changes()
         _ingest_searches(session, [entry for entry in kept if isinstance(entry, SearchEntry)], changes)

@@ -82,6 +82,7 @@ class Click:
         anchor: Of the section of the document that it led to; ``None``: to the document.
         visitor: Who clicked, as of a search.
         channel: How it came, as of a search.
+        session_id: The visitor's session, if it was named.
     """
 
     site_id: int
@@ -93,6 +94,7 @@ class Click:
     anchor: str | None = None
     visitor: int | None = None
     channel: str | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class ClickEntry:
     anchor: str | None = None
     visitor: int | None = None
     channel: str | None = None
+    session_id: str | None = None
 
 
 JournalEntry = SearchEntry | ClickEntry
@@ -218,8 +221,10 @@ def _click_values(click: Click) -> tuple[object, ...]:
         and -_MAX_INT64 - 1 <= (click.visitor or 0) <= _MAX_INT64
     ):
         raise ValueError("an event's numbers must fit into 63 bits")
-    if "\x00" in click.query + click.document_id + (click.anchor or ""):
+    if "\x00" in click.query + click.document_id + (click.anchor or "") + (click.session_id or ""):
         raise ValueError("an event's texts must not contain NUL")
+    if click.session_id and len(click.session_id) > 64:
+        raise ValueError("an event's session_id has at most 64 characters")
     if not 0 < len(click.document_id) <= 512:
         raise ValueError("an event's document_id has 1 to 512 characters")
     if click.anchor is not None and not 0 < len(click.anchor) <= 200:
@@ -235,6 +240,7 @@ def _click_values(click: Click) -> tuple[object, ...]:
         click.anchor,
         click.visitor,
         click.channel,
+        click.session_id or None,
     )
 
 

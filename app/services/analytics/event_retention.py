@@ -1,18 +1,23 @@
-"""Deleting events: what is too old, what belongs to deleted sites. Small steps keep other writers waiting little."""
+"""Deleting events: what is too old, what belongs to deleted sites, what one visitor left.
+
+Small steps keep other writers waiting little.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import delete, func, select, text, tuple_
+from sqlalchemy import Select, delete, func, or_, select, text, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app import clock
 from app.models import (
     ClickAnchorDay,
     ClickDay,
+    ClickLessons,
     EventRemoval,
     OriginDay,
     QueryDay,
@@ -22,21 +27,28 @@ from app.models import (
     ScopeWindow,
     SearchClick,
     SearchEvent,
+    Site,
+    VisitorErasure,
     WindowStart,
 )
 from app.models.base import from_microseconds, to_microseconds
 from app.models.events import DAY_MICROSECONDS, PERIODS, SCOPE_KINDS
 from app.services.analytics.bulk_sql import execute_rows
+from app.services.analytics.click_ingestion import clicked_searches
+from app.services.analytics.clicks import session_search_key
+from app.services.analytics.event_journal import JournalEntry, SearchEntry
 from app.services.analytics.rollups import (
     COUNTS,
+    Changes,
     Windows,
     account_scope,
     age_site,
     age_windows,
+    apply_changes,
     change_windows,
     lock_accounts,
 )
-from app.services.analytics.visitors import forget_visitor_keys
+from app.services.analytics.visitors import forget_visitor_keys, session_visitor
 from app.storage.database import Database
 
 STEP = 2000
@@ -74,6 +86,7 @@ class EventMaintenance:
             if time.perf_counter() > deadline:
                 return True
         forget_visitor_keys(self._database, today)
+        _forget_erasures(self._database, today - self._retention_days)
         self._done_for_day = today
         return False
 
@@ -110,6 +123,126 @@ def forget_account(session: Session, account_id: int) -> None:
         .order_by(WindowStart.site_id)
     ).all():
         forget_site(session, site_id)
+
+
+class Erased(NamedTuple):
+    """The numbers of a visitor's events that were erased."""
+
+    searches: int
+    clicks: int
+
+
+def erase_visitor(database: Database, site: Site, session_id: str, retention_days: int) -> Erased:
+    """Erase the events of one session at a site, as if they had never been.
+
+    Those that are still in a journal, on whichever machine, are dropped when they are moved. Calling it again finishes
+    what was broken off.
+
+    Args:
+        retention_days: Events of days more than this before today may have left the roll-ups, and are only deleted.
+    """
+    visitor = session_visitor(site.id, session_id)
+    today = to_microseconds(clock.now()) // DAY_MICROSECONDS
+    account = {site.id: site.account_id}
+    with database.write() as session:
+        lock_accounts(session, [site.account_id])
+        session.merge(VisitorErasure(site_id=site.id, visitor=visitor, erased_at=clock.now()))
+    searches = select(SearchEvent).where(SearchEvent.site_id == site.id, SearchEvent.session_id == session_id)
+    search_keys: set[int] = set()
+
+    def is_counted(event: SearchEvent | SearchClick) -> bool:
+        return _day_of(event) >= today - retention_days
+
+    def take_searches(events: Sequence[SearchEvent], changes: Changes, _session: Session) -> None:
+        for event in events:
+            search_keys.add(session_search_key(session_id, event.query, _day_of(event)))
+            if event.counted and is_counted(event):
+                changes.add_search(
+                    site.id,
+                    _day_of(event),
+                    event.query,
+                    event.results_count,
+                    response_ms=event.response_ms,
+                    matched=event.matched,
+                    visitor=event.visitor,
+                    channel=event.channel,
+                    page=event.page,
+                    sign=-1,
+                )
+
+    def take_clicks(clicks: Sequence[SearchClick], changes: Changes, session: Session) -> None:
+        clicked = clicked_searches(session, [(site.id, click.search_key) for click in clicks])
+        for click in filter(is_counted, clicks):
+            search = site.id, click.search_key
+            key = site.id, _day_of(click), click.query, click.document_id
+            changes.add_click(key, click.position, None, click.channel, first=search not in clicked, sign=-1)
+            clicked.add(search)
+        session.execute(update(ClickLessons).where(ClickLessons.site_id == site.id).values(learned_day=None))
+
+    erased_searches = _erase(database, account, SearchEvent, searches, take_searches, today)
+    clicks = select(SearchClick).where(
+        SearchClick.site_id == site.id,
+        or_(
+            SearchClick.session_id == session_id,
+            SearchClick.visitor == visitor,
+            SearchClick.search_key.in_(search_keys),
+        ),
+    )
+    return Erased(erased_searches, _erase(database, account, SearchClick, clicks, take_clicks, today))
+
+
+E = TypeVar("E", SearchEvent, SearchClick)
+
+
+def _erase(
+    database: Database,
+    accounts: Mapping[int, int],
+    table: type[E],
+    found: Select[E],
+    take: Callable[[Sequence[E], Changes, Session], None],
+    today: int,
+) -> int:
+    """Delete events in steps, and what ``take`` counts of them from the roll-ups; gives how many there were."""
+    total = 0
+    while True:
+        with database.write() as session:
+            lock_accounts(session, accounts.values())
+            events = session.scalars(found.order_by(table.occurred_at, table.id).limit(STEP)).all()
+            if not events:
+                return total
+            ids = [event.id for event in events]
+            session.execute(delete(table).where(table.id.in_(ids)).execution_options(synchronize_session=False))
+            changes = Changes()
+            take(events, changes, session)
+            apply_changes(session, accounts, changes, today)
+            total += len(events)
+
+
+def _day_of(event: SearchEvent | SearchClick) -> int:
+    return to_microseconds(event.occurred_at) // DAY_MICROSECONDS
+
+
+def drop_erased(session: Session, entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
+    """The entries of a journal without those of visitors who were erased after them."""
+    rows = session.scalars(
+        select(VisitorErasure).where(VisitorErasure.site_id.in_({entry.site_id for entry in entries}))
+    )
+    erased = {(row.site_id, row.visitor): to_microseconds(row.erased_at) for row in rows}
+    return [entry for entry in entries if not _is_erased(entry, erased)] if erased else entries
+
+
+def _is_erased(entry: JournalEntry, erased: Mapping[tuple[int, int], int]) -> bool:
+    if entry.session_id is None:
+        return False
+    arrived = entry.recorded_at if isinstance(entry, SearchEntry) else entry.occurred_at
+    return arrived <= erased.get((entry.site_id, session_visitor(entry.site_id, entry.session_id)), -1)
+
+
+def _forget_erasures(database: Database, before_day: int) -> None:
+    """Forget whose events were erased so long ago that no journal can have one."""
+    before = from_microseconds(before_day * DAY_MICROSECONDS)
+    with database.write() as session:
+        session.execute(delete(VisitorErasure).where(VisitorErasure.erased_at < before))
 
 
 def remove_step(database: Database) -> bool:
@@ -159,6 +292,7 @@ def _remove_site(session: Session, site_id: int, account_id: int) -> None:
     change_windows(session, windows)
     if len(rows) < STEP and _delete_rows(session, site_id):
         session.execute(delete(ScopeWindow).where(ScopeWindow.scope == site_id))
+        session.execute(delete(VisitorErasure).where(VisitorErasure.site_id == site_id))
         session.execute(delete(EventRemoval).where(EventRemoval.site_id == site_id))
 
 

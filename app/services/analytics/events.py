@@ -327,7 +327,7 @@ def _report(journal: Journal, damaged: int, dropped: int) -> None:
     if damaged:
         log.error("search events: %d damaged lines in %s were skipped", damaged, journal.path.name)
     if dropped:
-        log.info("search events: %d of sites that no longer exist were dropped", dropped)
+        log.info("search events: %d of deleted sites or erased visitors were dropped", dropped)
 
 
 def _after_fork() -> None:

@@ -109,19 +109,30 @@ class Changes:
             self.runs[site_id, query] = run
 
     def add_click(
-        self, key: ClickKey, position: int | None, anchor: str | None, channel: str | None = None, *, first: bool
+        self,
+        key: ClickKey,
+        position: int | None,
+        anchor: str | None,
+        channel: str | None = None,
+        *,
+        first: bool,
+        sign: int = 1,
     ) -> None:
-        """Count one click; ``first`` tells whether it is the first of its search."""
+        """Count one click, or with ``sign=-1`` count it no longer.
+
+        Args:
+            first: Whether it is the first of its search.
+        """
         site_id, day, query, _ = key
         for place, number in enumerate((1, position is not None, position or 0)):
-            self.documents[key][place] += number
+            self.documents[key][place] += sign * number
         if anchor is not None:
-            self.anchors[key, anchor] += 1
-        counts = {"clicks": 1}
+            self.anchors[key, anchor] += sign
+        counts = {"clicks": sign}
         if first:
-            counts["clicked_searches"] = 1
+            counts["clicked_searches"] = sign
         if position is not None:
-            counts |= {"positioned_clicks": 1, "click_positions": position}
+            counts |= {"positioned_clicks": sign, "click_positions": sign * position}
         self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
         self._add_to_site(site_id, day, channel, None, counts)
 
@@ -216,7 +227,7 @@ def _add_to_query_days(session: Session, queries: Mapping[tuple[int, int, str], 
     key_columns = "site_id:int day:int query:text"
     statement = upsert("query_days", ("site_id", "day", "query"), QUERY_KINDS)
     execute_rows(session, statement, f"{key_columns} {integers(QUERY_KINDS)}", rows)
-    lessened = [key for key, counts in sorted(queries.items()) if counts[0] < 0]
+    lessened = [key for key, counts in sorted(queries.items()) if min(counts) < 0]
     if lessened:
         execute_rows(
             session,
@@ -235,8 +246,30 @@ def _add_to_click_days(session: Session, changes: Changes) -> None:
     if rows:
         numbers = ("clicks", "positioned_clicks", "click_positions")
         statement = upsert("click_days", ("site_id", "day", "query", "document_id"), numbers)
-        columns = f"site_id:int day:int query:text document_id:text {integers(numbers)}"
-        execute_rows(session, statement, columns, rows)
+        key_columns = "site_id:int day:int query:text document_id:text"
+        execute_rows(session, statement, f"{key_columns} {integers(numbers)}", rows)
+    lessened = [key for key, numbers in sorted(changes.documents.items()) if numbers[0] < 0]
+    if lessened:
+        emptied = execute_rows(
+            session,
+            """
+            DELETE FROM click_days
+            WHERE (site_id, day, query, document_id)
+                IN (SELECT site_id, day, query, document_id FROM {rows} AS lessened) AND clicks = 0
+            RETURNING site_id, day, query, document_id
+            """,
+            key_columns,
+            lessened,
+        ).all()
+        execute_rows(
+            session,
+            """
+            DELETE FROM click_anchor_days WHERE (site_id, day, query, document_key)
+                IN (SELECT site_id, day, query, document_key FROM {rows} AS emptied)
+            """,
+            "site_id:int day:int query:text document_key:int",
+            [(site_id, day, query, document_key(document_id)) for site_id, day, query, document_id in emptied],
+        )
 
 
 def _add_to_click_anchor_days(session: Session, changes: Changes) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Account, Invitation, Key, Member, Site, Source
+from app.models import Account, Identity, Invitation, Key, Member, Site, Source, Webhook
 from app.services.search_settings import shown_settings
 from app.tokens import PREFIXES
 
@@ -37,15 +37,24 @@ class Audited:
 
 AUDITED: dict[type[Any], Audited] = {
     # An account that is deleted takes its log with it; the first owner tells that it was made.
-    Account: Audited("account", lambda account: account.name, ("plan", "limit_overrides"), comes_and_goes=False),
-    Member: Audited(
-        "member", lambda member: member.email, ("name", "email", "role"), secrets={"password_hash": "password"}
+    Account: Audited(
+        "account",
+        lambda account: account.name,
+        ("plan", "limit_overrides", "suspended_at", "suspension_reason"),
+        comes_and_goes=False,
     ),
+    Member: Audited(
+        "member",
+        lambda member: member.email,
+        ("name", "email", "email_confirmed", "role", "codes_since"),
+        secrets={"password_hash": "password", "recovery_hashes": "recovery_codes"},
+    ),
+    Identity: Audited("identity", lambda identity: identity.member.email, ("issuer",)),
     Invitation: Audited("invitation", lambda invitation: invitation.email, ("email", "role"), {"token_hash": "link"}),
     Site: Audited(
         "site",
         lambda site: site.name,
-        ("name", "url", "domains", "active", "agents", "description"),
+        ("name", "url", "domains", "active", "agents", "description", "deleted_at"),
         settings={"search_settings": ("search_settings", shown_settings)},
     ),
     Key: Audited(
@@ -60,6 +69,7 @@ AUDITED: dict[type[Any], Audited] = {
         ("kind", "url", "schedule", "include", "exclude", "selectors", "fields", "max_pages", "max_depth"),
         {"headers": "headers", "hook_salt": "hook"},
     ),
+    Webhook: Audited("webhook", lambda webhook: webhook.url, ("url", "events", "active")),
 }
 """Table to what is logged of its rows."""
 
@@ -73,6 +83,8 @@ def account_of(session: Session, thing: Any) -> int:
     """The account that a row belongs to."""
     if isinstance(thing, Account):
         return thing.id
+    if isinstance(thing, Identity):
+        return thing.member.account_id
     if isinstance(thing, Source):
         found = session.connection().execute(select(Site.account_id).where(Site.id == thing.site_id)).scalar_one()
         return int(found)

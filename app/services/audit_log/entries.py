@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import isoformat, now
 from app.errors import ApiError, ErrorCode
 from app.models import AuditEntry, Site
-from app.services.csv_export import harmless
+from app.services.csv_export import csv_lines, harmless
 from app.storage.database import Database
 
 KEPT = timedelta(days=400)
@@ -90,7 +88,7 @@ def settings_states(session: Session, account_id: int, entry_id: int) -> Setting
     if entry is None or entry.account_id != account_id or entry.kind != "search_settings":
         raise ApiError(ErrorCode.NOT_FOUND, "There is no such change of search settings.")
     site = session.get(Site, entry.site_id)
-    if entry.state is None or site is None:
+    if entry.state is None or site is None or site.deleted_at is not None:
         return None
     newer = select(AuditEntry).where(
         AuditEntry.site_id == entry.site_id, AuditEntry.kind == entry.kind, AuditEntry.id > entry.id
@@ -122,22 +120,16 @@ def _page(selection: Selection, before: int | None, limit: int) -> Select[AuditE
 
 def export_csv(database: Database, selection: Selection) -> Iterator[str]:
     """The entries as CSV (RFC 4180), newest first, a few at a time; changes are JSON."""
-    yield _lines([COLUMNS])
+    yield csv_lines([COLUMNS])
     before: int | None = None
     while True:
         with database.read() as session:
             found = session.scalars(_page(selection, before, STEP)).all()
         if found:
-            yield _lines(_row(entry) for entry in found)
+            yield csv_lines(_row(entry) for entry in found)
             before = found[-1].id
         if len(found) < STEP:
             return
-
-
-def _lines(rows: Iterable[Iterable[object]]) -> str:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
-    return text.getvalue()
 
 
 def _row(entry: AuditEntry) -> tuple[object, ...]:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, UOWTransaction
 from sqlalchemy.orm.attributes import get_history
 
 from app.clock import isoformat, now
-from app.models import AuditEntry, Member
+from app.models import AuditEntry, Member, Site
 from app.services.audit_log.actors import Actor, FindActor
 from app.services.audit_log.audited import AUDITED, Audited, account_of, site_of
 from app.storage.database import Database
@@ -99,7 +99,19 @@ def _rows(session: Session, things: Any, action: str) -> Iterator[dict[str, Any]
         for kind, changes, state in _changes(audited, thing, action):
             if changes or action != "changed":
                 account_id = account_of(session, thing) if account_id is None else account_id
-                yield _row(session.info[_ACTOR], action, kind, thing, account_id, name, changes, state)
+                yield _row(session.info[_ACTOR], _told(action, thing), kind, thing, account_id, name, changes, state)
+
+
+def _told(action: str, thing: Any) -> str:
+    """The action as the log tells it: a deleted site can be restored, until it is purged."""
+    if not isinstance(thing, Site):
+        return action
+    before, after = _values(thing, "deleted_at")
+    if action == "deleted" and after is not None:
+        return "purged"
+    if before is None and after is not None:
+        return "deleted"
+    return "restored" if before is not None and after is None else action
 
 
 def _row(

@@ -13,6 +13,7 @@ from app.clock import now
 from app.models import Site, Source, SourceRun
 from app.services.health.health import COUNTERS, DATABASE, DISK, HealthMonitor
 from app.services.indexing.lagging import lagging_since
+from app.services.sites import listed
 
 LATE = timedelta(minutes=2)
 """After which stored changes that cannot be found yet are late."""
@@ -42,7 +43,7 @@ def find_troubles(session: Session, health: HealthMonitor, account_id: int) -> l
 
     Asks no server but the database: of the others it is known what the last look at them found.
     """
-    sites = session.scalars(select(Site).where(Site.account_id == account_id).order_by(Site.id)).all()
+    sites = session.scalars(select(Site).where(listed(account_id)).order_by(Site.id)).all()
     return [
         *_of_searches(health, sites),
         *_of_changes(health),
@@ -144,7 +145,7 @@ def _of_runs(session: Session, account_id: int) -> list[Trouble]:
         .join(Source, Source.id == SourceRun.source_id)
         .join(Site, Site.id == Source.site_id)
         .where(
-            Site.account_id == account_id,
+            listed(account_id),
             or_(
                 (SourceRun.status == "queued") & (SourceRun.waiting_since < limit),
                 (SourceRun.status == "running") & (SourceRun.lease_until < limit),

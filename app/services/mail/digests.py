@@ -109,6 +109,7 @@ class Digests:
                         Account.id > last,
                         or_(Account.digest_week.is_(None), Account.digest_week < week),
                         Account.created_at < begin,
+                        Account.suspended_at.is_(None),
                     )
                     .order_by(Account.id)
                     .limit(ACCOUNTS_AT_ONCE)

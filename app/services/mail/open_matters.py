@@ -10,8 +10,9 @@ from typing import Protocol
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.models import Account, Site, UsageDay
+from app.models import Account, UsageDay
 from app.plans import PlanTable
+from app.services.sites import count_documents
 from app.wording import number
 
 WARNING_PERCENT = 80
@@ -80,7 +81,7 @@ def _quotas(session: Session, account: Account, plans: PlanTable, week: date) ->
     if account.plan not in plans:
         return []
     limits = plans.limits_of(account.plan, account.limit_overrides)
-    documents = session.scalar(select(func.sum(Site.document_count)).where(Site.account_id == account.id))
+    documents = count_documents(session, account.id)
     first = week - timedelta(days=PERIOD_DAYS)
     searches = session.scalar(
         select(func.max(UsageDay.searches)).where(

@@ -1,4 +1,4 @@
-"""Warnings that a quota runs out, once at 80 and once at 100 percent."""
+"""Warnings that a quota runs out, once at 80 and once at 100 percent: by mail, and to webhooks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from app.models import Account, QuotaWarning, Site, UsageDay
 from app.plans import PlanLimits, PlanTable
 from app.services.mail.letters import Letter, Link
 from app.services.mail.queue import queue_mail
+from app.services.webhooks.events import announce
 from app.storage.database import ROW_LOCK, Database
 from app.wording import moment_text, number, operator_text
+from schemas.validation.webhooks import QUOTA_WARNING
 
 KIND = "quota_warning"
 PERCENTS = (80, 100)
@@ -57,13 +59,13 @@ class QuotaUse:
 def warn_owners(
     database: Database, counters: CounterStore, plans: PlanTable, settings: Settings, requests_window: RequestsWindow
 ) -> int:
-    """Queue the warnings that are due; harmless if several processes do it at once.
+    """Queue the warnings that are due, mails where mail is sent; harmless if several processes do it at once.
 
     Searches are told as the copies of usage have them, up to a minute late; requests, of accounts that searched or
     indexed today.
 
     Returns:
-        How many mails were queued.
+        How many warnings were queued.
 
     Raises:
         CountersUnavailable: Requests cannot be read.
@@ -103,7 +105,9 @@ def _told(session: Session) -> dict[Window, set[int]]:
 def _uses(session: Session, plans: PlanTable, day: date) -> Iterator[QuotaUse]:
     """The uses of searches and of documents."""
     searches = select(Account, UsageDay.searches).join(UsageDay).where(UsageDay.day == day, UsageDay.searches > 0)
-    documents = select(Account, func.sum(Site.document_count)).join(Site).group_by(Account.id)
+    documents = (
+        select(Account, func.sum(Site.document_count)).join(Site).where(Site.deleted_at.is_(None)).group_by(Account.id)
+    )
     for quota, period, query in ((SEARCHES, day.isoformat(), searches), (DOCUMENTS, "", documents)):
         for account, used in session.execute(query):
             # An account whose plan is no longer defined cannot make a request either, which is logged there.
@@ -126,7 +130,7 @@ def _busy_accounts(session: Session, plans: PlanTable, day: date) -> list[tuple[
 
 
 def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
-    """Tell whether a mail was queued: another process may have been first."""
+    """Tell whether a warning was queued: another process may have been first."""
     account = session.get(Account, use.account_id, with_for_update=ROW_LOCK)
     if account is None:
         return False
@@ -145,8 +149,11 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
     # Who is warned of the last one needs no warning of those before.
     if not fresh or fresh[-1] != use.reached[-1]:
         return False
-    letter = write_warning(use, settings.public_url, settings.operator_contact)
-    queue_mail(session, account.email, letter.subject, letter.text, letter.html, kind=KIND, account_id=account.id)
+    data = {"quota": use.quota, "percent": use.reached[-1], "used": use.used, "allowed": use.allowed}
+    announce(session, account.id, QUOTA_WARNING, data)
+    if settings.sends_mail:
+        letter = write_warning(use, settings.public_url, settings.operator_contact)
+        queue_mail(session, account.email, letter.subject, letter.text, letter.html, kind=KIND, account_id=account.id)
     return True
 
 

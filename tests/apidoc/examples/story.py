@@ -27,6 +27,7 @@ from app.apidoc.openapi import document
 from app.crawl.run import first_page
 from app.crawl.run.visits import answering
 from app.models import RunPage, SourceRun
+from app.services.webhooks.events import announce
 from tests.callers import ApiClient, Browser
 
 BASE_URL = "https://search.example.com"
@@ -40,7 +41,7 @@ MEASURED = {
 }
 """What takes another time whenever it is measured."""
 
-TOKEN = re.compile(r"(svc_[a-z]+_\w{4})\w{20,}")
+TOKEN = re.compile(r"((?:svc_[a-z]+|whsec)_[\w+/]{4})[\w+/=]{20,}")
 
 FORMATS = {
     "text/csv": "csv",
@@ -147,6 +148,12 @@ class Story:
     def _after_login(self) -> None:
         self._browsers[-1].csrf_token = self.answers["login"][JSON]["csrf_token"]
 
+    def _before_listSessions(self) -> None:
+        phone = {"User-Agent": "Mozilla/5.0 (Android 16; Mobile; rv:150.0) Gecko/150.0 Firefox/150.0"}
+        body = REQUESTS["login"].body
+        answer = self._app.test_client().post("/login", json=body, headers=phone, base_url=BASE_URL)
+        assert answer.status_code == 200, answer.get_json()
+
     def _after_createSite(self) -> None:
         with fixed_chance("the key of the server"):
             self._token = self._make_key("Server", "private")
@@ -195,12 +202,15 @@ class Story:
                 update(SourceRun)
                 .where(SourceRun.id == run_id)
                 .values(
-                    status="finished", started_at=NOW, finished_at=NOW + timedelta(seconds=41), found=12, indexed=11,
-                    unchanged=0, removed=0, failed=0, skipped=1,
+                    status="finished", started_at=NOW, finished_at=NOW + timedelta(seconds=41), found=13, indexed=11,
+                    unchanged=0, removed=0, failed=0, skipped=2,
                 )
             )  # fmt: skip
-            page = {"url": "https://museum.example/shop", "position": 3, "depth": 1}
-            session.execute(insert(RunPage).values(run_id=run_id, status="skipped", reason="robots", **page))
+            page = {"run_id": run_id, "depth": 1, "status": "skipped"}
+            for position, (path, reason) in enumerate((("shop", "robots"), ("visit/winter", "http_404"))):
+                url, found_on = f"https://museum.example/{path}", "https://museum.example/visit"
+                values = {"url": url, "found_on": found_on, "position": position, "reason": reason}
+                session.execute(insert(RunPage).values(**page, **values))
 
     def _before_submitAddress(self) -> None:
         self._patch.setattr(answering, "read_key_file", lambda *args, **kwargs: INDEXNOW_KEY)
@@ -212,6 +222,12 @@ class Story:
     def _before_revokeInvitation(self) -> None:
         invitation = self._private("POST", "/api/invitations", json={"email": "kim@museum.example"}).get_json()
         self._paths["invitation_id"] = invitation["invitation"]["id"]
+
+    def _before_listDeliveries(self) -> None:
+        """Most of the day's searches are used."""
+        data = {"quota": "searches", "percent": 80, "used": 8_000, "allowed": 10_000}
+        with self._runtime.database.write() as session:
+            announce(session, 1, "quota.warning", data)
 
     def _after_deleteSite(self) -> None:
         self._token = ""  # The key was the site's.

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.crawl.fetch.addresses import Scope
-from app.crawl.fetch.fetching import Fetcher, check_headers
+from app.crawl.fetch.fetching import Fetcher, check_headers, post
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason, TryLater, Validators, user_agent
 from tests.crawl.fetch.hostile_site import PUBLIC, Asked, HostileSite, Names, Wires, page, redirect, serving
@@ -440,6 +440,24 @@ class TestPrivateAddresses:
         site.answers["/"] = redirect("/again", "Connection: close")
 
         assert reason(lambda: fetcher.fetch("http://turns.example.com/")) == Reason.PRIVATE_ADDRESS
+        assert wires.connected == [(PUBLIC, 80)]
+
+    @pytest.mark.parametrize("host", ["inside.example.com", "127.0.0.1", "[::1]"])
+    def test_nothing_is_sent_inside(self, site: HostileSite, network: Network, wires: Wires, host: str) -> None:
+        with pytest.raises(NotIndexed) as caught:
+            post(network, f"http://{host}/", {}, b"{}", max_seconds=20)
+
+        assert caught.value.reason == Reason.PRIVATE_ADDRESS
+        assert wires.connected == []
+
+    def test_what_is_sent_to_a_name_that_turns_inside_goes_to_the_address_that_was_checked(
+        self, site: HostileSite, network: Network, wires: Wires
+    ) -> None:
+        """The host is looked up once: the site takes no POST, but it is the site that is connected to."""
+        for reason_then in (Reason.UNREACHABLE, Reason.PRIVATE_ADDRESS):
+            with pytest.raises(NotIndexed) as caught:
+                post(network, "http://turns.example.com/", {}, b"{}", max_seconds=20)
+            assert caught.value.reason == reason_then
         assert wires.connected == [(PUBLIC, 80)]
 
     def test_an_intranet_may_be_allowed(self, site: HostileSite) -> None:

@@ -16,12 +16,15 @@ from app.crawl.run.control import RunControl
 from app.crawl.run.execution import MUCH_LEFT_OUT_PERCENT, REPORTED_URLS, execute
 from app.crawl.run.visits.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
 from app.crawl.sources import runs
+from app.crawl.sources.docsearch import read_config
 from app.models import Account, Mail, RunPage, Site, Source, SourceRun
 from app.services import sites
 from backends.errors import BackendUnavailable
+from schemas.sources import SourceCreateSchema
 from tests.answers import assert_ok
 from tests.crawl.run.conftest import FreeTurns, Runner, counts
 from tests.crawl.run.websites import Answer, Website, html
+from tests.services.webhooks.receiver import add_webhook, deliveries
 
 
 def test_a_website_is_read_by_its_links_and_its_sitemap(runner: Runner, website: Website) -> None:
@@ -530,14 +533,15 @@ def test_a_site_that_is_paused_in_the_middle_ends_the_run(runner: Runner, websit
     assert run.found == run.indexed + run.unchanged + run.skipped + run.failed
 
 
-def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+def test_a_site_that_is_removed_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
     make_site(website, 5)
     runner.request(runner.add())
 
     def delete(path: str) -> None:
         if path == "/3":
             with runner.part.database.write() as session:
-                sites.delete_site(session, runner.tenant.account_id, runner.tenant.site_id)
+                site = sites.get_site(session, runner.tenant.account_id, runner.tenant.site_id, lock=True)
+                sites.remove_site(session, site)
 
     website.before = delete
     ended = execute(runner.parts, runner.claim(), RunControl())
@@ -545,6 +549,50 @@ def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, websi
 
     assert ended == "lost"
     assert runner.documents() == {}
+
+
+def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+    make_site(website, 5)
+    source = runner.add()
+
+    def delete(path: str) -> None:
+        if path == "/3":
+            with runner.part.database.write() as session:
+                account_id, site_id = runner.tenant.account_id, runner.tenant.site_id
+                sites.delete_site(session, account_id, site_id, name=None, purge=False)
+
+    website.before = delete
+    run = runner.run(source)
+
+    assert run.status == "failed"
+    assert run.error is not None
+    assert run.error["code"] == "site_inactive"
+    assert "restore" in run.error["message"]
+
+
+def test_webhooks_are_told_how_a_run_ended_but_not_that_it_was_cancelled(runner: Runner, website: Website) -> None:
+    webhook, _ = add_webhook(runner.tenant, "https://example.com/hook", "run.finished", "run.failed")
+    make_site(website, 3)
+    source = runner.add()
+    finished = runner.run(source)
+    website.pages = {"/": Answer(status=500)}
+    failed = runner.run(source)
+    cancelled = RunControl()
+    cancelled.cancel()
+    runner.run(source, cancelled)
+
+    second, first = deliveries(runner.tenant, webhook)
+    assert (first["event"], second["event"]) == ("run.finished", "run.failed")
+    shown = [
+        assert_ok(runner.tenant.private.get(f"/api/sites/{runner.tenant.site_id}/sources/{source.id}/runs/{run.id}"))
+        for run in (finished, failed)
+    ]
+    assert first["payload"]["data"] == {
+        "site": {"id": runner.tenant.site_id, "name": "Pages"},
+        "source": {"id": source.id, "kind": "website", "url": source.url},
+        "run": shown[0]["run"],
+    }
+    assert second["payload"]["data"]["run"] == shown[1]["run"]
 
 
 def test_a_cancelled_run_keeps_what_it_has_read_and_removes_nothing(runner: Runner, website: Website) -> None:
@@ -931,6 +979,46 @@ def test_of_a_manual_in_two_versions_the_newest_of_each_page_is_shown(runner: Ru
     assert found() == ["/v/1.4/gone", "/v/2.0/install", "/v/2.0/license"]
     assert found(filters=runner.tenant.equals("version", "1.4")) == ["/v/1.4/gone", "/v/1.4/install", "/v/1.4/license"]
     assert counts(runner.run(source)) == {"found": 6, "unchanged": 6}
+
+
+def test_the_source_of_a_configuration_of_docsearch_reads_what_the_scraper_read(
+    runner: Runner, website: Website
+) -> None:
+    aside, links = "<p class=note>Beside it.</p>", "<a href=/docs/en/next>On</a><a href=/docs/en/old/x>Old</a>"
+    body = f"<nav><b>Guides</b></nav><article><h1>Install</h1><h2 id=get>Get it</h2><p>Download.</p>{aside}</article>"
+    website.pages = {
+        "/docs/en/": Answer(f"<title>T</title>{body}{links}".encode(), headers={"Content-Type": "text/html"}),
+        "/docs/en/next": html("Next"),
+        "/docs/en/old/x": html("Old"),
+    }
+    plan = read_config(
+        {
+            "start_urls": [
+                {
+                    "url": website.address("/docs/(?P<lang>.*?)/"),
+                    "variables": {"lang": ["en"]},
+                    "page_rank": 2,
+                    "tags": ["manual"],
+                }
+            ],
+            "stop_urls": ["/old/"],
+            "selectors": {"lvl0": "nav b", "lvl1": "h1", "lvl2": "h2", "text": "p"},
+            "selectors_exclude": [".note"],
+        }
+    )
+    values = SourceCreateSchema().load(plan.sources[0].values)
+
+    assert values.pop("url") == website.address("/docs/en/")
+    runner.run(runner.add("/docs/en/", **values))
+
+    documents = runner.documents()
+    assert sorted(documents) == ["/docs/en/", "/docs/en/next"]
+    first = documents["/docs/en/"]
+    assert {name: first[name] for name in ("title", "content", "section", "lang", "tags", "rank")} == {
+        "title": "Install", "content": "Get it\n\nDownload.", "section": "Guides", "lang": "en", "tags": "manual",
+        "rank": 2,
+    }  # fmt: skip
+    assert [section["anchor"] for section in first["sections"]] == ["get"]
 
 
 def sitemap(*pages: str) -> Answer:

@@ -106,3 +106,67 @@ def test_what_is_no_address_is_refused(runner: Runner, url: str) -> None:
     path = f"/api/sites/{runner.tenant.site_id}/sources/lookup"
     answer = runner.tenant.private.get(path, query_string={"url": url})
     assert_error(answer, 400, "validation_failed", field="url")
+
+
+def dead_links(runner: Runner, source: Any, **parameters: Any) -> dict[str, Any]:
+    """A source's dead links, without the web site's own address."""
+    path = f"/api/sites/{runner.tenant.site_id}/sources/{source.id}/dead-links"
+    told = assert_ok(runner.tenant.private.get(path, query_string=parameters))
+    shorten = len(runner.website.url)
+    for link in told["dead_links"]:
+        link |= {"url": link["url"][shorten:], "found_on": [page[shorten:] for page in link["found_on"]]}
+    return told
+
+
+def test_dead_links_are_those_of_the_last_run_of_the_whole_source(runner: Runner, pages: dict[str, Answer]) -> None:
+    pages["/a"] = html("A", links=["/missing", "/gone", "/hidden", "https://elsewhere.example.net/"])
+    pages["/gone"] = Answer(b"", status=410)
+    for number in range(12):
+        pages[f"/{number}"] = html(f"Page {number}", links=["/gone", f"/{number + 1}" if number < 11 else "/"])
+    pages["/"] = html("Home", links=["/a", "/missing", "/0"])
+    source = runner.add()
+    assert dead_links(runner, source)["run_id"] is None
+
+    run = runner.run(source)
+
+    told = dead_links(runner, source)
+    found = {link["url"]: (link["status"], link["found_on"]) for link in told["dead_links"]}
+    assert (found.keys(), told["total"], told["run_id"]) == ({"/missing", "/gone"}, 2, run.id)
+    assert found["/missing"] == (404, ["/", "/a"])
+    assert (found["/gone"][0], len(found["/gone"][1])) == (410, 10)
+    assert dead_links(runner, source, limit=1, offset=1)["dead_links"] == told["dead_links"][1:]
+    runner.run(source, urls=[runner.website.address("/elsewhere")])
+    assert dead_links(runner, source) == told
+    pages["/gone"] = html("Gone, and back")
+    runner.run(source)
+    assert [link["url"] for link in dead_links(runner, source)["dead_links"]] == ["/missing"]
+
+
+def test_what_nothing_leads_to_is_no_dead_link_but_what_sitemaps_list_is(
+    runner: Runner, pages: dict[str, Answer]
+) -> None:
+    website = runner.website
+    sitemap = f"<urlset><url><loc>{website.address('/listed')}</loc></url></urlset>".encode()
+    pages["/other.xml"] = pages["/sitemap.xml"] = Answer(sitemap, headers={"Content-Type": "application/xml"})
+    lines = "".join(f"Sitemap: {website.address(path)}\n" for path in ("/other.xml", "/lost.xml"))
+    pages["/robots.txt"] = Answer(lines.encode(), headers={"Content-Type": "text/plain"})
+    source = runner.add()
+    run = runner.run(source)
+
+    assert runner.left_out(run)["/lost.xml"] == "http_404"
+    told = dead_links(runner, source)
+    assert [(link["url"], link["found_on"]) for link in told["dead_links"]] == [
+        ("/listed", []), ("/missing", ["/", "/a"]),
+    ]  # fmt: skip
+
+
+def test_dead_links_are_a_table_for_those_who_ask(runner: Runner, website: Website, pages: dict[str, Answer]) -> None:
+    source = runner.add()
+    runner.run(source)
+    path = f"/api/sites/{runner.tenant.site_id}/sources/{source.id}/dead-links"
+
+    answer = runner.tenant.private.get(path, headers={"Accept": "text/csv"})
+
+    assert answer.content_type == "text/csv; charset=utf-8"
+    missing, referrers = website.address("/missing"), f"{website.address('/')} {website.address('/a')}"
+    assert answer.get_data(as_text=True).splitlines() == ["url,status,found_on", f"{missing},404,{referrers}"]

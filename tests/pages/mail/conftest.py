@@ -1,5 +1,5 @@
 """Pages of an installation that sends mail."""
 
-from tests.mail_installation import app, part, server
+from tests.mail_installation import app, part, server, stranger, tenant
 
-__all__ = ["app", "part", "server"]
+__all__ = ["app", "part", "server", "stranger", "tenant"]

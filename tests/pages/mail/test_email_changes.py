@@ -21,6 +21,7 @@ from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, add_member, member_id, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.gateway.callers import Gateway
+from tests.mail_installation import confirm_everybody
 from tests.mail_server import MailServer
 from tests.pages.people import Person
 from tests.shared_servers import stored_bytes
@@ -276,6 +277,7 @@ def test_nobody_else_takes_the_old_address_while_it_can_come_back(
 ) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         tenant, stranger = register_tenant(app, ANN), register_tenant(app, "eve@example.com")
+        confirm_everybody(part)
         by_key(tenant, NEW)
         body = {"name": "Eve", "email": " ANN@example.com", "password": PASSWORD}
         taken = [

@@ -199,8 +199,8 @@ def test_a_request_takes_alike_since_no_account_is_looked_up(
     def look_up(*_: object) -> None:
         raise AssertionError("the request tells whether there is such an account")
 
-    monkeypatch.setattr(members, "find_member", look_up)
-    monkeypatch.setattr("app.services.accounts.password_resets.find_member", look_up)
+    monkeypatch.setattr(members, "find_members", look_up)
+    monkeypatch.setattr("app.services.accounts.password_resets.find_members", look_up)
 
     assert ask(app, tenant.email).response.status_code == 303
 
@@ -368,3 +368,21 @@ def test_without_a_contact_it_is_the_operator(shared_app: Flask) -> None:
     person.go("/password/forgot")
 
     assert "ask the operator of this service." in person.page.text
+
+
+def test_of_an_e_mail_with_several_accounts_all_get_the_new_password(
+    app: Flask, part: Runtime, tenant: Tenant, stranger: Tenant, server: MailServer
+) -> None:
+    invited = tenant.browser.post("/api/invitations", json={"email": stranger.email, "role": "viewer"})
+    browser = accept_invitation(app, invited.get_json()["url"])
+    part.mailer.send_due()
+    server.mails.clear()
+    ask(app, stranger.email)
+    person = Person(app)
+    person.go(link_of(part, server))
+    person.send("Set the password", new_password=NEW_PASSWORD)
+    assert browser.get("/dashboard").status_code == stranger.browser.get("/dashboard").status_code == 401
+    body = {"email": stranger.email, "password": NEW_PASSWORD}
+    found = app.test_client().post("/login", json=body).get_json()["accounts"]
+    assert [account["id"] for account in found] == [stranger.account_id, tenant.account_id]
+    assert can_log_in(app, tenant.email, PASSWORD)

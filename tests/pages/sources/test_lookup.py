@@ -9,7 +9,7 @@ from app.clock import now
 from app.models import SourcePage
 from tests.callers import Tenant, page
 from tests.pages.people import Person
-from tests.pages.sources.test_views import URL, leave_out, make_source
+from tests.pages.sources.test_views import URL, change_run, leave_out, make_source
 
 
 def test_an_address_is_looked_up_where_the_sources_are(person: Person, tenant: Tenant) -> None:
@@ -52,3 +52,22 @@ def test_what_is_no_address_is_told_and_stays_in_its_field(person: Person, tenan
     assert person.response.status_code == 400
     assert person.alerts == ["The address must be an absolute http or https URL."]
     assert person.page.one("input", name="url").attributes["value"] == asked
+
+
+def test_dead_links_are_listed_and_downloaded(app: Flask, person: Person, tenant: Tenant) -> None:
+    source = make_source(tenant)
+    leave_out(tenant, source, http_404=1, http_410=1, robots=1)
+    path = f"/api/sites/{tenant.site_id}/sources/{source['id']}"
+    person.go(f"{path}/dead-links")
+    assert "This source was not visited yet." in person.page.text
+    change_run(tenant, source, status="finished", started_at=now(), finished_at=now(), indexed=1)
+    person.go(path)
+
+    person.follow("Dead links")
+
+    links = [URL + "http_404/0", URL + "http_410/0"]
+    assert [link.text for link in person.page.all("a") if link.text.startswith(URL + "http_")] == links
+    assert [cell.text for cell in person.page.all("td")][::2] == ["404", "410"]
+    person.follow("Download CSV")
+    assert person.response.headers["Content-Disposition"] == f'attachment; filename="dead-links-{source["id"]}.csv"'
+    assert person.response.get_data(as_text=True).splitlines()[1].startswith(f"{URL}http_404/0,404,")

@@ -535,6 +535,20 @@ def test_a_preview_while_editing_uses_the_stored_headers(intranet: Tenant, websi
     assert intranet.private.get(path_of(source)).get_json()["source"]["selectors"] == {"content": "main"}
 
 
+def test_a_preview_sends_the_stored_headers_to_the_sources_host_alone(intranet: Tenant, website: Website) -> None:
+    """Who may change a site's addresses, but was never shown the headers, must not have them sent elsewhere."""
+    source = make_source(intranet, url=website.url, headers={"Authorization": "Basic c3RhZ2luZw=="})
+    person = person_of(intranet)
+    with serving() as elsewhere:
+        elsewhere.pages["/"] = html("Elsewhere", "A page of whoever wants to read the headers.")
+        person.go(f"/sites/{intranet.site_id}/sources/{source['id']}/edit")
+
+        person.press("Preview the page", url=elsewhere.url)
+
+        assert "A page of whoever" in person.page.one("section", id="preview").text
+        assert "authorization" not in elsewhere.sent[-1]
+
+
 def test_a_preview_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create")
     assert person.send("Preview the page", url="https://example.org").status_code == 400

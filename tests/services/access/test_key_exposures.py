@@ -18,6 +18,7 @@ from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person, person_of
+from tests.services.webhooks.receiver import add_webhook, deliveries
 
 PAGE = {"Origin": "https://shop.example"}
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
@@ -108,6 +109,34 @@ def test_it_is_told_once_an_hour(app: Flask, caplog: pytest.LogCaptureFixture) -
 
     assert key["seen_at"] == "2031-05-14T13:00:00.000Z"
     assert len(told(caplog)) == 2
+
+
+def test_webhooks_are_told_once_until_the_key_is_rotated(app: Flask) -> None:
+    with time_machine.travel(NOON, tick=False) as clock:
+        tenant = register_tenant(app, "ann@example.com")
+        webhook, _ = add_webhook(tenant, "https://example.com/hook", "key.exposed")
+        for hours in (0, 2):
+            clock.move_to(NOON + timedelta(hours=hours))
+            assert_ok(tenant.private.get("/sites", headers=PAGE))
+            write_down(app)
+        (first,) = deliveries(tenant, webhook)
+        key = tenant.keys["private"]
+        rotated = assert_ok(tenant.browser.post(f"/api/sites/{tenant.site_id}/keys/{key['id']}/rotate"))
+        tenant.tokens["private"] = rotated["api_key"]
+        assert_ok(tenant.private.get("/sites", headers=PAGE))
+        write_down(app)
+
+    assert first["payload"] == {
+        "type": "key.exposed",
+        "timestamp": "2031-05-14T12:00:00.000Z",
+        "data": {
+            "site": {"id": tenant.site_id, "name": "Pages"},
+            "key": {"id": key["id"], "name": "private"},
+            "origin": "https://shop.example",
+            "seen_at": "2031-05-14T12:00:00.000Z",
+        },
+    }
+    assert len(deliveries(tenant, webhook)) == 2
 
 
 def test_of_several_processes_one_tells(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -486,7 +486,7 @@ def test_events_of_a_deleted_site_are_dropped_and_the_others_kept(
     delete_site(database, 1)
     recorder.flush()
     assert stored_queries(database) == ["b"]
-    assert "1 of sites that no longer exist were dropped" in caplog.text
+    assert "1 of deleted sites or erased visitors were dropped" in caplog.text
 
 
 def test_no_address_of_a_visitor_is_stored(database: Database) -> None:

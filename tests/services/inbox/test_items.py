@@ -207,7 +207,7 @@ def test_what_is_ignored_goes_with_the_site(app: Flask, tenant: Tenant) -> None:
     with part_of(tenant).database.write() as session:
         inbox.ignore_query(session, tenant.account_id, tenant.site_id, "a", ignored=True)
 
-    tenant.browser.delete(f"/sites/{tenant.site_id}")
+    tenant.browser.delete(f"/sites/{tenant.site_id}?purge=true")
 
     with part_of(tenant).database.read() as session:
         assert session.query(IgnoredQuery).count() == 0

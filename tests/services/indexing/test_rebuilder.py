@@ -13,7 +13,7 @@ def test_a_site_that_is_deleted_during_a_build_leaves_no_index(app: Flask, tenan
     assert len(part.engines.current.list_indexes()) == 1
 
     def delete_site(_: int) -> None:
-        assert tenant.browser.delete(f"/sites/{tenant.site_id}").status_code == 200
+        assert tenant.browser.delete(f"/sites/{tenant.site_id}?purge=true").status_code == 200
 
     part.rebuilder.rebuild(tenant.site_id, progress=delete_site)
 

@@ -20,8 +20,7 @@ def invite(tenant: Tenant) -> str:
     return str(assert_ok(tenant.private.post("/api/invitations", json={"email": BO}), 201)["url"])
 
 
-def test_who_is_invited_gets_the_link(app: Flask, part: Runtime, server: MailServer) -> None:
-    tenant = register_tenant(app, "ann@example.com")
+def test_who_is_invited_gets_the_link(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     url = invite(tenant)
     part.mailer.send_due()
 
@@ -34,8 +33,7 @@ def test_who_is_invited_gets_the_link(app: Flask, part: Runtime, server: MailSer
     assert member_id(tenant, BO)
 
 
-def test_a_renewed_invitation_is_sent_again(app: Flask, part: Runtime, server: MailServer) -> None:
-    tenant = register_tenant(app, "ann@example.com")
+def test_a_renewed_invitation_is_sent_again(part: Runtime, tenant: Tenant, server: MailServer) -> None:
     invite(tenant)
     (invitation,) = assert_ok(tenant.private.get("/api/invitations"))["invitations"]
     url = assert_ok(tenant.private.post(f"/api/invitations/{invitation['id']}/renew"))["url"]

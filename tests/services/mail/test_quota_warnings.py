@@ -6,17 +6,22 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import time_machine
 from flask import Flask
+from sqlalchemy import select
 
+from app.models import Mail
 from app.runtime import Runtime, create_runtime
 from app.services.access.quota import daily_requests_window
 from app.services.mail.quota_warnings import QuotaUse, warn_owners, write_warning
-from tests.callers import Tenant, page
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer
 from tests.patience import PATIENCE_SECONDS
+from tests.services.webhooks.receiver import add_webhook, deliveries
 
 MORNING = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)
 
@@ -210,3 +215,25 @@ def test_a_warning_says_what_follows_and_what_to_do(quota: str, used: int, told:
     assert "What you can do:" in text
     assert "Or ask the operator of this service (help@example.com) for a larger plan." in text
     assert "https://search.example.com/dashboard" in text
+
+
+def test_webhooks_are_told_the_same_without_a_mail_server_too(tmp_path: Path) -> None:
+    app = make_app(make_settings(tmp_path))
+    part: Runtime = app.extensions["runtime"]
+    tenant = register_tenant(app, "ann@example.com")
+    webhook, _ = add_webhook(tenant, "https://example.com/hook", "quota.warning")
+    tenant.set_plan("pro", searches_per_day=10)
+    search(tenant, 8)
+    app.extensions["jobs"].run_all()
+    assert warn(part) == 0
+    search(tenant, 2)
+    assert warn(part) == 1
+
+    told = [each["payload"]["data"] for each in deliveries(tenant, webhook)]
+    assert sorted(told, key=lambda data: data["percent"]) == [
+        {"quota": "searches", "percent": 80, "used": 8, "allowed": 10},
+        {"quota": "searches", "percent": 100, "used": 10, "allowed": 10},
+    ]
+    with part.database.read() as session:
+        assert session.scalars(select(Mail)).all() == []
+    close_app(app)

@@ -1,0 +1,130 @@
+"""Webhooks of the account. A new secret is handed to the next page in a cookie that dies with it."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from functools import partial
+
+from flask import Response, request
+from werkzeug.http import dump_cookie
+
+from app.errors import ApiError
+from app.operations import webhooks as webhook_operations
+from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
+from app.pages.layout import render
+from app.pages.redirects import see_other
+from app.pages.sites import read_paging
+from app.runtime import runtime
+from app.services.webhooks import queue, webhooks
+from app.services.webhooks.signing import secret_of
+from app.web.request_checks import current_caller
+from app.web.responses import is_secure
+from schemas.validation.webhooks import EVENTS
+from schemas.webhooks import WebhookCreateSchema, WebhookUpdateSchema
+
+PATH = "/api/webhooks"
+SECRET_COOKIE = "new_webhook"
+SECRET_SECONDS = 120
+"""How long a new secret waits to be shown."""
+
+
+def list_webhooks() -> Response:
+    """The account's webhooks, and the secret of the one that was just made, this once."""
+    response = Response(_webhooks(), content_type="text/html; charset=utf-8")
+    if SECRET_COOKIE in request.cookies:
+        response.headers.add("Set-Cookie", _secret_cookie(None))
+    return response
+
+
+def _webhooks(error: ApiError | None = None) -> str:
+    secret, key = request.cookies.get(SECRET_COOKIE, ""), runtime().settings.secret_key
+    with runtime().database.read() as session:
+        found, total = webhooks.list_webhooks(
+            session, current_caller().account.id, limit=webhooks.MAX_WEBHOOKS, offset=0
+        )
+    shown = shown_fields(WebhookCreateSchema(), {"events": list(EVENTS)}, error, leave_out=("active",))
+    return render(
+        "webhooks.html",
+        webhooks=found,
+        is_open=total < webhooks.MAX_WEBHOOKS,
+        most=webhooks.MAX_WEBHOOKS,
+        fields=shown,
+        banner=banner_of(error, shown),
+        secret=secret,
+        new_webhook=next(
+            (one for one in found if hmac.compare_digest(secret_of(one.id, key).encode(), secret.encode())), None
+        ),
+    )
+
+
+def create_webhook() -> Response:
+    """Add a webhook."""
+    refill_on_error(_webhooks)
+    _, secret = webhook_operations.create_webhook(runtime(), current_caller(), read_form(WebhookCreateSchema()))
+    response = see_other(PATH)
+    response.headers.add("Set-Cookie", _secret_cookie(secret))
+    return response
+
+
+def show_webhook(webhook_id: str) -> str:
+    """A webhook, its deliveries, and the form that changes it."""
+    return _webhook(webhook_id)
+
+
+def list_deliveries(webhook_id: str) -> str:
+    """The same."""
+    return _webhook(webhook_id)
+
+
+def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
+    paging = read_paging()
+    with runtime().database.read() as session:
+        webhook = webhooks.get_webhook(session, current_caller().account.id, webhook_id)
+        found, total = queue.list_deliveries(session, webhook, **paging)
+    values = {"url": webhook.url, "events": webhook.events}
+    shown = shown_fields(WebhookUpdateSchema(), values, error, leave_out=("active",))
+    return render(
+        "webhook.html",
+        webhook=webhook,
+        deliveries=found,
+        total=total,
+        paging=paging,
+        kept=queue.KEPT,
+        pretty=partial(json.dumps, indent=2, ensure_ascii=False),
+        fields=shown,
+        banner=banner_of(error, shown),
+    )
+
+
+def update_webhook(webhook_id: str) -> Response:
+    """Save a webhook, or switch it off or on."""
+    refill_on_error(lambda error: _webhook(webhook_id, error))
+    changes = read_form(WebhookUpdateSchema())
+    webhook_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
+    states = {True: "webhook-on", False: "webhook-off", None: "webhook-updated"}
+    return see_other(f"{PATH}/{webhook_id}", notice=states[changes.get("active")])
+
+
+def delete_webhook(webhook_id: str) -> Response:
+    """Delete a webhook."""
+    webhook_operations.delete_webhook(runtime(), current_caller(), webhook_id)
+    return see_other(PATH, notice="webhook-deleted")
+
+
+def redeliver(webhook_id: str, delivery_id: str) -> Response:
+    """Send a delivery again."""
+    webhook_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
+    return see_other(f"{PATH}/{webhook_id}", notice="redelivered")
+
+
+def _secret_cookie(secret: str | None) -> str:
+    return dump_cookie(
+        SECRET_COOKIE,
+        secret or "",
+        max_age=SECRET_SECONDS if secret else 0,
+        path=PATH,
+        secure=is_secure(request),
+        httponly=True,
+        samesite="Strict",
+    )

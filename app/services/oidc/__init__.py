@@ -1,0 +1,1 @@
+"""Logging in with an OpenID Connect provider."""

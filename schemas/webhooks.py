@@ -1,0 +1,126 @@
+"""Webhooks and their deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, fields
+
+from schemas.base import BodySchema, UpdateSchema
+from schemas.fields import Flag, Instant, ItemList, Text
+from schemas.sites import SiteUrl
+from schemas.validation.webhooks import EVENTS
+
+DELIVERY_STATUSES = ("waiting", "delivered", "failed")
+
+
+class Events(ItemList):
+    """Events of a webhook, each once, in the order in which the API names them."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(Text(choices=EVENTS), low=1, high=100, metadata={"title": "Events"}, **kwargs)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        named = super()._deserialize(value, attr, data, **kwargs)
+        return [event for event in EVENTS if event in named]
+
+
+def _url(**kwargs: Any) -> SiteUrl:
+    description = "Where events are sent: http or https, on the public internet."
+    return SiteUrl(metadata={"title": "URL", "description": description}, **kwargs)
+
+
+class WebhookSchema(Schema):
+    """A webhook, without its secret."""
+
+    id = fields.String(required=True)
+    url = fields.String(required=True)
+    events = fields.List(fields.String(metadata={"enum": list(EVENTS)}), required=True)
+    active = fields.Boolean(required=True)
+    failing_since = Instant(
+        required=True,
+        allow_none=True,
+        metadata={"description": "The first failure since the last delivery; null if there was none."},
+    )
+    created_at = Instant(required=True)
+    updated_at = Instant(required=True)
+
+
+class WebhookCreateSchema(BodySchema):
+    """A new webhook."""
+
+    url = _url(required=True)
+    events = Events(required=True)
+    active = Flag(load_default=True, metadata={"title": "Active"})
+
+
+class WebhookUpdateSchema(UpdateSchema):
+    """Changes of a webhook; omitted fields stay."""
+
+    url = _url()
+    events = Events()
+    active = Flag(metadata={"title": "Active"})
+
+
+class WebhookSecretSchema(Schema):
+    """A new webhook with the secret that signs what is sent to it, which is never shown again."""
+
+    webhook = fields.Nested(WebhookSchema, required=True)
+    secret = fields.String(required=True)
+
+
+class WebhookAnswerSchema(Schema):
+    """A webhook that was changed."""
+
+    success = fields.Boolean(required=True)
+    webhook = fields.Nested(WebhookSchema, required=True)
+
+
+class WebhookShowSchema(Schema):
+    """One webhook."""
+
+    webhook = fields.Nested(WebhookSchema, required=True)
+
+
+class WebhookListSchema(Schema):
+    """Webhooks of the account, oldest first."""
+
+    webhooks = fields.List(fields.Nested(WebhookSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class DeliverySchema(Schema):
+    """An event for a webhook, and what became of it."""
+
+    id = fields.String(required=True, metadata={"description": "The `webhook-id` of every attempt."})
+    event = fields.String(required=True, metadata={"enum": list(EVENTS)})
+    status = fields.String(required=True, metadata={"enum": list(DELIVERY_STATUSES)})
+    attempts = fields.Integer(required=True, metadata={"description": "Since it was last asked for."})
+    attempted_at = Instant(required=True, allow_none=True)
+    next_attempt_at = Instant(required=True, allow_none=True, attribute="due_at")
+    response_status = fields.Integer(
+        required=True,
+        allow_none=True,
+        metadata={"description": "HTTP status of the last answer; null if there was none."},
+    )
+    error = fields.String(required=True, allow_none=True)
+    payload = fields.Raw(required=True, metadata={"description": "The body that is sent.", "type": "object"})
+    created_at = Instant(required=True)
+
+
+class DeliveryListSchema(Schema):
+    """Deliveries of a webhook, newest first."""
+
+    deliveries = fields.List(fields.Nested(DeliverySchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class DeliveryAnswerSchema(Schema):
+    """A delivery that is sent again."""
+
+    success = fields.Boolean(required=True)
+    delivery = fields.Nested(DeliverySchema, required=True)

@@ -1,0 +1,160 @@
+"""One e-mail that belongs to several accounts, of which one is chosen after the login."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.runtime import Runtime
+from app.services.accounts.members import find_members
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Tenant, register_tenant
+from tests.pages.people import Person
+
+OTHER_PASSWORD = "another horse battery"
+
+
+@pytest.fixture
+def both(tenant: Tenant, stranger: Tenant) -> tuple[Tenant, Tenant]:
+    """Ann's account, and Eve's, which Ann has joined with a password of its own."""
+    join(tenant.app, stranger, tenant.email, OTHER_PASSWORD)
+    return tenant, stranger
+
+
+def join(app: Flask, tenant: Tenant, email: str, password: str = PASSWORD) -> None:
+    """Become an editor of a tenant's account by an invitation."""
+    url = assert_ok(tenant.browser.post("/api/invitations", json={"email": email}), 201)["url"]
+    assert_ok(
+        ApiClient(app).post(url.removeprefix("http://localhost"), json={"name": "Ann", "password": password}), 201
+    )
+
+
+def log_in(app: Flask, email: str, password: str = PASSWORD, **fields: Any) -> Any:
+    return ApiClient(app).post("/login", json={"email": email, "password": password, **fields})
+
+
+def test_each_password_leads_to_its_account(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+    ann, eve = both
+    first, second = assert_ok(log_in(app, ann.email)), assert_ok(log_in(app, ann.email.upper(), OTHER_PASSWORD))
+    assert [first["user"]["id"], second["user"]["id"]] == [ann.account_id, eve.account_id]
+    assert "accounts" not in first | second
+    assert_error(log_in(app, ann.email, "neither of the two"), 401, "invalid_credentials")
+
+
+def test_of_one_password_the_oldest_account_is_meant_unless_one_is_named(
+    app: Flask, tenant: Tenant, stranger: Tenant
+) -> None:
+    join(app, stranger, tenant.email)
+    answer = assert_ok(log_in(app, tenant.email))
+    assert answer["user"]["id"] == tenant.account_id
+    assert answer["accounts"] == [
+        {"id": tenant.account_id, "name": "Somebody", "role": "owner"},
+        {"id": stranger.account_id, "name": "Somebody", "role": "editor"},
+    ]
+    named = assert_ok(log_in(app, tenant.email, account_id=stranger.account_id))
+    assert (named["user"]["id"], named["user"]["name"]) == (stranger.account_id, "Ann")
+    third = register_tenant(app, "cy@example.com")
+    for account_id in (third.account_id, 2**63 - 1):
+        assert_error(log_in(app, tenant.email, account_id=account_id), 401, "invalid_credentials")
+    assert_error(log_in(app, tenant.email, account_id=0), 400, "validation_failed", field="account_id")
+
+
+def test_a_page_asks_which_account(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
+    join(app, stranger, tenant.email)
+    assert_ok(stranger.browser.put("/profile", json={"name": "Eve's shop"}))
+    passer_by = Person(app)
+    passer_by.go("/login?next=/profile/edit")
+    passer_by.send("Log in", email=tenant.email, password=PASSWORD)
+    assert "belongs to 2 accounts" in passer_by.page.text
+    assert "session=" not in str(passer_by.response.headers.getlist("Set-Cookie"))
+    passer_by.press("Eve's shop")
+    assert passer_by.path == "/profile/edit"
+    assert "Your role in this account: editor" in passer_by.page.text
+
+
+def test_what_was_offered_ends_with_the_password(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
+    join(app, stranger, tenant.email)
+    passer_by = Person(app)
+    passer_by.go("/login")
+    passer_by.send("Log in", email=tenant.email, password=PASSWORD)
+    new = {"current_password": PASSWORD, "new_password": OTHER_PASSWORD}
+    assert_ok(tenant.browser.put("/profile", json=new))
+    form = passer_by.form("Somebody")
+    offer = next(f.attributes["value"] for f in form.walk() if f.attributes.get("name") == "offer")
+    chosen = {"offer": offer, "account_id": str(tenant.account_id)}
+    assert passer_by.call("POST", "/login/account", data=chosen).status_code == 401
+    assert passer_by.call("POST", "/login/account", data={**chosen, "offer": offer + "x"}).status_code == 401
+    third = register_tenant(app, "cy@example.com")
+    assert passer_by.call("POST", "/login/account", data={**chosen, "account_id": third.account_id}).status_code == 401
+    chosen["account_id"] = str(stranger.account_id)
+    assert passer_by.call("POST", "/login/account", data=chosen).status_code == 303
+
+
+def test_nobody_else_registers_or_takes_an_e_mail_that_somebody_has(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+    ann, eve = both
+    third = register_tenant(app, "cy@example.com")
+    for response in (
+        ApiClient(app).post("/register", json={"name": "A", "email": ann.email, "password": PASSWORD}),
+        third.browser.put("/profile", json={"email": ann.email, "current_password": PASSWORD}),
+        third.private.put("/profile", json={"email": ann.email}),
+        eve.browser.post("/api/invitations", json={"email": ann.email}),
+    ):
+        assert assert_error(response, 400, "validation_failed", field="email")["details"][0]["code"] == "taken"
+
+
+def test_the_e_mail_stays_the_others_when_one_account_is_deleted(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+    ann, eve = both
+    assert_ok(ann.browser.delete("/profile", json={"password": PASSWORD}))
+    assert_error(log_in(app, ann.email), 401, "invalid_credentials")
+    assert assert_ok(log_in(app, ann.email, OTHER_PASSWORD))["user"]["id"] == eve.account_id
+    body = {"name": "A", "email": ann.email, "password": PASSWORD}
+    assert_error(ApiClient(app).post("/register", json=body), 400, "validation_failed", field="email")
+
+
+def test_a_shared_e_mail_can_be_changed_and_then_be_somebody_elses(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+    ann, eve = both
+    client = app.test_client()
+    body = {"email": ann.email, "password": OTHER_PASSWORD}
+    token = client.post("/login", json=body).get_json()["csrf_token"]
+    changes = {"email": "ann@work.example", "current_password": OTHER_PASSWORD}
+    assert_ok(client.put("/profile", json=changes, headers={"X-CSRF-Token": token}))
+    assert assert_ok(log_in(app, "ann@work.example", OTHER_PASSWORD))["user"]["id"] == eve.account_id
+    assert_error(log_in(app, ann.email, OTHER_PASSWORD), 401, "invalid_credentials")
+    assert assert_ok(log_in(app, ann.email))["user"]["id"] == ann.account_id
+
+
+def test_operators_name_an_account_by_its_id_if_an_e_mail_has_several(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+    ann, eve = both
+    runner = app.test_cli_runner()
+    result = runner.invoke(args=["account", "set-plan", ann.email, "business"])
+    assert result.exit_code == 1
+    assert f"give the id of one: {ann.account_id} (Somebody), {eve.account_id} (Somebody)." in result.output
+    assert runner.invoke(args=["account", "set-plan", str(eve.account_id), "business"]).exit_code == 0
+    assert ann.browser.get("/profile/edit").get_json()["user"]["plan"] == "pro"
+    assert eve.browser.get("/profile/edit").get_json()["user"]["plan"] == "business"
+    result = runner.invoke(args=["account", "set-plan", "999", "business"])
+    assert "No account has the id 999." in result.output
+
+
+def test_operators_set_the_password_of_all_accounts(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+    ann, _ = both
+    new = "a password of the operator"
+    result = app.test_cli_runner().invoke(args=["account", "reset-password", ann.email, "--password", new])
+    assert result.exit_code == 0, result.output
+    assert len(assert_ok(log_in(app, ann.email, new))["accounts"]) == 2
+
+
+def test_of_many_accounts_the_passwords_of_ten_are_compared(
+    app: Flask, tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who invites an address to many accounts makes its logins slower by no more than that."""
+    part: Runtime = app.extensions["runtime"]
+    with part.database.read() as session:
+        (member,) = find_members(session, tenant.email)
+    compared: list[object] = []
+    monkeypatch.setattr("app.operations.logins.find_members", lambda *_: [member] * 11)
+    monkeypatch.setattr("app.services.accounts.accounts.check_password", lambda who, _: compared.append(who))
+    assert_error(log_in(app, tenant.email), 401, "invalid_credentials")
+    assert len(compared) == 10

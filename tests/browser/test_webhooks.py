@@ -1,0 +1,66 @@
+"""The pages of webhooks in a real browser: what an owner does there, and that it fits and passes axe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.browser.people import Person
+from tests.browser.test_accessibility import Look, axe, look  # noqa: F401  # Fixtures.
+from tests.browser.test_layout import PHONE, SCREEN, log_in, resize, wrong_of
+from tests.browser.test_widget import Customer
+from tests.server import Server
+
+pytestmark = pytest.mark.browser
+
+URL = "https://a-receiver-with-quite-a-long-name.invalid/hooks/of/the/site/search/with/a/long/path?and=parameters"
+
+
+def test_an_owner_makes_one_and_sees_why_nothing_arrives(
+    server: Server,
+    browser: Any,
+    look: Look,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    email = f"hooks-{tmp_path.name.strip('_')}@example.com"
+    customer = Customer(server, email)
+    wrong: dict[str, list[str]] = {}
+    ann = Person(browser, server.base_url)
+    log_in(ann, email)
+    ann.go("/api/webhooks")
+    ann.fill(url="ftp://example.com/")
+    ann.press("Create webhook")
+    ann.sees("must be an absolute http or https URL")
+    wrong["mistake"] = look()
+    ann.fill(url=URL)
+    ann.press("Create webhook")
+    ann.sees("It will not be shown again.")
+    assert ann.find("pre").text.startswith("whsec_")
+    wrong["secret"] = look()
+    requests.get(
+        f"{server.base_url}/sites",
+        headers={"Authorization": f"Bearer {customer.private_key}", "Origin": "https://shop.example"},
+        timeout=30,
+    )
+    ann.press(URL, "main//a")
+
+    def has_failed() -> bool:
+        ann.driver.refresh()
+        return "has no address." in ann.text
+
+    ann.wait(has_failed, "the event was never sent")
+    ann.sees("key.exposed")
+    wrong["deliveries"] = look()
+    for size in (PHONE, SCREEN):
+        resize(browser, size)
+        ann.driver.refresh()
+        wrong[f"{size[0]} px"] = wrong_of(browser)
+    ann.press("Send again")
+    ann.sees("Sent again within seconds")
+    ann.press("Switch off")
+    ann.sees("Webhook switched off")
+
+    assert {state: found for state, found in wrong.items() if found} == {}

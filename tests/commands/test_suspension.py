@@ -1,0 +1,177 @@
+"""``account suspend`` and ``account resume``: who is kept out, what they are told, and that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import time_machine
+from flask import Flask
+from sqlalchemy import func, select
+
+from app import create_app
+from app.crawl.sources.runs import ClaimState, claim_run, renew_claim, request_run
+from app.crawl.sources.sources import find_on_host
+from app.models import Source, SourceRun
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page
+from tests.conftest import close_app
+from tests.crawl.sources.rows import add_source
+
+NOON = datetime(2031, 5, 14, 12, tzinfo=UTC)
+REASON = "Please pay your bill."
+
+
+def account(tenant: Tenant, command: str, *options: str) -> dict[str, Any]:
+    result = tenant.app.test_cli_runner().invoke(args=["account", command, tenant.email, "--json", *options])
+    assert result.exit_code == 0, result.output
+    shown: dict[str, Any] = json.loads(result.output)
+    return shown
+
+
+def test_nobody_acts_for_a_suspended_account_and_all_are_told_why(tenant: Tenant, stranger: Tenant) -> None:
+    tenant.index(page(1))
+    engine_key = assert_ok(tenant.public.get("/v1/client-info"))["engine_key"]
+    gateway = ApiClient(tenant.app, engine_key)
+    search = f"/engine/indexes/{tenant.site['index']}/search"
+    assert gateway.post(search, json={"q": "page"}).status_code == 200
+
+    assert account(tenant, "suspend", "--reason", REASON)["suspension_reason"] == REASON
+
+    for caller, method, path in (
+        (tenant.search, "GET", "/v1/search?q=page"),
+        (tenant.public, "GET", "/v1/client-info"),
+        (tenant.private, "POST", "/api/v1/index/bulk"),
+        (tenant.private, "DELETE", f"/sites/{tenant.site_id}"),
+        (tenant.browser, "GET", "/dashboard"),
+        (tenant.browser, "POST", f"/api/sites/{tenant.site_id}/keys"),
+        (tenant.browser, "DELETE", "/profile"),
+    ):
+        body = {} if method == "GET" else {"json": {}}
+        error = assert_error(caller.call(method, path, **body), 403, "account_suspended")
+        assert error["message"] == f"The account is suspended. {REASON}"
+    assert gateway.post(search, json={"q": "page"}).status_code == 403
+    assert_ok(stranger.search.get("/v1/search?q=page"))
+
+
+def test_members_of_a_suspended_account_log_in_to_read_why_and_out(tenant: Tenant) -> None:
+    account(tenant, "suspend", "--reason", REASON)
+    client = tenant.app.test_client()
+
+    answer = assert_ok(client.post("/login", json={"email": tenant.email, "password": PASSWORD}))
+
+    shown = client.get("/dashboard", headers={"Accept": "text/html"})
+    assert shown.status_code == 403
+    assert REASON in shown.text
+    assert "Go to the dashboard" not in shown.text
+    assert_ok(Browser(client, answer["csrf_token"]).call("POST", "/logout"))
+
+
+def test_a_resumed_account_is_as_it_was(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    before = assert_ok(tenant.browser.get("/sites")), assert_ok(tenant.browser.get("/dashboard"))
+    account(tenant, "suspend")
+    account(tenant, "suspend", "--reason", "Another one")
+
+    assert account(tenant, "resume")["suspended_at"] is None
+
+    assert tenant.found_ids("page") == ["page-1"]
+    assert_ok(tenant.public.get("/v1/client-info"))
+    after = assert_ok(tenant.browser.get("/sites")), assert_ok(tenant.browser.get("/dashboard"))
+    assert (after[0], after[1]["siteCount"], after[1]["apiKeyCount"]) == (
+        before[0], before[1]["siteCount"], before[1]["apiKeyCount"],
+    )  # fmt: skip
+
+
+def test_a_key_that_another_process_knows_stops_and_works_again_at_once(tenant: Tenant) -> None:
+    other = create_app(tenant.app.extensions["runtime"].settings, background=False)
+    try:
+        search = ApiClient(other, tenant.tokens["search"])
+        assert_ok(search.get("/v1/search?q=page"))
+        assert_ok(search.get("/v1/search?q=page"))
+        account(tenant, "suspend")
+        assert_error(search.get("/v1/search?q=page"), 403, "account_suspended")
+        account(tenant, "resume")
+        assert_ok(search.get("/v1/search?q=page"))
+    finally:
+        close_app(other)
+
+
+def test_sources_of_a_suspended_account_do_not_run(tenant: Tenant) -> None:
+    database = tenant.app.extensions["runtime"].database
+    source = add_source(tenant.app, tenant, schedule="hourly", next_run_at=NOON)
+    with database.write() as session:
+        request_run(session, session.get_one(Source, source.id))
+        claim = claim_run(session)
+    assert claim is not None
+
+    account(tenant, "suspend")
+
+    with database.write() as session:
+        assert renew_claim(session, claim) is ClaimState.CANCELLED
+    with time_machine.travel(NOON + timedelta(days=1)):
+        tenant.app.extensions["jobs"].run_all()
+        late = add_source(tenant.app, tenant)
+        with database.write() as session:
+            assert session.scalar(select(func.count(SourceRun.id)).where(SourceRun.status == "queued")) == 0
+            request_run(session, session.get_one(Source, late.id))
+            assert claim_run(session) is None, "it waits"
+    account(tenant, "resume")
+    with database.write() as session:
+        assert claim_run(session) is not None
+
+
+def test_neither_hooks_nor_indexnow_start_runs_of_a_suspended_account(tenant: Tenant) -> None:
+    source = add_source(tenant.app, tenant)
+    shown = assert_ok(tenant.private.get(f"/api/sites/{tenant.site_id}/sources/{source.id}"))["source"]
+    hook = urlsplit(shown["hook_url"]).path
+    account(tenant, "suspend", "--reason", REASON)
+
+    error = assert_error(ApiClient(tenant.app).post(hook), 403, "account_suspended")
+    assert REASON in error["message"]
+    with tenant.app.extensions["runtime"].database.read() as session:
+        assert not find_on_host(session, source.host)
+    account(tenant, "resume")
+    assert_ok(ApiClient(tenant.app).post(hook))
+    with tenant.app.extensions["runtime"].database.read() as session:
+        assert [each.id for each in find_on_host(session, source.host)] == [source.id]
+
+
+def test_what_a_suspended_account_deleted_is_kept_until_it_can_restore_it(tenant: Tenant) -> None:
+    with time_machine.travel(NOON) as clock:
+        assert_ok(tenant.private.delete(f"/sites/{tenant.site_id}"))
+        account(tenant, "suspend")
+        clock.shift(timedelta(days=31))
+        tenant.app.extensions["jobs"].run_all()
+        account(tenant, "resume")
+
+        assert_error(tenant.search.get("/v1/search?q=page"), 403, "site_inactive")
+
+
+def test_the_operator_sees_suspensions(tenant: Tenant, app: Flask) -> None:
+    account(tenant, "suspend", "--reason", REASON)
+
+    listed = app.test_cli_runner().invoke(args=["account", "list"]).output
+    assert "pro, suspended" in listed
+    account(tenant, "resume")
+    entries = assert_ok(tenant.browser.get("/api/audit-log?kind=account"))["entries"]
+    assert [entry["actor"]["kind"] for entry in entries] == ["operator", "operator"]
+    assert [change["field"] for change in entries[0]["changes"]] == ["suspended_at", "suspension_reason"]
+
+
+@pytest.mark.parametrize("command", ["suspend", "resume"])
+def test_an_unknown_account_is_said_to_be_so(app: Flask, command: str) -> None:
+    result = app.test_cli_runner().invoke(args=["account", command, "nobody@example.com"])
+
+    assert result.exit_code == 1
+    assert "No account has the e-mail address nobody@example.com." in result.output
+
+
+def test_a_reason_that_is_too_long_suspends_nobody(tenant: Tenant) -> None:
+    command = ["account", "suspend", tenant.email, "--reason", "x" * 501]
+
+    assert tenant.app.test_cli_runner().invoke(args=command).exit_code == 1
+    assert_ok(tenant.browser.get("/dashboard"))

@@ -1,0 +1,188 @@
+"""Configurations of DocSearch's scraper become sources, and what has no counterpart is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.crawl.sources.docsearch import read_config
+from app.crawl.sources.docsearch_parts import MAX_ITEMS
+from app.errors import ApiError
+from schemas.sources import SourceCreateSchema
+
+BASE = "https://docs.example.com"
+SELECTORS = {"lvl0": "article h1", "lvl1": "article h2", "text": "article p, article li"}
+
+
+def read(**config: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """The fields of each source, checked as those that are sent, and what is ignored."""
+    plan = read_config(config)
+    return [SourceCreateSchema().load(each.values) for each in plan.sources], list(plan.ignored)
+
+
+def test_a_plain_configuration() -> None:
+    (source,), ignored = read(
+        index_name="example",
+        start_urls=[f"{BASE}/guide/"],
+        sitemap_urls=[f"{BASE}/sitemap.xml"],
+        stop_urls=["/blog", f"{BASE}/guide/old/", r"\?print", "index.html$", "https://other.example.com/x"],
+        selectors=SELECTORS,
+        selectors_exclude=[".toc", "aside"],
+        custom_settings={"separatorsToIndex": "_", "synonyms": []},
+        nb_hits=12,
+    )
+
+    assert source == {
+        "kind": "website",
+        "url": f"{BASE}/guide/",
+        "schedule": "daily",
+        "include": ["/guide/*"],
+        "exclude": ["*/blog*", "/guide/old/*", "*?print*", "*index.html"],
+        "selectors": {
+            "title": "article h1", "content": "article p, article li, article h2", "remove": ".toc, aside",
+        },
+        "fields": [],
+        "max_pages": None,
+        "max_depth": None,
+        "headers": {},
+    }  # fmt: skip
+    assert ignored == ["index_name", "custom_settings.separatorsToIndex", "custom_settings.synonyms", "nb_hits"]
+
+
+def test_entries_with_selectors_fields_and_ranks_of_their_own() -> None:
+    sources, ignored = read(
+        start_urls=[
+            {"url": f"{BASE}/faq/", "selectors_key": "faq", "tags": ["faq", "help"], "page_rank": 3},
+            {"url": f"{BASE}/api/", "extra_attributes": {"language": ["en"], "product": "cli"}, "page_rank": 100},
+            {"url": f"{BASE}/", "scrape": False},
+        ],
+        selectors={"default": SELECTORS, "faq": {"lvl0": ".question", "text": ".answer"}, "unused": SELECTORS},
+    )
+
+    faq, api, everything = sources
+    assert faq["selectors"] == {"title": ".question", "content": ".answer"}
+    assert faq["fields"] == [{"path": "/*", "set": {"tags": "faq", "rank": "3"}}]
+    assert api["fields"] == [{"path": "/*", "set": {"lang": "en", "product": "cli", "rank": "5"}}]
+    assert [source["include"] for source in sources] == [["/faq/*"], ["/api/*"], []]
+    assert (everything["exclude"], everything["selectors"]["title"]) == (["/faq/*", "/api/*"], "article h1")
+    assert ignored == ["start_urls[0].tags[1]", "start_urls[1].page_rank", "start_urls[2].scrape"]
+
+
+def test_values_in_addresses_become_fields() -> None:
+    (source,), ignored = read(
+        start_urls=[
+            {
+                "url": f"{BASE}/(?P<version>.*?)/(?P<lang>.*?)/",
+                "variables": {"version": ["latest", "1.0"], "lang": ["en", "de"], "zone": {"url": "x", "js": "y"}},
+            }
+        ],
+        selectors=SELECTORS,
+    )
+
+    paths = ["/latest/en/*", "/latest/de/*", "/1.0/en/*", "/1.0/de/*"]
+    assert (source["url"], source["include"]) == (f"{BASE}/latest/en/", paths)
+    assert [rule["path"] for rule in source["fields"]] == paths
+    assert source["fields"][-1]["set"] == {"version": "1.0", "lang": "de"}
+    assert ignored == ["start_urls[0].variables.zone"]
+
+
+def test_entries_that_read_alike_are_one_source_and_hosts_are_several() -> None:
+    sources, ignored = read(
+        start_urls=[
+            f"{BASE}/docs/", f"{BASE}/docs/start.html", f"{BASE}/.*/api/", f"{BASE}/.*/cli/", "http://old.example.com",
+            f"{BASE}/docs/(?!v1)", f"{BASE}/app/#/en/",
+        ],
+        selectors=SELECTORS,
+    )  # fmt: skip
+
+    assert [(source["url"], source["include"]) for source in sources] == [
+        (f"{BASE}/docs/", ["/docs/*"]),
+        (f"{BASE}/", ["/*/cli/*", "/*/api/*"]),
+        ("http://old.example.com/", []),
+        (f"{BASE}/app/", ["/app/*"]),
+    ]
+    assert ignored == ["start_urls[5]"]
+
+
+def test_the_section_is_the_global_level_and_languages_are_read_anyway() -> None:
+    (source,), ignored = read(
+        start_urls=f"{BASE}/",
+        selectors={
+            "lvl0": {"selector": ".menu .active", "global": True, "default_value": "Manual", "strip_chars": "#"},
+            "lvl1": "header h1",
+            "lvl2": "article h2",
+            "lvl3": "article dt, article h3",
+            "lvl4": {"selector": "//h4", "type": "xpath"},
+            "text": "article p",
+            "lang": {"selector": "/html/@lang", "type": "xpath", "global": True},
+            "version": {"selector": "meta[name=version]", "global": True, "default_value": "2"},
+            "title": ".x",
+        },
+    )
+
+    assert source["selectors"] == {"title": "header h1", "content": "article p, article h2, article dt, article h3"}
+    assert source["fields"] == [
+        {"name": "section", "selector": ".menu .active"},
+        {"path": "/*", "set": {"section": "Manual"}},
+        {"name": "version", "selector": "meta[name=version]"},
+        {"path": "/*", "set": {"version": "2"}},
+    ]
+    assert ignored == ["selectors.lvl0.strip_chars", "selectors.lvl4", "selectors.lvl3", "selectors.title"]
+
+
+def test_a_text_that_no_selector_of_ours_finds_is_found_automatically() -> None:
+    (source,), ignored = read(
+        start_urls=f"{BASE}/", selectors={"lvl0": "h1", "lvl1": "h2", "text": {"selector": "//p", "type": "xpath"}}
+    )
+    assert (source["selectors"], ignored) == ({"title": "h1"}, ["selectors.text"])
+
+
+def test_sitemaps_that_no_website_looks_for_are_sources() -> None:
+    (website, sitemap), _ = read(
+        start_urls=[{"url": f"{BASE}/docs/", "tags": "docs"}],
+        sitemap_urls=[f"{BASE}/docs/map.xml"],
+        stop_urls=["/old/"],
+        selectors=SELECTORS,
+    )
+    assert (sitemap["kind"], sitemap["url"]) == ("sitemap", f"{BASE}/docs/map.xml")
+    assert {**website, "kind": "", "url": ""} == {**sitemap, "kind": "", "url": ""}
+    (alone,), _ = read(sitemap_urls=[f"{BASE}/sitemap.xml"])
+    assert (alone["kind"], alone["include"]) == ("sitemap", [])
+
+
+def test_more_than_a_source_holds_is_left_out_and_named() -> None:
+    values = [f"v{number}" for number in range(60)]
+    (source,), ignored = read(
+        start_urls=[{"url": f"{BASE}/(?P<version>.*?)/", "variables": {"version": values}}],
+        stop_urls=[f"/stop{number}/" for number in range(51)],
+        selectors_exclude=["." + "x" * 400, "." + "y" * 400, "p:nope("],
+    )
+    assert (len(source["include"]), len(source["fields"]), len(source["exclude"])) == (50, 50, 50)
+    assert source["selectors"] == {"remove": "." + "x" * 400}
+    expected = {"start_urls[0].variables", "stop_urls[50]", "selectors_exclude[1]", "selectors_exclude[2]"}
+    assert set(ignored) == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ([], "body"),
+        ({}, "start_urls"),
+        ({"start_urls": [f"{BASE}/(?!x)"]}, "start_urls"),
+        ({"start_urls": ["/docs"]}, "start_urls[0].url"),
+        ({"start_urls": [1]}, "start_urls[0]"),
+        ({"sitemap_urls": ["http://["]}, "sitemap_urls[0]"),
+        ({"start_urls": [{"url": BASE, "page_rank": "high"}]}, "start_urls[0].page_rank"),
+        ({"start_urls": [{"url": BASE, "variables": []}]}, "start_urls[0].variables"),
+        ({"start_urls": BASE, "selectors": []}, "selectors"),
+        ({"start_urls": BASE, "selectors": {"text": 1}}, "selectors.text"),
+        ({"start_urls": BASE, "stop_urls": [1]}, "stop_urls"),
+        ({"start_urls": BASE, "stop_urls": ["/"] * (MAX_ITEMS + 1)}, "stop_urls"),
+        ({"start_urls": [f"{BASE}/{number}/" for number in range(501)]}, "start_urls"),
+    ],
+)
+def test_what_is_malformed_is_refused_with_its_place(config: Any, field: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        read_config(config)
+    assert [detail.field for detail in refused.value.details] == [field]

@@ -1,0 +1,48 @@
+"""Regular expressions for addresses become patterns, or are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.crawl.sources.url_patterns import NoPattern, expand
+
+
+@pytest.mark.parametrize(
+    ("expression", "patterns"),
+    [
+        ("https://a.example/docs/", ["https://a.example/docs/"]),
+        (r"https?://a\.example/\?page", ["http://a.example/?page", "https://a.example/?page"]),
+        ("/(en|de)/.*?/api", ["/en/*/api", "/de/*/api"]),
+        ("/v(?:1|2)?/", ["/v/", "/v1/", "/v2/"]),
+        ("/blog/*", ["/blog"]),
+        ("/.+.*x", ["/*x"]),
+        (r"/a.{2,3}b", ["/a*b"]),
+        ("/(?P<version>.*?)/guide", ["/v2/guide", "/v3/guide"]),
+        ("/(?P<other>.*?)/guide", ["/*/guide"]),
+    ],
+)
+def test_what_is_no_more_than_a_pattern(expression: str, patterns: list[str]) -> None:
+    assert expand(expression, {"version": ["v2", "v3"]}) == patterns
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "/docs/(?!v1)",
+        "(?<!/)",
+        r"/\d+/",
+        "/[0-9]/",
+        "/a+b",
+        "/(open",
+        "close)",
+        "^/a",
+        "/a$b",
+        r"/\*",
+        "/a\\",
+        "(" * 999,
+        "(a|b)" * 6,
+    ],
+)
+def test_what_is_more_is_refused(expression: str) -> None:
+    with pytest.raises(NoPattern):
+        expand(expression, {})

@@ -1,0 +1,183 @@
+"""Confirming the e-mail of an account that somebody registered, where mail is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import time_machine
+from flask import Flask
+
+from app.operations import accounts as account_operations
+from app.runtime import Runtime
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Tenant, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+from tests.mail_server import MailServer, mail_settings
+from tests.pages.people import Person, person_of
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Traveller]:
+    with time_machine.travel(NOON, tick=False) as travelling:
+        yield travelling
+
+
+@pytest.fixture
+def new(app: Flask, clock: time_machine.Traveller) -> Tenant:
+    """Somebody who has just registered."""
+    return register_tenant(app, "ann@example.com")
+
+
+def link_of(part: Runtime, server: MailServer) -> str:
+    """The link in the last mail about a confirmation."""
+    part.mailer.send_due()
+    text = [mail.text for mail in server.mails if mail.message["Subject"] == "Confirm your e-mail address"][-1]
+    found = re.search(r"https://search\.example\.com(/email/confirm\?token=\S+)", text)
+    assert found is not None
+    return found[1]
+
+
+def confirm(app: Flask, link: str) -> Person:
+    person = Person(app)
+    person.go(link)
+    person.send("Confirm the address")
+    return person
+
+
+def test_keys_work_for_a_day_and_then_from_the_confirmation_on(
+    app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
+) -> None:
+    link = link_of(part, server)
+    assert "keys stop on 15 May 2031, 12:00 UTC" in " ".join(server.mails[-1].text.split())
+    clock.shift(DAY - timedelta(seconds=1))
+    for kind in ("public", "search", "private"):
+        assert_ok(new.client(kind).get("/v1/client-info"))
+    clock.shift(1)
+    for kind in ("public", "search", "private"):
+        body = assert_error(new.client(kind).get("/v1/client-info"), 403, "email_not_confirmed")
+        assert "open the link that was sent to it" in body["message"]
+    assert_ok(new.browser.get("/dashboard"))
+
+    person = confirm(app, link)
+    assert person.response.headers["Location"] == "/dashboard?notice=email-confirmed"
+    for kind in ("public", "search", "private"):
+        assert_ok(new.client(kind).get("/v1/client-info"))
+    assert "Confirm your e-mail address" not in person_of(new).go("/dashboard").text
+
+
+def test_engine_keys_stop_too(new: Tenant, clock: time_machine.Traveller) -> None:
+    clock.shift(DAY - timedelta(seconds=1))
+    given = assert_ok(new.public.get("/v1/client-info"))
+    headers = {"Authorization": f"Bearer {given['engine_public_key']}"}
+    path = f"/engine/indexes/{given['index']}/search"
+    assert_ok(ApiClient(new.app).post(path, json={"q": "x"}, headers=headers))
+    clock.shift(1)
+    assert ApiClient(new.app).post(path, json={"q": "x"}, headers=headers).status_code == 403
+
+
+def test_looking_at_the_page_confirms_nothing(
+    app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
+) -> None:
+    person = Person(app)
+    page = person.go(link_of(part, server))
+    assert "ann@example.com" in page.text
+    assert person.response.headers["Referrer-Policy"] == "strict-origin"
+    clock.shift(DAY)
+    assert_error(new.search.get("/v1/search?q=x"), 403, "email_not_confirmed")
+
+
+def test_the_dashboard_tells_and_sends_another_mail(
+    app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
+) -> None:
+    first = link_of(part, server)
+    person = person_of(new)
+    page = person.go("/dashboard")
+    assert "Without that, API keys stop working 15 May 2031, 12:00 UTC." in page.text
+    clock.shift(timedelta(days=2))
+    person.press("Send another mail")
+    assert "on its way" in person.notice
+    assert link_of(part, server) != first
+    confirm(app, link_of(part, server))
+    assert_ok(new.search.get("/v1/search?q=x"))
+    person.go("/dashboard")
+    with pytest.raises(AssertionError, match="no button"):
+        person.form("Send another mail")
+
+
+def test_five_mails_an_hour(new: Tenant) -> None:
+    person = person_of(new)
+    person.go("/dashboard")
+    assert [person.send("Send another mail").status_code for _ in range(6)] == [303] * 5 + [429]
+
+
+def test_a_key_has_no_mail_sent(new: Tenant) -> None:
+    assert_error(new.private.post("/profile/confirmation"), 403, "insufficient_permission")
+
+
+@pytest.mark.parametrize("token", ["", "x", "W10.x.y", "é"])
+def test_a_link_that_is_none_of_ours(app: Flask, new: Tenant, token: str) -> None:
+    person = Person(app)
+    for method, sent in (("GET", {"query_string": {"token": token}}), ("POST", {"data": {"token": token}})):
+        assert person.call(method, "/email/confirm", **sent).status_code == 400
+
+
+def test_a_link_ends_after_three_days_or_with_the_address(
+    app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
+) -> None:
+    link = link_of(part, server)
+    assert_ok(new.browser.put("/profile", json={"email": "anna@example.com", "current_password": PASSWORD}))
+    assert Person(app).call("GET", link).status_code == 400
+    person = person_of(new)
+    person.go("/dashboard")
+    person.send("Send another mail")
+    link = link_of(part, server)
+    assert ["anna@example.com"] in [mail.to for mail in server.mails]
+    clock.shift(timedelta(days=3, seconds=1))
+    page = Person(app).go(link)
+    assert "This link no longer works" in page.text
+
+
+def test_a_new_password_by_mail_confirms_the_address(
+    app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
+) -> None:
+    person = Person(app)
+    person.go("/password/forgot")
+    person.send("Send the link", email="ann@example.com")
+    part.mailer.send_due()
+    text = next(mail.text for mail in server.mails if "new password" in mail.message["Subject"])
+    found = re.search(r"https://search\.example\.com(/password/reset\?token=\S+)", text)
+    assert found is not None
+    person.go(found[1])
+    person.send("Set the password", new_password="another horse battery")
+    clock.shift(DAY)
+    assert_ok(new.search.get("/v1/search?q=x"))
+
+
+def test_an_account_that_the_operator_made_needs_no_confirmation(
+    app: Flask, part: Runtime, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    account_operations.create_account(part, name="Ann", email="ann@example.com", password=PASSWORD, plan="pro")
+    part.mailer.send_due()
+    assert server.mails == []
+
+
+def test_without_mail_nothing_stops_and_nothing_is_asked(
+    tmp_path: Path, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    app = make_app(make_settings(tmp_path))
+    tenant = register_tenant(app, "ann@example.com")
+    clock.shift(2 * DAY)
+    assert_ok(tenant.search.get("/v1/search?q=x"))
+    assert "Confirm" not in person_of(tenant).go("/dashboard").text
+    part: Runtime = app.extensions["runtime"]
+    part.settings = replace(part.settings, **mail_settings(server))  # The operator sets mail up later.
+    assert_ok(tenant.search.get("/v1/search?q=x"))
+    close_app(app)

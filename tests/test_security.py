@@ -1,0 +1,56 @@
+"""The threat model cannot drift: each of its lines names tests, and these are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+from tests.test_docs import PAGES, PROJECT, headings
+
+PAGE = PAGES["docs/security.md"]
+THREATS = PAGE.partition("\n## Threats\n")[2].partition("\n## ")[0]
+LINES = re.findall(r"^- .+?(?=^- |^#|\Z)", THREATS, re.MULTILINE | re.DOTALL)
+TEST = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")
+POLICY = (PROJECT / "SECURITY.md").read_text()
+
+
+@cache
+def names_in(path: str) -> set[str]:
+    """The tests of a module as pytest names them, those of classes with the class."""
+    file = PROJECT / path
+    return set(_named(ast.parse(file.read_text()).body)) if file.exists() else set()
+
+
+def _named(body: list[ast.stmt], prefix: str = "") -> list[str]:
+    names = []
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            names += _named(node.body, f"{prefix}{node.name}::")
+        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            names.append(prefix + node.name)
+    return names
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[:60])
+def test_each_threat_names_a_test(line: str) -> None:
+    assert line.startswith("- **")
+    assert TEST.search(line)
+
+
+def test_each_test_that_the_threat_model_names_is_there() -> None:
+    named = TEST.findall(PAGE)
+    assert [f"{path}::{name}" for path, name in named if name not in names_in(path)] == []
+    assert len(named) == PAGE.count("`tests/")
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)\s]+)\)", POLICY))
+def test_links_of_the_policy_lead_to_what_is_there(target: str) -> None:
+    assert (PROJECT / target).is_file()
+
+
+@pytest.mark.parametrize("title", re.findall(r"under\s+\*([^*]+)\*", POLICY))
+def test_sections_that_the_policy_names_are_there(title: str) -> None:
+    assert title.lower().replace(" ", "-") in headings(PAGE)
