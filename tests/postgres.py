@@ -9,13 +9,14 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from tests.patience import PATIENCE_SECONDS
-from tests.server import free_port
+from tests.server import free_port, processes
 
 START_SECONDS = 60.0
 
@@ -66,6 +67,17 @@ class PostgresServer:
         if self.process is not None:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(30)
+            self.process = None
+
+    def kill(self) -> None:
+        """End it and all its processes at once (SIGKILL); :meth:`start` recovers what was committed."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGSTOP)  # It starts no further ones.
+            for pid in [pid for pid, parent in processes() if parent == self.process.pid]:
+                with suppress(ProcessLookupError):  # It ended meanwhile.
+                    os.kill(pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.wait()
             self.process = None
 
     def remove(self) -> None:

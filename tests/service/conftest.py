@@ -30,17 +30,17 @@ def postgres() -> Iterator[PostgresServer]:
     server.remove()
 
 
+LASTING = ("--appendonly", "yes", "--appendfsync", "no", "--databases", "200")
+"""Options of a Redis whose every write is in its file before it is answered: it survives the process.
+
+The tests end processes, not the machine. Waiting until the file is on disk too would be waiting for all that others
+write to the disk.
+"""
+
+
 @pytest.fixture(scope="session")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A Redis whose every write is in its file before it is answered: it survives the process.
-
-    The tests end processes, not the machine. Waiting until the file is on disk too would be waiting for all that others
-    write to the disk.
-    """
-    server = RedisServer(
-        tmp_path_factory.mktemp("redis"),
-        options=("--appendonly", "yes", "--appendfsync", "no", "--databases", "200"),
-    )
+    server = RedisServer(tmp_path_factory.mktemp("redis"), options=LASTING)
     server.start()
     yield server
     server.stop()

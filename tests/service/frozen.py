@@ -1,10 +1,11 @@
-"""Processes that hang: they keep their connections, and say nothing."""
+"""Processes that hang, or hardly get on: they keep their connections, and say nothing."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from tests.server import processes
@@ -14,15 +15,35 @@ from tests.server import processes
 def frozen(*pids: int) -> Iterator[None]:
     """Stop processes and their children (SIGSTOP) for as long as the block lasts."""
     all_pids = [*pids]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)  # First, so that it starts no further ones.
+    _send(signal.SIGSTOP, pids)  # First, so that they start no further ones.
     all_pids += [pid for pid, parent in processes() if parent in pids]
-    for pid in all_pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
+    _send(signal.SIGSTOP, all_pids)
     try:
         yield
     finally:
-        for pid in all_pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        _send(signal.SIGCONT, all_pids)
+
+
+@contextmanager
+def slowed(*pids: int) -> Iterator[None]:
+    """Have processes and their children get on for a tenth of the time for as long as the block lasts."""
+    ended = threading.Event()
+
+    def slow() -> None:
+        while not ended.wait(0.01):
+            with frozen(*pids):
+                ended.wait(0.09)
+
+    thread = threading.Thread(target=slow)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _send(number: int, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # It ended meanwhile.
+            os.kill(pid, number)

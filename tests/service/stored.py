@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import text
@@ -38,3 +40,14 @@ def _database(server: Server) -> Iterator[Database]:
 def counted_queries(server: Server) -> Counter[str]:
     """How often each query stands in the events."""
     return Counter(row.query for row in rows(server, "SELECT query FROM search_events"))
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Another process writes to a SQLite file for a long time."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+    finally:
+        connection.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from tests.service.clients import (
     register,
     until_not_busy,
 )
-from tests.service.stored import counted_queries
+from tests.service.stored import counted_queries, locked
 
 pytestmark = pytest.mark.service
 
@@ -43,17 +42,6 @@ def settings(request: pytest.FixtureRequest) -> dict[str, str | int]:
     """The wait that is shipped, for what will be away."""
     away = "database" if "database_away" in request.fixturenames else "limits"
     return {f"{away}_timeout_seconds": ""}
-
-
-@contextmanager
-def locked(path: str) -> Iterator[None]:
-    """Another process writes to a SQLite file for a long time."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
-    try:
-        connection.execute("BEGIN EXCLUSIVE")
-        yield
-    finally:
-        connection.close()
 
 
 @contextmanager
