@@ -1,5 +1,5 @@
 """Webhooks whose owners are told by mail."""
 
-from tests.mail_installation import part, server
+from tests.mail_installation import part, server, tenant
 
-__all__ = ["part", "server"]
+__all__ = ["part", "server", "tenant"]
