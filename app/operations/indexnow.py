@@ -36,12 +36,12 @@ class Unprocessable(ApiError):
         return 422
 
 
-def submit(runtime: Runtime, host: str | None, key: str, key_location: str, urls: Sequence[str]) -> bool:
+def submit(runtime: Runtime, host: str | None, key: str, key_location: str | None, urls: Sequence[str]) -> bool:
     """Have the sources on a host read pages that changed, if the host has the key.
 
     Args:
         host: With a port unless it is the scheme's own; ``None`` for that of the first address.
-        key_location: Where the key is; empty for a file of its name at the host's root.
+        key_location: Where the key is; ``None`` for a file of its name at the host's root.
         urls: At least one.
 
     Returns:

@@ -31,7 +31,7 @@ class SubmissionQuerySchema(QuerySchema):
 
     url = _url(required=True, metadata={"description": "A page that was added, changed, or removed."})
     key = _url(required=True, metadata=dict(_KEY))
-    keyLocation = _url(load_default="", metadata=dict(_KEY_LOCATION))
+    keyLocation = _url(load_default=None, metadata=dict(_KEY_LOCATION))
 
 
 class SubmissionSchema(LenientBodySchema):
@@ -39,7 +39,7 @@ class SubmissionSchema(LenientBodySchema):
 
     host = _url(required=True, metadata={"description": "Such as `www.example.com`."})
     key = _url(required=True, metadata=dict(_KEY))
-    keyLocation = _url(load_default="", metadata=dict(_KEY_LOCATION))
+    keyLocation = _url(load_default=None, metadata=dict(_KEY_LOCATION))
     urlList = ItemList(
         _url(),
         low=1,

@@ -47,18 +47,20 @@ def test_each_door_has_a_line_of_its_own(tenant: Tenant, caplog: pytest.LogCaptu
     assert (only["total_searches"], [each["query"] for each in only["top_queries"]]) == (1, ["page"])
     after = _counted(tenant)
     for method, path, endpoint in DOORS.values():
-        assert after[endpoint] - before.get(endpoint, 0) == 1
+        assert after[method, endpoint] - before.get((method, endpoint), 0) == 1
         assert any(
             record.getMessage().startswith(f"{method} ") and path in record.getMessage() for record in caplog.records
         )
 
 
-def _counted(tenant: Tenant) -> dict[str, float]:
-    """Endpoint to the number of its requests that were answered with 200."""
+def _counted(tenant: Tenant) -> dict[tuple[str, str], float]:
+    """Method and endpoint to the number of its requests that were answered with 200."""
     response = ApiClient(tenant.app).get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"})
     lines = [line for line in response.get_data(as_text=True).splitlines() if line.startswith("http_requests_total{")]
     return {
-        line.split('endpoint="')[1].split('"')[0]: float(line.rsplit(" ", 1)[1])
+        (line.split('method="')[1].split('"')[0], line.split('endpoint="')[1].split('"')[0]): float(
+            line.rsplit(" ", 1)[1]
+        )
         for line in lines
         if 'status="200"' in line
     }
