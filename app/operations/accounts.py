@@ -56,13 +56,7 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
     with runtime.database.write() as session:
         members = sorted(find_members(session, email), key=lambda member: member.account_id)
         for member in members:
-            accounts.update_profile(
-                session,
-                member.account_id,
-                {"password_hash": password_hash},
-                member_id=member.id,
-                proof=accounts.PasswordProof(None),
-            )
+            accounts.replace_password(session, member, password_hash)
         return members[0] if members else None
 
 

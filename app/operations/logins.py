@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
-from itsdangerous import BadData, URLSafeTimedSerializer
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -16,7 +12,7 @@ from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
-from app.services.access.choices import read_offer
+from app.services.access.choices import offer_members, read_offer
 from app.services.access.quota import DAY_SECONDS, address_key
 from app.services.accounts import accounts, one_time_codes
 from app.services.accounts.confirmations import ask_registrant
@@ -24,7 +20,6 @@ from app.services.accounts.members import email_key, find_members, lock_member
 from app.services.accounts.one_time_codes import CodeUse
 from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
-from app.tokens import hash_token
 from app.wording import operator_text
 
 MOST_ACCOUNTS = 10
@@ -33,8 +28,6 @@ REGISTRATIONS = 30
 """Registrations an hour of one address."""
 CODE_FAILURES = 30
 """Wrong codes a day for one e-mail, from whichever addresses. Only who knows the password comes so far."""
-PROVED_FOR = 600
-"""Seconds for which a right password stays one, while its owner looks for the code."""
 
 
 class CodeRefused(ApiError):
@@ -131,9 +124,10 @@ def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) ->
         CodeRefused: 401 for a missing or a wrong code.
     """
     with runtime.database.read() as session:
-        member = _read_proof(runtime, session, proof)
-    if member is None:
+        members = read_offer(proof, runtime.settings.secret_key).find_members(session)
+    if len(members) != 1:
         raise ApiError(ErrorCode.INVALID_CREDENTIALS, "That took too long; log in again.")
+    (member,) = members
     counted = count_attempt(runtime, _failure_windows(runtime, client, member.email), "failed logins")
     return _enter(runtime, client, member, code, counted)
 
@@ -158,10 +152,9 @@ def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int
     """
     offered = read_offer(offer, runtime.settings.secret_key)
     with runtime.database.read() as session:
-        found = select(Member).where(Member.id.in_(offered.proofs), Member.account_id == account_id)
-        members = session.scalars(found).all()
+        members = offered.find_members(session)
     for member in members:
-        if offered.holds_for(member):
+        if member.account_id == account_id:
             return _enter(runtime, client, member, "" if offered.needs_code else None, ())
     raise ApiError(ErrorCode.INVALID_CREDENTIALS, "The choice of an account has expired; log in again.")
 
@@ -206,26 +199,7 @@ def _check_code(runtime: Runtime, session: Session, client: Client, member: Memb
 
 
 def _write_proof(runtime: Runtime, member: Member) -> str:
-    return str(_serializer(runtime).dumps([member.id, _fingerprint(runtime, member)]))
-
-
-def _read_proof(runtime: Runtime, session: Session, proof: str) -> Member | None:
-    try:
-        member_id, fingerprint = _serializer(runtime).loads(proof, max_age=PROVED_FOR)
-    except BadData:
-        return None
-    member = session.get(Member, member_id)
-    return member if member is not None and _fingerprint(runtime, member) == fingerprint else None
-
-
-def _fingerprint(runtime: Runtime, member: Member) -> str:
-    return hash_token(f"password:{member.password_hash}", runtime.settings.secret_key)
-
-
-def _serializer(runtime: Runtime) -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(
-        runtime.settings.secret_key, salt="login-code", signer_kwargs={"digest_method": hashlib.sha256}
-    )
+    return offer_members([member], runtime.settings.secret_key, needs_code=True)
 
 
 def refuse_without_passwords(runtime: Runtime) -> None:

@@ -84,13 +84,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
                 continue
             with acting(client.member(member.email, member.id)):
                 confirm_email(member)
-                accounts.update_profile(
-                    session,
-                    member.account_id,
-                    {"password_hash": password_hash},
-                    member_id=member.id,
-                    proof=accounts.PasswordProof(None),
-                )
+                accounts.replace_password(session, member, password_hash)
             after_commit.enter_context(changed_credentials(runtime.counters, member.account_id))
     forget_failures(runtime, client, email)
 

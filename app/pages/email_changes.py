@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from flask import Response, make_response, request
+from flask import Response, request
 
 from app.errors import ApiError
 from app.operations.email_changes import show_change, undo_change
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error
-from app.pages.layout import render
+from app.pages.layout import render, render_secret
 from app.pages.redirects import see_other
 from app.runtime import runtime
 from app.web.request_checks import current_client
@@ -17,10 +17,7 @@ from schemas.accounts import EmailUndoSchema
 def show_email_change() -> Response:
     """The page with the button: to look at it changes nothing, since programs that check mails open every link."""
     refill_on_error(_page)
-    page = make_response(_page(email=show_change(runtime(), request.args.get("token", ""))))
-    # The address holds a secret, which no other is told; see the link to a new password.
-    page.headers["Referrer-Policy"] = "strict-origin"
-    return page
+    return render_secret(_page(email=show_change(runtime(), request.args.get("token", ""))))
 
 
 def undo_email_change() -> Response:

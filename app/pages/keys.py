@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flask import Response, request
-from werkzeug.http import dump_cookie
 
 from app.clock import now
 from app.errors import ApiError
@@ -20,7 +19,7 @@ from app.services.access.keys import KeyView
 from app.tokens import hash_token
 from app.web.hosts import base_url
 from app.web.request_checks import current_caller
-from app.web.responses import is_secure
+from app.web.responses import cookie_of
 from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyUpdateSchema, unsuitable_fields
 
 TOKEN_COOKIE = "new_token"
@@ -161,12 +160,4 @@ def _path(site_id: int) -> str:
 
 
 def _token_cookie(site_id: int, token: str | None) -> str:
-    return dump_cookie(
-        TOKEN_COOKIE,
-        token or "",
-        max_age=TOKEN_SECONDS if token else 0,
-        path=_path(site_id),
-        secure=is_secure(request),
-        httponly=True,
-        samesite="Strict",
-    )
+    return cookie_of(request, TOKEN_COOKIE, token, seconds=TOKEN_SECONDS, path=_path(site_id))

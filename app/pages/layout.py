@@ -7,7 +7,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, g, render_template, request
+from flask import Flask, Response, g, render_template, request
 from markupsafe import Markup, escape
 
 from app.clock import isoformat, now
@@ -105,6 +105,14 @@ def render(template: str, **values: Any) -> str:
         operator_contact=runtime().settings.operator_contact,
         **values,
     )
+
+
+def render_secret(html: str) -> Response:
+    """A page whose address holds a secret, which no other site is told.
+
+    Without any referrer, browsers would not say either that the page's form comes from here.
+    """
+    return Response(html, headers={"Referrer-Policy": "strict-origin"})
 
 
 def _asset_versions(folder: Path) -> dict[str, str]:

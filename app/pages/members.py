@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from flask import Response, request
 from sqlalchemy.orm import Session
-from werkzeug.http import dump_cookie
 
 from app.clock import now
 from app.errors import ApiError
@@ -19,7 +18,7 @@ from app.services.access.roles import Role
 from app.services.accounts import invitations, members
 from app.web.hosts import base_url
 from app.web.request_checks import current_caller
-from app.web.responses import is_secure
+from app.web.responses import cookie_of
 from schemas.invitations import InvitationCreateSchema
 from schemas.members import ROLES, MemberUpdateSchema
 
@@ -136,12 +135,4 @@ def _to_link(token: str) -> Response:
 
 
 def _link_cookie(token: str | None) -> str:
-    return dump_cookie(
-        LINK_COOKIE,
-        token or "",
-        max_age=LINK_SECONDS if token else 0,
-        path=PATH,
-        secure=is_secure(request),
-        httponly=True,
-        samesite="Strict",
-    )
+    return cookie_of(request, LINK_COOKIE, token, seconds=LINK_SECONDS, path=PATH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from flask import Response, g, make_response, request
-from werkzeug.http import dump_cookie
 
 from app.operations.logins import enter
 from app.operations.proofs import oidc
@@ -13,7 +12,7 @@ from app.pages.login_steps import show_choice, show_failure
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
 from app.web.request_checks import current_caller, current_client
-from app.web.responses import cookie_header, is_secure
+from app.web.responses import cookie_header, cookie_of
 
 COOKIE = "login_attempt"
 
@@ -60,12 +59,4 @@ FAILURES = frozenset({400, 401, 403, 404, 429, 503})
 
 
 def _attempt_cookie(value: str) -> str:
-    return dump_cookie(
-        COOKIE,
-        value,
-        max_age=oidc.ATTEMPT_SECONDS if value else 0,
-        path="/login/oidc",
-        secure=is_secure(request),
-        httponly=True,
-        samesite="Lax",
-    )
+    return cookie_of(request, COOKIE, value, seconds=oidc.ATTEMPT_SECONDS, path="/login/oidc", samesite="Lax")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from flask import Response, make_response, request
+from flask import Response, request
 
 from app.errors import ApiError
 from app.operations.password_resets import check_token, request_reset, reset_password
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error, shown_fields
-from app.pages.layout import render
+from app.pages.layout import render, render_secret
 from app.pages.redirects import see_other
 from app.runtime import runtime
 from app.web.request_checks import current_client
@@ -36,11 +36,7 @@ def show_reset() -> Response:
     """The form that sets a new password. To look at it does not use the link up: programs that check mails do so."""
     refill_on_error(_reset)
     check_token(runtime(), request.args.get("token", ""))
-    page = make_response(_reset())
-    # The address holds a secret, which no other is told. Without any referrer, browsers would not say either that the
-    # form comes from here.
-    page.headers["Referrer-Policy"] = "strict-origin"
-    return page
+    return render_secret(_reset())
 
 
 def _reset(error: ApiError | None = None) -> str:

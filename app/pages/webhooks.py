@@ -7,7 +7,6 @@ import json
 from functools import partial
 
 from flask import Response, request
-from werkzeug.http import dump_cookie
 
 from app.errors import ApiError
 from app.operations import webhooks as webhook_operations
@@ -19,7 +18,7 @@ from app.runtime import runtime
 from app.services.webhooks import queue, webhooks
 from app.services.webhooks.signing import secret_of
 from app.web.request_checks import current_caller
-from app.web.responses import is_secure
+from app.web.responses import cookie_of
 from schemas.validation.webhooks import EVENTS
 from schemas.webhooks import WebhookCreateSchema, WebhookUpdateSchema
 
@@ -119,12 +118,4 @@ def redeliver(webhook_id: str, delivery_id: str) -> Response:
 
 
 def _secret_cookie(secret: str | None) -> str:
-    return dump_cookie(
-        SECRET_COOKIE,
-        secret or "",
-        max_age=SECRET_SECONDS if secret else 0,
-        path=PATH,
-        secure=is_secure(request),
-        httponly=True,
-        samesite="Strict",
-    )
+    return cookie_of(request, SECRET_COOKIE, secret, seconds=SECRET_SECONDS, path=PATH)

@@ -1,4 +1,4 @@
-"""Making answers in JSON and CSV, and the cookie of a session."""
+"""Making answers in JSON and CSV, and cookies."""
 
 from __future__ import annotations
 
@@ -47,14 +47,22 @@ def prefers(req: Request, media_type: str) -> bool:
 
 def cookie_header(request: Request, value: str | None) -> str:
     """The ``Set-Cookie`` of a session, or of its end."""
+    longest = int(sessions.LONGEST.total_seconds())
+    return cookie_of(request, SESSION_COOKIE, value, seconds=longest, path="/", samesite="Lax")
+
+
+def cookie_of(
+    request: Request, name: str, value: str | None, *, seconds: int, path: str, samesite: str = "Strict"
+) -> str:
+    """The ``Set-Cookie`` of what no script may read, for ``seconds``; without a value, of its end."""
     return dump_cookie(
-        SESSION_COOKIE,
+        name,
         value or "",
-        max_age=int(sessions.LONGEST.total_seconds()) if value else 0,
-        path="/",
+        max_age=seconds if value else 0,
+        path=path,
         secure=is_secure(request),
         httponly=True,
-        samesite="Lax",
+        samesite=samesite,
     )
 
 

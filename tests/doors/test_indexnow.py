@@ -15,8 +15,7 @@ from app.operations.indexnow import SUBMISSIONS
 from tests.answers import assert_error
 from tests.api.test_sources import create, end_run
 from tests.callers import ApiClient, Tenant, register_tenant
-from tests.conftest import close_app, make_app, make_settings
-from tests.crawl.run.websites import Answer, Website, serving
+from tests.crawl.run.websites import Answer, Website, crawling_tenant, serving
 
 KEY = "0123456789abcdef-KEY"
 
@@ -35,11 +34,8 @@ def website() -> Iterator[Website]:
 @pytest.fixture
 def tenant(tmp_path: Path, website: Website) -> Iterator[Tenant]:
     """A customer of an installation that crawls private addresses; the site is the website."""
-    app = make_app(make_settings(tmp_path, crawl_private_addresses=True))
-    made = register_tenant(app, "ann@example.com")
-    made.private.put(f"/sites/{made.site_id}", json={"url": website.url})
-    yield made
-    close_app(app)
+    with crawling_tenant(tmp_path, website) as made:
+        yield made
 
 
 @pytest.fixture

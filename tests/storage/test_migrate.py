@@ -18,6 +18,27 @@ from app.models import Base, EngineTask, Key, Member, Session, Site, Source
 from app.storage.database import Database
 from app.storage.migrate import MIGRATIONS, alembic_config, is_current, upgrade
 
+OLD_ACCOUNT = {
+    "id": 1, "name": "A", "email": "a@b.c", "email_key": "a@b.c", "password_hash": "", "plan": "free",
+    "limit_overrides": "{}", "created_at": 1,
+}  # fmt: skip
+OLD_SITE = {
+    "id": 7, "account_id": 1, "name": "S", "url": "https://a.b/", "domain": "a.b", "active": True, "created_at": 1,
+    "updated_at": 1, "document_count": 0, "field_kinds": "{}", "search_settings": "{}", "public_epoch": 1,
+    "revision": 5, "applied_revision": 5, "engine": "tantivy", "index_generation": 3, "rebuilding": False,
+}  # fmt: skip
+
+
+def old_database(folder: Path, revision: str, rows: dict[str, dict[str, Any]]) -> Database:
+    """A database of a release before, with a row in each of these tables."""
+    database = Database(f"sqlite:///{folder / 'old.db'}")
+    command.upgrade(alembic_config(database), revision)
+    with database.write() as session:
+        for table, row in rows.items():
+            names = ", ".join(row)
+            session.execute(text(f"INSERT INTO {table} ({names}) VALUES (:{', :'.join(row)})"), row)
+    return database
+
 
 @pytest.fixture
 def migrated(tmp_path: Path) -> Database:
@@ -133,22 +154,13 @@ def test_there_is_one_line_of_migrations() -> None:
 
 
 def test_indexes_keep_their_names_and_forget_their_folders(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'old.db'}")
-    command.upgrade(alembic_config(database), "0001")
     rows = {
-        "accounts": {"id": 1, "name": "A", "email": "a@b.c", "email_key": "a@b.c", "password_hash": "", "plan": "free",
-                     "limit_overrides": "{}", "created_at": 1},
-        "sites": {"id": 7, "account_id": 1, "name": "S", "url": "https://a.b/", "domain": "a.b", "active": True,
-                  "created_at": 1, "updated_at": 1, "document_count": 0, "field_kinds": "{}", "search_settings": "{}",
-                  "public_epoch": 1, "revision": 5, "applied_revision": 5, "engine": "tantivy:/old/var/indexes",
-                  "index_generation": 3, "rebuilding": False},
+        "accounts": OLD_ACCOUNT,
+        "sites": {**OLD_SITE, "engine": "tantivy:/old/var/indexes"},
         "engine_tasks": {"engine": "typesense:http://host:8108", "action": "delete_index", "subject": "site_7_2",
                          "attempts": 0, "due_at": 1, "created_at": 1},
     }  # fmt: skip
-    with database.write() as session:
-        for table, row in rows.items():
-            names = ", ".join(row)
-            session.execute(text(f"INSERT INTO {table} ({names}) VALUES (:{', :'.join(row)})"), row)
+    database = old_database(tmp_path, "0001", rows)
 
     upgrade(database)
 
@@ -234,23 +246,14 @@ def test_keys_keep_all_rights(tmp_path: Path) -> None:
 
 
 def test_sources_are_found_by_their_hosts_and_have_hooks(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'old.db'}")
-    command.upgrade(alembic_config(database), "0020")
     rows = {
-        "accounts": {"id": 1, "name": "A", "email": "a@b.c", "email_key": "a@b.c", "password_hash": "", "plan": "free",
-                     "limit_overrides": "{}", "created_at": 1},
-        "sites": {"id": 7, "account_id": 1, "name": "S", "url": "https://a.b/", "domain": "a.b", "active": True,
-                  "created_at": 1, "updated_at": 1, "document_count": 0, "field_kinds": "{}", "search_settings": "{}",
-                  "public_epoch": 1, "revision": 5, "applied_revision": 5, "engine": "tantivy",
-                  "index_generation": 3, "rebuilding": False},
+        "accounts": OLD_ACCOUNT,
+        "sites": OLD_SITE,
         "sources": {"id": "src_0123456789abcdef", "site_id": 7, "kind": "feed", "url": "http://a.b:8080/feed?x=/",
                     "schedule": "none", "include": "[]", "exclude": "[]", "selectors": "{}", "headers": "{}",
                     "created_at": 1, "updated_at": 1},
     }  # fmt: skip
-    with database.write() as session:
-        for table, row in rows.items():
-            names = ", ".join(row)
-            session.execute(text(f"INSERT INTO {table} ({names}) VALUES (:{', :'.join(row)})"), row)
+    database = old_database(tmp_path, "0020", rows)
 
     upgrade(database)
 

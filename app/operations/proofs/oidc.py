@@ -15,7 +15,6 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
-from itsdangerous import BadData, URLSafeTimedSerializer
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -31,7 +30,7 @@ from app.services.accounts.members import email_key
 from app.services.audit_log.actors import acting
 from app.services.oidc.provider import AnswerRefused, Provider, ProviderUnavailable
 from app.services.sites import get_account
-from app.tokens import hash_token
+from app.tokens import hash_token, read_signed, sign
 from app.wording import operator_text
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ log = logging.getLogger(__name__)
 CALLBACK = "/login/oidc/callback"
 ATTEMPT_SECONDS = 600
 """How long somebody may take to log in at the provider."""
+_PURPOSE = "login with a provider"
 ATTEMPTS = 60
 """Logins an hour that one client begins; each answer costs requests to the provider."""
 
@@ -98,7 +98,7 @@ def begin(
         "code_challenge": urlsafe_b64encode(challenge).decode(),
         "code_challenge_method": "S256",
     }
-    cookie = _serializer(runtime).dumps(astuple(attempt))
+    cookie = sign(astuple(attempt), runtime.settings.secret_key, _PURPOSE)
     return f"{address}{'&' if urlsplit(address).query else '?'}{urlencode(query)}", cookie
 
 
@@ -229,16 +229,8 @@ def _provider(runtime: Runtime) -> Provider:
 
 
 def _read_attempt(runtime: Runtime, cookie: str) -> Attempt | None:
-    try:
-        return Attempt(*_serializer(runtime).loads(cookie, max_age=ATTEMPT_SECONDS))
-    except BadData:
-        return None
-
-
-def _serializer(runtime: Runtime) -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(
-        runtime.settings.secret_key, salt="login with a provider", signer_kwargs={"digest_method": hashlib.sha256}
-    )
+    attempt = read_signed(cookie, runtime.settings.secret_key, _PURPOSE, ATTEMPT_SECONDS)
+    return None if attempt is None else Attempt(*attempt)
 
 
 def _refused(why: str) -> ApiError:

@@ -17,7 +17,7 @@ from app.crawl.run.preview import Preview
 from app.crawl.sources import runs, sources
 from app.crawl.sources.sweeps import find_refused_sweep
 from app.errors import ApiError, ErrorCode
-from app.models import Site, SourceRun
+from app.models import Site, Source, SourceRun
 from app.operations import sources as source_operations
 from app.pages.forms import banner_of, refill_on_error
 from app.pages.layout import render
@@ -182,9 +182,7 @@ def _edit_form(
     is_sent: bool = False,
 ) -> str:
     with runtime().database.read() as session:
-        account_id = current_caller().account.id
-        site = get_site(session, account_id, site_id)
-        source = sources.get_source(session, account_id, site_id, source_id)
+        site, source = _find(session, site_id, source_id)
     fields = _form_fields(source.kind, _sent() if error is not None or is_sent else write_source(source), error)
     return render(
         "source_edit.html",
@@ -241,9 +239,7 @@ def preview_page(site_id: int) -> str:
 def show_source(site_id: int, source_id: str) -> str:
     """A source: the progress of its run or the report of the newest, and what can be done."""
     with runtime().database.read() as session:
-        account_id = current_caller().account.id
-        site = get_site(session, account_id, site_id)
-        source = sources.get_source(session, account_id, site_id, source_id)
+        site, source = _find(session, site_id, source_id)
         found, total = runs.list_runs(session, source, limit=SHOWN_RUNS, offset=0)
         newest = found[0] if found else None
         report = _report(session, newest)
@@ -310,9 +306,7 @@ def list_runs(site_id: int, source_id: str) -> str:
     """All runs of a source that are kept."""
     paging = _paging()
     with runtime().database.read() as session:
-        account_id = current_caller().account.id
-        site = get_site(session, account_id, site_id)
-        source = sources.get_source(session, account_id, site_id, source_id)
+        site, source = _find(session, site_id, source_id)
         found, total = runs.list_runs(session, source, **paging)
     return render("runs.html", site=site, source=source, runs=found, total=total, paging=paging, kinds=CHOICES)
 
@@ -321,9 +315,7 @@ def show_run(site_id: int, source_id: str, run_id: str) -> str:
     """The report of a run, with every address that it left out."""
     paging = _paging()
     with runtime().database.read() as session:
-        account_id = current_caller().account.id
-        site = get_site(session, account_id, site_id)
-        source = sources.get_source(session, account_id, site_id, source_id)
+        site, source = _find(session, site_id, source_id)
         run = runs.get_run(session, source, run_id)
         report = _report(session, run)
         pages, total = runs.list_left_out(session, run, **paging)
@@ -345,9 +337,7 @@ def show_dead_links(site_id: int, source_id: str) -> str:
     """Links of a source's pages that lead to a page which is not there."""
     paging = _paging()
     with runtime().database.read() as session:
-        account_id = current_caller().account.id
-        site = get_site(session, account_id, site_id)
-        source = sources.get_source(session, account_id, site_id, source_id)
+        site, source = _find(session, site_id, source_id)
         dead = list_dead_links(session, source, **paging)
     return render("dead_links.html", site=site, source=source, dead=dead, most=EXPORTED_LINKS, paging=paging)
 
@@ -442,6 +432,11 @@ def _refresh(shown: Sequence[SourceRun]) -> int | None:
         return None
     age = min(ages)
     return next((seconds for most, seconds in _REFRESHED if age < most), _SELDOM)
+
+
+def _find(session: Session, site_id: int, source_id: str) -> tuple[Site, Source]:
+    account_id = current_caller().account.id
+    return get_site(session, account_id, site_id), sources.get_source(session, account_id, site_id, source_id)
 
 
 def _paging() -> dict[str, int]:

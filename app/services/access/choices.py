@@ -1,17 +1,18 @@
-"""The choice among the accounts of one person, who has shown who they are, but not yet which they want."""
+"""Logins of people who have shown who they are, and lack a code, or the choice among their accounts."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from itsdangerous import BadData, URLSafeTimedSerializer
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.models import Member
-from app.tokens import hash_token
+from app.tokens import hash_token, read_signed, sign
 
 VALID_SECONDS = 600
+_PURPOSE = "choice of an account"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +28,26 @@ class Offer:
     needs_code: bool = True
     proofs: Mapping[int, str] = field(default_factory=dict)
 
-    def holds_for(self, member: Member) -> bool:
-        """Tell whether the member is among them, with the same password."""
-        return self.proofs.get(member.id) == _proof(member, self.secret)
+    def find_members(self, session: Session) -> list[Member]:
+        """Those of them who have the same password as then, oldest first."""
+        found = session.scalars(select(Member).where(Member.id.in_(self.proofs)).order_by(Member.id))
+        return [member for member in found if self.proofs[member.id] == _proof(member, self.secret)]
 
 
 def offer_members(members: Sequence[Member], secret: str, *, needs_code: bool) -> str:
     """A token for 10 minutes, with which one of these members may log in; it ends with their password."""
     proofs = {str(member.id): _proof(member, secret) for member in members}
-    return str(_serializer(secret).dumps([needs_code, proofs]))
+    return sign([needs_code, proofs], secret, _PURPOSE)
 
 
 def read_offer(token: str, secret: str) -> Offer:
     """The offer that a token is for; one for nobody if it is wrong or late."""
-    try:
-        needs_code, proofs = _serializer(secret).loads(token, max_age=VALID_SECONDS)
-    except BadData:
+    signed = read_signed(token, secret, _PURPOSE, VALID_SECONDS)
+    if signed is None:
         return Offer(secret)
+    needs_code, proofs = signed
     return Offer(secret, needs_code, {int(id): proof for id, proof in proofs.items()})
 
 
 def _proof(member: Member, secret: str) -> str:
     return hash_token(f"{member.id}:{member.password_hash}", secret)
-
-
-def _serializer(secret: str) -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(secret, salt="choice of an account", signer_kwargs={"digest_method": hashlib.sha256})

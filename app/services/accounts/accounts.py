@@ -103,6 +103,13 @@ def create_owner(
     )
 
 
+def replace_password(session: Session, member: Member, password_hash: str) -> Member:
+    """Give a member another password without the one before: who they are was shown otherwise. Ends their sessions."""
+    return update_profile(
+        session, member.account_id, {"password_hash": password_hash}, member_id=member.id, proof=PasswordProof(None)
+    )
+
+
 def update_profile(
     session: Session,
     account_id: int,

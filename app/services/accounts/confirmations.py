@@ -6,10 +6,8 @@ stands in SQL. The keys of an account that somebody registered stop a day later 
 
 from __future__ import annotations
 
-import hashlib
 from datetime import timedelta
 
-from itsdangerous import BadData, URLSafeTimedSerializer
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -19,12 +17,14 @@ from app.services.mail.letters import Letter, Link
 from app.services.mail.messages import Draft
 from app.services.mail.queue import queue_mail
 from app.storage.database import Database
+from app.tokens import read_signed, sign
 from app.wording import moment_text
 
 KIND = "email_confirmation"
 PATH = "/email/confirm"
 KEYS_WORK_FOR = timedelta(days=1)
 VALID_FOR = timedelta(days=3)
+_PURPOSE = "confirmation of an e-mail"
 
 
 def ask_registrant(session: Session, owner: Member) -> None:
@@ -40,10 +40,10 @@ def ask_member(session: Session, member: Member) -> None:
 
 def find_confirmed(session: Session, token: str, secret: str) -> Member | None:
     """The member whose e-mail a link confirms, if it still does."""
-    try:
-        member_id, email = _serializer(secret).loads(token, max_age=int(VALID_FOR.total_seconds()))
-    except BadData:
+    signed = read_signed(token, secret, _PURPOSE, int(VALID_FOR.total_seconds()))
+    if signed is None:
         return None
+    member_id, email = signed
     member = session.get(Member, member_id)
     return member if member is not None and member.compared_email == email else None
 
@@ -68,7 +68,7 @@ class ConfirmationWriter:
             member = next((found for found in members if found.account_id == mail.account_id), None)
         if member is None or member.email_confirmed:
             return None
-        token = _serializer(self._secret).dumps([member.id, member.compared_email])
+        token = sign([member.id, member.compared_email], self._secret, _PURPOSE)
         deadline = member.account.confirm_by
         stop = f" Without that, its API keys stop on {moment_text(deadline)}." if deadline else ""
         letter = Letter(
@@ -82,9 +82,3 @@ class ConfirmationWriter:
             ),
         )
         return Draft(member.email, letter.subject, letter.text, letter.html)
-
-
-def _serializer(secret: str) -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(
-        secret, salt="confirmation of an e-mail", signer_kwargs={"digest_method": hashlib.sha256}
-    )

@@ -102,19 +102,7 @@ def _accounts(session: Session, entries: Iterable[JournalEntry]) -> dict[int, in
 
 
 def _count(changes: Changes, event: _Event, sign: int) -> None:
-    day = event.occurred_at // DAY_MICROSECONDS
-    changes.add_search(
-        event.site_id,
-        day,
-        event.query,
-        event.results_count,
-        response_ms=event.response_ms,
-        matched=event.matched,
-        visitor=event.visitor,
-        channel=event.channel,
-        page=event.page,
-        sign=sign,
-    )
+    changes.add_search(event, event.occurred_at // DAY_MICROSECONDS, sign)
 
 
 def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event]:

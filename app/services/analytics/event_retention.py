@@ -157,18 +157,7 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
         for event in events:
             search_keys.add(session_search_key(session_id, event.query, _day_of(event)))
             if event.counted and is_counted(event):
-                changes.add_search(
-                    site.id,
-                    _day_of(event),
-                    event.query,
-                    event.results_count,
-                    response_ms=event.response_ms,
-                    matched=event.matched,
-                    visitor=event.visitor,
-                    channel=event.channel,
-                    page=event.page,
-                    sign=-1,
-                )
+                changes.add_search(event, _day_of(event), sign=-1)
 
     def take_clicks(clicks: Sequence[SearchClick], changes: Changes, session: Session) -> None:
         clicked = clicked_searches(session, [(site.id, click.search_key) for click in clicks])

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.orm import Session
@@ -40,6 +41,19 @@ ClickKey = tuple[int, int, str, str]
 """Site, day, query, and document of clicks."""
 Point = tuple[int, str]
 """A place in the order of (day, query)."""
+
+
+class CountedSearch(Protocol):
+    """A search that is counted: one that is being moved, or one that is stored."""
+
+    site_id: int
+    query: str
+    results_count: int
+    response_ms: int | None
+    matched: str | None
+    visitor: int | None
+    channel: str | None
+    page: str | None
 
 
 def account_scope(account_id: int) -> int:
@@ -72,33 +86,21 @@ class Changes:
     runs: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)
     """(site, query) to when the service last ran a search of it, in microseconds, and what that matched."""
 
-    def add_search(
-        self,
-        site_id: int,
-        day: int,
-        query: str,
-        results_count: int,
-        *,
-        response_ms: int | None,
-        matched: str | None,
-        visitor: int | None,
-        channel: str | None = None,
-        page: str | None = None,
-        sign: int = 1,
-    ) -> None:
+    def add_search(self, search: CountedSearch, day: int, sign: int = 1) -> None:
         """Count one search, or with ``sign=-1`` count it no longer."""
-        found = results_count > 0
+        site_id, query, visitor = search.site_id, search.query, search.visitor
+        found = search.results_count > 0
         counts = {"searches": sign}
         if not found:
             counts["zero_results"] = sign
-        elif matched == PARTIAL:
+        elif search.matched == PARTIAL:
             counts["partial_results"] = sign
-        if channel != AGENT:
+        if search.channel != AGENT:
             self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
-        if response_ms is not None:
-            counts |= {"responses": sign, "response_ms": sign * response_ms}
-        self._add_to_site(site_id, day, channel, page, counts)
-        if visitor is not None and channel != AGENT:
+        if search.response_ms is not None:
+            counts |= {"responses": sign, "response_ms": sign * search.response_ms}
+        self._add_to_site(site_id, day, search.channel, search.page, counts)
+        if visitor is not None and search.channel != AGENT:
             for kind in ("visitors", "found_visitors" if found else "missed_visitors"):
                 self.visits[Visit(site_id, day, query, visitor, kind)] += sign
 

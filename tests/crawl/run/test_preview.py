@@ -11,9 +11,8 @@ import pytest
 
 from app.crawl.run import preview
 from tests.answers import assert_error, assert_ok
-from tests.callers import Tenant, register_tenant
-from tests.conftest import close_app, make_app, make_settings
-from tests.crawl.run.websites import Answer, Website, html, serving
+from tests.callers import Tenant
+from tests.crawl.run.websites import Answer, Website, crawling_tenant, html, serving
 from tests.patience import PATIENCE_SECONDS
 
 TEXT = "Ships and lighthouses of the harbour, shown in eleven rooms."
@@ -29,11 +28,8 @@ def website() -> Iterator[Website]:
 @pytest.fixture
 def tenant(tmp_path: Path, website: Website) -> Iterator[Tenant]:
     """A customer of an installation that crawls private addresses; the site is the website."""
-    app = make_app(make_settings(tmp_path, crawl_private_addresses=True))
-    tenant = register_tenant(app, "ann@example.com")
-    assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.url}))
-    yield tenant
-    close_app(app)
+    with crawling_tenant(tmp_path, website) as made:
+        yield made
 
 
 def look(tenant: Tenant, url: str, **fields: Any) -> dict[str, Any]:

@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+from tests.answers import assert_ok
+from tests.callers import Tenant, register_tenant
+from tests.conftest import close_app, make_app, make_settings
 
 
 @dataclass
@@ -107,6 +112,16 @@ class Website:
         """End the server."""
         self._server.shutdown()
         self._server.server_close()
+
+
+@contextmanager
+def crawling_tenant(folder: Path, website: Website) -> Iterator[Tenant]:
+    """A customer of an installation that crawls private addresses; their site is the website."""
+    app = make_app(make_settings(folder, crawl_private_addresses=True))
+    tenant = register_tenant(app, "ann@example.com")
+    assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.url}))
+    yield tenant
+    close_app(app)
 
 
 @contextmanager

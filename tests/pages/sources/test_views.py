@@ -15,9 +15,8 @@ from app.crawl.sources import runs
 from app.models import RunPage, SourceRun
 from app.plans import PlanLimits
 from schemas.validation.documents import read_document
-from tests.callers import Tenant, page, register_tenant
-from tests.conftest import close_app, make_app, make_settings
-from tests.crawl.run.websites import Website, html, serving
+from tests.callers import Tenant, page
+from tests.crawl.run.websites import Website, crawling_tenant, html, serving
 from tests.pages.people import Person, person_of, register_person
 
 URL = "https://www.example.com/"
@@ -492,11 +491,8 @@ def website() -> Iterator[Website]:
 @pytest.fixture
 def intranet(tmp_path: Path, website: Website) -> Iterator[Tenant]:
     """A customer of an installation that crawls private addresses; the site is the website."""
-    app = make_app(make_settings(tmp_path, crawl_private_addresses=True))
-    tenant = register_tenant(app, "ann@example.com")
-    tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.url})
-    yield tenant
-    close_app(app)
+    with crawling_tenant(tmp_path, website) as made:
+        yield made
 
 
 def test_a_preview_shows_what_a_page_would_become_and_keeps_what_was_typed(intranet: Tenant, website: Website) -> None:
