@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 import orjson
 
 from backends.filters import And, Filter, Not, OneOf
-from backends.sections import Section, SectionHit, split_sections
+from backends.sections import Passage, Section, SectionHit, split_sections
 from backends.text import normal_form
 
 MAX_PINS: Final = 50
@@ -211,6 +211,7 @@ class SearchSettings:
         boosts: Documents that are ranked otherwise in every search.
         rank_field: Field with the documents' own ranks, -5 to 5; ``""`` for none.
         recency: How newer documents are preferred; ``None`` for as much as the engine does by itself.
+        answers: Whether a question gets the passage that answers it. The service chooses it.
     """
 
     language: str | None = None
@@ -225,6 +226,7 @@ class SearchSettings:
     boosts: tuple[Boost, ...] = ()
     rank_field: str = ""
     recency: Recency | None = None
+    answers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +281,7 @@ class SearchQuery:
             shown hits, and an engine may end with those of the best 10,000 hits. Facets count documents.
         effects: What the site's rules do, beside what they put into ``text`` and ``filter``.
         explain: Whether hits tell why they stand where they do.
+        answers: Whether hits can be asked for the passage that shows the query best.
     """
 
     text: str
@@ -298,11 +301,17 @@ class SearchQuery:
     distinct: str | None = None
     effects: Effects = NO_EFFECTS
     explain: bool = False
+    answers: bool = False
 
     @property
     def typed(self) -> str:
         """The text that the person typed, also where a rule searches for something else."""
         return self.text if self.effects.typed is None else self.effects.typed
+
+    @property
+    def shows_matches(self) -> bool:
+        """Tell whether hits show where the query's words are."""
+        return self.highlight is not None or self.sections > 0 or self.answers
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -355,6 +364,7 @@ class Hit:
         formatted: The same fields with matches marked, if asked for.
         sections: Those that show the query, the best first; ``None`` if none were asked for.
         explanation: Why it stands where it does, as JSON, if asked for: members that the engine has.
+        find_passage: Gives the passage that shows the query best, if the query has ``answers``.
     """
 
     id: str
@@ -362,6 +372,7 @@ class Hit:
     formatted: Mapping[str, Any] | None = None
     sections: Sequence[SectionHit] | None = None
     explanation: Mapping[str, Any] | None = None
+    find_passage: Callable[[], Passage | None] | None = None
 
     @cached_property
     def document(self) -> dict[str, Any]:

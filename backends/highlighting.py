@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 from backends.base import Highlight, SearchQuery
 from backends.sections import (
+    Passage,
     Place,
     Section,
     SectionHit,
@@ -54,6 +57,17 @@ _SENTENCES_LOOKED_AT = 8
 
 _SENTENCE_END = re.compile(r"""[.!?…]["')\]”’»]*\s+(?=[^a-z\s])|[。！？]\s*""")
 """The end of a sentence; a small letter does not begin another."""
+
+
+_ANSWERING = 50_000
+"""Characters of a content in which a passage is looked for."""
+
+_PARAGRAPH = re.compile(r"\n(?![a-z])")
+"""The end of a paragraph, list item or heading; a line that begins with a small letter goes on with the one before."""
+
+_QUESTION = "?？"
+_COMPLETE = re.compile(rf"""[.!…。！{_QUESTION}]["')\]”’»]*\Z""")
+"""The end of a sentence; a heading, a command, or a row of a table has none."""
 
 
 def merged(places: Iterable[Place]) -> list[Span]:
@@ -212,6 +226,77 @@ def find_sections(
             }
         hits.append(SectionHit(section, path_to(section, sections, page), section_url(url, section), formatted))
     return hits
+
+
+def find_passage(document: Mapping[str, Any], sections: Sequence[Section], matches: Matches) -> Passage | None:
+    """The passage of a document's content with the most different words of the query; ``None`` if it has none.
+
+    A passage is at most :data:`LONGEST_SENTENCES` characters of one paragraph, in whole sentences: those with the words,
+    and those that follow as far as there is room, so that what qualifies a statement stays with it. A question goes on
+    with the next paragraph, and is no passage alone. Headings, commands, and rows of tables are in none.
+
+    Args:
+        sections: Of the document, in order.
+        matches: Where the query's words match.
+    """
+    words = matches.in_document(document)
+    content = str(document.get("content", ""))[:_ANSWERING]
+    places = words.places(content, words.meaningful)
+    starts = [section.start for section in sections]
+    best: Span | None = None
+    most = 0
+    for run in _runs(content, starts) if places else ():
+        there = places[bisect_left(places, (run[0][0],)) : bisect_left(places, (run[-1][1],))]
+        if len({word for _, _, word in there}) > most:
+            for passage, different in _windows(content, run, there):
+                if different > most:
+                    best, most = passage, different
+    if best is None:
+        return None
+    at = bisect_right(starts, best[0]) - 1
+    is_page = at < 0 or sections[at] in page_headings(sections, str(document.get("title", "")))
+    anchor = "" if is_page else sections[at].anchor
+    return Passage(content[slice(*best)], anchor, most, most / len(words.meaningful))
+
+
+def _runs(text: str, breaks: Iterable[int]) -> Iterator[list[Span]]:
+    """Sentences that follow one another and may stand in one passage.
+
+    Args:
+        breaks: Where other sections begin.
+    """
+    run: list[Span] = []
+    ends = sorted({*breaks, *(end.start() for end in _PARAGRAPH.finditer(text)), len(text)})
+    for start, end in pairwise((0, *ends)):
+        if run and not (text[run[-1][1] - 1] in _QUESTION and start not in breaks):
+            yield run
+            run = []
+        for sentence in _sentences(text, start, end):
+            if _COMPLETE.search(text, *sentence) and "\t" not in text[slice(*sentence)]:
+                run.append(sentence)
+            elif run:
+                yield run
+                run = []
+    if run:
+        yield run
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
+    """The sentences of a paragraph, and what is left of it."""
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    for boundary in _SENTENCE_END.finditer(text, start, end):
+        yield start, boundary.start() + len(boundary[0].rstrip())
+        start = boundary.end()
+    if start < end:
+        yield start, start + len(text[start:end].rstrip())
+
+
+def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, int]]:
+    """The longest passage from each sentence with a word of the query on, and the number of different words there."""
+    for at, (start, stop) in enumerate(run):
+        ends = [end for _, end in run[at:] if end - start <= LONGEST_SENTENCES and text[end - 1] not in _QUESTION]
+        if ends and any(start <= place < stop for place, _, _ in places):
+            yield (start, ends[-1]), len({word for place, _, word in places if start <= place < ends[-1]})
 
 
 def _best_sentences(text: str, places: Sequence[Place]) -> Span:

@@ -52,6 +52,22 @@ class SectionHit:
         return shown if self.formatted is None else {**shown, "_formatted": self.formatted}
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A few whole sentences of a document's content.
+
+    Attributes:
+        anchor: Of the section that they are in; ``""`` where that is the page itself.
+        words: Number of different words of the query in it that are no stop words.
+        share: The same, as a share of all that the query has.
+    """
+
+    text: str
+    anchor: str
+    words: int
+    share: float
+
+
 class WordPlaces(Protocol):
     """The place where the words of a query match in texts."""
 

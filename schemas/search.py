@@ -316,6 +316,19 @@ class MatchedSchema(Schema):
     )
 
 
+class AnswerSchema(Schema):
+    """A passage that answers a question: a quotation from a document."""
+
+    text = fields.String(
+        required=True, metadata={"description": "Whole sentences, at most 300 characters; plain text, not HTML."}
+    )
+    id = fields.String(required=True, metadata={"description": "The document that they are from."})
+    url = fields.String(required=True, metadata={"description": "Its address."})
+    anchor = fields.String(
+        required=True, metadata={"description": "What follows `#` in the address of their section; empty for none."}
+    )
+
+
 class SearchResultsSchema(EffectsSchema, MatchedSchema):
     """One page of hits, best first."""
 
@@ -337,6 +350,13 @@ class SearchResultsSchema(EffectsSchema, MatchedSchema):
         metadata={"description": "Number of matches per value of each field; present if facets were requested."},
     )
     facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
+    answer = fields.Nested(
+        AnswerSchema,
+        metadata={
+            "description": "Present on the first page of a question where the site shows answers and a passage has "
+            "at least 70 % of its words, stop words aside."
+        },
+    )
     warnings = fields.List(
         fields.Nested(SearchWarningSchema),
         metadata={"description": "Unknown query parameters; absent if there are none."},

@@ -185,6 +185,14 @@ class SearchSettingsSchema(BodySchema):
             "most three places. The clicks of a day show the night after.",
         },
     )
+    answers = Flag(
+        load_default=False,
+        metadata={
+            "title": "Answers",
+            "description": "Whether a question gets the passage of the first five documents that has most of its "
+            "words, as `answer`.",
+        },
+    )
 
 
 class SearchSettingsAnswerSchema(Schema):

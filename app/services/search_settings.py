@@ -40,6 +40,7 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
         boosts=tuple(_boost(entry) for entry in stored.get("boosts", ())),
         rank_field=stored.get("rank_field") or "",
         recency=Recency(**recency) if recency else None,
+        answers=shows_answers(stored),
     )
 
 
@@ -76,7 +77,13 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
         "rank_field": stored.get("rank_field"),
         "recency": stored.get("recency"),
         "no_results_links": stored.get("no_results_links", []),
+        "answers": shows_answers(stored),
     }
+
+
+def shows_answers(stored: Mapping[str, Any]) -> bool:
+    """Tell whether questions get the passage that answers them."""
+    return bool(stored.get("answers", False))
 
 
 def learns_from_clicks(stored: Mapping[str, Any]) -> bool:

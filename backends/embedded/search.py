@@ -33,7 +33,7 @@ from backends.embedded.results.sorting import Sorter
 from backends.embedded.results.turns import turn
 from backends.field_rules import check_sort, facet_fields, searched_fields
 from backends.filters import And, Comparison, Filter, OneOf
-from backends.highlighting import Highlighter, find_sections
+from backends.highlighting import Highlighter, find_passage, find_sections
 from backends.sections import unpack
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
@@ -121,7 +121,7 @@ def run_search(
     page = search.page(answer)
     shown = search.distinct_page(answer, page, distinct, query) if distinct else page
     counted = count_facets(snapshot, page.everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
-    matches = TermMatches(answer.highlights()) if query.highlight or query.sections else None
+    matches = TermMatches(answer.highlights()) if query.shows_matches else None
     matched, corrected = search.matched(answer, page)
     explain = partial(search.explain, answer) if query.explain else None
     with turn():
@@ -423,9 +423,9 @@ def _hits(
             yield Hit(str(entry.get_first(ID)), source, explanation=explanation)
             continue
         document = orjson.loads(source)
-        sections = None
-        if query.sections:
-            stored = entry.get_first(STORED_SECTIONS)
-            sections = find_sections(query, document, unpack(bytes(stored)) if stored else (), matches)
+        stored = entry.get_first(STORED_SECTIONS) if query.sections or query.answers else None
+        known = unpack(bytes(stored)) if stored else ()
+        sections = find_sections(query, document, known, matches) if query.sections else None
         formatted = None if highlighter is None else highlighter.format(document)
-        yield Hit(str(entry.get_first(ID)), source, formatted, sections, explanation)
+        passage = partial(find_passage, document, known, matches) if query.answers else None
+        yield Hit(str(entry.get_first(ID)), source, formatted, sections, explanation, passage)

@@ -355,7 +355,7 @@ class MeilisearchBackend(ServerBackend):
 
 def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
     source: str = found["_doc"]
-    if query.highlight is None and not query.sections:
+    if not query.shows_matches:
         return Hit(str(found["id"]), source.encode())
     document = orjson.loads(source)
     words = []

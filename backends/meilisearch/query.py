@@ -102,9 +102,9 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         filters.append(NOTHING)
     elif query.fields and parts:
         common["attributesToSearchOn"] = list(searched)
-    if (query.highlight is not None or query.sections) and parts:
+    if query.shows_matches and parts:
         common["showMatchesPosition"] = True
-        common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.sections else [])]
+        common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.sections or query.answers else [])]
     if query.sort:
         common["sort"] = _sorts(query)
     if query.explain:

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import orjson
@@ -18,7 +18,7 @@ from rapidfuzz.distance import OSA
 
 from backends.base import Hit, SearchQuery
 from backends.field_rules import ONE_ERROR_FROM
-from backends.highlighting import Highlighter, Span, find_sections, is_unlikely_typo
+from backends.highlighting import Highlighter, Span, find_passage, find_sections, is_unlikely_typo
 from backends.languages import LANGUAGES
 from backends.sections import Place, unpack
 from backends.servers.matched_words import SoughtWord
@@ -162,8 +162,10 @@ def matched_hit(id: str, source: str, packed: str | None, query: SearchQuery, ma
     """
     document = orjson.loads(source)
     formatted = None if query.highlight is None else Highlighter(query.highlight, matcher).format(document)
-    sections = find_sections(query, document, unpack(packed) if packed else (), matcher) if query.sections else None
-    return Hit(id, source.encode(), formatted, sections)
+    known = unpack(packed) if packed else ()
+    sections = find_sections(query, document, known, matcher) if query.sections else None
+    passage = partial(find_passage, document, known, matcher) if query.answers else None
+    return Hit(id, source.encode(), formatted, sections, find_passage=passage)
 
 
 def _unlikely(words: Sequence[str], is_open: bool, found: Set[str]) -> set[str]:

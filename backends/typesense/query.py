@@ -134,7 +134,7 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     if condition is not None:
         check_filter(condition, query.kinds)
         filters.append(FilterCompiler(query.kinds, types).compile(condition))
-    shown = f"_doc,_id,{STORED_SECTIONS}" if query.sections else "_doc,_id"
+    shown = f"_doc,_id,{STORED_SECTIONS}" if query.sections or query.answers else "_doc,_id"
     common = {"collection": index, "include_fields": shown, "highlight_fields": "none"}
     if query.text == MATCH_ALL:
         common["q"] = "*"
@@ -146,7 +146,7 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     if filters:
         common["filter_by"] = " && ".join(filters)
     common["sort_by"] = ",".join(_sorts(query, types))
-    if (query.highlight is not None or query.sections) and parts:
+    if query.shows_matches and parts:
         common |= {
             "highlight_fields": ",".join(query.fields or TEXT_FIELDS),
             "highlight_affix_num_tokens": "1",

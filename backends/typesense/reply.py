@@ -18,7 +18,7 @@ def make_hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQue
     """One of the hits that Typesense gives."""
     document = found["document"]
     source: str = document["_doc"]
-    if query.highlight is None and not query.sections:
+    if not query.shows_matches:
         return Hit(document["_id"], source.encode())
     words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
     matcher = Matcher.of(compiled.parts, words, compiled.fold, query.settings.language)

@@ -19,6 +19,7 @@ from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer, NothingToFind
 from app.services.search.answer_room import AnswerRoom
+from app.services.search.answers import AnswerFinder, asks
 from app.services.search.learned_order import LearnedOrder
 from backends.base import MATCH_ALL, Highlight, Hit, Matched, SearchBackend, SearchQuery, SearchResult, SortKey
 from backends.distinct import distinct_field
@@ -50,12 +51,14 @@ class TimedResult:
         hits: Each as JSON, as it is answered.
         took_ms: Milliseconds.
         searched_at: When, aware.
+        answer: The passage that answers the query, as JSON; ``None`` if there is none, or none was asked for.
     """
 
     result: SearchResult
     hits: Sequence[bytes]
     took_ms: int
     searched_at: datetime
+    answer: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +138,13 @@ class Searcher:
             room.take(len(encoded))
             hits.append(encoded)
 
+        finder = AnswerFinder(take) if query.answers else None
+        show = take if finder is None else finder.take
+
         def search(engine: SearchBackend, index: str) -> SearchResult:
             if not query.learned:
-                return engine.search(index, query, take)
-            order = LearnedOrder(query, take)
+                return engine.search(index, query, show)
+            order = LearnedOrder(query, show)
             result = engine.search(index, order.query, order.take)
             order.finish()
             return result
@@ -149,7 +155,8 @@ class Searcher:
             raise rejected(error) from error
         except ReplyTooLarge as error:
             raise room.too_small() from error
-        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now())
+        answer = None if finder is None else finder.answer
+        return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now(), answer)
 
     def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T], nothing: Callable[[], T]) -> T:
         """Ask the engine that holds a site's index.
@@ -228,12 +235,14 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
         sections=parameters["sections"],
         distinct=parameters["distinct"],
         explain=parameters["explain"],
+        answers=True,
     )
 
 
 def for_site(query: SearchQuery, site: SiteRecord) -> SearchQuery:
     """``query`` with what the site knows of its fields and how it wants to be searched: its settings and rules."""
-    return site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings), now)
+    wanted = site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings), now)
+    return replace(wanted, answers=asks(wanted)) if wanted.answers else wanted
 
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:
@@ -329,6 +338,8 @@ def encode_results(
         "offset": query.offset,
     }
     results |= encode_effects(query, result, links)
+    if timed.answer is not None:
+        results["answer"] = timed.answer
     if query.facets:
         results["facetDistribution"] = result.facets
         results["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
