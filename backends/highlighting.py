@@ -231,9 +231,9 @@ def find_sections(
 def find_passage(document: Mapping[str, Any], sections: Sequence[Section], matches: Matches) -> Passage | None:
     """The passage of a document's content with the most different words of the query; ``None`` if it has none.
 
-    A passage is at most :data:`LONGEST_SENTENCES` characters of one paragraph, in whole sentences: those with the words,
-    and those that follow as far as there is room, so that what qualifies a statement stays with it. A question goes on
-    with the next paragraph, and is no passage alone. Headings, commands, and rows of tables are in none.
+    A passage is at most :data:`LONGEST_SENTENCES` characters of one paragraph, in whole sentences: those with the
+    words, and those that follow as far as there is room, so that what qualifies a statement stays with it. A question
+    goes on with the next paragraph, and is no passage alone. Headings, commands, and rows of tables are in none.
 
     Args:
         sections: Of the document, in order.

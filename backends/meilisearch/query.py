@@ -104,7 +104,8 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         common["attributesToSearchOn"] = list(searched)
     if query.shows_matches and parts:
         common["showMatchesPosition"] = True
-        common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.sections or query.answers else [])]
+        sections = [STORED_SECTIONS] if query.sections or query.answers else []
+        common["attributesToRetrieve"] = ["id", "_doc", *searched, *sections]
     if query.sort:
         common["sort"] = _sorts(query)
     if query.explain:

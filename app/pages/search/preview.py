@@ -127,6 +127,7 @@ def _page(
             matched=result.matched.value,
             corrected_query=result.corrected_query,
             took_ms=found.timed.took_ms,
+            answer=found.timed.answer,
             hits=show_hits(found.timed.hits, site.url),
             facets=groups_of(result.facets, chosen_facets()),
             page=query.offset // query.limit + 1,

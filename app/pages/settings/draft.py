@@ -43,6 +43,7 @@ def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
             for row in root.rows("no_results_links")
             if row.text("text") or row.text("url")
         ],
+        "answers": root.text("answers") == "true",
     }
 
 

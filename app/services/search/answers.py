@@ -19,9 +19,9 @@ LEAST_WORDS = 2
 
 
 def asks(query: SearchQuery) -> bool:
-    """Tell whether a search wants an answer and may have one: the site shows answers, and it is a sentence by relevance.
+    """Tell whether a search may have an answer: the site shows them, and it is the first page of a sentence's hits.
 
-    Only the first page has an answer.
+    With an order of the caller's own there is none.
     """
     return (
         query.answers

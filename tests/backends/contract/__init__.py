@@ -18,6 +18,7 @@ from tests.backends.contract.indexes import IndexContract
 from tests.backends.contract.letters import LetterContract
 from tests.backends.contract.matched import MatchedContract
 from tests.backends.contract.matching import CommonMatchingContract, MatchingContract
+from tests.backends.contract.passages import PassageContract
 from tests.backends.contract.ranks import RanksContract
 from tests.backends.contract.sections import SectionContract
 from tests.backends.contract.sorting import SortContract
@@ -39,6 +40,7 @@ class BackendContract(
     FacetContract,
     HighlightContract,
     TitleContract,
+    PassageContract,
     SectionContract,
     DistinctContract,
     RanksContract,

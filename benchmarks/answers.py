@@ -1,0 +1,85 @@
+"""How often questions get an answer, and how often it is right.
+
+    python -m benchmarks.answers DATA [--texts XQUAD_FOLDER]
+
+DATA is the folder of sets that ``benchmarks.relevance`` takes; of these, sets of questions are asked (``xquad-*``).
+XQUAD_FOLDER holds ``xquad.<language>.json``, with the texts that answer each question. An answer is right if it is from
+the judged document, and if it holds one of these texts. The engine is the embedded one, in memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+
+from app.services.search.answers import AnswerFinder, asks
+from backends.base import Document, SearchBackend, SearchQuery, SearchSettings
+from backends.registry import create_backend
+from benchmarks.relevance import read_judgements, read_lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--texts", type=Path, help="folder of xquad.<language>.json")
+    wishes = parser.parse_args()
+    for folder in sorted(wishes.data.glob("xquad-*")):
+        language = folder.name.rpartition("-")[2]
+        texts = read_texts(wishes.texts / f"xquad.{language}.json") if wishes.texts else {}
+        measure(folder, texts)
+
+
+def read_texts(path: Path) -> dict[str, list[str]]:
+    """The texts that answer each question."""
+    found: dict[str, list[str]] = {}
+    for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+        for asked in (asked for paragraph in article["paragraphs"] for asked in paragraph["qas"]):
+            found.setdefault(asked["question"].strip(), []).extend(answer["text"] for answer in asked["answers"])
+    return found
+
+
+def index(documents: Iterable[Document]) -> SearchBackend:
+    """An engine in memory with some documents."""
+    engine = create_backend("memory://")
+    engine.create_index("set")
+    engine.upsert("set", list(documents), {})
+    return engine
+
+
+def measure(folder: Path, texts: dict[str, list[str]]) -> None:
+    """Ask all questions of a set, and print a line."""
+    judgements = read_judgements(folder / "qrels.tsv")
+    documents = read_lines(folder / "documents.jsonl.gz")
+    engine = index(Document.of(fields["id"], fields, number) for number, fields in enumerate(documents, 1))
+    spent: dict[bool, list[float]] = {False: [], True: []}
+    asked = shown = from_judged = with_text = 0
+    for line in read_lines(folder / "queries.jsonl"):
+        plain = SearchQuery(line["text"], settings=SearchSettings(answers=True))
+        question = SearchQuery(line["text"], settings=plain.settings, answers=True)
+        asked += 1
+        if not asks(question):
+            continue
+        finder = AnswerFinder(lambda hit: None)
+        engine.search("set", plain)  # So that both find warm caches.
+        for query, take in ((plain, lambda hit: None), (question, finder.take)):
+            started = time.perf_counter()
+            engine.search("set", query, take)
+            spent[query.answers].append((time.perf_counter() - started) * 1000)
+        if (answer := finder.answer) is not None:
+            shown += 1
+            from_judged += judgements.get(line["_id"], {}).get(answer["id"], 0) > 0
+            with_text += any(text in answer["text"] for text in texts.get(line["text"].strip(), ()))
+    print(f"{folder.name:10} {asked} questions, {shown} answered ({shown / asked:.0%})", end="")
+    if shown:
+        print(f"; from the judged document {from_judged / shown:.3f}", end="")
+        print(f", with the answer's text {with_text / shown:.3f}" if texts else "", end="")
+        print(f"; {median(spent[False]):.2f} ms a search, {median(spent[True]):.2f} ms with answers", end="")
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Answers to questions, beside the hits of a search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.answers import assert_ok
+from tests.callers import Tenant, page
+
+QUESTION = "when are the tickets refunded"
+TEXT = "Tickets are refunded up to noon, <b>but</b> never after it."
+
+
+@pytest.fixture
+def asked(tenant: Tenant) -> Tenant:
+    """A site that shows answers."""
+    tenant.index(page(1, title="Refunds", content=f"Ask us.\n{TEXT}\nWe are open."), page(2, title="Ferries"))
+    assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"answers": True}))
+    return tenant
+
+
+def test_a_question_is_answered_with_a_passage_and_its_document(asked: Tenant) -> None:
+    results = asked.find(QUESTION)
+
+    assert results["answer"] == {"text": TEXT, "id": "page-1", "url": results["hits"][0]["url"], "anchor": ""}
+
+
+@pytest.mark.parametrize(
+    ("query", "parameters"),
+    [
+        ("tickets refunded", {}),
+        ("when are the ferries and boats refunded by whom", {}),
+        (QUESTION, {"page": 2, "limit": 1}),
+        (QUESTION, {"sort": "title"}),
+        (QUESTION, {"filters": "author = nobody"}),
+    ],
+)
+def test_other_searches_have_none(asked: Tenant, query: str, parameters: dict[str, Any]) -> None:
+    assert "answer" not in asked.find(query, **parameters)
+
+
+def test_sites_that_do_not_wish_for_answers_get_none(tenant: Tenant) -> None:
+    tenant.index(page(1, content=TEXT))
+
+    assert "answer" not in tenant.find(QUESTION)
+
+
+def test_the_answer_is_of_a_hit_that_is_shown(asked: Tenant) -> None:
+    settings = {"answers": True, "hidden": [{"query": QUESTION, "ids": ["page-1"]}]}
+    assert_ok(asked.private.put(f"/sites/{asked.site_id}/search-settings", json=settings))
+
+    assert "answer" not in asked.find(QUESTION)
+
+
+def test_the_preview_and_searches_by_body_have_it_too(asked: Tenant) -> None:
+    by_body = asked.search.post("/v1/search", json={"q": QUESTION, "sections": 1, "highlight": True}).get_json()
+    preview = asked.browser.get(f"/sites/{asked.site_id}/try", query_string={"q": QUESTION})
+    shown = asked.browser.get(
+        f"/sites/{asked.site_id}/try", query_string={"q": QUESTION}, headers={"Accept": "text/html"}
+    )
+
+    assert by_body["results"]["answer"]["text"] == TEXT
+    assert preview.get_json()["results"]["answer"]["text"] == TEXT
+    assert "<blockquote>Tickets are refunded up to noon, &lt;b&gt;but&lt;/b&gt; never after it.</blockquote>" in (
+        shown.get_data(as_text=True)
+    )

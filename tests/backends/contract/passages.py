@@ -1,0 +1,85 @@
+"""Passages that answer a question."""
+
+from __future__ import annotations
+
+from backends.base import Highlight
+from backends.sections import Passage
+from tests.backends.contract.case import Case, page
+from tests.backends.contract.sections import manual
+
+REFUNDS = "When are tickets refunded?"
+
+
+def passage(case: Case, content: str, text: str = REFUNDS) -> str | None:
+    """What is quoted of a page with some content."""
+    case.add(page("a", "Page", content))
+    found = find(case, text)
+    return None if found is None else found.text
+
+
+def find(case: Case, text: str, id: str = "a") -> Passage | None:
+    (hit,) = [hit for hit in case.search(text, answers=True).hits if hit.id == id]
+    assert hit.find_passage is not None
+    return hit.find_passage()
+
+
+class PassageContract:
+    def test_without_being_asked_for_there_is_none(self, case: Case) -> None:
+        case.add(page("a", "Page", "Tickets are refunded up to noon."))
+        (hit,) = case.search("tickets refunded", highlight=Highlight(), sections=1).hits
+        assert hit.find_passage is None
+
+    def test_the_sentence_with_the_words_is_quoted_and_what_follows_it_in_the_paragraph(self, case: Case) -> None:
+        content = "We are open all year. Tickets are refunded up to noon. After noon, they are not.\nBring a coat."
+        assert passage(case, content) == "Tickets are refunded up to noon. After noon, they are not."
+
+    def test_a_passage_counts_its_different_words_without_stop_words(self, case: Case) -> None:
+        case.add(page("a", "Page", "Tickets, tickets, and once more tickets.\nMoney is refunded."))
+        found = find(case, "when are tickets for ferries refunded")
+        assert found is not None
+        assert (found.text, found.words) == ("Tickets, tickets, and once more tickets.", 1)
+        assert round(found.share, 3) == 0.333
+
+    def test_no_more_than_300_characters_and_no_half_sentence(self, case: Case) -> None:
+        fitting = "Tickets are refunded " + "x" * 270 + ". "
+        assert passage(case, fitting + "Short one.") == fitting.strip()
+        assert passage(case, "Tickets are refunded " + "x" * 300 + ".") is None
+
+    def test_words_of_different_paragraphs_are_in_no_passage_together(self, case: Case) -> None:
+        found = passage(case, "Tickets are at the pier.\nMoney is refunded up to noon.")
+        assert found == "Tickets are at the pier."
+
+    def test_a_wrapped_line_goes_on(self, case: Case) -> None:
+        assert passage(case, "Tickets are\nrefunded up to noon.") == "Tickets are\nrefunded up to noon."
+
+    def test_a_question_goes_on_with_its_answer(self, case: Case) -> None:
+        found = passage(case, "When are tickets refunded?\nUp to noon. Ask at the desk.\nOther things.")
+        assert found == "When are tickets refunded?\nUp to noon. Ask at the desk."
+        assert passage(case, "When are tickets refunded?") is None
+
+    def test_headings_commands_and_tables_are_not_quoted(self, case: Case) -> None:
+        assert passage(case, "Tickets refunded\nThe pier.") is None
+        assert passage(case, "refunded --tickets 3\nrefunded --tickets all") is None
+        assert passage(case, "Tickets\tare refunded.\nFerries\tare not.") is None
+
+    def test_the_passage_is_of_one_section_and_tells_its_anchor(self, case: Case) -> None:
+        case.add(
+            manual(
+                "a",
+                "Tickets",
+                ("top", 1, "Tickets", "Tickets are sold here."),
+                ("buy", 2, "Buy", "Press the button."),
+                ("money", 2, "Money back", "Tickets are refunded up to noon. Never after."),
+                ("end", 2, "after", "The end is near."),
+            )
+        )
+        assert find(case, REFUNDS) == Passage("Tickets are refunded up to noon. Never after.", "money", 2, 1.0)
+        (hit,) = case.search("where are the tickets sold", answers=True).hits
+        assert hit.find_passage is not None
+        found = hit.find_passage()
+        assert found is not None
+        assert (found.text, found.anchor) == ("Tickets are sold here.", "")
+
+    def test_texts_without_any_of_the_words_have_none(self, case: Case) -> None:
+        case.add(page("a", "Tickets refunded", "The pier is closed."))
+        assert find(case, REFUNDS) is None
