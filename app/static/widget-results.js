@@ -125,7 +125,7 @@ const STYLE = `
   .hits .title { font-size: 17px; }
   a.to .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-thickness: 1px; }
   .view .answer { position: relative; margin-bottom: 12px; }
-  .view .answer .status { font-size: 13px; }
+  .view .answer .meta { padding: 0 0 4px; }
   .queries { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; padding: 8px; border: 0; }
   .queries span { color: var(--soft); }
   .where { display: block; font-size: 13px; color: var(--soft); text-align: start; }
@@ -511,10 +511,8 @@ function makeView(core, container) {
   // As in a row, the title alone is the link, and covers the rest.
   function quote(figure) {
     const link = figure.lastChild;
-    const [words] = link.children;
     link.className = "to";
-    link.removeAttribute("part");
-    link.before(words);
+    link.before(link.firstChild);
     figure.classList.add("hit");
     follows(link, QUOTED);
     return figure;

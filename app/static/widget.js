@@ -144,6 +144,7 @@ const STYLE = `
   .section .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
   .answer, blockquote { margin: 0; }
   blockquote { padding-inline-start: 10px; border-inline-start: 3px solid var(--accent); text-align: start; }
+  .answer .meta { margin: 0; padding: 4px 8px 0; }
   .answer .title { margin-top: 4px; font-size: 15px; font-style: normal; }
   .path { font-weight: 400; color: var(--text); }
   .badge { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
@@ -818,8 +819,8 @@ function makeCore(BASE, settings, host, selected) {
     const there = settings.jump && !anchor ? passageOf(address, OPEN + text) : address;
     const led = { title, ...hits[at], id, url, answer: given };
     return [make("figure", { class: "answer", part: "answer", "aria-label": language.text("answer"), ...language.marksOf("answer") },
-      make("p", { class: "status", "aria-hidden": "true" }, language.text("answer")),
-      makePlace({ class: "hit", part: "hit" }, there, content, led, at < 0 ? null : at + 1, asked))];
+      make("p", { class: "meta", "aria-hidden": "true" }, language.text("answer")),
+      makePlace({ class: "hit" }, there, content, led, at < 0 ? null : at + 1, asked))];
   }
 
   // What the owner wants visitors to know or to see.

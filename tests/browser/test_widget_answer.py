@@ -112,6 +112,7 @@ class TestInTheBox:
         assert link.get_attribute("aria-selected") == "true"
         visitor.type(Keys.ENTER)
         visitor.wait(lambda: visitor.driver.current_url.endswith("/#tram"), "it led nowhere")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
         (told,) = stub.bodies("/api/v1/click")
         assert told.pop("session_id")
         assert told == {"query_id": "query-1", "query": QUESTION, "id": "way", "position": 2, "anchor": "tram"}
@@ -198,6 +199,8 @@ class TestInTheFullView:
     def test_it_stands_above_the_results_and_leads_to_its_place(
         self, stub: Stub, visitor: Searcher, place: str
     ) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
         open_page(stub, visitor, body=place)
         visitor.go("/?q=open")
         visitor.wait(lambda: visitor.seen("figure"), "the answer never came")
@@ -208,8 +211,9 @@ class TestInTheFullView:
         (link,) = figure.find_elements("css selector", "a")
         assert (link.text, link.get_attribute("href")) == ("Getting here", f"{stub.base_url}/#tram")
         assert not figure.find_elements("css selector", "a blockquote")
-        figure.find_element("css selector", "blockquote").click()  # The link covers all of it.
+        ActionChains(visitor.driver).click(figure.find_element("css selector", "blockquote")).perform()
         visitor.wait(lambda: visitor.driver.current_url.endswith("/#tram"), "it led nowhere")
+        visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
         told = stub.bodies("/api/v1/click")[0]
         assert (told["id"], told["position"], told["anchor"]) == ("way", 2, "tram")
 
