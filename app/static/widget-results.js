@@ -32,6 +32,8 @@
  *                                      the link (or text) of a hit, `position` from 1: choosing it reports all there is
  *   sections(hit, position, {query, queryId})
  *                                      the links of its sections, likewise
+ *   answer({answer, hits, …})          a figure with the passage that answers the query and, as its last child, the link to
+ *                                      it; nothing, where there is none
  *   remember(query)                    keeps a recent search, if the page wants that
  *   log(answer)                        tells the statistics what somebody looked for, where the engine does not: once a query
  *   emit(type, detail)                 an event of the box: "search", "error"
@@ -45,6 +47,7 @@ const SLOW_MS = 400; // After which a search is said to be running.
 const MOST_FACETS = 8;
 const FIRST_VALUES = 8; // Values of a facet that are shown before "show all".
 const LONGEST_VALUE = 80; // What is longer is no name of a group.
+const QUOTED = "answer"; // What stands for its place among the hits.
 const DATES = ["date:desc", "date:asc"];
 const NO_FACETS = new Set(["id", "date"]);
 
@@ -121,6 +124,8 @@ const STYLE = `
   a.to::after { content: ""; position: absolute; inset: 0; }
   .hits .title { font-size: 17px; }
   a.to .title { text-decoration: underline; text-underline-offset: 3px; text-decoration-thickness: 1px; }
+  .view .answer { position: relative; margin-bottom: 12px; }
+  .view .answer .meta { padding: 0 0 4px; }
   .queries { display: flex; flex-wrap: wrap; align-items: center; gap: 8px; padding: 8px; border: 0; }
   .queries span { color: var(--soft); }
   .where { display: block; font-size: 13px; color: var(--soft); text-align: start; }
@@ -221,11 +226,12 @@ function makeView(core, container) {
   const order = make("select", { id: "order" });
   const ordering = make("div", { class: "order", hidden: "" }, said("label", "sort", { for: "order" }), order);
   const facets = make("div", { id: "facets", class: "facets", role: "group", "aria-label": text("filters"), ...core.marksOf("filters") });
+  const quotation = make("div");
   const list = make("ol", { class: "hits", role: "list", "aria-labelledby": "heading" });
   const more = said("button", "loadMore", { type: "button", class: "load", part: "more", hidden: "" });
   const view = make("section", { class: "view", "aria-labelledby": "heading", ...(isOwn ? {} : { tabindex: "-1" }), ...core.own },
     heading, ...(isOwn ? [form] : []), notice, make("div", { class: "line" }, status, again, clear, unfold, ordering),
-    make("div", { class: "columns" }, facets, make("div", {}, list, more)));
+    make("div", { class: "columns" }, facets, make("div", {}, quotation, list, more)));
   const rest = isOwn ? input : view; // Where the focus goes from what is gone: into the box's field it would open the box.
   const dialog = container ? null : make("dialog", { part: "dialog", class: "all", "aria-labelledby": "heading", ...core.own }, view);
   let place = core.wrap(dialog ?? view);
@@ -443,6 +449,7 @@ function makeView(core, container) {
     if (!error.reason) console.error(error);
     const reason = error.reason || "away";
     if (!isKept) {
+      quotation.replaceChildren();
       list.replaceChildren();
       notice.hidden = more.hidden = true;
     }
@@ -469,6 +476,7 @@ function makeView(core, container) {
     const told = core.notice(answer);
     notice.replaceChildren(...told);
     notice.hidden = !told.length;
+    quotation.replaceChildren(...core.answer(answer).map(quote));
     list.replaceChildren();
     append(answer);
     if (!total) list.append(...core.links(answer).map((link) => make("li", {}, link)));
@@ -484,9 +492,30 @@ function makeView(core, container) {
   }
 
   function focusHit(position) {
-    const link = list.children[position]?.querySelector("a");
+    const link = (position === QUOTED ? quotation : list.children[position])?.querySelector("a");
     link?.focus();
     link?.scrollIntoView({ block: "nearest" });
+  }
+
+  // Who comes back from where a link leads finds the focus on it.
+  function follows(link, position) {
+    link.classList.remove("hit"); // The row is one.
+    link.addEventListener("click", (event) => {
+      history.replaceState({ ...pageState(), siteSearch: { depth: depth(), hit: position } }, "");
+      if (!event.defaultPrevented || !dialog) return;
+      isLeft = true; // The page goes there in its own way; the address is its concern.
+      dialog.close();
+    });
+  }
+
+  // As in a row, the title alone is the link, and covers the rest.
+  function quote(figure) {
+    const link = figure.lastChild;
+    link.className = "to";
+    link.before(link.firstChild);
+    figure.classList.add("hit");
+    follows(link, QUOTED);
+    return figure;
   }
 
   function append(answer) {
@@ -504,15 +533,7 @@ function makeView(core, container) {
       if (title && link.href) row.append(make("span", { class: "where" }, make("bdi", { dir: "ltr" }, readable(new URL(link.href)))));
       const sections = core.sections(hit, position + 1, answer);
       if (sections.length) row.append(make("ul", { class: "sections", role: "list" }, ...sections.map((each) => make("li", {}, each))));
-      for (const each of [link, ...sections]) {
-        each.classList.remove("hit"); // The row is one.
-        each.addEventListener("click", (event) => {
-          history.replaceState({ ...pageState(), siteSearch: { depth: depth(), hit: position } }, "");
-          if (!event.defaultPrevented || !dialog) return;
-          isLeft = true; // The page goes there in its own way; the address is its concern.
-          dialog.close();
-        });
-      }
+      for (const each of [link, ...sections]) follows(each, position);
       list.append(row);
     }
   }

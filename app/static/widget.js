@@ -43,46 +43,46 @@ const NONCE = random().slice(0, 6);
 const OPEN = `\uE000${NONCE}`;
 const CLOSE = `\uE001${NONCE}`;
 
-const NAMES = "label results one many none wait paused spent away refused recent clear suggestions more close elsewhere corrected some popular";
+const NAMES = "label results one many none wait paused spent away refused recent clear suggestions more close elsewhere corrected some popular answer";
 const TEXTS = {
-  en: "Search|Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|Nothing in {context}, but elsewhere:|Showing results for “{q}”:|No page has all these words; with some of them:|Popular searches",
-  de: "Suche|Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen|Nichts in {context}, aber anderswo:|Treffer für „{q}“:|Keine Seite enthält alle Wörter; mit einigen davon:|Häufige Suchen",
-  fr: "Rechercher|Résultats|1 résultat|{n} résultats|Aucun résultat pour « {q} ».|Recherche…|La recherche est désactivée pour le moment.|La recherche est saturée. Réessayez plus tard.|La recherche est injoignable pour le moment.|La recherche n’est pas disponible.|Recherches récentes|Effacer|Suggestions|Tous les résultats|Fermer|Rien dans {context}, mais ailleurs :|Résultats pour « {q} » :|Aucune page ne contient tous ces mots ; avec certains d’entre eux :|Recherches fréquentes",
-  es: "Buscar|Resultados|1 resultado|{n} resultados|Nada coincide con «{q}».|Buscando…|La búsqueda está desactivada por ahora.|La búsqueda está ocupada. Inténtelo más tarde.|No se puede acceder a la búsqueda por ahora.|La búsqueda no está disponible.|Búsquedas recientes|Borrar|Sugerencias|Todos los resultados|Cerrar|Nada en {context}, pero en otros sitios:|Resultados de «{q}»:|Ninguna página contiene todas las palabras; con algunas de ellas:|Búsquedas frecuentes",
-  it: "Cerca|Risultati|1 risultato|{n} risultati|Nessun risultato per «{q}».|Ricerca…|La ricerca è disattivata al momento.|La ricerca è occupata. Riprovare più tardi.|La ricerca non è raggiungibile al momento.|La ricerca non è disponibile.|Ricerche recenti|Cancella|Suggerimenti|Tutti i risultati|Chiudi|Nulla in {context}, ma altrove:|Risultati per «{q}»:|Nessuna pagina contiene tutte le parole; con alcune di esse:|Ricerche frequenti",
-  pt: "Pesquisar|Resultados|1 resultado|{n} resultados|Nada corresponde a “{q}”.|A pesquisar…|A pesquisa está desligada de momento.|A pesquisa está ocupada. Tente mais tarde.|A pesquisa não está acessível de momento.|A pesquisa não está disponível.|Pesquisas recentes|Limpar|Sugestões|Todos os resultados|Fechar|Nada em {context}, mas noutros locais:|Resultados de “{q}”:|Nenhuma página tem todas as palavras; com algumas delas:|Pesquisas frequentes",
-  nl: "Zoeken|Resultaten|1 resultaat|{n} resultaten|Niets gevonden voor “{q}”.|Zoeken…|Zoeken staat op dit moment uit.|Zoeken is nu te druk. Probeer het later opnieuw.|Zoeken is nu niet bereikbaar.|Zoeken is niet beschikbaar.|Recente zoekopdrachten|Wissen|Suggesties|Alle resultaten|Sluiten|Niets in {context}, maar wel elders:|Resultaten voor “{q}”:|Geen pagina bevat al deze woorden; met enkele ervan:|Populaire zoekopdrachten",
-  sv: "Sök|Resultat|1 resultat|{n} resultat|Inget matchar ”{q}”.|Söker…|Sökningen är avstängd just nu.|Sökningen är upptagen just nu. Försök igen senare.|Sökningen kan inte nås just nu.|Sökningen är inte tillgänglig.|Senaste sökningar|Rensa|Förslag|Alla resultat|Stäng|Inget i {context}, men på andra ställen:|Resultat för ”{q}”:|Ingen sida har alla orden; med några av dem:|Populära sökningar",
-  da: "Søg|Resultater|1 resultat|{n} resultater|Intet matcher “{q}”.|Søger…|Søgningen er slået fra i øjeblikket.|Søgningen er optaget. Prøv igen senere.|Søgningen kan ikke nås i øjeblikket.|Søgningen er ikke tilgængelig.|Seneste søgninger|Ryd|Forslag|Alle resultater|Luk|Intet i {context}, men andre steder:|Resultater for “{q}”:|Ingen side har alle ordene; med nogle af dem:|Populære søgninger",
-  no: "Søk|Treff|1 treff|{n} treff|Ingen treff for «{q}».|Søker…|Søket er slått av for øyeblikket.|Søket er opptatt. Prøv igjen senere.|Søket kan ikke nås for øyeblikket.|Søket er ikke tilgjengelig.|Siste søk|Tøm|Forslag|Alle treff|Lukk|Ingenting i {context}, men andre steder:|Treff for «{q}»:|Ingen side har alle ordene; med noen av dem:|Populære søk",
-  fi: "Haku|Tulokset|1 tulos|{n} tulosta|Ei tuloksia haulle ”{q}”.|Haetaan…|Haku on tällä hetkellä pois käytöstä.|Haku on ruuhkautunut. Yritä myöhemmin uudelleen.|Hakuun ei saada yhteyttä.|Haku ei ole käytettävissä.|Viimeisimmät haut|Tyhjennä|Ehdotukset|Kaikki tulokset|Sulje|Ei tuloksia: {context}. Muualla:|Tulokset haulle ”{q}”:|Millään sivulla ei ole kaikkia sanoja; osa niistä:|Suosittuja hakuja",
-  hu: "Keresés|Találatok|1 találat|{n} találat|Nincs találat erre: „{q}”.|Keresés…|A keresés jelenleg ki van kapcsolva.|A keresés jelenleg túlterhelt. Próbálja újra később.|A keresés jelenleg nem érhető el.|A keresés nem áll rendelkezésre.|Legutóbbi keresések|Törlés|Javaslatok|Minden találat|Bezárás|Nincs találat itt: {context}. Máshol:|Találatok erre: „{q}”:|Egyik oldalon sincs meg minden szó; néhányuk:|Gyakori keresések",
-  ro: "Căutare|Rezultate|1 rezultat|Rezultate: {n}|Niciun rezultat pentru „{q}”.|Se caută…|Căutarea este dezactivată momentan.|Căutarea este ocupată. Încercați din nou mai târziu.|Căutarea nu poate fi accesată momentan.|Căutarea nu este disponibilă.|Căutări recente|Șterge|Sugestii|Toate rezultatele|Închide|Nimic în {context}, dar în altă parte:|Rezultate pentru „{q}”:|Nicio pagină nu conține toate cuvintele; cu unele dintre ele:|Căutări frecvente",
-  pl: "Szukaj|Wyniki|1 wynik|Wyniki: {n}|Brak wyników dla „{q}”.|Szukanie…|Wyszukiwanie jest obecnie wyłączone.|Wyszukiwanie jest przeciążone. Spróbuj ponownie później.|Wyszukiwanie jest obecnie nieosiągalne.|Wyszukiwanie jest niedostępne.|Ostatnie wyszukiwania|Wyczyść|Podpowiedzi|Wszystkie wyniki|Zamknij|Brak w {context}, ale gdzie indziej:|Wyniki dla „{q}”:|Żadna strona nie zawiera wszystkich słów; z niektórymi z nich:|Popularne wyszukiwania",
-  cs: "Hledat|Výsledky|1 výsledek|Výsledky: {n}|Nic neodpovídá „{q}“.|Hledání…|Vyhledávání je momentálně vypnuté.|Vyhledávání je přetížené. Zkuste to později.|Vyhledávání je momentálně nedosažitelné.|Vyhledávání není k dispozici.|Nedávná hledání|Vymazat|Návrhy|Všechny výsledky|Zavřít|V {context} nic, ale jinde:|Výsledky pro „{q}“:|Žádná stránka neobsahuje všechna slova; s některými z nich:|Častá hledání",
-  tr: "Ara|Sonuçlar|1 sonuç|{n} sonuç|“{q}” için sonuç yok.|Aranıyor…|Arama şu anda kapalı.|Arama şu anda yoğun. Lütfen daha sonra yeniden deneyin.|Aramaya şu anda ulaşılamıyor.|Arama kullanılamıyor.|Son aramalar|Temizle|Öneriler|Tüm sonuçlar|Kapat|{context} içinde yok, başka yerde:|“{q}” için sonuçlar:|Hiçbir sayfada sözcüklerin tümü yok; bazılarını içerenler:|Sık aramalar",
-  id: "Cari|Hasil|1 hasil|{n} hasil|Tidak ada hasil untuk “{q}”.|Mencari…|Pencarian sedang dinonaktifkan.|Pencarian sedang sibuk. Coba lagi nanti.|Pencarian sedang tidak dapat dijangkau.|Pencarian tidak tersedia.|Pencarian terakhir|Hapus|Saran|Semua hasil|Tutup|Tidak ada di {context}, tetapi di tempat lain:|Hasil untuk “{q}”:|Tidak ada halaman dengan semua kata; dengan sebagian kata:|Pencarian populer",
-  ca: "Cerca|Resultats|1 resultat|{n} resultats|Cap resultat per a «{q}».|S’està cercant…|La cerca està desactivada ara mateix.|La cerca està ocupada. Torneu-ho a provar més tard.|Ara mateix no es pot accedir a la cerca.|La cerca no està disponible.|Cerques recents|Esborra|Suggeriments|Tots els resultats|Tanca|Res a {context}, però en altres llocs:|Resultats per a «{q}»:|Cap pàgina no té totes les paraules; amb algunes:|Cerques freqüents",
-  eu: "Bilatu|Emaitzak|Emaitza 1|{n} emaitza|Ez dago emaitzarik: “{q}”.|Bilatzen…|Bilaketa desgaituta dago une honetan.|Bilaketa lanpetuta dago. Saiatu berriro geroago.|Ezin da bilaketara iritsi une honetan.|Bilaketa ez dago erabilgarri.|Azken bilaketak|Garbitu|Iradokizunak|Emaitza guztiak|Itxi|Ezer ez hemen: {context}. Beste nonbait:|Emaitzak: “{q}”:|Orri batek ere ez ditu hitz guztiak; batzuekin:|Bilaketa ohikoenak",
-  et: "Otsi|Tulemused|1 tulemus|{n} tulemust|Päringule „{q}“ vasteid ei leitud.|Otsin…|Otsing on hetkel välja lülitatud.|Otsing on hetkel ülekoormatud. Proovi hiljem uuesti.|Otsinguga ei saa hetkel ühendust.|Otsing pole saadaval.|Viimased otsingud|Tühjenda|Soovitused|Kõik tulemused|Sulge|Siin pole midagi: {context}. Mujal:|Päringu „{q}“ tulemused:|Ühelgi lehel pole kõiki sõnu; mõnega neist:|Populaarsed otsingud",
-  ga: "Cuardaigh|Torthaí|1 toradh|Torthaí: {n}|Níl aon toradh ar “{q}”.|Ag cuardach…|Tá an cuardach múchta faoi láthair.|Tá an cuardach gnóthach. Bain triail eile as ar ball.|Ní féidir teacht ar an gcuardach faoi láthair.|Níl an cuardach ar fáil.|Cuardaigh le déanaí|Glan|Moltaí|Gach toradh|Dún|Faic in {context}, ach in áiteanna eile:|Torthaí ar “{q}”:|Níl na focail uile ar aon leathanach; le cuid acu:|Cuardaigh choitianta",
-  lt: "Ieškoti|Rezultatai|1 rezultatas|Rezultatai: {n}|Nieko nerasta pagal „{q}“.|Ieškoma…|Paieška šiuo metu išjungta.|Paieška perkrauta. Bandykite vėliau.|Paieška šiuo metu nepasiekiama.|Paieška negalima.|Paskutinės paieškos|Išvalyti|Pasiūlymai|Visi rezultatai|Uždaryti|Čia nieko: {context}. Kitur:|Rezultatai pagal „{q}“:|Nė viename puslapyje nėra visų žodžių; su kai kuriais:|Dažnos paieškos",
-  eo: "Serĉi|Rezultoj|1 rezulto|{n} rezultoj|Nenio kongruas kun “{q}”.|Serĉado…|La serĉo estas nun malŝaltita.|La serĉo estas okupata. Bonvolu reprovi poste.|La serĉo nun ne estas atingebla.|La serĉo ne disponeblas.|Lastaj serĉoj|Forviŝi|Proponoj|Ĉiuj rezultoj|Fermi|Nenio en {context}, sed aliloke:|Rezultoj por “{q}”:|Neniu paĝo havas ĉiujn vortojn; kun kelkaj:|Oftaj serĉoj",
-  el: "Αναζήτηση|Αποτελέσματα|1 αποτέλεσμα|{n} αποτελέσματα|Κανένα αποτέλεσμα για «{q}».|Αναζήτηση…|Η αναζήτηση είναι προσωρινά απενεργοποιημένη.|Η αναζήτηση είναι απασχολημένη. Δοκιμάστε ξανά αργότερα.|Η αναζήτηση δεν είναι προσβάσιμη αυτή τη στιγμή.|Η αναζήτηση δεν είναι διαθέσιμη.|Πρόσφατες αναζητήσεις|Διαγραφή|Προτάσεις|Όλα τα αποτελέσματα|Κλείσιμο|Τίποτα σε {context}, αλλά αλλού:|Αποτελέσματα για «{q}»:|Καμία σελίδα δεν έχει όλες τις λέξεις· με μερικές από αυτές:|Δημοφιλείς αναζητήσεις",
-  ru: "Поиск|Результаты|1 результат|Результатов: {n}|Ничего не найдено по запросу «{q}».|Идёт поиск…|Поиск сейчас отключён.|Поиск перегружен. Попробуйте позже.|Нет связи с поиском.|Поиск недоступен.|Недавние запросы|Очистить|Подсказки|Все результаты|Закрыть|В {context} ничего нет, в других местах:|Результаты по запросу «{q}»:|Ни на одной странице нет всех слов; с некоторыми из них:|Популярные запросы",
-  sr: "Претрага|Резултати|1 резултат|Резултата: {n}|Нема резултата за „{q}“.|Тражење…|Претрага је тренутно искључена.|Претрага је заузета. Покушајте касније.|Нема везе са претрагом.|Претрага није доступна.|Недавне претраге|Обриши|Предлози|Сви резултати|Затвори|Ништа у {context}, али другде:|Резултати за „{q}“:|Ниједна страница нема све речи; са некима од њих:|Честе претраге",
-  ar: "بحث|النتائج|نتيجة واحدة|عدد النتائج: {n}|لا توجد نتائج لـ «{q}».|جارٍ البحث…|البحث متوقف حاليًا.|البحث مشغول حاليًا. يُرجى المحاولة لاحقًا.|يتعذر الوصول إلى البحث حاليًا.|البحث غير متاح.|عمليات البحث الأخيرة|مسح|اقتراحات|كل النتائج|إغلاق|لا شيء في {context}، لكن في أماكن أخرى:|نتائج «{q}»:|لا صفحة تحوي كل الكلمات؛ صفحات تحوي بعضها:|عمليات البحث الشائعة",
-  fa: "جستجو|نتایج|۱ نتیجه|{n} نتیجه|نتیجه‌ای برای «{q}» یافت نشد.|در حال جستجو…|جستجو در حال حاضر غیرفعال است.|جستجو مشغول است. لطفاً بعداً دوباره تلاش کنید.|در حال حاضر ارتباط با جستجو برقرار نیست.|جستجو در دسترس نیست.|جستجوهای اخیر|پاک کردن|پیشنهادها|همهٔ نتایج|بستن|در {context} چیزی نیست، اما در جاهای دیگر:|نتایج «{q}»:|هیچ صفحه‌ای همهٔ واژه‌ها را ندارد؛ با برخی از آن‌ها:|جستجوهای پرطرفدار",
-  hi: "खोजें|परिणाम|1 परिणाम|{n} परिणाम|“{q}” के लिए कुछ नहीं मिला।|खोज जारी है…|खोज अभी बंद है।|खोज अभी व्यस्त है। कृपया बाद में फिर प्रयास करें।|खोज तक अभी पहुँचा नहीं जा सकता।|खोज उपलब्ध नहीं है।|हाल की खोजें|साफ़ करें|सुझाव|सभी परिणाम|बंद करें|{context} में कुछ नहीं, लेकिन अन्यत्र:|“{q}” के परिणाम:|किसी पृष्ठ में सभी शब्द नहीं हैं; कुछ शब्दों वाले:|लोकप्रिय खोजें",
-  ne: "खोज्नुहोस्|परिणामहरू|१ परिणाम|{n} परिणाम|“{q}” का लागि केही फेला परेन।|खोज्दै…|खोज अहिले बन्द छ।|खोज अहिले व्यस्त छ। कृपया पछि फेरि प्रयास गर्नुहोस्।|खोजमा अहिले पुग्न सकिएन।|खोज उपलब्ध छैन।|हालका खोजहरू|खाली गर्नुहोस्|सुझावहरू|सबै परिणाम|बन्द गर्नुहोस्|{context} मा केही छैन, तर अन्यत्र:|“{q}” का परिणामहरू:|कुनै पृष्ठमा सबै शब्द छैनन्; केही शब्द भएका:|लोकप्रिय खोजहरू",
-  hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել|{context}-ում ոչինչ չկա, բայց այլուր՝|«{q}» հարցման արդյունքները՝|Ոչ մի էջ չունի բոլոր բառերը. դրանցից մի քանիսով՝|Հաճախակի որոնումներ",
-  ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு|{context} இல் எதுவும் இல்லை, ஆனால் வேறு இடங்களில்:|“{q}” முடிவுகள்:|எந்தப் பக்கத்திலும் எல்லாச் சொற்களும் இல்லை; சில சொற்களுடன்:|பிரபலமான தேடல்கள்",
-  yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן|גאָרנישט אין {context}, אָבער אַנדערשוווּ:|רעזולטאַטן פֿאַר „{q}“:|קיין זײַט האָט נישט אַלע ווערטער; מיט אייניקע:|אָפֿטע זוכונגען",
-  ja: "検索|検索結果|1 件|{n} 件|「{q}」に一致する結果はありません。|検索中…|検索は現在停止しています。|検索が混み合っています。しばらくしてからもう一度お試しください。|現在、検索に接続できません。|検索を利用できません。|最近の検索|消去|候補|すべての結果|閉じる|{context} にはありませんが、ほかにあります：|「{q}」の検索結果：|すべての語を含むページはありません。一部の語を含むもの：|よく検索される語",
-  zh: "搜索|结果|1 个结果|{n} 个结果|没有与“{q}”匹配的内容。|正在搜索…|搜索功能目前已关闭。|搜索繁忙，请稍后再试。|目前无法连接搜索服务。|搜索不可用。|最近搜索|清除|建议|全部结果|关闭|{context} 中没有，其他地方有：|“{q}”的结果：|没有页面包含所有词，包含部分词的：|热门搜索",
-  ko: "검색|검색 결과|결과 1개|결과 {n}개|“{q}”에 대한 결과가 없습니다.|검색 중…|현재 검색이 꺼져 있습니다.|검색이 혼잡합니다. 나중에 다시 시도하세요.|현재 검색에 연결할 수 없습니다.|검색을 사용할 수 없습니다.|최근 검색|지우기|추천 검색어|모든 결과|닫기|{context}에는 없지만 다른 곳에 있음:|“{q}”에 대한 결과:|모든 단어가 있는 페이지가 없습니다. 일부 단어 포함:|인기 검색어",
-  th: "ค้นหา|ผลการค้นหา|1 รายการ|{n} รายการ|ไม่พบผลลัพธ์สำหรับ “{q}”|กำลังค้นหา…|ขณะนี้ปิดการค้นหาอยู่|ขณะนี้มีการค้นหามาก โปรดลองใหม่ภายหลัง|ขณะนี้เชื่อมต่อการค้นหาไม่ได้|ใช้การค้นหาไม่ได้|การค้นหาล่าสุด|ล้าง|คำแนะนำ|ผลลัพธ์ทั้งหมด|ปิด|ไม่พบใน {context} แต่พบที่อื่น:|ผลการค้นหาสำหรับ “{q}”:|ไม่มีหน้าใดมีครบทุกคำ หน้าที่มีบางคำ:|คำค้นยอดนิยม",
-  vi: "Tìm kiếm|Kết quả|1 kết quả|{n} kết quả|Không có kết quả nào cho “{q}”.|Đang tìm…|Tìm kiếm hiện đang tắt.|Tìm kiếm đang bận. Vui lòng thử lại sau.|Hiện không kết nối được với tìm kiếm.|Tìm kiếm không khả dụng.|Tìm kiếm gần đây|Xóa|Gợi ý|Tất cả kết quả|Đóng|Không có trong {context}, nhưng có ở nơi khác:|Kết quả cho “{q}”:|Không trang nào có đủ các từ; có một số từ:|Tìm kiếm phổ biến",
+  en: "Search|Results|1 result|{n} results|Nothing matches “{q}”.|Searching…|Search is switched off at the moment.|Search is busy at the moment. Please try again later.|Search cannot be reached at the moment.|Search is not available.|Recent searches|Clear|Suggestions|All results|Close|Nothing in {context}, but elsewhere:|Showing results for “{q}”:|No page has all these words; with some of them:|Popular searches|Answer",
+  de: "Suche|Treffer|1 Treffer|{n} Treffer|Nichts gefunden zu „{q}“.|Suche läuft…|Die Suche ist zurzeit abgeschaltet.|Die Suche ist zurzeit ausgelastet. Bitte später noch einmal versuchen.|Die Suche ist zurzeit nicht erreichbar.|Die Suche ist nicht verfügbar.|Letzte Suchen|Löschen|Vorschläge|Alle Treffer|Schließen|Nichts in {context}, aber anderswo:|Treffer für „{q}“:|Keine Seite enthält alle Wörter; mit einigen davon:|Häufige Suchen|Antwort",
+  fr: "Rechercher|Résultats|1 résultat|{n} résultats|Aucun résultat pour « {q} ».|Recherche…|La recherche est désactivée pour le moment.|La recherche est saturée. Réessayez plus tard.|La recherche est injoignable pour le moment.|La recherche n’est pas disponible.|Recherches récentes|Effacer|Suggestions|Tous les résultats|Fermer|Rien dans {context}, mais ailleurs :|Résultats pour « {q} » :|Aucune page ne contient tous ces mots ; avec certains d’entre eux :|Recherches fréquentes|Réponse",
+  es: "Buscar|Resultados|1 resultado|{n} resultados|Nada coincide con «{q}».|Buscando…|La búsqueda está desactivada por ahora.|La búsqueda está ocupada. Inténtelo más tarde.|No se puede acceder a la búsqueda por ahora.|La búsqueda no está disponible.|Búsquedas recientes|Borrar|Sugerencias|Todos los resultados|Cerrar|Nada en {context}, pero en otros sitios:|Resultados de «{q}»:|Ninguna página contiene todas las palabras; con algunas de ellas:|Búsquedas frecuentes|Respuesta",
+  it: "Cerca|Risultati|1 risultato|{n} risultati|Nessun risultato per «{q}».|Ricerca…|La ricerca è disattivata al momento.|La ricerca è occupata. Riprovare più tardi.|La ricerca non è raggiungibile al momento.|La ricerca non è disponibile.|Ricerche recenti|Cancella|Suggerimenti|Tutti i risultati|Chiudi|Nulla in {context}, ma altrove:|Risultati per «{q}»:|Nessuna pagina contiene tutte le parole; con alcune di esse:|Ricerche frequenti|Risposta",
+  pt: "Pesquisar|Resultados|1 resultado|{n} resultados|Nada corresponde a “{q}”.|A pesquisar…|A pesquisa está desligada de momento.|A pesquisa está ocupada. Tente mais tarde.|A pesquisa não está acessível de momento.|A pesquisa não está disponível.|Pesquisas recentes|Limpar|Sugestões|Todos os resultados|Fechar|Nada em {context}, mas noutros locais:|Resultados de “{q}”:|Nenhuma página tem todas as palavras; com algumas delas:|Pesquisas frequentes|Resposta",
+  nl: "Zoeken|Resultaten|1 resultaat|{n} resultaten|Niets gevonden voor “{q}”.|Zoeken…|Zoeken staat op dit moment uit.|Zoeken is nu te druk. Probeer het later opnieuw.|Zoeken is nu niet bereikbaar.|Zoeken is niet beschikbaar.|Recente zoekopdrachten|Wissen|Suggesties|Alle resultaten|Sluiten|Niets in {context}, maar wel elders:|Resultaten voor “{q}”:|Geen pagina bevat al deze woorden; met enkele ervan:|Populaire zoekopdrachten|Antwoord",
+  sv: "Sök|Resultat|1 resultat|{n} resultat|Inget matchar ”{q}”.|Söker…|Sökningen är avstängd just nu.|Sökningen är upptagen just nu. Försök igen senare.|Sökningen kan inte nås just nu.|Sökningen är inte tillgänglig.|Senaste sökningar|Rensa|Förslag|Alla resultat|Stäng|Inget i {context}, men på andra ställen:|Resultat för ”{q}”:|Ingen sida har alla orden; med några av dem:|Populära sökningar|Svar",
+  da: "Søg|Resultater|1 resultat|{n} resultater|Intet matcher “{q}”.|Søger…|Søgningen er slået fra i øjeblikket.|Søgningen er optaget. Prøv igen senere.|Søgningen kan ikke nås i øjeblikket.|Søgningen er ikke tilgængelig.|Seneste søgninger|Ryd|Forslag|Alle resultater|Luk|Intet i {context}, men andre steder:|Resultater for “{q}”:|Ingen side har alle ordene; med nogle af dem:|Populære søgninger|Svar",
+  no: "Søk|Treff|1 treff|{n} treff|Ingen treff for «{q}».|Søker…|Søket er slått av for øyeblikket.|Søket er opptatt. Prøv igjen senere.|Søket kan ikke nås for øyeblikket.|Søket er ikke tilgjengelig.|Siste søk|Tøm|Forslag|Alle treff|Lukk|Ingenting i {context}, men andre steder:|Treff for «{q}»:|Ingen side har alle ordene; med noen av dem:|Populære søk|Svar",
+  fi: "Haku|Tulokset|1 tulos|{n} tulosta|Ei tuloksia haulle ”{q}”.|Haetaan…|Haku on tällä hetkellä pois käytöstä.|Haku on ruuhkautunut. Yritä myöhemmin uudelleen.|Hakuun ei saada yhteyttä.|Haku ei ole käytettävissä.|Viimeisimmät haut|Tyhjennä|Ehdotukset|Kaikki tulokset|Sulje|Ei tuloksia: {context}. Muualla:|Tulokset haulle ”{q}”:|Millään sivulla ei ole kaikkia sanoja; osa niistä:|Suosittuja hakuja|Vastaus",
+  hu: "Keresés|Találatok|1 találat|{n} találat|Nincs találat erre: „{q}”.|Keresés…|A keresés jelenleg ki van kapcsolva.|A keresés jelenleg túlterhelt. Próbálja újra később.|A keresés jelenleg nem érhető el.|A keresés nem áll rendelkezésre.|Legutóbbi keresések|Törlés|Javaslatok|Minden találat|Bezárás|Nincs találat itt: {context}. Máshol:|Találatok erre: „{q}”:|Egyik oldalon sincs meg minden szó; néhányuk:|Gyakori keresések|Válasz",
+  ro: "Căutare|Rezultate|1 rezultat|Rezultate: {n}|Niciun rezultat pentru „{q}”.|Se caută…|Căutarea este dezactivată momentan.|Căutarea este ocupată. Încercați din nou mai târziu.|Căutarea nu poate fi accesată momentan.|Căutarea nu este disponibilă.|Căutări recente|Șterge|Sugestii|Toate rezultatele|Închide|Nimic în {context}, dar în altă parte:|Rezultate pentru „{q}”:|Nicio pagină nu conține toate cuvintele; cu unele dintre ele:|Căutări frecvente|Răspuns",
+  pl: "Szukaj|Wyniki|1 wynik|Wyniki: {n}|Brak wyników dla „{q}”.|Szukanie…|Wyszukiwanie jest obecnie wyłączone.|Wyszukiwanie jest przeciążone. Spróbuj ponownie później.|Wyszukiwanie jest obecnie nieosiągalne.|Wyszukiwanie jest niedostępne.|Ostatnie wyszukiwania|Wyczyść|Podpowiedzi|Wszystkie wyniki|Zamknij|Brak w {context}, ale gdzie indziej:|Wyniki dla „{q}”:|Żadna strona nie zawiera wszystkich słów; z niektórymi z nich:|Popularne wyszukiwania|Odpowiedź",
+  cs: "Hledat|Výsledky|1 výsledek|Výsledky: {n}|Nic neodpovídá „{q}“.|Hledání…|Vyhledávání je momentálně vypnuté.|Vyhledávání je přetížené. Zkuste to později.|Vyhledávání je momentálně nedosažitelné.|Vyhledávání není k dispozici.|Nedávná hledání|Vymazat|Návrhy|Všechny výsledky|Zavřít|V {context} nic, ale jinde:|Výsledky pro „{q}“:|Žádná stránka neobsahuje všechna slova; s některými z nich:|Častá hledání|Odpověď",
+  tr: "Ara|Sonuçlar|1 sonuç|{n} sonuç|“{q}” için sonuç yok.|Aranıyor…|Arama şu anda kapalı.|Arama şu anda yoğun. Lütfen daha sonra yeniden deneyin.|Aramaya şu anda ulaşılamıyor.|Arama kullanılamıyor.|Son aramalar|Temizle|Öneriler|Tüm sonuçlar|Kapat|{context} içinde yok, başka yerde:|“{q}” için sonuçlar:|Hiçbir sayfada sözcüklerin tümü yok; bazılarını içerenler:|Sık aramalar|Yanıt",
+  id: "Cari|Hasil|1 hasil|{n} hasil|Tidak ada hasil untuk “{q}”.|Mencari…|Pencarian sedang dinonaktifkan.|Pencarian sedang sibuk. Coba lagi nanti.|Pencarian sedang tidak dapat dijangkau.|Pencarian tidak tersedia.|Pencarian terakhir|Hapus|Saran|Semua hasil|Tutup|Tidak ada di {context}, tetapi di tempat lain:|Hasil untuk “{q}”:|Tidak ada halaman dengan semua kata; dengan sebagian kata:|Pencarian populer|Jawaban",
+  ca: "Cerca|Resultats|1 resultat|{n} resultats|Cap resultat per a «{q}».|S’està cercant…|La cerca està desactivada ara mateix.|La cerca està ocupada. Torneu-ho a provar més tard.|Ara mateix no es pot accedir a la cerca.|La cerca no està disponible.|Cerques recents|Esborra|Suggeriments|Tots els resultats|Tanca|Res a {context}, però en altres llocs:|Resultats per a «{q}»:|Cap pàgina no té totes les paraules; amb algunes:|Cerques freqüents|Resposta",
+  eu: "Bilatu|Emaitzak|Emaitza 1|{n} emaitza|Ez dago emaitzarik: “{q}”.|Bilatzen…|Bilaketa desgaituta dago une honetan.|Bilaketa lanpetuta dago. Saiatu berriro geroago.|Ezin da bilaketara iritsi une honetan.|Bilaketa ez dago erabilgarri.|Azken bilaketak|Garbitu|Iradokizunak|Emaitza guztiak|Itxi|Ezer ez hemen: {context}. Beste nonbait:|Emaitzak: “{q}”:|Orri batek ere ez ditu hitz guztiak; batzuekin:|Bilaketa ohikoenak|Erantzuna",
+  et: "Otsi|Tulemused|1 tulemus|{n} tulemust|Päringule „{q}“ vasteid ei leitud.|Otsin…|Otsing on hetkel välja lülitatud.|Otsing on hetkel ülekoormatud. Proovi hiljem uuesti.|Otsinguga ei saa hetkel ühendust.|Otsing pole saadaval.|Viimased otsingud|Tühjenda|Soovitused|Kõik tulemused|Sulge|Siin pole midagi: {context}. Mujal:|Päringu „{q}“ tulemused:|Ühelgi lehel pole kõiki sõnu; mõnega neist:|Populaarsed otsingud|Vastus",
+  ga: "Cuardaigh|Torthaí|1 toradh|Torthaí: {n}|Níl aon toradh ar “{q}”.|Ag cuardach…|Tá an cuardach múchta faoi láthair.|Tá an cuardach gnóthach. Bain triail eile as ar ball.|Ní féidir teacht ar an gcuardach faoi láthair.|Níl an cuardach ar fáil.|Cuardaigh le déanaí|Glan|Moltaí|Gach toradh|Dún|Faic in {context}, ach in áiteanna eile:|Torthaí ar “{q}”:|Níl na focail uile ar aon leathanach; le cuid acu:|Cuardaigh choitianta|Freagra",
+  lt: "Ieškoti|Rezultatai|1 rezultatas|Rezultatai: {n}|Nieko nerasta pagal „{q}“.|Ieškoma…|Paieška šiuo metu išjungta.|Paieška perkrauta. Bandykite vėliau.|Paieška šiuo metu nepasiekiama.|Paieška negalima.|Paskutinės paieškos|Išvalyti|Pasiūlymai|Visi rezultatai|Uždaryti|Čia nieko: {context}. Kitur:|Rezultatai pagal „{q}“:|Nė viename puslapyje nėra visų žodžių; su kai kuriais:|Dažnos paieškos|Atsakymas",
+  eo: "Serĉi|Rezultoj|1 rezulto|{n} rezultoj|Nenio kongruas kun “{q}”.|Serĉado…|La serĉo estas nun malŝaltita.|La serĉo estas okupata. Bonvolu reprovi poste.|La serĉo nun ne estas atingebla.|La serĉo ne disponeblas.|Lastaj serĉoj|Forviŝi|Proponoj|Ĉiuj rezultoj|Fermi|Nenio en {context}, sed aliloke:|Rezultoj por “{q}”:|Neniu paĝo havas ĉiujn vortojn; kun kelkaj:|Oftaj serĉoj|Respondo",
+  el: "Αναζήτηση|Αποτελέσματα|1 αποτέλεσμα|{n} αποτελέσματα|Κανένα αποτέλεσμα για «{q}».|Αναζήτηση…|Η αναζήτηση είναι προσωρινά απενεργοποιημένη.|Η αναζήτηση είναι απασχολημένη. Δοκιμάστε ξανά αργότερα.|Η αναζήτηση δεν είναι προσβάσιμη αυτή τη στιγμή.|Η αναζήτηση δεν είναι διαθέσιμη.|Πρόσφατες αναζητήσεις|Διαγραφή|Προτάσεις|Όλα τα αποτελέσματα|Κλείσιμο|Τίποτα σε {context}, αλλά αλλού:|Αποτελέσματα για «{q}»:|Καμία σελίδα δεν έχει όλες τις λέξεις· με μερικές από αυτές:|Δημοφιλείς αναζητήσεις|Απάντηση",
+  ru: "Поиск|Результаты|1 результат|Результатов: {n}|Ничего не найдено по запросу «{q}».|Идёт поиск…|Поиск сейчас отключён.|Поиск перегружен. Попробуйте позже.|Нет связи с поиском.|Поиск недоступен.|Недавние запросы|Очистить|Подсказки|Все результаты|Закрыть|В {context} ничего нет, в других местах:|Результаты по запросу «{q}»:|Ни на одной странице нет всех слов; с некоторыми из них:|Популярные запросы|Ответ",
+  sr: "Претрага|Резултати|1 резултат|Резултата: {n}|Нема резултата за „{q}“.|Тражење…|Претрага је тренутно искључена.|Претрага је заузета. Покушајте касније.|Нема везе са претрагом.|Претрага није доступна.|Недавне претраге|Обриши|Предлози|Сви резултати|Затвори|Ништа у {context}, али другде:|Резултати за „{q}“:|Ниједна страница нема све речи; са некима од њих:|Честе претраге|Одговор",
+  ar: "بحث|النتائج|نتيجة واحدة|عدد النتائج: {n}|لا توجد نتائج لـ «{q}».|جارٍ البحث…|البحث متوقف حاليًا.|البحث مشغول حاليًا. يُرجى المحاولة لاحقًا.|يتعذر الوصول إلى البحث حاليًا.|البحث غير متاح.|عمليات البحث الأخيرة|مسح|اقتراحات|كل النتائج|إغلاق|لا شيء في {context}، لكن في أماكن أخرى:|نتائج «{q}»:|لا صفحة تحوي كل الكلمات؛ صفحات تحوي بعضها:|عمليات البحث الشائعة|الإجابة",
+  fa: "جستجو|نتایج|۱ نتیجه|{n} نتیجه|نتیجه‌ای برای «{q}» یافت نشد.|در حال جستجو…|جستجو در حال حاضر غیرفعال است.|جستجو مشغول است. لطفاً بعداً دوباره تلاش کنید.|در حال حاضر ارتباط با جستجو برقرار نیست.|جستجو در دسترس نیست.|جستجوهای اخیر|پاک کردن|پیشنهادها|همهٔ نتایج|بستن|در {context} چیزی نیست، اما در جاهای دیگر:|نتایج «{q}»:|هیچ صفحه‌ای همهٔ واژه‌ها را ندارد؛ با برخی از آن‌ها:|جستجوهای پرطرفدار|پاسخ",
+  hi: "खोजें|परिणाम|1 परिणाम|{n} परिणाम|“{q}” के लिए कुछ नहीं मिला।|खोज जारी है…|खोज अभी बंद है।|खोज अभी व्यस्त है। कृपया बाद में फिर प्रयास करें।|खोज तक अभी पहुँचा नहीं जा सकता।|खोज उपलब्ध नहीं है।|हाल की खोजें|साफ़ करें|सुझाव|सभी परिणाम|बंद करें|{context} में कुछ नहीं, लेकिन अन्यत्र:|“{q}” के परिणाम:|किसी पृष्ठ में सभी शब्द नहीं हैं; कुछ शब्दों वाले:|लोकप्रिय खोजें|उत्तर",
+  ne: "खोज्नुहोस्|परिणामहरू|१ परिणाम|{n} परिणाम|“{q}” का लागि केही फेला परेन।|खोज्दै…|खोज अहिले बन्द छ।|खोज अहिले व्यस्त छ। कृपया पछि फेरि प्रयास गर्नुहोस्।|खोजमा अहिले पुग्न सकिएन।|खोज उपलब्ध छैन।|हालका खोजहरू|खाली गर्नुहोस्|सुझावहरू|सबै परिणाम|बन्द गर्नुहोस्|{context} मा केही छैन, तर अन्यत्र:|“{q}” का परिणामहरू:|कुनै पृष्ठमा सबै शब्द छैनन्; केही शब्द भएका:|लोकप्रिय खोजहरू|उत्तर",
+  hy: "Որոնել|Արդյունքներ|1 արդյունք|{n} արդյունք|«{q}» հարցմամբ ոչինչ չի գտնվել։|Որոնում…|Որոնումն այս պահին անջատված է։|Որոնումը ծանրաբեռնված է։ Փորձեք ավելի ուշ։|Որոնումն այս պահին անհասանելի է։|Որոնումը հասանելի չէ։|Վերջին որոնումները|Մաքրել|Առաջարկներ|Բոլոր արդյունքները|Փակել|{context}-ում ոչինչ չկա, բայց այլուր՝|«{q}» հարցման արդյունքները՝|Ոչ մի էջ չունի բոլոր բառերը. դրանցից մի քանիսով՝|Հաճախակի որոնումներ|Պատասխան",
+  ta: "தேடு|முடிவுகள்|1 முடிவு|{n} முடிவுகள்|“{q}” என்பதற்கு எதுவும் கிடைக்கவில்லை.|தேடுகிறது…|தேடல் தற்போது நிறுத்தப்பட்டுள்ளது.|தேடல் தற்போது நெரிசலாக உள்ளது. பிறகு மீண்டும் முயலவும்.|தேடலை தற்போது அணுக முடியவில்லை.|தேடல் கிடைக்கவில்லை.|சமீபத்திய தேடல்கள்|அழி|பரிந்துரைகள்|அனைத்து முடிவுகள்|மூடு|{context} இல் எதுவும் இல்லை, ஆனால் வேறு இடங்களில்:|“{q}” முடிவுகள்:|எந்தப் பக்கத்திலும் எல்லாச் சொற்களும் இல்லை; சில சொற்களுடன்:|பிரபலமான தேடல்கள்|பதில்",
+  yi: "זוכן|רעזולטאַטן|1 רעזולטאַט|{n} רעזולטאַטן|גאָרנישט געפֿונען פֿאַר „{q}“.|מען זוכט…|דאָס זוכן איז איצט אויסגעלאָשן.|דאָס זוכן איז איצט פֿאַרנומען. פּרוּווט שפּעטער נאָך אַ מאָל.|מען קען איצט נישט דערגרייכן דאָס זוכן.|דאָס זוכן איז נישט צוטריטלעך.|לעצטע זוכונגען|אָפּמעקן|פֿאָרשלאָגן|אַלע רעזולטאַטן|פֿאַרמאַכן|גאָרנישט אין {context}, אָבער אַנדערשוווּ:|רעזולטאַטן פֿאַר „{q}“:|קיין זײַט האָט נישט אַלע ווערטער; מיט אייניקע:|אָפֿטע זוכונגען|ענטפֿער",
+  ja: "検索|検索結果|1 件|{n} 件|「{q}」に一致する結果はありません。|検索中…|検索は現在停止しています。|検索が混み合っています。しばらくしてからもう一度お試しください。|現在、検索に接続できません。|検索を利用できません。|最近の検索|消去|候補|すべての結果|閉じる|{context} にはありませんが、ほかにあります：|「{q}」の検索結果：|すべての語を含むページはありません。一部の語を含むもの：|よく検索される語|回答",
+  zh: "搜索|结果|1 个结果|{n} 个结果|没有与“{q}”匹配的内容。|正在搜索…|搜索功能目前已关闭。|搜索繁忙，请稍后再试。|目前无法连接搜索服务。|搜索不可用。|最近搜索|清除|建议|全部结果|关闭|{context} 中没有，其他地方有：|“{q}”的结果：|没有页面包含所有词，包含部分词的：|热门搜索|答案",
+  ko: "검색|검색 결과|결과 1개|결과 {n}개|“{q}”에 대한 결과가 없습니다.|검색 중…|현재 검색이 꺼져 있습니다.|검색이 혼잡합니다. 나중에 다시 시도하세요.|현재 검색에 연결할 수 없습니다.|검색을 사용할 수 없습니다.|최근 검색|지우기|추천 검색어|모든 결과|닫기|{context}에는 없지만 다른 곳에 있음:|“{q}”에 대한 결과:|모든 단어가 있는 페이지가 없습니다. 일부 단어 포함:|인기 검색어|답변",
+  th: "ค้นหา|ผลการค้นหา|1 รายการ|{n} รายการ|ไม่พบผลลัพธ์สำหรับ “{q}”|กำลังค้นหา…|ขณะนี้ปิดการค้นหาอยู่|ขณะนี้มีการค้นหามาก โปรดลองใหม่ภายหลัง|ขณะนี้เชื่อมต่อการค้นหาไม่ได้|ใช้การค้นหาไม่ได้|การค้นหาล่าสุด|ล้าง|คำแนะนำ|ผลลัพธ์ทั้งหมด|ปิด|ไม่พบใน {context} แต่พบที่อื่น:|ผลการค้นหาสำหรับ “{q}”:|ไม่มีหน้าใดมีครบทุกคำ หน้าที่มีบางคำ:|คำค้นยอดนิยม|คำตอบ",
+  vi: "Tìm kiếm|Kết quả|1 kết quả|{n} kết quả|Không có kết quả nào cho “{q}”.|Đang tìm…|Tìm kiếm hiện đang tắt.|Tìm kiếm đang bận. Vui lòng thử lại sau.|Hiện không kết nối được với tìm kiếm.|Tìm kiếm không khả dụng.|Tìm kiếm gần đây|Xóa|Gợi ý|Tất cả kết quả|Đóng|Không có trong {context}, nhưng có ở nơi khác:|Kết quả cho “{q}”:|Không trang nào có đủ các từ; có một số từ:|Tìm kiếm phổ biến|Câu trả lời",
 };
 const ALSO = { nb: "no", nn: "no" };
 
@@ -142,6 +142,10 @@ const STYLE = `
   .section { margin-inline-start: 14px; padding: 4px 10px; border-inline-start: 2px solid var(--line); border-start-start-radius: 0; border-end-start-radius: 0; }
   .section .title { font-size: 15px; }
   .section .snippet { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; }
+  .answer, blockquote { margin: 0; }
+  blockquote { padding-inline-start: 10px; border-inline-start: 3px solid var(--accent); text-align: start; }
+  .answer .meta { margin: 0; padding: 4px 8px 0; }
+  .answer .title { margin-top: 4px; font-size: 15px; font-style: normal; }
   .path { font-weight: 400; color: var(--text); }
   .badge { display: inline-block; padding: 0 6px; font-size: 12px; font-weight: 400; color: var(--text); border: 1px solid var(--line); border-radius: 4px; }
   [role="group"]:not(:last-child) { padding-bottom: 4px; margin-bottom: 4px; border-bottom: 1px solid var(--line); }
@@ -387,6 +391,7 @@ function makeService(BASE, KEY) {
     corrected: answer.metadata?.corrected_query,
     redirect: answer.redirect,
     notice: answer.notice,
+    answer: answer.answer,
     links: answer.no_results_links,
     hits: answer.hits.map(({ _formatted: formatted = {}, sections = [], ...hit }) => ({
       ...hit, title: formatted.title || hit.title || hit.url,
@@ -709,7 +714,8 @@ function makeCore(BASE, settings, host, selected) {
       if (!Array.isArray(changed) || !changed.every((hit) => hit instanceof Object)) throw new TypeError("transform must return hits");
       return changed;
     }, answer.hits);
-    return { ...answer, hits };
+    // Of a hit that it leaves out, nothing is quoted.
+    return { ...answer, hits, answer: hits.some((hit) => hit.id === answer.answer?.id) && answer.answer };
   }
 
   const remember = (query) => { if (settings.recent && query) recent.add(service, query); };
@@ -718,7 +724,7 @@ function makeCore(BASE, settings, host, selected) {
     const goesOn = emit("select", { query, hit, position }, true);
     const isWanted = guarded("onSelect", () => settings.onSelect?.(hit), true) !== false;
     if (!goesOn || !isWanted) event.preventDefault();
-    if (hit.id !== undefined) service.click(query, queryId, hit.id, position, hit.section?.anchor);
+    if (hit.id !== undefined) service.click(query, queryId, hit.id, position, (hit.section ?? hit.answer)?.anchor || undefined);
     remember(query);
     selected(event);
   }
@@ -798,6 +804,25 @@ function makeCore(BASE, settings, host, selected) {
     return makePlace({ class: "hit section", part: "section" }, addressOf(section.url), content, led, position, asked);
   });
 
+  // The passage that answers the query, as a quotation: its words, and the link to where they stand. A choice of it is one of its hit.
+  function makeAnswer({ answer: given, hits, ...asked }) {
+    if (!given?.text || !addressOf(given.url)) return [];
+    const { id, text, anchor } = given;
+    const url = anchor ? `${given.url.split("#")[0]}#${anchor}` : given.url;
+    const address = addressOf(url);
+    const at = hits.findIndex((hit) => hit.id === id);
+    const title = plain(hits[at]?.title ?? address.host + address.pathname);
+    const content = [
+      make("blockquote", { part: "quote", cite: address.href, ...page }, plain(text)),
+      make("cite", { class: "title", part: "title", ...page }, title),
+    ];
+    const there = settings.jump && !anchor ? passageOf(address, OPEN + text) : address;
+    const led = { title, ...hits[at], id, url, answer: given };
+    return [make("figure", { class: "answer", part: "answer", "aria-label": language.text("answer"), ...language.marksOf("answer") },
+      make("p", { class: "meta", "aria-hidden": "true" }, language.text("answer")),
+      makePlace({ class: "hit" }, there, content, led, at < 0 ? null : at + 1, asked))];
+  }
+
   // What the owner wants visitors to know or to see.
   const linkTo = (looks, { text, url }) => {
     const address = addressOf(url);
@@ -828,7 +853,7 @@ function makeCore(BASE, settings, host, selected) {
   return {
     ...language, element: host, settings, service, page, make, dress, wrap, showAbove, ask, bounds, counted, notice, links, follow,
     popular: service.findPopular,
-    hit: makeHit, sections: makeSections, remember, log, emit,
+    hit: makeHit, sections: makeSections, answer: makeAnswer, remember, log, emit,
   };
 }
 
@@ -970,7 +995,9 @@ function build(BASE, host, settings) {
     telling = setTimeout(() => told.replaceChildren(...nodes.map((node) => node.cloneNode?.(true) ?? node)), ANNOUNCED_MS);
   }
 
-  function present(message, sections, after, above = []) {
+  const isSeen = (element) => element.getClientRects().length > 0; // The page may hide parts.
+
+  function present(message, sections, after, above = [], quoted = []) {
     choose(null);
     notice.replaceChildren(...above);
     notice.hidden = !above.length;
@@ -981,8 +1008,8 @@ function build(BASE, host, settings) {
     list.removeAttribute("aria-busy");
     foot.replaceChildren(...after);
     foot.hidden = !after.length;
-    if (message.length) announce([...above.map((node) => `${node.textContent} `), ...message]);
     open(Boolean(message.length || sections.length));
+    if (message.length) announce([...above.map((node) => `${node.textContent} `), ...message, ...quoted.filter(isSeen).map((node) => `. ${text("answer")}: ${node.querySelector("blockquote").textContent}`)]);
   }
 
   const say = (key, values) => present(spoken(key, values), [], []);
@@ -1062,7 +1089,12 @@ function build(BASE, host, settings) {
       asOption(core.hit(hit, position + 1, answer), `hit-${position}`),
       ...core.sections(hit, position + 1, answer).map((section, at) => asOption(section, `hit-${position}-${at}`)),
     ]);
-    present(core.counted(answer), [...suggested, ...made], [moreElement()], above);
+    const quoted = core.answer(answer);
+    for (const figure of quoted) {
+      figure.setAttribute("role", "group");
+      asOption(figure.lastChild, "answer");
+    }
+    present(core.counted(answer), [...quoted, ...suggested, ...made], [moreElement()], above, quoted);
   }
 
   async function showStart() {
@@ -1212,10 +1244,10 @@ function build(BASE, host, settings) {
   });
   on(input, "keydown", (event) => {
     if (event.isComposing || event.keyCode === 229) return;
-    const all = options();
-    if ((event.key === "ArrowDown" || event.key === "ArrowUp") && all.length) {
+    if ((event.key === "ArrowDown" || event.key === "ArrowUp") && options().length) {
       event.preventDefault();
       open(true);
+      const all = options().filter(isSeen);
       const step = event.key === "ArrowDown" ? 1 : -1;
       const at = chosen ? all.indexOf(chosen) + step : step > 0 ? 0 : -1;
       choose(all.at(at % all.length));

@@ -76,7 +76,10 @@ MINE = [
 ]
 
 VERSION = '<meta name="site-search:version" content="2.1">'
-TOLD = {"notice": {"text": "Closed on Mondays", "url": "/closed"}}
+TOLD = {
+    "notice": {"text": "Closed on Mondays", "url": "/closed"},
+    "answer": {"text": "On Sundays we open at ten.", "id": "hours", "url": "/", "anchor": "sundays"},
+}
 HIT = {
     "breadcrumbs": ["Visit"],
     "date": "2024-05-01",
