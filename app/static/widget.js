@@ -805,10 +805,10 @@ function makeCore(BASE, settings, host, selected) {
   });
 
   // The passage that answers the query, as a quotation: its words, and the link to where they stand. A choice of it is one of its hit.
-  function makeAnswer({ answer: given, hits, ...asked }) {
-    if (!given?.text || !addressOf(given.url)) return [];
-    const { id, text, anchor } = given;
-    const url = anchor ? `${given.url.split("#")[0]}#${anchor}` : given.url;
+  function makeAnswer({ answer, hits, ...asked }) {
+    const { id, text, url: whole, anchor } = answer || {};
+    if (!text || !addressOf(whole)) return [];
+    const url = anchor ? `${whole.split("#")[0]}#${anchor}` : whole;
     const address = addressOf(url);
     const at = hits.findIndex((hit) => hit.id === id);
     const title = plain(hits[at]?.title ?? address.host + address.pathname);
@@ -817,7 +817,7 @@ function makeCore(BASE, settings, host, selected) {
       make("cite", { class: "title", part: "title", ...page }, title),
     ];
     const there = settings.jump && !anchor ? passageOf(address, OPEN + text) : address;
-    const led = { title, ...hits[at], id, url, answer: given };
+    const led = { title, ...hits[at], id, url, answer };
     return [make("figure", { class: "answer", part: "answer", "aria-label": language.text("answer"), ...language.marksOf("answer") },
       make("p", { class: "meta", "aria-hidden": "true" }, language.text("answer")),
       makePlace({ class: "hit" }, there, content, led, at < 0 ? null : at + 1, asked))];

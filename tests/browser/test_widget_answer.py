@@ -100,9 +100,7 @@ class TestInTheBox:
         assert visitor.inside("cite")[0].text == "example.com/visit"
         assert link.get_attribute("href") == "https://example.com/visit?a=1"
 
-    def test_the_arrow_keys_reach_it_first_and_it_is_counted_as_its_result(
-        self, stub: Stub, visitor: Searcher
-    ) -> None:
+    def test_the_arrow_keys_reach_it_first_and_it_is_counted_as_its_result(self, stub: Stub, visitor: Searcher) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor)

@@ -121,3 +121,21 @@ def test_that_nothing_was_found_is_heard_with_what_is_offered(stub: Stub, listen
     heard = listener.reads_on_to("end of listbox, Results, orientated vertically")
     assert "option, Contact us, not selected, position 1, set size 1" in heard
     assert "group, Popular searches" in heard
+
+
+def test_an_answer_is_heard_before_the_results_and_is_the_first_of_them(stub: Stub, listener: Listener) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    answer = {"text": "We open at nine.", "id": "hours", "url": "/", "anchor": "nine"}
+    stub.answers[SEARCH] = [(200, {**HITS, "answer": answer})]
+    listener.open_box()
+    press(listener, "/")
+    listener.type("when do you open")
+    listener.hears_soon("polite: 7 results. Answer: We open at nine.")
+    listener.type(Keys.ARROW_DOWN)
+    heard = listener.reads_on_to("end of listbox, Results, orientated vertically")
+    results = heard[heard.index("listbox, Results, orientated vertically") :]
+    assert [phrase for phrase in results if phrase.startswith(("group", "option"))][:2] == [
+        "group, Answer",
+        "option, We open at nine. Opening hours, selected, position 1, set size 1",
+    ]
