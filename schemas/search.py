@@ -268,6 +268,19 @@ class SearchLinkSchema(Schema):
     url = fields.String(required=True, metadata={"description": "An http or https URL, or a path."})
 
 
+class AnswerSchema(Schema):
+    """A passage that answers a question: a quotation from a document."""
+
+    text = fields.String(
+        required=True, metadata={"description": "Whole sentences, at most 300 characters; plain text, not HTML."}
+    )
+    id = fields.String(required=True, metadata={"description": "The document that they are from."})
+    url = fields.String(required=True, metadata={"description": "Its address."})
+    anchor = fields.String(
+        required=True, metadata={"description": "What follows `#` in the address of their section; empty for none."}
+    )
+
+
 class EffectsSchema(Schema):
     """Statements of a site's rules and settings to a search, beside its hits; each only if there is something."""
 
@@ -281,6 +294,13 @@ class EffectsSchema(Schema):
     no_results_links = fields.List(
         fields.Nested(SearchLinkSchema),
         metadata={"description": "The links of the search settings; only if nothing was found."},
+    )
+    answer = fields.Nested(
+        AnswerSchema,
+        metadata={
+            "description": "Present on the first page of a question where the site shows answers and a passage has "
+            "at least 70 % of its words, stop words aside."
+        },
     )
 
 
@@ -316,19 +336,6 @@ class MatchedSchema(Schema):
     )
 
 
-class AnswerSchema(Schema):
-    """A passage that answers a question: a quotation from a document."""
-
-    text = fields.String(
-        required=True, metadata={"description": "Whole sentences, at most 300 characters; plain text, not HTML."}
-    )
-    id = fields.String(required=True, metadata={"description": "The document that they are from."})
-    url = fields.String(required=True, metadata={"description": "Its address."})
-    anchor = fields.String(
-        required=True, metadata={"description": "What follows `#` in the address of their section; empty for none."}
-    )
-
-
 class SearchResultsSchema(EffectsSchema, MatchedSchema):
     """One page of hits, best first."""
 
@@ -350,13 +357,6 @@ class SearchResultsSchema(EffectsSchema, MatchedSchema):
         metadata={"description": "Number of matches per value of each field; present if facets were requested."},
     )
     facetStats = fields.Dict(keys=fields.String(), values=fields.Nested(FacetStatsSchema))
-    answer = fields.Nested(
-        AnswerSchema,
-        metadata={
-            "description": "Present on the first page of a question where the site shows answers and a passage has "
-            "at least 70 % of its words, stop words aside."
-        },
-    )
     warnings = fields.List(
         fields.Nested(SearchWarningSchema),
         metadata={"description": "Unknown query parameters; absent if there are none."},

@@ -69,7 +69,7 @@ class EngineSearch:
             answer["facetDistribution"] = result.facets
             answer["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
         answer["requestUid"] = str(uuid.uuid4())
-        return answer | encode_effects(self.query, result, self.links)
+        return answer | encode_effects(self.query, timed, self.links)
 
 
 def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, secret: str) -> dict[str, Any]:
@@ -113,6 +113,7 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
         all_words=parameters["matchingStrategy"] == "all",
         sections=parameters["sections"],
         distinct=parameters["distinct"],
+        answers=True,
     )
     query = for_site(query, site)
     try:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.answers import assert_ok
 from tests.callers import Tenant, page
+from tests.gateway.callers import Gateway
 
 QUESTION = "when are the tickets refunded"
 TEXT = "Tickets are refunded up to noon, <b>but</b> never after it."
@@ -66,3 +67,10 @@ def test_the_preview_and_searches_by_body_have_it_too(asked: Tenant) -> None:
     assert "<blockquote>Tickets are refunded up to noon, &lt;b&gt;but&lt;/b&gt; never after it.</blockquote>" in (
         shown.get_data(as_text=True)
     )
+
+
+def test_the_gateway_has_it_beside_the_hits(asked: Tenant) -> None:
+    answer = Gateway(asked).search(q=QUESTION)
+
+    assert answer["answer"]["text"] == TEXT
+    assert "answer" not in Gateway(asked).search(q="tickets refunded")

@@ -305,8 +305,8 @@ def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
     return b"".join((*parts, b"}")) if len(parts) > 1 else document
 
 
-def encode_effects(query: SearchQuery, result: SearchResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Statements of a site's owner to a search, beside its hits: of rules that hold, and where nothing is found.
+def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """What a site's settings say beside the hits of a search: rules that hold, an answer, and where nothing is found.
 
     Args:
         links: The site's links for searches that find nothing.
@@ -316,7 +316,8 @@ def encode_effects(query: SearchQuery, result: SearchResult, links: Sequence[Map
         "rules": effects.rules,
         "redirect": effects.redirect,
         "notice": effects.notice,
-        "no_results_links": () if result.total else links,
+        "answer": timed.answer,
+        "no_results_links": () if timed.result.total else links,
     }
     return {name: value for name, value in said.items() if value}
 
@@ -337,9 +338,7 @@ def encode_results(
         "limit": query.limit,
         "offset": query.offset,
     }
-    results |= encode_effects(query, result, links)
-    if timed.answer is not None:
-        results["answer"] = timed.answer
+    results |= encode_effects(query, timed, links)
     if query.facets:
         results["facetDistribution"] = result.facets
         results["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
