@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Protocol
 
 from backends.base import Highlight, SearchQuery
@@ -59,7 +60,7 @@ _SENTENCE_END = re.compile(r"""[.!?…]["')\]”’»]*\s+(?=[^a-z\s])|[。！�
 """The end of a sentence; a small letter does not begin another."""
 
 
-_ANSWERING = 50_000
+_ANSWERING = 20_000
 """Characters of a content in which a passage is looked for."""
 
 _PARAGRAPH = re.compile(r"\n(?![a-z])")
@@ -251,6 +252,8 @@ def find_passage(document: Mapping[str, Any], sections: Sequence[Section], match
             for passage, different in _windows(content, run, there):
                 if different > most:
                     best, most = passage, different
+        if most == len(words.meaningful):
+            break
     if best is None:
         return None
     at = bisect_right(starts, best[0]) - 1
@@ -266,6 +269,7 @@ def _runs(text: str, breaks: Iterable[int]) -> Iterator[list[Span]]:
         breaks: Where other sections begin.
     """
     run: list[Span] = []
+    breaks = frozenset(breaks)
     ends = sorted({*breaks, *(end.start() for end in _PARAGRAPH.finditer(text)), len(text)})
     for start, end in pairwise((0, *ends)):
         if run and not (text[run[-1][1] - 1] in _QUESTION and start not in breaks):
@@ -294,9 +298,13 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
 def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, int]]:
     """The longest passage from each sentence with a word of the query on, and the number of different words there."""
     for at, (start, stop) in enumerate(run):
-        ends = [end for _, end in run[at:] if end - start <= LONGEST_SENTENCES and text[end - 1] not in _QUESTION]
-        if ends and any(start <= place < stop for place, _, _ in places):
-            yield (start, ends[-1]), len({word for place, _, word in places if start <= place < ends[-1]})
+        low = bisect_left(places, (start,))
+        if low == len(places) or places[low][0] >= stop:
+            continue
+        after = bisect_right(run, start + LONGEST_SENTENCES, lo=at, key=itemgetter(1))
+        end = next((end for _, end in reversed(run[at:after]) if text[end - 1] not in _QUESTION), None)
+        if end is not None:
+            yield (start, end), len({word for _, _, word in places[low : bisect_left(places, (end,))]})
 
 
 def _best_sentences(text: str, places: Sequence[Place]) -> Span:

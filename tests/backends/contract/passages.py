@@ -80,6 +80,11 @@ class PassageContract:
         assert found is not None
         assert (found.text, found.anchor) == ("Tickets are sold here.", "")
 
+    def test_the_beginning_of_a_long_page_is_looked_at(self, case: Case) -> None:
+        rest = "Nothing is said here.\n" * 1000
+        assert passage(case, "Tickets are refunded.\n" + rest) == "Tickets are refunded."
+        assert passage(case, rest + "Tickets are refunded.") is None
+
     def test_texts_without_any_of_the_words_have_none(self, case: Case) -> None:
         case.add(page("a", "Tickets refunded", "The pier is closed."))
         assert find(case, REFUNDS) is None
