@@ -60,7 +60,7 @@ class MinilmEmbedder:
             stop_seconds=STOP_SECONDS,
             failure_pause_seconds=FAILURE_PAUSE_SECONDS,
             # The memory that its threads free is used by the next ones.
-            env={**os.environ, "MALLOC_ARENA_MAX": "2", "TOKENIZERS_PARALLELISM": "false"},
+            env={"MALLOC_ARENA_MAX": "2", **os.environ, "TOKENIZERS_PARALLELISM": "false"},
         )
         self._lock = threading.Lock()
         self._silent_since: float | None = None
@@ -85,10 +85,11 @@ class MinilmEmbedder:
 
     def _ask(self, kind: str, texts: Sequence[str], deadline: float) -> NDArray[np.float32]:
         with self._connect(deadline) as connection:
+            left = _left(deadline)
             try:
-                left = _left(deadline)
                 connection.settimeout(left)
-                shortened = [text[:MAX_CHARACTERS] for text in texts]
+                # The tokenizer takes no halves of characters.
+                shortened = [text[:MAX_CHARACTERS].encode(errors="replace").decode() for text in texts]
                 minilm_server.send_frame(connection, {"kind": kind, "texts": shortened, "seconds": left})
                 answer = minilm_server.receive_bytes(connection, len(texts) * DIMENSION * 4, deadline)
             except (OSError, EOFError) as error:
@@ -107,9 +108,10 @@ class MinilmEmbedder:
             time.sleep(RETRY_SECONDS)
 
     def _greeted(self, deadline: float) -> socket.socket | None:
+        left = _left(deadline)
         connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.settimeout(_left(deadline))
+            connection.settimeout(left)
             _connect_to(connection, self._folder / SOCKET)
             greeting = connection.recv(len(GREETING))
         except TimeoutError as error:
@@ -144,7 +146,7 @@ class MinilmEmbedder:
 def _left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise TimeoutError("the time is over")
+        raise EmbedderUnavailable("MiniLM does not answer in time")
     return left
 
 

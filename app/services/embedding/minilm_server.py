@@ -66,8 +66,8 @@ class ModelFileError(Exception):
     """A file of the model is missing, or not the one that was tested."""
 
 
-def read_model_file(file: ModelFile) -> bytes:
-    """The content of a file, checked. Its package is not imported.
+def find_model_file(file: ModelFile) -> Path:
+    """The path of a file, whose content is checked. Its package is not imported.
 
     Raises:
         ModelFileError: It is missing, or another.
@@ -77,13 +77,13 @@ def read_model_file(file: ModelFile) -> bytes:
         raise ModelFileError(f"the package {file.package} is not installed")
     path = Path(spec.submodule_search_locations[0], file.path)
     try:
-        content = path.read_bytes()
+        with path.open("rb") as content:
+            found = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}") from error
-    found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         raise ModelFileError(f"{path} is not the file that was tested: its SHA-256 is {found}, not {file.sha256}")
-    return content
+    return path
 
 
 def load_minilm() -> Encode:
@@ -98,13 +98,13 @@ def load_minilm() -> Encode:
     from onnxruntime import InferenceSession, SessionOptions
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_str(read_model_file(TOKENIZER).decode())
+    tokenizer = Tokenizer.from_file(str(find_model_file(TOKENIZER)))
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()
     options = SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_cpu_mem_arena = options.enable_mem_pattern = False
-    session = InferenceSession(read_model_file(MODEL), options, providers=["CPUExecutionProvider"])
+    session = InferenceSession(str(find_model_file(MODEL)), options, providers=["CPUExecutionProvider"])
 
     def encode(text: str) -> bytes:
         ids = np.array([tokenizer.encode(text).ids], dtype=np.int64)
