@@ -53,14 +53,19 @@ class MachineProcess:
         self._paused_until = 0.0
         self._has_stopped = False
 
-    def start(self) -> None:
-        """Start the process unless the machine has one, or it has just failed.
+    def start(self) -> bool:
+        """Start the process unless the machine has one.
 
         The process inherits the lock that says so, and so holds it until it has ended, however it ends.
+
+        Returns:
+            Whether the machine has one; not if it has just failed, or is stopped here.
         """
         with self._guard:
-            if self._has_stopped or self._runs() or time.monotonic() < self._paused_until:
-                return
+            if self._runs():
+                return True
+            if self._has_stopped or time.monotonic() < self._paused_until:
+                return False
             with self._locks.try_inherit(self._lock_name) as claim:
                 if claim is not None:
                     self._process = subprocess.Popen(  # noqa: S603 - our own command.
@@ -70,12 +75,13 @@ class MachineProcess:
                         cwd=self._cwd,
                         env=self._env,
                     )
+        return True
 
     def stop(self) -> None:
         """End the process if it was started here, and start none any more."""
         with self._guard:
             self._has_stopped = True
-            process = self._process
+            process, self._process = self._process, None
             if process is None or process.stdin is None:
                 return
             process.stdin.close()

@@ -24,8 +24,6 @@ from app.storage.machine_process import MachineProcess
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PACKAGES = (MODEL.package, minilm_server.TOKENIZER.package, "onnxruntime", "tokenizers")
-"""Packages of the extra, as Python imports them."""
 MAX_CHARACTERS = 4_000
 """Characters of a text that are sent: more than its first 256 tokens are."""
 TEXTS_AT_ONCE = 64
@@ -102,7 +100,8 @@ class MinilmEmbedder:
             connection = self._greeted(deadline)
             if connection is not None:
                 return connection
-            self._process.start()
+            if not self._process.start():
+                raise EmbedderUnavailable("the process of MiniLM has ended with an error, which the log shows")
             if time.monotonic() + RETRY_SECONDS > deadline:
                 raise EmbedderUnavailable("the process of MiniLM does not run, or is full")
             time.sleep(RETRY_SECONDS)

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.services.embedding.minilm import PACKAGES, MinilmEmbedder
+from app.services.embedding.minilm import MinilmEmbedder
+from app.services.embedding.registry import MINILM_PACKAGES
 from tests.patience import PATIENCE_SECONDS
 
-if any(find_spec(name) is None for name in PACKAGES) and not os.environ.get("CI"):
+if any(find_spec(name) is None for name in MINILM_PACKAGES) and not os.environ.get("CI"):
     pytest.skip("the extra minilm is not installed", allow_module_level=True)
 
 
@@ -65,7 +66,7 @@ def test_any_text_has_a_vector(embedder: MinilmEmbedder) -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1.0] * 6, abs=1e-5)
 
 
-def test_its_process_holds_nothing_of_the_service(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_its_process_holds_nothing_of_the_service(embedder: MinilmEmbedder) -> None:
     embed(embedder, "it runs")
     libraries = Path(f"/proc/{embedder._process._process.pid}/maps").read_text()
 
