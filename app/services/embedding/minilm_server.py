@@ -218,7 +218,7 @@ def end_with_service() -> None:
     """End the process when the service ends: its input is a pipe to which nothing is ever written."""
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        os.read(0, 1)
         os._exit(0)
 
     threading.Thread(target=wait, daemon=True).start()

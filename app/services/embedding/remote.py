@@ -99,9 +99,7 @@ class RemoteEmbedder:
             raise EmbedderUnavailable(f"{self._host} does not answer in time")
         try:
             # A redirect would carry the key elsewhere.
-            with self._session.post(
-                self._url, data=body, timeout=left, allow_redirects=False, stream=True
-            ) as answer:
+            with self._session.post(self._url, data=body, timeout=left, allow_redirects=False, stream=True) as answer:
                 content = b"".join(self._pieces(answer, deadline))
                 status = answer.status_code
         except (requests.RequestException, HTTPError, OSError) as error:
@@ -135,13 +133,14 @@ def _read_vectors(said: Any, count: int) -> NDArray[np.float32]:
     Raises:
         ValueError, TypeError, LookupError: It is not one to as many texts.
     """
-    items = sorted(enumerate(said["data"]), key=lambda item: item[1].get("index", item[0]))
-    if [item.get("index", place) for place, item in items] != list(range(count)):
+    placed = {dict(item).get("index", place): item["embedding"] for place, item in enumerate(said["data"])}
+    if len(said["data"]) != count or placed.keys() != set(range(count)):
         raise ValueError("it has not one vector for each text")
-    vectors = np.asarray([item["embedding"] for _, item in items], dtype=np.float64)
+    vectors = np.asarray([placed[place] for place in range(count)], dtype=np.float64)
     if vectors.ndim != 2 or not vectors.shape[1]:
         raise ValueError("its vectors are no lists of numbers")
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not (np.isfinite(lengths).all() and lengths.all()):
+    peaks = np.abs(vectors).max(axis=1, keepdims=True)
+    if not (np.isfinite(peaks).all() and peaks.all()):
         raise ValueError("its vectors are zero or not finite")
-    return (vectors / lengths).astype(np.float32)
+    vectors /= peaks  # Squares of large numbers are infinite.
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
