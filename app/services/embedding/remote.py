@@ -143,4 +143,5 @@ def _read_vectors(said: Any, count: int) -> NDArray[np.float32]:
     if not (np.isfinite(peaks).all() and peaks.all()):
         raise ValueError("its vectors are zero or not finite")
     vectors /= peaks  # Squares of large numbers are infinite.
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    unit: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return unit

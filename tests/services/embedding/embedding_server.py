@@ -49,7 +49,7 @@ class EmbeddingServer:
 
     url: str
     requests: list[tuple[Headers, dict[str, Any]]] = field(default_factory=list)
-    reply: Reply = answering(items)
+    reply: Reply = field(default_factory=lambda: answering(items))
 
 
 @contextmanager
