@@ -201,7 +201,8 @@ def _answer(connection: socket.socket, encode: Encode, turns: dict[str, threadin
     request = json.loads(receive_bytes(connection, length, began + REQUEST_SECONDS))
     deadline = time.monotonic() + request["seconds"]
     if request["kind"] == "documents":
-        os.nice(DOCUMENTS_NICENESS)  # Linux has one for each thread, and this one ends with the request.
+        with contextlib.suppress(PermissionError):  # Some system-call filters forbid it.
+            os.nice(DOCUMENTS_NICENESS)  # Linux has one for each thread, and this one ends with the request.
     turn = turns[request["kind"]]
     connection.settimeout(REQUEST_SECONDS)
     for text in request["texts"]:
