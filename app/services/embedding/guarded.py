@@ -1,4 +1,4 @@
-"""What all embedders share: durations, a pause after a failure, and the vectors of the latest queries."""
+"""An embedder as services use it: timed, left alone after a failure, and with the vectors of the latest queries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EMBEDDER_FAILURES = Counter(
 
 
 class GuardedEmbedder:
-    """An embedder as services use it; see :class:`~app.services.embedding.embedder.Embedder`."""
+    """Guards another embedder, whose contract it has: :class:`~app.services.embedding.embedder.Embedder`."""
 
     def __init__(self, embedder: Embedder):
         self._embedder = embedder

@@ -121,7 +121,7 @@ class RemoteEmbedder:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """What an error was made of; the errors around it tell the address, which may hold a secret."""
+    """The error at the root of another: those around it tell the address, which may hold a secret."""
     while error.__context__ is not None:
         error = error.__context__
     return error
