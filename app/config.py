@@ -109,6 +109,14 @@ class Settings:
     password_login: bool = _setting(
         True, "Whether people can log in with passwords. `false` leaves only the OpenID Connect provider."
     )
+    embedder: str = _setting(
+        "",
+        "What makes vectors of texts, for searches by meaning: `minilm`, a small model for English that runs on this "
+        "machine (extra `minilm`), or the full address of an OpenAI-compatible API, such as "
+        "`https://api.openai.com/v1/embeddings` (extra `embeddings`). Empty: searches go by words only.",
+    )
+    embedder_model: str = _setting("", "Name of the model at the address in EMBEDDER; required with one.")
+    embedder_key: str = _setting("", "Bearer token for the address in EMBEDDER. Empty: none is sent.")
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 
@@ -238,6 +246,7 @@ def _problems(settings: Settings) -> Iterator[str]:
         yield "DOCS_SEARCH_KEY must be a public key: it stands in pages."
     yield from _mail_problems(settings)
     yield from _oidc_problems(settings)
+    yield from _embedder_problems(settings)
     if settings.search_public_url and not (settings.search_url.startswith(("typesense", "meilisearch"))):
         yield "SEARCH_PUBLIC_URL requires a search server: typesense or meilisearch."
 
@@ -275,6 +284,21 @@ def _oidc_problems(settings: Settings) -> Iterator[str]:
         yield "OIDC_ALLOWED_DOMAINS must be domains, such as example.com, separated by commas."
     if not settings.password_login and not settings.oidc_issuer:
         yield "PASSWORD_LOGIN=false requires OIDC_ISSUER: else nobody could log in."
+
+
+def _embedder_problems(settings: Settings) -> Iterator[str]:
+    address = urlsplit(settings.embedder)
+    is_address = settings.embedder not in ("", "minilm")
+    if is_address and (address.scheme not in ("http", "https") or not address.hostname or address.fragment):
+        yield "EMBEDDER must be minilm, or the http or https URL of an OpenAI-compatible API."
+    if is_address and "@" in address.netloc:
+        yield "EMBEDDER must hold no password: set EMBEDDER_KEY."
+    if is_address and not settings.embedder_model:
+        yield "EMBEDDER requires EMBEDDER_MODEL: the name of the model at that address."
+    if not is_address and (settings.embedder_model or settings.embedder_key):
+        yield "EMBEDDER_MODEL and EMBEDDER_KEY require an address in EMBEDDER."
+    if not (settings.embedder_key.isascii() and settings.embedder_key.isprintable()) or " " in settings.embedder_key:
+        yield "EMBEDDER_KEY must be ASCII without spaces."
 
 
 def _complete(settings: Settings) -> Settings:

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from app.clock import now
 from app.counters.base import CountersUnavailable
-from app.crawl.run.worker_process import WorkerProcess
+from app.crawl.run.worker_process import create_worker_process
 from app.crawl.sources.runs import count_waiting
 from app.crawl.sources.schedule import count_due, queue_due
 from app.crawl.sources.sources import list_failed
@@ -71,7 +71,7 @@ class Jobs:
         self._start_lock = threading.Lock()
         self._stopping = threading.Event()
         self._failing_sites = Backoff()
-        self._worker = WorkerProcess(runtime.settings.data_path)
+        self._worker = create_worker_process(runtime.settings.data_path)
         self.jobs = [
             Job("engine-tasks", 1.0, self._run_engine_tasks),
             Job("lagging-sites", 2.0, self._apply_lagging),

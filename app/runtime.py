@@ -30,6 +30,8 @@ from app.services.analytics.events import EventRecorder
 from app.services.analytics.visitors import VisitorKeys
 from app.services.analytics.waiting_events import WaitingEvents
 from app.services.daily_usage import CopiedUsage, UsageCopies
+from app.services.embedding.embedder import Embedder
+from app.services.embedding.registry import create_embedder
 from app.services.engines import Engines
 from app.services.health.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
@@ -83,6 +85,8 @@ class Runtime:
     deliverer: Deliverer
     provider: Provider | None = None
     """The OpenID Connect provider, if people log in with one."""
+    embedder: Embedder | None = None
+    """Makes vectors of texts, if EMBEDDER names what does."""
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
@@ -157,6 +161,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         visitor_keys=VisitorKeys(database, settings.secret_key),
         mailer=_create_mailer(settings, database),
         provider=_create_provider(settings),
+        embedder=create_embedder(settings),
         deliverer=_create_deliverer(settings, database),
         task_handlers=SourceRemoval(database, writer).handlers,
     )

@@ -57,6 +57,16 @@ _OIDC = {
     "PUBLIC_URL": "https://search.example",
 }
 WRONG: list[dict[str, str]] = [
+    {"EMBEDDER": "minilm", "EMBEDDER_MODEL": "small"},
+    {"EMBEDDER": "other"},
+    {"EMBEDDER": "https://api.example.com/v1/embeddings"},
+    {"EMBEDDER": "ftp://api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small"},
+    {"EMBEDDER": "https:///v1/embeddings", "EMBEDDER_MODEL": "small"},
+    {"EMBEDDER": "https://user:password@api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small"},
+    {"EMBEDDER": "https://api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small", "EMBEDDER_KEY": "two words"},
+    {"EMBEDDER": "https://api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small", "EMBEDDER_KEY": "schlüssel"},
+    {"EMBEDDER_MODEL": "small"},
+    {"EMBEDDER_KEY": "secret"},
     {"DOCS_SEARCH_KEY": "svc_prv_secret"},
     {"MAX_BODY_BYTES": "many"},
     {"MAX_BODY_BYTES": "0"},

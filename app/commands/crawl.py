@@ -65,6 +65,8 @@ def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str
 
 def _end_process(runtime: Runtime) -> None:
     """End without waiting for requests that are under way: what they bring belongs to nobody any more."""
+    if runtime.embedder is not None:
+        runtime.embedder.close()
     runtime.engines.close()
     runtime.counters.close()
     runtime.database.dispose()

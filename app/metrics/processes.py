@@ -24,13 +24,14 @@ from app.crawl.sources.runs import ENDED_RUNS
 from app.metrics.requests import DURATION, REQUESTS
 from app.plans import QUOTA_REFUSALS
 from app.services.analytics.events import LOST_EVENTS
+from app.services.embedding.guarded import EMBEDDER_FAILURES, EMBEDDER_SECONDS
 from app.services.engines import ENGINE_FAILURES, ENGINE_SECONDS
 
 DISTRIBUTION = "site-search-service"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 COUNTED = (
     REQUESTS, DURATION, ENGINE_SECONDS, ENGINE_FAILURES, COUNTER_STORE_SECONDS, COUNTER_STORE_FAILURES, QUOTA_REFUSALS,
-    LOST_EVENTS, ENDED_RUNS,
+    LOST_EVENTS, ENDED_RUNS, EMBEDDER_SECONDS, EMBEDDER_FAILURES,
 )  # fmt: skip
 """All that processes count. None is labelled with anything that names a customer."""
 _ENDED = "ended"

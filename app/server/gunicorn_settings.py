@@ -122,6 +122,8 @@ def worker_exit(server: Any, worker: Any) -> None:
     application = worker.app.wsgi()
     application.extensions["jobs"].stop()
     runtime = application.extensions["runtime"]
+    if runtime.embedder is not None:
+        runtime.embedder.close()
     runtime.counters.close()
     runtime.database.dispose()
     # Last, since it may wait for a merge that gunicorn does not wait for.

