@@ -306,7 +306,7 @@ def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
 
 
 def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """What a site's settings say beside the hits of a search: rules that hold, an answer, and where nothing is found.
+    """Statements of a site's settings beside the hits of a search: rules that hold, an answer, and links for nothing.
 
     Args:
         links: The site's links for searches that find nothing.
