@@ -28,6 +28,7 @@ from app.services.accounts import email_changes, password_resets
 from app.services.accounts.invitations import delete_expired_invitations
 from app.services.audit_log.entries import delete_old_entries
 from app.services.daily_usage import delete_old_copies
+from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.indexing.lagging import lagging_sites
 from app.services.indexing.rebuilder import RebuildUnderWay
 from app.services.learning.learner import learn_due
@@ -96,6 +97,9 @@ class Jobs:
         ]
         if runtime.settings.sends_mail:
             self.jobs.append(Job("digests", 600.0, self._queue_digests, apart=True))
+
+        if runtime.vectorizer is not None:
+            self.jobs.append(Job("vectors", 5.0, partial(runtime.vectorizer.run, self._stopping.is_set), apart=True))
 
     def forgo(self) -> None:
         """Start nothing in this process, which is a command's, even if it answers requests of its own."""
@@ -190,7 +194,9 @@ class Jobs:
         try:
             job.run()
         except Exception as error:
-            if is_unavailable(error) or isinstance(error, CountersUnavailable | BackendError | RebuildUnderWay):
+            if is_unavailable(error) or isinstance(
+                error, CountersUnavailable | BackendError | EmbedderUnavailable | RebuildUnderWay
+            ):
                 log.warning("job %s waits: %s", job.name, error)
             else:
                 log.exception("job %s failed", job.name)

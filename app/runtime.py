@@ -41,9 +41,11 @@ from app.services.late_charges import LateCharges
 from app.services.mail.delivery import Mailer
 from app.services.mail.webhook_notices import queue_notice
 from app.services.oidc.provider import Provider
+from app.services.search.mixed_order import MixedOrder
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
+from app.services.vectors.vectorizer import Vectorizer
 from app.services.webhooks.delivery import Deliverer, NotSent
 from app.storage.database import Database, is_unavailable
 from app.storage.locks import Locks, create_locks
@@ -86,6 +88,7 @@ class Runtime:
     provider: Provider | None = None
     """The OpenID Connect provider, if people log in with one."""
     embedder: Embedder | None = None
+    vectorizer: Vectorizer | None = None
     """Makes vectors of texts, if EMBEDDER names what does."""
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
@@ -132,7 +135,9 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         background=background,
     )
     usage_copies = UsageCopies(database, counters)
-    searcher = Searcher(engines, indexer, events, settings.max_answer_bytes)
+    embedder = create_embedder(settings)
+    mixed_order = None if embedder is None else MixedOrder(database, embedder)
+    searcher = Searcher(engines, indexer, events, settings.max_answer_bytes, mixed_order)
     writer = DocumentWriter(database, counters, indexer, settings.max_site_fields)
     return Runtime(
         settings=settings,
@@ -161,7 +166,8 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         visitor_keys=VisitorKeys(database, settings.secret_key),
         mailer=_create_mailer(settings, database),
         provider=_create_provider(settings),
-        embedder=create_embedder(settings),
+        embedder=embedder,
+        vectorizer=None if embedder is None else Vectorizer(database, locks, embedder),
         deliverer=_create_deliverer(settings, database),
         task_handlers=SourceRemoval(database, writer).handlers,
     )

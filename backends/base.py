@@ -212,6 +212,7 @@ class SearchSettings:
         rank_field: Field with the documents' own ranks, -5 to 5; ``""`` for none.
         recency: How newer documents are preferred; ``None`` for as much as the engine does by itself.
         answers: Whether a question gets the passage that answers it. The service chooses it.
+        semantic: Whether the hits of sentences are ordered by meaning, too. The service does it, on every engine.
     """
 
     language: str | None = None
@@ -227,6 +228,7 @@ class SearchSettings:
     rank_field: str = ""
     recency: Recency | None = None
     answers: bool = False
+    semantic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,14 @@ class SearchSettingsSchema(BodySchema):
             "words, as `answer`.",
         },
     )
+    semantic = Flag(
+        load_default=False,
+        metadata={
+            "title": "Meaning",
+            "description": "Whether the hits of queries that are sentences are ordered by meaning as well as by words, "
+            "where the operator has set an embedder.",
+        },
+    )
 
 
 class SearchSettingsAnswerSchema(Schema):

@@ -3,7 +3,7 @@
 from app.models.accounts import Account, DepartureReason
 from app.models.audit_log import AuditEntry
 from app.models.base import Base
-from app.models.documents import API_SOURCE, StoredDocument, Sync
+from app.models.documents import API_SOURCE, DocumentVector, StoredDocument, Sync
 from app.models.events import (
     ClickAnchorDay,
     ClickDay,

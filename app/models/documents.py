@@ -51,6 +51,24 @@ class StoredDocument(Base):
     """Number of the :class:`Sync` that saw it last."""
 
 
+class DocumentVector(Base):
+    """A vector of a document, by which it is compared with the meaning of queries (``app.services.vectors``)."""
+
+    __tablename__ = "document_vectors"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    """No foreign key, as of documents."""
+    id: Mapped[str] = mapped_column(String(512), primary_key=True)
+    """The document's."""
+    revision: Mapped[int] = mapped_column(BigId)
+    """That of the document when it was made."""
+    model: Mapped[str] = mapped_column(String(255))
+    """Identity of the model that made it."""
+    vector: Mapped[bytes] = mapped_column(LargeBinary)
+    """One signed byte a dimension; empty where the embedder refuses the document."""
+
+
 class Sync(Base):
     """A pass over all documents of one source, after which those it did not see are removed."""
 

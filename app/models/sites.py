@@ -60,6 +60,10 @@ class Site(Base):
     """Grows with every index that is built for the site."""
     index_tag: Mapped[str] = mapped_column(String(16), default=lambda: secrets.token_hex(5), server_default=text("''"))
     """Stands in the names of the site's indexes, so that no other installation's are taken for them."""
+    vectors_revision: Mapped[int] = mapped_column(BigId, default=0, server_default=text("0"))
+    """Up to which revision the documents have vectors."""
+    vectors_model: Mapped[str] = mapped_column(String(255), default="", server_default=text("''"))
+    """Identity of the model that makes them; empty for none."""
     rebuilding: Mapped[bool] = mapped_column(default=False)
     """Tell whether an index is being built beside: deletions stay in ``documents`` until it has seen them."""
 

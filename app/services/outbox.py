@@ -14,6 +14,7 @@ from app.counters.base import CounterStore
 from app.models import EngineTask, StoredDocument, Sync
 from app.services.analytics import events
 from app.services.engines import Engines
+from app.services.vectors.stored_vectors import remove_vectors
 from app.storage.backoff import Pauses
 from app.storage.database import Database
 from backends.errors import BackendError
@@ -128,6 +129,10 @@ def purge_site(database: Database, counters: CounterStore, account_id: int, site
             if not ids:
                 break
             session.execute(delete(StoredDocument).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(ids)))
+    left = True
+    while left:
+        with database.write() as session:
+            left = remove_vectors(session, site_id, PURGE_STEP)
     with database.write() as session:
         session.execute(delete(Sync).where(Sync.site_id == site_id))
         events.forget_site(session, site_id)

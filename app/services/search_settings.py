@@ -41,6 +41,7 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
         rank_field=stored.get("rank_field") or "",
         recency=Recency(**recency) if recency else None,
         answers=shows_answers(stored),
+        semantic=is_semantic(stored),
     )
 
 
@@ -78,7 +79,13 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
         "recency": stored.get("recency"),
         "no_results_links": stored.get("no_results_links", []),
         "answers": shows_answers(stored),
+        "semantic": is_semantic(stored),
     }
+
+
+def is_semantic(stored: Mapping[str, Any]) -> bool:
+    """Tell whether the hits of sentences are ordered by meaning as well as by words."""
+    return bool(stored.get("semantic", False))
 
 
 def shows_answers(stored: Mapping[str, Any]) -> bool:

@@ -25,7 +25,7 @@ def test_a_new_site_has_the_defaults(tenant: Tenant) -> None:
             "language": None, "synonyms": [], "stop_words": None, "pinned": [], "hidden": [], "weights": {},
             "suggestions_hidden": [], "distinct": None, "preferred": None, "rules": [], "boosts": [],
             "rank_field": None, "recency": None, "no_results_links": [],
-            "learn_from_clicks": False, "answers": False,
+            "learn_from_clicks": False, "answers": False, "semantic": False,
         }
     }  # fmt: skip
 

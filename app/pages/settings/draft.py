@@ -44,6 +44,7 @@ def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
             if row.text("text") or row.text("url")
         ],
         "answers": root.text("answers") == "true",
+        "semantic": root.text("semantic") == "true",
     }
 
 

@@ -21,7 +21,8 @@ from app.services.indexing.indexer import Indexer, NothingToFind
 from app.services.search.answer_room import AnswerRoom
 from app.services.search.answers import AnswerFinder, asks
 from app.services.search.learned_order import LearnedOrder
-from backends.base import MATCH_ALL, Highlight, Hit, Matched, SearchBackend, SearchQuery, SearchResult, SortKey
+from app.services.search.mixed_order import MixedOrder
+from backends.base import MATCH_ALL, Highlight, Hit, Matched, SearchBackend, SearchQuery, SearchResult, SortKey, TakeHit
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 from backends.field_rules import check_filter, check_sort, facet_fields
@@ -81,11 +82,20 @@ class Visitor:
 class Searcher:
     """Runs searches on whichever engine holds a site's index."""
 
-    def __init__(self, engines: Engines, indexer: Indexer, events: EventRecorder, max_answer_bytes: int):
+    def __init__(
+        self,
+        engines: Engines,
+        indexer: Indexer,
+        events: EventRecorder,
+        max_answer_bytes: int,
+        mixed_order: MixedOrder | None = None,
+    ):
+        """``mixed_order`` orders the hits of sentences; ``None`` where there is no embedder."""
         self._engines = engines
         self._indexer = indexer
         self._events = events
         self._max_answer_bytes = max_answer_bytes
+        self._mixed_order = mixed_order
 
     def new_room(self) -> AnswerRoom:
         """The room of one answer, which may take the hits of several searches."""
@@ -143,9 +153,9 @@ class Searcher:
 
         def search(engine: SearchBackend, index: str) -> SearchResult:
             if not query.learned:
-                return engine.search(index, query, show)
+                return self._find(engine, index, site, query, show)
             order = LearnedOrder(query, show)
-            result = engine.search(index, order.query, order.take)
+            result = self._find(engine, index, site, order.query, order.take)
             order.finish()
             return result
 
@@ -157,6 +167,13 @@ class Searcher:
             raise room.too_small() from error
         answer = None if finder is None else finder.answer
         return TimedResult(result, hits, round((time.perf_counter() - started) * 1000), now(), answer)
+
+    def _find(
+        self, engine: SearchBackend, index: str, site: SiteRecord, query: SearchQuery, take: TakeHit
+    ) -> SearchResult:
+        if self._mixed_order is not None and self._mixed_order.is_for(query):
+            return self._mixed_order.search(engine, index, site.id, query, take)
+        return engine.search(index, query, take)
 
     def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T], nothing: Callable[[], T]) -> T:
         """Ask the engine that holds a site's index.

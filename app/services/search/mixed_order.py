@@ -1,0 +1,140 @@
+"""The order of a sentence's hits by meaning as well as by words, for every engine.
+
+An engine's first hits are ordered by their place and by the cosine between the query and each document. Places rather
+than scores: engines' scores cannot be compared with each other, and on judged sets a mix of scores was no better
+(``docs/benchmarks.md``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import log2
+
+from prometheus_client import Counter
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.services.embedding.embedder import Embedder, EmbedderUnavailable
+from app.services.search.sentences import is_sentence
+from app.services.vectors.stored_vectors import cosines, read_vectors
+from app.storage.database import Database, is_unavailable
+from backends.base import MATCH_ALL, Hit, SearchBackend, SearchQuery, SearchResult, TakeHit
+from backends.embedded.analysis.languages import recognise
+from backends.filters import And, OneOf
+
+MIXED_HITS = 100
+"""First hits of an engine that are ordered; those behind them stay where they are."""
+
+MEANING_WEIGHT = 0.6
+"""Weight of the cosine; the rest is that of the place."""
+
+QUERY_SECONDS = 0.1
+"""How long a search waits for the vector of its query. Without it, the order is by words."""
+
+MIXED_SEARCHES = Counter(
+    "search_mixed_searches_total",
+    "Searches whose hits were to be ordered by meaning, too, by what became of it.",
+    ["outcome"],
+)
+
+log = logging.getLogger(__name__)
+
+
+class MixedOrder:
+    """Orders the hits of sentences at sites that wish for it.
+
+    Args:
+        embedder: Makes the vectors of queries.
+    """
+
+    def __init__(self, database: Database, embedder: Embedder):
+        self._database = database
+        self._embedder = embedder
+
+    def is_for(self, query: SearchQuery) -> bool:
+        """Tell whether a search is ordered by meaning, too: a sentence by relevance, in a language of the embedder's."""
+        if not query.settings.semantic or query.sort or not query.limit or query.text == MATCH_ALL or query.fields:
+            return False
+        if query.offset >= MIXED_HITS or not is_sentence(query.text, query.settings.language):
+            return False
+        languages = self._embedder.languages
+        return languages is None or (query.settings.language or recognise(query.text)) in languages
+
+    def search(
+        self, engine: SearchBackend, index: str, site_id: int, query: SearchQuery, take: TakeHit
+    ) -> SearchResult:
+        """Run a search, for which :meth:`is_for` holds.
+
+        The engine is asked twice: for the ids of its first hits, and for those that are shown.
+
+        Args:
+            take: Is given the hits of the page.
+        """
+        try:
+            vector = self._embedder.embed_query(query.text, QUERY_SECONDS)
+        except EmbedderUnavailable as error:
+            log.debug("a search is ordered by words: %s", error)
+            MIXED_SEARCHES.labels("embedder_unavailable").inc()
+            return engine.search(index, query, take)
+        ids: list[str] = []
+        end = query.offset + query.limit
+        first = replace(
+            query, offset=0, limit=max(end, MIXED_HITS), highlight=None, sections=0, explain=False, answers=False
+        )
+        result = engine.search(index, first, lambda hit: ids.append(hit.id))
+        pinned = set(query.pinned)
+        places = {id: place for place, id in enumerate(ids, 1)}
+        ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
+        try:
+            with self._database.read() as session:
+                vectors = read_vectors(session, site_id, self._embedder.model, ordered)
+        except SQLAlchemyError as error:
+            if not is_unavailable(error):
+                raise
+            MIXED_SEARCHES.labels("database_unavailable").inc()
+            return engine.search(index, query, take)
+        scores = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True)) if vectors else {}
+        shown = [*(id for id in ids if id in pinned), *mixed(ordered, scores), *ids[MIXED_HITS:]][query.offset : end]
+        MIXED_SEARCHES.labels("mixed").inc()
+        for hit in _hits_of(engine, index, query, shown):
+            take(_explained(hit, places[hit.id], scores) if query.explain else hit)
+        return result
+
+
+def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> list[str]:
+    """Documents in the order of words and meaning, of which the first changes least.
+
+    Each counts ``(1 - w) / (1 + log2(place)) + w * cosine``, the place counted from 1. A document without a vector
+    counts as if it had the mean cosine of the others: it is found by its words.
+
+    Args:
+        ids: In the order of words.
+        cosine: Of those that have a vector.
+    """
+    if not cosine:
+        return list(ids)
+    mean = sum(cosine.values()) / len(cosine)
+
+    def score(place: int, id: str) -> float:
+        return (1 - MEANING_WEIGHT) / (1 + log2(place)) + MEANING_WEIGHT * cosine.get(id, mean)
+
+    scored = {id: score(place, id) for place, id in enumerate(ids, 1)}
+    return sorted(ids, key=scored.__getitem__, reverse=True)
+
+
+def _hits_of(engine: SearchBackend, index: str, query: SearchQuery, ids: Sequence[str]) -> list[Hit]:
+    """The hits of a search with some ids, in their order; without those that have gone meanwhile."""
+    if not ids:
+        return []
+    among = OneOf("id", tuple(ids))
+    condition = among if query.filter is None else And((query.filter, among))
+    found: dict[str, Hit] = {}
+    wanted = replace(query, offset=0, limit=len(ids), filter=condition, facets=(), distinct="")
+    engine.search(index, wanted, lambda hit: found.setdefault(hit.id, hit) and None)
+    return [found[id] for id in ids if id in found]
+
+
+def _explained(hit: Hit, place: int, scores: Mapping[str, float]) -> Hit:
+    told = {"place_by_words": place, "cosine": scores.get(hit.id)}
+    return replace(hit, explanation={**(hit.explanation or {}), "meaning": told})

@@ -1,0 +1,160 @@
+"""Making the vectors of documents in the background, after their writes have been answered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import orjson
+from sqlalchemy import func, or_, select
+
+from app.models import DocumentVector, Site
+from app.services.embedding.embedder import Embedder, EmbedderUnavailable
+from app.services.indexing.stored_documents import read_bodies
+from app.services.vectors.chunks import chunks_of
+from app.services.vectors.stored_vectors import (
+    pending_rows,
+    quantize,
+    remove_orphans,
+    remove_vectors,
+    store_vectors,
+)
+from app.storage.database import ROW_LOCK, Database
+from app.storage.locks import Locks
+
+DOCUMENTS_AT_ONCE = 16
+"""Documents whose vectors are made and stored together: a process that is killed repeats no more."""
+
+REMOVED_AT_ONCE = 500
+
+EMBEDDING_SECONDS = 60.0
+"""How long the vectors of these may take."""
+
+log = logging.getLogger(__name__)
+
+Pending = Sequence[tuple[int, str]]
+"""Revision and id of documents."""
+
+
+class Vectorizer:
+    """Keeps the vectors of sites in step with their documents.
+
+    A site's row tells up to which revision its documents have vectors, and of which model: with another one, all are
+    made anew. One process works on a site at a time.
+    """
+
+    def __init__(self, database: Database, locks: Locks, embedder: Embedder):
+        self._database = database
+        self._locks = locks
+        self._embedder = embedder
+
+    def run(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
+        """Make the vectors that are missing, in turns of all sites that lack some, and remove those not wished for.
+
+        Returns:
+            For how many documents one was made.
+
+        Raises:
+            EmbedderUnavailable: It cannot answer now; what is done stays.
+        """
+        made = 0
+        due = self._due()
+        while due and not is_stopping():
+            left: list[int] = []
+            for site_id in due:
+                with self._locks.try_hold(f"vectors-{site_id}") as held:
+                    count = self._step(site_id) if held and not is_stopping() else 0
+                if count:
+                    made += count
+                    left.append(site_id)
+            due = left
+        return made
+
+    def _due(self) -> Sequence[int]:
+        wished = Site.search_settings["semantic"].as_boolean().is_(True) & Site.active
+        missing = or_(Site.vectors_model != self._embedder.model, Site.vectors_revision < Site.revision)
+        unwished = (Site.vectors_model != "") & Site.search_settings["semantic"].as_boolean().is_not(True)
+        with self._database.read() as session:
+            return session.scalars(select(Site.id).where(or_(wished & missing, unwished)).order_by(Site.id)).all()
+
+    def _step(self, site_id: int) -> int:
+        """Make some vectors of a site; gives for how many documents, 0 if there is nothing more to do."""
+        model = self._embedder.model
+        with self._database.read() as session:
+            site = session.get(Site, site_id)
+            if site is None:
+                return 0
+            if not site.search_settings.get("semantic"):
+                wanted = None
+            else:
+                after = site.vectors_revision if site.vectors_model == model else 0
+                wanted, reached = pending_rows(session, site_id, model, after, DOCUMENTS_AT_ONCE), site.revision
+        if wanted is None:
+            self._remove(site_id)
+            return 0
+        if not wanted:
+            self._finish(site_id, model, reached)
+            return 0
+        vectors = self._make(site_id, wanted)
+        with self._database.write() as session:
+            store_vectors(session, site_id, model, vectors)
+            site = session.get(Site, site_id, with_for_update=ROW_LOCK)
+            if site is not None:
+                site.vectors_model, site.vectors_revision = model, max(after, wanted[0][0] - 1)
+        return len(wanted)
+
+    def _make(self, site_id: int, wanted: Pending) -> dict[tuple[int, str], bytes]:
+        """The vectors of documents as they are; empty ones of those that the embedder refuses."""
+        with self._database.read() as session:
+            bodies = list(read_bodies(session, site_id, [id for _, id in wanted]))
+        chunks = {(each.revision, each.id): chunks_of(orjson.loads(each.body)) for each in bodies}
+        try:
+            return self._embed(chunks)
+        except EmbedderUnavailable:
+            if len(chunks) < 2:
+                raise
+        made: dict[tuple[int, str], bytes] = {}
+        failure: EmbedderUnavailable | None = None
+        for place, texts in chunks.items():
+            try:
+                made |= self._embed({place: texts})
+            except EmbedderUnavailable as error:
+                failure = error
+        if not made:
+            assert failure is not None
+            raise failure
+        for place in chunks.keys() - made.keys():
+            log.warning("site %s: the embedder refuses the document %r: %s", site_id, place[1], failure)
+            made[place] = b""
+        return made
+
+    def _embed(self, chunks: dict[tuple[int, str], list[str]]) -> dict[tuple[int, str], bytes]:
+        vectors = self._embedder.embed_documents(
+            [text for texts in chunks.values() for text in texts], EMBEDDING_SECONDS
+        )
+        made: dict[tuple[int, str], bytes] = {}
+        start = 0
+        for place, texts in chunks.items():
+            made[place] = quantize(vectors[start : start + len(texts)].mean(axis=0))
+            start += len(texts)
+        return made
+
+    def _finish(self, site_id: int, model: str, reached: int) -> None:
+        with self._database.write() as session:
+            site = session.get(Site, site_id, with_for_update=ROW_LOCK)
+            if site is None:
+                return
+            site.vectors_model, site.vectors_revision = model, reached
+            count = session.scalar(select(func.count()).where(DocumentVector.site_id == site_id)) or 0
+            if count > site.document_count:
+                remove_orphans(session, site_id)
+
+    def _remove(self, site_id: int) -> None:
+        left = True
+        while left:
+            with self._database.write() as session:
+                left = remove_vectors(session, site_id, REMOVED_AT_ONCE)
+        with self._database.write() as session:
+            site = session.get(Site, site_id, with_for_update=ROW_LOCK)
+            if site is not None and not site.search_settings.get("semantic"):
+                site.vectors_model, site.vectors_revision = "", 0
