@@ -41,6 +41,9 @@ from backends.errors import BackendError
 SITES_AT_ONCE = 100
 """Most sites whose index is brought up to date before another process has its turn."""
 
+_AWAY = (CountersUnavailable, BackendError, EmbedderUnavailable, RebuildUnderWay)
+"""Errors after which a job waits for the next time."""
+
 log = logging.getLogger(__name__)
 
 RESTORE_PAUSES = Pauses(1.0, 300.0)
@@ -97,7 +100,6 @@ class Jobs:
         ]
         if runtime.settings.sends_mail:
             self.jobs.append(Job("digests", 600.0, self._queue_digests, apart=True))
-
         if runtime.vectorizer is not None:
             self.jobs.append(Job("vectors", 5.0, partial(runtime.vectorizer.run, self._stopping.is_set), apart=True))
 
@@ -194,9 +196,7 @@ class Jobs:
         try:
             job.run()
         except Exception as error:
-            if is_unavailable(error) or isinstance(
-                error, CountersUnavailable | BackendError | EmbedderUnavailable | RebuildUnderWay
-            ):
+            if is_unavailable(error) or isinstance(error, _AWAY):
                 log.warning("job %s waits: %s", job.name, error)
             else:
                 log.exception("job %s failed", job.name)

@@ -205,6 +205,17 @@ class SignalSchema(Schema):
     share = fields.Float(required=True, metadata={"description": "A factor: all of them multiply to `score`."})
 
 
+class ExplainedMeaningSchema(Schema):
+    """Reasons for the place of a hit that was ordered by meaning, too."""
+
+    place_by_words = fields.Integer(required=True, metadata={"description": "The place by words alone, from 1."})
+    cosine = fields.Float(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Between the query and the document; null while it has no vector."},
+    )
+
+
 class ExplanationSchema(Schema):
     """Reasons for a hit's place, as far as the engine tells them."""
 
@@ -217,6 +228,9 @@ class ExplanationSchema(Schema):
     clicks = fields.Nested(
         ExplainedClicksSchema,
         metadata={"description": "Where clicks moved the hit: by its own, or by those of others."},
+    )
+    meaning = fields.Nested(
+        ExplainedMeaningSchema, metadata={"description": "Where hits were ordered by meaning as well as by words."}
     )
     signals = fields.List(fields.Nested(SignalSchema))
     rank = fields.Float(metadata={"description": "The ranks that hold, added and bounded to ±5."})

@@ -40,6 +40,7 @@ __all__ = [
     "ClickLessons",
     "CrawlHost",
     "DepartureReason",
+    "DocumentVector",
     "EmailChange",
     "EmailChangeLink",
     "EngineCredential",

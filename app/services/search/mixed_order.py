@@ -34,7 +34,7 @@ QUERY_SECONDS = 0.1
 
 MIXED_SEARCHES = Counter(
     "search_mixed_searches_total",
-    "Searches whose hits were to be ordered by meaning, too, by what became of it.",
+    "Searches whose hits were to be ordered by meaning, too: mixed, or why it was not done.",
     ["outcome"],
 )
 
@@ -53,7 +53,7 @@ class MixedOrder:
         self._embedder = embedder
 
     def is_for(self, query: SearchQuery) -> bool:
-        """Tell whether a search is ordered by meaning, too: a sentence by relevance, in a language of the embedder's."""
+        """Tell whether a search is ordered by meaning, too: a sentence of a language that the embedder knows."""
         if not query.settings.semantic or query.sort or not query.limit or query.text == MATCH_ALL or query.fields:
             return False
         if query.offset >= MIXED_HITS or not is_sentence(query.text, query.settings.language):
@@ -130,8 +130,12 @@ def _hits_of(engine: SearchBackend, index: str, query: SearchQuery, ids: Sequenc
     among = OneOf("id", tuple(ids))
     condition = among if query.filter is None else And((query.filter, among))
     found: dict[str, Hit] = {}
+
+    def keep(hit: Hit) -> None:
+        found[hit.id] = hit
+
     wanted = replace(query, offset=0, limit=len(ids), filter=condition, facets=(), distinct="")
-    engine.search(index, wanted, lambda hit: found.setdefault(hit.id, hit) and None)
+    engine.search(index, wanted, keep)
     return [found[id] for id in ids if id in found]
 
 

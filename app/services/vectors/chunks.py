@@ -13,7 +13,7 @@ CHUNKS = 3
 
 
 def chunks_of(document: Mapping[str, Any]) -> list[str]:
-    """The first parts of a document's content, or of its excerpt, each behind the title; the title alone if it has none.
+    """The first parts of a document's content, or of its excerpt, each behind the title; else the title alone.
 
     A part ends between words, unless that would make it less than half as long.
     """

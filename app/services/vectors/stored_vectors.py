@@ -82,6 +82,16 @@ def pending_rows(session: Session, site_id: int, model: str, after: int, limit: 
     return [(row.revision, row.id) for row in rows]
 
 
+def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> dict[tuple[int, str], bytes]:
+    """The documents with some ids, as JSON, by revision and id."""
+    rows = session.execute(
+        select(StoredDocument.revision, StoredDocument.id, StoredDocument.body).where(
+            StoredDocument.site_id == site_id, StoredDocument.id.in_(ids), StoredDocument.body.is_not(None)
+        )
+    )
+    return {(row.revision, row.id): row.body for row in rows}
+
+
 def store_vectors(session: Session, site_id: int, model: str, made: Mapping[tuple[int, str], bytes]) -> None:
     """Keep the vectors of documents, by revision and id."""
     connection = session.connection()

@@ -10,11 +10,11 @@ from sqlalchemy import func, or_, select
 
 from app.models import DocumentVector, Site
 from app.services.embedding.embedder import Embedder, EmbedderUnavailable
-from app.services.indexing.stored_documents import read_bodies
 from app.services.vectors.chunks import chunks_of
 from app.services.vectors.stored_vectors import (
     pending_rows,
     quantize,
+    read_bodies,
     remove_orphans,
     remove_vectors,
     store_vectors,
@@ -106,8 +106,8 @@ class Vectorizer:
     def _make(self, site_id: int, wanted: Pending) -> dict[tuple[int, str], bytes]:
         """The vectors of documents as they are; empty ones of those that the embedder refuses."""
         with self._database.read() as session:
-            bodies = list(read_bodies(session, site_id, [id for _, id in wanted]))
-        chunks = {(each.revision, each.id): chunks_of(orjson.loads(each.body)) for each in bodies}
+            bodies = read_bodies(session, site_id, [id for _, id in wanted])
+        chunks = {place: chunks_of(orjson.loads(body)) for place, body in bodies.items()}
         try:
             return self._embed(chunks)
         except EmbedderUnavailable:

@@ -1,0 +1,106 @@
+"""Searches of sites that order by meaning, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.answers import assert_ok
+from tests.callers import Tenant, page
+from tests.services.vectors.conftest import embedder, semantic_app, site  # noqa: F401
+from tests.services.vectors.stub_embedder import StubEmbedder
+
+QUESTION = "how do I get a refund for the ticket"
+WORDS = "Get the ticket here, get the ticket there."
+
+
+@pytest.fixture
+def shop(site: Tenant) -> Tenant:  # noqa: F811
+    """Two pages of which the second means what is asked for."""
+    site.index(
+        page(1, title="Ticket", content=WORDS, author="ann"),
+        page(2, title="Reimbursement", content="Your money for a ticket.", author="bob"),
+        page(3, title="Dogs", content="Dogs need a ticket.", author="bob"),
+    )
+    site.app.extensions["runtime"].vectorizer.run()
+    return site
+
+
+def ids(tenant: Tenant, query: str = QUESTION, **parameters: Any) -> list[str]:
+    return [hit["id"] for hit in tenant.find(query, **parameters)["hits"]]
+
+
+def switch(tenant: Tenant, **settings: Any) -> None:
+    assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
+
+
+def test_a_sentence_finds_first_what_means_the_same(shop: Tenant) -> None:
+    assert ids(shop)[0] == "page-2"
+    switch(shop)
+    assert ids(shop)[0] == "page-1"
+
+
+def test_everything_else_is_ordered_by_words(shop: Tenant) -> None:
+    switch(shop)
+    plain = {query: ids(shop, query, **options) for query, options in OTHERS}
+    switch(shop, semantic=True)
+    assert {query: ids(shop, query, **options) for query, options in OTHERS} == plain
+
+
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("get refund ticket", {}),
+    (QUESTION + " ", {"sort": "title"}),
+    ('how do I get a refund for "the ticket"', {}),
+    ("how do I get a refund for the ticket -dogs", {}),
+    ("wie bekomme ich das Geld für die ticket", {}),
+]
+
+
+def test_filters_pages_totals_and_facets_are_those_of_the_words(shop: Tenant) -> None:
+    results = shop.find(QUESTION, filters="author = bob", facets="author", highlight="true")
+    first, second = shop.find(QUESTION, limit=1), shop.find(QUESTION, limit=1, page=2)
+
+    assert [hit["id"] for hit in results["hits"]] == ["page-2", "page-3"]
+    assert results["facetDistribution"] == {"author": {"bob": 2}}
+    assert results["estimatedTotalHits"] == 2
+    assert "<em>" in results["hits"][0]["_formatted"]["content"]
+    assert [first["hits"][0]["id"], second["hits"][0]["id"]] == ids(shop)[:2]
+    assert first["estimatedTotalHits"] == 3
+
+
+def test_pinned_pages_come_first_and_hidden_ones_not_at_all(shop: Tenant) -> None:
+    switch(shop, semantic=True, pinned=[{"query": QUESTION, "ids": ["page-3"]}])
+    assert ids(shop)[:2] == ["page-3", "page-2"]
+    switch(shop, semantic=True, hidden=[{"query": QUESTION, "ids": ["page-2"]}])
+    assert "page-2" not in ids(shop)
+
+
+def test_without_the_embedder_the_order_is_that_of_words(shop: Tenant, embedder: StubEmbedder) -> None:  # noqa: F811
+    embedder.is_away = True
+
+    assert ids(shop)[0] == "page-1"
+
+
+def test_explanations_tell_the_cosine_and_the_place_by_words(shop: Tenant) -> None:
+    explained = shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}).get_json()
+
+    first = explained["results"]["hits"][0]
+    assert first["id"] == "page-2"
+    assert first["_explain"]["meaning"]["place_by_words"] > 1
+    assert first["_explain"]["meaning"]["cosine"] > 0.9
+
+
+def test_an_answer_is_of_the_hits_as_they_are_shown(shop: Tenant) -> None:
+    switch(shop, semantic=True, answers=True)
+
+    assert shop.find("what money is there for a ticket")["answer"]["id"] == "page-2"
+
+
+def test_a_preview_compares_the_order_with_and_without(shop: Tenant) -> None:
+    switch(shop)
+    path = f"/sites/{shop.site_id}/search-settings/preview"
+    preview = shop.private.post(path, json={"settings": {"semantic": True}, "queries": [QUESTION, "ticket"]}).get_json()
+
+    assert [query["changed"] for query in preview["queries"]] == [True, False]
+    assert preview["queries"][0]["after"][0]["id"] == "page-2"

@@ -1,0 +1,19 @@
+"""The order of hits by words and meaning."""
+
+from __future__ import annotations
+
+from app.services.search.mixed_order import MEANING_WEIGHT, MIXED_HITS, mixed
+
+
+def test_the_mix_is_of_places_and_cosines() -> None:
+    assert (MEANING_WEIGHT, MIXED_HITS) == (0.6, 100)
+    # Behind the first place, .2 of its .4 is lost: a third of the cosine's range makes up for it.
+    assert mixed(["a", "b"], {"a": 0.2, "b": 0.5}) == ["a", "b"]
+    assert mixed(["a", "b"], {"a": 0.2, "b": 0.55}) == ["b", "a"]
+    # Far down the list, places count for little.
+    assert mixed(["a", "b", "c", "d", "e"], {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.3}) == list("aebcd")
+
+
+def test_without_vectors_the_order_stays_and_a_document_without_one_is_like_the_others() -> None:
+    assert mixed(["a", "b"], {}) == ["a", "b"]
+    assert mixed(["a", "b", "c"], {"a": 0.1, "c": 0.9}) == ["c", "b", "a"]

@@ -1,0 +1,26 @@
+"""Parts of a document that its vector is made of."""
+
+from __future__ import annotations
+
+from app.services.vectors.chunks import CHUNK_CHARACTERS, CHUNKS, chunks_of
+
+
+def test_each_part_begins_with_the_title() -> None:
+    words = "word " * 1000
+
+    chunks = chunks_of({"title": "Title", "content": words})
+
+    assert len(chunks) == CHUNKS == 3
+    assert all(chunk.startswith("Title\nword word") for chunk in chunks)
+    assert all(len(chunk) <= CHUNK_CHARACTERS + len("Title\n") for chunk in chunks)
+    assert CHUNK_CHARACTERS == 900
+
+
+def test_short_documents_have_one_and_those_without_text_have_their_title() -> None:
+    assert chunks_of({"title": "Title", "content": " Text. "}) == ["Title\nText."]
+    assert chunks_of({"title": "Title", "excerpt": "Short."}) == ["Title\nShort."]
+    assert chunks_of({"title": "Title"}) == ["Title"]
+
+
+def test_a_text_without_spaces_is_cut_anywhere() -> None:
+    assert [len(chunk) for chunk in chunks_of({"title": "T", "content": "字" * 2000})] == [902, 902, 202]

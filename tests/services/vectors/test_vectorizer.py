@@ -1,0 +1,137 @@
+"""Vectors in step with documents."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from app.models import DocumentVector, Site
+from app.services.embedding.embedder import EmbedderUnavailable
+from app.services.outbox import purge_site
+from app.services.vectors.vectorizer import DOCUMENTS_AT_ONCE, Vectorizer
+from tests.answers import assert_ok
+from tests.callers import Tenant, page
+from tests.services.vectors.stub_embedder import StubEmbedder
+
+
+def run(site: Tenant, embedder: StubEmbedder | None = None) -> int:
+    runtime = site.app.extensions["runtime"]
+    vectorizer = runtime.vectorizer if embedder is None else Vectorizer(runtime.database, runtime.locks, embedder)
+    made: int = vectorizer.run()
+    return made
+
+
+def stored(site: Tenant) -> dict[str, tuple[int, str, int]]:
+    """Document to revision, model and length of its vector."""
+    with site.app.extensions["runtime"].database.read() as session:
+        rows = session.scalars(select(DocumentVector).where(DocumentVector.site_id == site.site_id)).all()
+    return {row.id: (row.revision, row.model, len(row.vector)) for row in rows}
+
+
+def progress(site: Tenant) -> tuple[int, int, str]:
+    with site.app.extensions["runtime"].database.read() as session:
+        row = session.get(Site, site.site_id)
+        assert row is not None
+        return row.revision, row.vectors_revision, row.vectors_model
+
+
+def switch(site: Tenant, *, on: bool) -> None:
+    assert_ok(site.private.put(f"/sites/{site.site_id}/search-settings", json={"semantic": on}))
+
+
+def test_each_document_gets_one_vector_and_only_once(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(*(page(number) for number in range(DOCUMENTS_AT_ONCE + 3)))
+
+    assert run(site) == DOCUMENTS_AT_ONCE + 3
+    assert run(site) == 0
+
+    assert len(stored(site)) == DOCUMENTS_AT_ONCE + 3
+    assert len(embedder.asked) == DOCUMENTS_AT_ONCE + 3
+    revision, reached, model = progress(site)
+    assert (reached, model) == (revision, "stub")
+
+
+def test_a_changed_document_gets_a_new_vector_and_a_deleted_one_loses_it(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(page(1), page(2), page(3))
+    run(site)
+    before = stored(site)
+
+    site.index(page(2, title="About dogs"))
+    assert_ok(site.private.post("/api/v1/documents/delete", json={"ids": ["page-3"]}))
+    embedder.asked.clear()
+
+    assert run(site) == 1
+    assert [text.split("\n")[0] for text in embedder.asked] == ["About dogs"]
+    assert stored(site).keys() == {"page-1", "page-2"}
+    assert stored(site)["page-1"] == before["page-1"]
+    assert stored(site)["page-2"][0] > before["page-2"][0]
+
+
+def test_another_model_makes_all_anew(site: Tenant) -> None:
+    site.index(page(1), page(2))
+    run(site)
+
+    assert run(site, StubEmbedder("other")) == 2
+
+    assert {model for _, model, _ in stored(site).values()} == {"other"}
+    assert progress(site)[2] == "other"
+
+
+def test_a_site_that_does_not_wish_for_meaning_has_no_vectors(site: Tenant) -> None:
+    site.index(page(1), page(2))
+    run(site)
+
+    switch(site, on=False)
+    run(site)
+    assert (stored(site), progress(site)[1:]) == ({}, (0, ""))
+
+    site.index(page(3))
+    assert run(site) == 0
+    switch(site, on=True)
+    assert run(site) == 3
+
+
+def test_what_is_done_before_the_embedder_goes_away_stays(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(*(page(number) for number in range(DOCUMENTS_AT_ONCE)), page(99, title="zzz"))
+    site.index(page(100))
+    embedder.refused = "zzz"
+
+    assert run(site) == DOCUMENTS_AT_ONCE + 2
+    assert stored(site)["page-99"][2] == 0
+
+    embedder.is_away = True
+    site.index(page(101))
+    with pytest.raises(EmbedderUnavailable):
+        run(site)
+    assert "page-101" not in stored(site)
+
+    embedder.is_away = False
+    assert run(site) == 1
+
+
+def test_a_document_that_changes_while_its_vector_is_made_gets_another(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(page(1, title="First"))
+
+    class Slow(StubEmbedder):
+        def embed_documents(self, texts, timeout_seconds):  # type: ignore[no-untyped-def]
+            if texts[0].startswith("First"):
+                site.index(page(1, title="Second"))
+            return super().embed_documents(texts, timeout_seconds)
+
+    slow = Slow()
+    run(site, slow)
+    run(site, slow)
+
+    assert [text.split("\n")[0] for text in slow.asked] == ["First", "Second"]
+    revision, reached, _ = progress(site)
+    assert revision == reached == stored(site)["page-1"][0]
+
+
+def test_a_purged_site_leaves_no_vectors(site: Tenant) -> None:
+    site.index(page(1), page(2))
+    run(site)
+    runtime = site.app.extensions["runtime"]
+
+    purge_site(runtime.database, runtime.counters, site.account_id, site.site_id)
+
+    assert stored(site) == {}
