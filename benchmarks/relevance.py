@@ -170,6 +170,58 @@ class EngineAlone:
         return [hit.id for hit in self.backend.search("set", SearchQuery(text, limit=HITS)).hits]
 
 
+class EngineWithMeaning(EngineAlone):
+    """The same, with sentences ordered by meaning, too, as MiniLM sees it in this process."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        from app.services.embedding.minilm_server import load_minilm
+        from app.services.search.mixed_order import MixedOrder
+
+        super().__init__()
+        self._encode = load_minilm()
+        self._vectors: dict[str, bytes] = {}
+        self._float32 = np.dtype("<f4")
+        self._order = MixedOrder(self, lambda site_id, ids: {id: self._vectors[id] for id in ids})
+
+    model = "minilm"
+    languages = frozenset({"en"})
+
+    def embed_query(self, text: str, timeout_seconds: float) -> Any:
+        import numpy as np
+
+        return np.frombuffer(self._encode(text), self._float32)
+
+    def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> Any:
+        import numpy as np
+
+        return np.stack([np.frombuffer(self._encode(text), self._float32) for text in texts])
+
+    def close(self) -> None:
+        pass
+
+    def index(self, documents: Iterable[dict[str, Any]]) -> None:
+        from app.services.vectors.chunks import chunks_of
+        from app.services.vectors.stored_vectors import quantize
+
+        kept = list(documents)
+        self._vectors = {
+            fields["id"]: quantize(self.embed_documents(chunks_of(fields), 0).mean(axis=0)) for fields in kept
+        }
+        super().index(kept)
+
+    def search(self, text: str) -> list[str]:
+        from backends.base import SearchQuery, SearchSettings
+
+        query = SearchQuery(text, limit=HITS, settings=SearchSettings(semantic=True))
+        if not self._order.is_for(query):
+            return super().search(text)
+        found: list[str] = []
+        self._order.search(self.backend, "set", 0, query, lambda hit: found.append(hit.id))
+        return found
+
+
 class RunningService:
     """A service, over HTTP, by a private key; the documents stand in a site of their own."""
 
@@ -257,6 +309,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--url", help="a running service; the engine alone without it")
     parser.add_argument("--key", help="a private key of an account")
+    parser.add_argument("--meaning", action="store_true", help="sentences by meaning, too; needs the extra minilm")
     parser.add_argument("--only", default="", help="sets whose names contain this")
     parser.add_argument("--floors", type=Path, help="JSON: row to measure to the least figure")
     parser.add_argument("--renew", action="store_true", help=f"write --floors, {TOLERANCE} below the figures")
@@ -266,7 +319,8 @@ def main() -> None:
     if wishes.renew and (wishes.only or not wishes.floors):
         parser.error("--renew needs --floors and all sets")
     floors: Floors = json.loads(wishes.floors.read_text()) if wishes.floors and not wishes.renew else {}
-    system = RunningService(wishes.url, wishes.key) if wishes.url else EngineAlone()
+    alone = EngineWithMeaning if wishes.meaning else EngineAlone
+    system = RunningService(wishes.url, wishes.key) if wishes.url else alone()
     folders = sorted(path.parent for path in wishes.data.glob("*/qrels.tsv") if wishes.only in path.parent.name)
     if not folders:
         parser.error(f"{wishes.data} holds no sets")

@@ -216,8 +216,9 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
     warnings = fields.List(
         fields.Nested(WarningSchema),
         metadata={
-            "description": "Pinned and hidden ids that no document has (`unknown_document`), and what the search "
-            "engine cannot do of the settings (`engine_limit`)."
+            "description": "Pinned and hidden ids that no document has (`unknown_document`), what the search engine "
+            "cannot do of the settings (`engine_limit`), and, with `semantic`, that there is no embedder "
+            "(`semantic_unavailable`), or how many documents have no vector yet (`vectors_missing`)."
         },
     )
 
@@ -269,6 +270,8 @@ class SettingsPreviewAnswerSchema(Schema):
         metadata={
             "description": "Pinned and hidden ids that no document has (`unknown_document`), and queries whose "
             "preview is without changed synonyms, which the search engine applies when they are saved "
-            "(`preview_incomplete`); what the search engine cannot do of the settings (`engine_limit`)."
+            "(`preview_incomplete`); what the search engine cannot do of the settings (`engine_limit`); with "
+            "`semantic`, that there is no embedder (`semantic_unavailable`), or how many documents have no vector yet "
+            "(`vectors_missing`): previewing makes them."
         },
     )

@@ -84,7 +84,8 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> Answer:
         runtime(), current_caller(), site_id, settings, _expected_tags()
     )
     answer = {"success": True, "settings": shown_settings(site.search_settings)}
-    warnings = _unknown(unknown) + _limits(runtime().engines.get_engine(site.engine), settings)
+    warnings = _meaning(site_id, settings) + _unknown(unknown)
+    warnings += _limits(runtime().engines.get_engine(site.engine), settings)
     return _with_warnings(answer, warnings), 200, _tagged(site)
 
 
@@ -109,7 +110,7 @@ def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any
         }
         for each in preview.queries
     ]
-    warnings = _unknown(preview.unknown_ids) + _incomplete(preview.queries)
+    warnings = _meaning(site_id, body["settings"]) + _unknown(preview.unknown_ids) + _incomplete(preview.queries)
     return _with_warnings({"queries": queries}, warnings + _limits(preview.engine, body["settings"]))
 
 
@@ -130,6 +131,12 @@ def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str
     if not engine.rank_limits or not (ranks or any("boost" in rule["do"] for rule in settings["rules"])):
         return []
     return [{"code": "engine_limit", "message": engine.rank_limits}]
+
+
+def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The warning of what keeps the site, or some documents, from being ordered by meaning."""
+    warning = settings_operations.meaning_warning(runtime(), site_id, settings)
+    return [] if warning is None else [{"code": warning[0], "message": warning[1]}]
 
 
 @blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["DELETE"])

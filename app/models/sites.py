@@ -64,6 +64,8 @@ class Site(Base):
     """Up to which revision the documents have vectors."""
     vectors_model: Mapped[str] = mapped_column(String(255), default="", server_default=text("''"))
     """Identity of the model that makes them; empty for none."""
+    vectors_wanted_until: Mapped[datetime | None]
+    """Until when they are made for a preview, at a site whose settings do not wish for them."""
     rebuilding: Mapped[bool] = mapped_column(default=False)
     """Tell whether an index is being built beside: deletions stay in ``documents`` until it has seen them."""
 

@@ -30,6 +30,7 @@ from app.services.search_settings import (
     Gains,
     change_settings,
     edit_settings,
+    is_semantic,
     learns_from_clicks,
     named_ids,
     read_gains,
@@ -131,8 +132,23 @@ def preview(
     if learns_from_clicks(settings):
         is_on = learns_from_clicks(site.search_settings)
         learned = saved if is_on else learn_for(runtime, site, [normal_form(query) for query in wanted])
+    if is_semantic(settings) and runtime.vectorizer is not None and not is_semantic(site.search_settings):
+        runtime.vectorizer.want(site.id)
     queries_now = preview_settings(runtime, site, settings, wanted, (saved, learned))
     return SettingsPreview(queries_now, unknown, runtime.engines.get_engine(site.engine))
+
+
+def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Code and sentence of what keeps a site from ordering by meaning, or some documents; ``None`` if nothing does."""
+    if not is_semantic(settings):
+        return None
+    if runtime.vectorizer is None:
+        return "semantic_unavailable", "The operator has set up no embedder: searches are ordered by words alone."
+    missing = runtime.vectorizer.count_missing(site_id)
+    if not missing:
+        return None
+    has = "has" if missing == 1 else "have"
+    return "vectors_missing", f"{counted(missing, 'document')} {has} no vector yet: their places are those by words."
 
 
 def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:

@@ -104,3 +104,34 @@ def test_a_preview_compares_the_order_with_and_without(shop: Tenant) -> None:
 
     assert [query["changed"] for query in preview["queries"]] == [True, False]
     assert preview["queries"][0]["after"][0]["id"] == "page-2"
+
+
+def test_a_preview_before_it_is_switched_on_has_the_vectors_made(site: Tenant) -> None:  # noqa: F811
+    switch(site)
+    site.index(page(1, title="Ticket", content=WORDS), page(2, title="Reimbursement", content="Your money, a ticket."))
+    vectorizer = site.app.extensions["runtime"].vectorizer
+    assert vectorizer.run() == 0
+    path, body = f"/sites/{site.site_id}/search-settings/preview", {"settings": {"semantic": True}}
+
+    first = site.private.post(path, json={**body, "queries": [QUESTION]}).get_json()
+    made = vectorizer.run()
+    second = site.private.post(path, json={**body, "queries": [QUESTION]}).get_json()
+
+    assert first["warnings"] == [
+        {"code": "vectors_missing", "message": "2 documents have no vector yet: their places are those by words."}
+    ]
+    assert made == 2
+    assert "warnings" not in second
+    assert [first["queries"][0]["changed"], second["queries"][0]["changed"]] == [False, True]
+    assert ids(site)[0] == "page-1"
+
+
+def test_without_an_embedder_the_setting_warns_and_changes_nothing(tenant: Tenant) -> None:
+    tenant.index(
+        page(1, title="Ticket", content=WORDS), page(2, title="Reimbursement", content="Your money, a ticket.")
+    )
+
+    answer = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"semantic": True}).get_json()
+
+    assert [warning["code"] for warning in answer["warnings"]] == ["semantic_unavailable"]
+    assert ids(tenant)[0] == "page-1"

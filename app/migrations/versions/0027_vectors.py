@@ -28,10 +28,12 @@ def upgrade() -> None:
     )
     op.add_column('sites', sa.Column('vectors_revision', _BIG, server_default=sa.text('0'), nullable=False))
     op.add_column('sites', sa.Column('vectors_model', sa.String(length=255), server_default=sa.text("''"), nullable=False))
+    op.add_column('sites', sa.Column('vectors_wanted_until', sa.BigInteger(), nullable=True))
 
 
 def downgrade() -> None:
     with op.batch_alter_table('sites', schema=None) as batch_op:
+        batch_op.drop_column('vectors_wanted_until')
         batch_op.drop_column('vectors_model')
         batch_op.drop_column('vectors_revision')
     op.drop_table('document_vectors')

@@ -24,7 +24,7 @@ from app.pages.settings.problems import Problems
 from app.runtime import runtime
 from app.services.audit_log.recording import setting_changes
 from app.services.search.preview import PreviewedDocument, QueryPreview, frequent_queries
-from app.services.search_settings import named_ids, settings_tag, shown_settings
+from app.services.search_settings import is_semantic, named_ids, settings_tag, shown_settings
 from app.services.sites import get_site
 from app.web.parsing import invalid, read_form_body
 from app.web.request_checks import current_caller
@@ -210,6 +210,8 @@ def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | 
         languages=_LANGUAGES,
         matches=_MATCHES,
         rank_options=_RANKS,
+        vectors_missing=_vectors_missing(site, rows),
+        has_embedder=runtime().embedder is not None,
         rank_limits=runtime().engines.current.rank_limits,
         weighted=WEIGHTED_FIELDS,
         query=sent.query,
@@ -218,6 +220,11 @@ def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | 
         changed=[] if preview is None else [_show(each) for each in preview.queries if each.changed],
         unchanged=[] if preview is None else [_show(each) for each in preview.queries if not each.changed],
     )
+
+
+def _vectors_missing(site: Site, settings: Mapping[str, Any]) -> int:
+    vectorizer = runtime().vectorizer
+    return vectorizer.count_missing(site.id) if vectorizer is not None and is_semantic(settings) else 0
 
 
 def _rows(sent: Sent) -> Draft:

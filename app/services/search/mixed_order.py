@@ -8,17 +8,15 @@ than scores: engines' scores cannot be compared with each other, and on judged s
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log2
 
 from prometheus_client import Counter
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.services.embedding.embedder import Embedder, EmbedderUnavailable
 from app.services.search.sentences import is_sentence
-from app.services.vectors.stored_vectors import cosines, read_vectors
-from app.storage.database import Database, is_unavailable
+from app.services.vectors.stored_vectors import cosines
 from backends.base import MATCH_ALL, Hit, SearchBackend, SearchQuery, SearchResult, TakeHit
 from backends.embedded.analysis.languages import recognise
 from backends.filters import And, OneOf
@@ -38,6 +36,9 @@ MIXED_SEARCHES = Counter(
     ["outcome"],
 )
 
+ReadVectors = Callable[[int, Sequence[str]], Mapping[str, bytes] | None]
+"""From a site's id and ids of documents."""
+
 log = logging.getLogger(__name__)
 
 
@@ -46,11 +47,13 @@ class MixedOrder:
 
     Args:
         embedder: Makes the vectors of queries.
+        read_vectors: Gives the vectors, of the embedder's model, of those of some documents of a site that have one;
+            ``None``: they cannot be read now.
     """
 
-    def __init__(self, database: Database, embedder: Embedder):
-        self._database = database
+    def __init__(self, embedder: Embedder, read_vectors: ReadVectors):
         self._embedder = embedder
+        self._read_vectors = read_vectors
 
     def is_for(self, query: SearchQuery) -> bool:
         """Tell whether a search is ordered by meaning, too: a sentence of a language that the embedder knows."""
@@ -86,12 +89,8 @@ class MixedOrder:
         pinned = set(query.pinned)
         places = {id: place for place, id in enumerate(ids, 1)}
         ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
-        try:
-            with self._database.read() as session:
-                vectors = read_vectors(session, site_id, self._embedder.model, ordered)
-        except SQLAlchemyError as error:
-            if not is_unavailable(error):
-                raise
+        vectors = self._read_vectors(site_id, ordered)
+        if vectors is None:
             MIXED_SEARCHES.labels("database_unavailable").inc()
             return engine.search(index, query, take)
         scores = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True)) if vectors else {}

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, delete, exists, func, select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.models import DocumentVector, StoredDocument
+from app.storage.database import Database, is_unavailable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,8 +48,18 @@ def cosines(query: NDArray[np.float32], vectors: Sequence[bytes]) -> list[float]
     return found
 
 
-def read_vectors(session: Session, site_id: int, model: str, ids: Sequence[str]) -> dict[str, bytes]:
-    """The vectors of those of some documents that have one of a model."""
+def read_vectors(database: Database, model: str, site_id: int, ids: Sequence[str]) -> dict[str, bytes] | None:
+    """The vectors of those of some documents that have one of a model; ``None`` while the database is away."""
+    try:
+        with database.read() as session:
+            return _vectors(session, model, site_id, ids)
+    except SQLAlchemyError as error:
+        if is_unavailable(error):
+            return None
+        raise
+
+
+def _vectors(session: Session, model: str, site_id: int, ids: Sequence[str]) -> dict[str, bytes]:
     rows = session.execute(
         select(DocumentVector.id, DocumentVector.vector).where(
             DocumentVector.site_id == site_id,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 import orjson
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, or_, select, update
 
+from app.clock import now
 from app.models import DocumentVector, Site
 from app.services.embedding.embedder import Embedder, EmbedderUnavailable
 from app.services.vectors.chunks import chunks_of
@@ -30,6 +32,9 @@ REMOVED_AT_ONCE = 500
 EMBEDDING_SECONDS = 60.0
 """How long the vectors of these may take."""
 
+WANTED_FOR = timedelta(days=7)
+"""How long a site's vectors are kept up for previews after the last one."""
+
 log = logging.getLogger(__name__)
 
 Pending = Sequence[tuple[int, str]]
@@ -47,6 +52,25 @@ class Vectorizer:
         self._database = database
         self._locks = locks
         self._embedder = embedder
+
+    def want(self, site_id: int) -> None:
+        """Make a site's vectors for a while, for previews, also if its settings do not wish for them."""
+        until = now() + WANTED_FOR
+        with self._database.write() as session:
+            session.execute(update(Site).where(Site.id == site_id).values(vectors_wanted_until=until))
+
+    def count_missing(self, site_id: int) -> int:
+        """The number of documents of a site that have no vector of the model yet, as far as is known."""
+        with self._database.read() as session:
+            site = session.get(Site, site_id)
+            if site is None:
+                return 0
+            if (site.vectors_model, site.vectors_revision) == (self._embedder.model, site.revision):
+                return 0
+            made = select(func.count()).where(
+                DocumentVector.site_id == site_id, DocumentVector.model == self._embedder.model
+            )
+            return max(0, site.document_count - (session.scalar(made) or 0))
 
     def run(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
         """Make the vectors that are missing, in turns of all sites that lack some, and remove those not wished for.
@@ -71,9 +95,11 @@ class Vectorizer:
         return made
 
     def _due(self) -> Sequence[int]:
-        wished = Site.search_settings["semantic"].as_boolean().is_(True) & Site.active
+        is_semantic = Site.search_settings["semantic"].as_boolean()
+        is_previewed = Site.vectors_wanted_until > now()
+        wished = or_(is_semantic.is_(True), is_previewed) & Site.active
         missing = or_(Site.vectors_model != self._embedder.model, Site.vectors_revision < Site.revision)
-        unwished = (Site.vectors_model != "") & Site.search_settings["semantic"].as_boolean().is_not(True)
+        unwished = (Site.vectors_model != "") & is_semantic.is_not(True) & is_previewed.is_not(True)
         with self._database.read() as session:
             return session.scalars(select(Site.id).where(or_(wished & missing, unwished)).order_by(Site.id)).all()
 
@@ -84,7 +110,7 @@ class Vectorizer:
             site = session.get(Site, site_id)
             if site is None:
                 return 0
-            if not site.search_settings.get("semantic"):
+            if not _is_wished(site):
                 wanted = None
             else:
                 after = site.vectors_revision if site.vectors_model == model else 0
@@ -156,5 +182,10 @@ class Vectorizer:
                 left = remove_vectors(session, site_id, REMOVED_AT_ONCE)
         with self._database.write() as session:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
-            if site is not None and not site.search_settings.get("semantic"):
+            if site is not None and not _is_wished(site):
                 site.vectors_model, site.vectors_revision = "", 0
+
+
+def _is_wished(site: Site) -> bool:
+    until = site.vectors_wanted_until
+    return bool(site.search_settings.get("semantic")) or (until is not None and until > now())
