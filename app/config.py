@@ -111,9 +111,8 @@ class Settings:
     )
     embedder: str = _setting(
         "",
-        "What makes vectors of texts, for searches by meaning: `minilm`, a small model for English that runs on this "
-        "machine (extra `minilm`), or the full address of an OpenAI-compatible API, such as "
-        "`https://api.openai.com/v1/embeddings` (extra `embeddings`). Empty: searches go by words only.",
+        "What makes vectors of texts: `minilm` (extra `minilm`) or the full address of an OpenAI-compatible API "
+        "(extra `embeddings`). Empty: searches go by words only.",
     )
     embedder_model: str = _setting("", "Name of the model at the address in EMBEDDER; required with one.")
     embedder_key: str = _setting("", "Bearer token for the address in EMBEDDER. Empty: none is sent.")
