@@ -286,9 +286,14 @@ def _oidc_problems(settings: Settings) -> Iterator[str]:
 
 
 def _embedder_problems(settings: Settings) -> Iterator[str]:
-    address = urlsplit(settings.embedder)
     is_address = settings.embedder not in ("", "minilm")
-    if is_address and (address.scheme not in ("http", "https") or not address.hostname or address.fragment):
+    try:
+        address = urlsplit(settings.embedder)
+        is_valid = address.scheme in ("http", "https") and bool(address.hostname) and not address.fragment
+    except ValueError:
+        yield "EMBEDDER must be a URL."
+        return
+    if is_address and not is_valid:
         yield "EMBEDDER must be minilm, or the http or https URL of an OpenAI-compatible API."
     if is_address and "@" in address.netloc:
         yield "EMBEDDER must hold no password: set EMBEDDER_KEY."
