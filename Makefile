@@ -66,7 +66,7 @@ bench: $(DEV_STAMP)  ## List the benchmarks
 
 relevance: $(DEV_STAMP)  ## Measure relevance on the sets in DATA (see benchmarks/relevance.py)
 	@test -n "$(DATA)" || { echo "Name the folder of the sets: make relevance DATA=…"; exit 1; }
-	@$(BIN)/python -m benchmarks.relevance $(DATA)
+	@$(BIN)/python -m benchmarks.relevance $(DATA) $(ARGS)
 
 lock: | $(BIN)/pip  ## Renew requirements.lock: the newest versions that pyproject.toml allows
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lock]'

@@ -111,9 +111,8 @@ class Settings:
     )
     embedder: str = _setting(
         "",
-        "What makes vectors of texts, for searches by meaning: `minilm`, a small model for English that runs on this "
-        "machine (extra `minilm`), or the full address of an OpenAI-compatible API, such as "
-        "`https://api.openai.com/v1/embeddings` (extra `embeddings`). Empty: searches go by words only.",
+        "What makes vectors of texts: `minilm` (extra `minilm`) or the full address of an OpenAI-compatible API "
+        "(extra `embeddings`). Empty: searches go by words only.",
     )
     embedder_model: str = _setting("", "Name of the model at the address in EMBEDDER; required with one.")
     embedder_key: str = _setting("", "Bearer token for the address in EMBEDDER. Empty: none is sent.")
@@ -287,9 +286,14 @@ def _oidc_problems(settings: Settings) -> Iterator[str]:
 
 
 def _embedder_problems(settings: Settings) -> Iterator[str]:
-    address = urlsplit(settings.embedder)
     is_address = settings.embedder not in ("", "minilm")
-    if is_address and (address.scheme not in ("http", "https") or not address.hostname or address.fragment):
+    try:
+        address = urlsplit(settings.embedder)
+        is_valid = address.scheme in ("http", "https") and bool(address.hostname) and not address.fragment
+    except ValueError:
+        yield "EMBEDDER must be a URL."
+        return
+    if is_address and not is_valid:
         yield "EMBEDDER must be minilm, or the http or https URL of an OpenAI-compatible API."
     if is_address and "@" in address.netloc:
         yield "EMBEDDER must hold no password: set EMBEDDER_KEY."

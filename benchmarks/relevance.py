@@ -6,7 +6,7 @@
     python -m benchmarks.relevance DATA --floors … --renew                             take today's figures for floors
 
 DATA holds one folder a set: ``documents.jsonl.gz``, ``queries.jsonl`` (and ``queries.typo.jsonl``,
-``queries.prefix.jsonl``) and ``qrels.tsv``. Over HTTP each set is indexed into a new site, which is deleted again;
+``queries.prefix.jsonl``, ``queries.keywords.jsonl``) and ``qrels.tsv``. Over HTTP each set is indexed into a new site, which is deleted again;
 the account's plan must have room for one more site and key, and for the documents.
 
 nDCG@10 has linear gains and the discount log2(rank + 1); MRR@10, Success@5 and Recall@100 count judgements above 0.
@@ -98,7 +98,7 @@ def read_judgements(path: Path) -> Judgements:
 def rows_of(folder: Path) -> list[Row]:
     judgements = read_judgements(folder / "qrels.tsv")
     rows = []
-    for variant in ("", "typo", "prefix"):
+    for variant in ("", "typo", "prefix", "keywords"):
         path = folder / (f"queries.{variant}.jsonl" if variant else "queries.jsonl")
         if path.exists():
             queries = {line["_id"]: line["text"] for line in read_lines(path) if line["_id"] in judgements}
@@ -270,7 +270,7 @@ class RunningService:
 
 def measures_of(row: Row) -> tuple[str, str]:
     """The two measures a row is judged by."""
-    return QUESTION if row.name.startswith("xquad") else KNOWN_ITEM
+    return QUESTION if row.name.startswith(("xquad", "other-words")) and " " not in row.name else KNOWN_ITEM
 
 
 def print_row(row: Row, means: Mapping[str, float], milliseconds: float) -> bool:

@@ -191,6 +191,8 @@ def close_app(application: Flask) -> None:
     """Give back what an application opened."""
     part = application.extensions["runtime"]
     application.extensions["jobs"].stop()
+    if part.embedder is not None:
+        part.embedder.close()
     part.engines.close()
     part.counters.close()
     part.database.dispose()

@@ -59,6 +59,7 @@ _OIDC = {
 WRONG: list[dict[str, str]] = [
     {"EMBEDDER": "minilm", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "other"},
+    {"EMBEDDER": "http://[api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "https://api.example.com/v1/embeddings"},
     {"EMBEDDER": "ftp://api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "https:///v1/embeddings", "EMBEDDER_MODEL": "small"},

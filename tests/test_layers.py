@@ -60,11 +60,14 @@ def test_importing_the_application_opens_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_answers_requests_loads_neither_what_fetches_pages_nor_cryptography(tmp_path: Path) -> None:
+def test_a_process_that_answers_requests_loads_nothing_that_fetches_pages_makes_vectors_or_encrypts(
+    tmp_path: Path,
+) -> None:
     program = (
         "import sys; from app import create_app; from app.config import load_settings;"
         f"create_app(load_settings({{'DATA_DIR': {str(tmp_path)!r}}}));"
-        "print(sorted({'httpcore', 'lxml', 'feedparser', 'protego', 'pypdfium2', 'joserfc'} & set(sys.modules)))"
+        "print(sorted({'httpcore', 'lxml', 'feedparser', 'protego', 'pypdfium2', 'joserfc', 'numpy'}"
+        " & set(sys.modules)))"
     )
 
     done = subprocess.run(

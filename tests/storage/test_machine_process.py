@@ -1,0 +1,97 @@
+"""A process that a machine has once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.storage.machine_process import MachineProcess
+from tests.patience import PATIENCE_SECONDS, eventually
+
+PATIENT = "os.read(0, 1)"
+DEAF = "signal.pause()"
+
+
+@pytest.fixture
+def create(tmp_path: Path) -> Iterator[Callable[..., MachineProcess]]:
+    """Processes that note their ids, do as they are told, and are stopped."""
+    made = []
+
+    def create_one(action: str = PATIENT, stop_seconds: float = PATIENCE_SECONDS) -> MachineProcess:
+        program = (
+            "import os, pathlib, signal, sys;"
+            "f = pathlib.Path('ids').open('a'); f.write(f'{os.getpid()}\\n'); f.close();"
+            f"{action}"
+        )
+        command = (sys.executable, "-S", "-c", program)
+        made.append(
+            MachineProcess(
+                tmp_path, "test", command, stop_seconds=stop_seconds, failure_pause_seconds=1000, cwd=tmp_path
+            )
+        )
+        return made[-1]
+
+    yield create_one
+    for each in made:
+        each.stop()
+
+
+def ids(folder: Path) -> list[int]:
+    file = folder / "ids"
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def runs(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_one_runs_whoever_starts_it(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
+    first, second = create(), create()
+
+    assert first.start()
+    assert second.start()
+    assert first.start()
+    eventually(lambda: ids(tmp_path))
+    first.stop()
+    assert second.start()
+    eventually(lambda: len(ids(tmp_path)) == 2)
+
+    assert [runs(each) for each in ids(tmp_path)] == [False, True]
+    assert not first.start()
+
+
+def test_a_killed_one_is_started_again(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
+    process = create()
+    process.start()
+    eventually(lambda: ids(tmp_path))
+    os.kill(ids(tmp_path)[0], signal.SIGKILL)
+
+    eventually(lambda: process.start() and len(ids(tmp_path)) == 2)
+
+
+def test_one_that_fails_is_not_started_again_at_once(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
+    process = create("sys.exit(3)")
+
+    assert process.start()
+    eventually(lambda: not process.start())
+
+    assert len(ids(tmp_path)) == 1
+
+
+def test_one_that_does_not_end_is_killed(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
+    process = create(DEAF, stop_seconds=0.05)
+    process.start()
+    eventually(lambda: ids(tmp_path))
+
+    process.stop()
+
+    assert not runs(ids(tmp_path)[0])
