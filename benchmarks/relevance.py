@@ -6,8 +6,8 @@
     python -m benchmarks.relevance DATA --floors … --renew                             take today's figures for floors
 
 DATA holds one folder a set: ``documents.jsonl.gz``, ``queries.jsonl`` (and ``queries.typo.jsonl``,
-``queries.prefix.jsonl``, ``queries.keywords.jsonl``) and ``qrels.tsv``. Over HTTP each set is indexed into a new site, which is deleted again;
-the account's plan must have room for one more site and key, and for the documents.
+``queries.prefix.jsonl``, ``queries.keywords.jsonl``) and ``qrels.tsv``. Over HTTP each set is indexed into a new
+site, which is deleted again; the account's plan must have room for one more site and key, and for the documents.
 
 nDCG@10 has linear gains and the discount log2(rank + 1); MRR@10, Success@5 and Recall@100 count judgements above 0.
 A query without hits counts as 0. The run fails where a row does not reach the best of the other systems, falls below
