@@ -418,6 +418,7 @@ class SearchResult:
         matched: Which words of the query were found; the same on every page, and in every order.
         corrected_query: The query's text with the words that replaced others, spelt as documents have them, in the
             case that was typed; ``None`` unless ``matched`` is ``CORRECTED``.
+        mixed: Whether the service ordered the hits by meaning, too.
     """
 
     hits: tuple[Hit, ...]
@@ -427,6 +428,7 @@ class SearchResult:
     relaxation: str = ""
     matched: Matched = Matched.ALL
     corrected_query: str | None = None
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

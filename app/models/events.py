@@ -93,6 +93,8 @@ class SearchEvent(Base):
     """Of ``CHANNELS``; ``NULL`` in events of earlier releases."""
     page: Mapped[str | None] = mapped_column(PagePath)
     """Path of the page from which it was searched, if it was told."""
+    mixed: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
+    """Whether its hits were ordered by meaning, too."""
 
 
 class SearchClick(Base):

@@ -29,9 +29,12 @@ def upgrade() -> None:
     op.add_column('sites', sa.Column('vectors_revision', _BIG, server_default=sa.text('0'), nullable=False))
     op.add_column('sites', sa.Column('vectors_model', sa.String(length=255), server_default=sa.text("''"), nullable=False))
     op.add_column('sites', sa.Column('vectors_wanted_until', sa.BigInteger(), nullable=True))
+    op.add_column('search_events', sa.Column('mixed', sa.Boolean(), server_default=sa.text('false'), nullable=False))
 
 
 def downgrade() -> None:
+    with op.batch_alter_table('search_events', schema=None) as batch_op:
+        batch_op.drop_column('mixed')
     with op.batch_alter_table('sites', schema=None) as batch_op:
         batch_op.drop_column('vectors_wanted_until')
         batch_op.drop_column('vectors_model')

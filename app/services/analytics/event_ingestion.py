@@ -37,6 +37,7 @@ class _Event:
     visitor: int | None = None
     channel: str | None = None
     page: str | None = None
+    mixed: bool = False
     counted: bool = True
     id: int | None = None
 
@@ -78,6 +79,7 @@ def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: 
             entry.visitor,
             entry.channel,
             entry.page,
+            entry.mixed,
         )
         for entry in entries
     ]
@@ -163,7 +165,7 @@ def _stored_neighbours(
         """
         SELECT event.site_id, event.session_id, event.query, event.results_count, event.response_ms,
             event.occurred_at, event.recorded_at, event.matched, event.visitor, event.channel, event.page,
-            event.counted, event.id
+            event.mixed, event.counted, event.id
         FROM {rows} AS span CROSS JOIN search_events AS event
         WHERE event.site_id = span.site_id AND event.session_id = span.session_id
             AND event.occurred_at BETWEEN span.begin_at AND span.end_at
@@ -172,8 +174,8 @@ def _stored_neighbours(
         "site_id:int session_id:text begin_at:int end_at:int",
         spans,
     ):
-        *values, counted, id_ = row
-        event = _Event(*values)
+        *values, mixed, counted, id_ = row
+        event = _Event(*values, bool(mixed))
         event.counted, event.id = bool(counted), id_
         stored[event.site_id, str(event.session_id)].append(event)
     return stored
@@ -199,11 +201,11 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
     execute_rows(
         session,
         f"""
-        INSERT INTO search_events ({columns}, counted)
-        SELECT {columns}, counted = 1 FROM {{rows}} AS added ORDER BY row_number
+        INSERT INTO search_events ({columns}, mixed, counted)
+        SELECT {columns}, mixed = 1, counted = 1 FROM {{rows}} AS added ORDER BY row_number
         """,  # noqa: S608 - made of constants
         "site_id:int session_id:text query:text results_count:int response_ms:int occurred_at:int recorded_at:int "
-        "matched:text visitor:int channel:text page:text counted:int",
+        "matched:text visitor:int channel:text page:text mixed:int counted:int",
         [
             (
                 event.site_id,
@@ -217,6 +219,7 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
                 event.visitor,
                 event.channel,
                 event.page,
+                int(event.mixed),
                 int(event.counted),
             )
             for event in events

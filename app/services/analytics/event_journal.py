@@ -54,6 +54,7 @@ class SearchEvent:
             are not told apart.
         channel: How it came, of ``CHANNELS``; ``None`` when it is not known.
         page: Path of the page from which it was searched; ``None``: not told.
+        mixed: Whether its hits were ordered by meaning, too.
     """
 
     site_id: int
@@ -66,6 +67,7 @@ class SearchEvent:
     visitor: int | None = None
     channel: str | None = None
     page: str | None = None
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class SearchEntry:
     visitor: int | None = None
     channel: str | None = None
     page: str | None = None
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,7 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
         event.visitor,
         event.channel,
         event.page,
+        event.mixed,
     )
 
 

@@ -98,7 +98,7 @@ class MixedOrder:
         MIXED_SEARCHES.labels("mixed").inc()
         for hit in _hits_of(engine, index, query, shown):
             take(_explained(hit, places[hit.id], scores) if query.explain else hit)
-        return result
+        return replace(result, mixed=True)
 
 
 def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> list[str]:

@@ -135,6 +135,7 @@ class Searcher:
                     visitor=record_for.number,
                     channel=record_for.channel,
                     page=record_for.page,
+                    mixed=timed.result.mixed,
                 )
             )
         return timed
