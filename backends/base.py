@@ -313,7 +313,12 @@ class SearchQuery:
     @property
     def shows_matches(self) -> bool:
         """Tell whether hits show where the query's words are."""
-        return self.highlight is not None or self.sections > 0 or self.answers
+        return self.highlight is not None or self.needs_sections
+
+    @property
+    def needs_sections(self) -> bool:
+        """Tell whether the sections of hits are looked at."""
+        return self.sections > 0 or self.answers
 
     @property
     def pinned(self) -> tuple[str, ...]:

@@ -12,14 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
 from app.services.search.answers import AnswerFinder, asks
-from backends.base import Document, SearchBackend, SearchQuery, SearchSettings
-from backends.registry import create_backend
-from benchmarks.relevance import read_judgements, read_lines
+from backends.base import SearchQuery, SearchSettings
+from benchmarks.relevance import EngineAlone, read_judgements, read_lines
 
 
 def main() -> None:
@@ -42,19 +40,12 @@ def read_texts(path: Path) -> dict[str, list[str]]:
     return found
 
 
-def index(documents: Iterable[Document]) -> SearchBackend:
-    """An engine in memory with some documents."""
-    engine = create_backend("memory://")
-    engine.create_index("set")
-    engine.upsert("set", list(documents), {})
-    return engine
-
-
 def measure(folder: Path, texts: dict[str, list[str]]) -> None:
     """Ask all questions of a set, and print a line."""
     judgements = read_judgements(folder / "qrels.tsv")
-    documents = read_lines(folder / "documents.jsonl.gz")
-    engine = index(Document.of(fields["id"], fields, number) for number, fields in enumerate(documents, 1))
+    alone = EngineAlone()
+    alone.index(read_lines(folder / "documents.jsonl.gz"))
+    engine = alone.backend
     spent: dict[bool, list[float]] = {False: [], True: []}
     asked = shown = from_judged = with_text = 0
     for line in read_lines(folder / "queries.jsonl"):

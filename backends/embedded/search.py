@@ -423,7 +423,7 @@ def _hits(
             yield Hit(str(entry.get_first(ID)), source, explanation=explanation)
             continue
         document = orjson.loads(source)
-        stored = entry.get_first(STORED_SECTIONS) if query.sections or query.answers else None
+        stored = entry.get_first(STORED_SECTIONS) if query.needs_sections else None
         known = unpack(bytes(stored)) if stored else ()
         sections = find_sections(query, document, known, matches) if query.sections else None
         formatted = None if highlighter is None else highlighter.format(document)

@@ -104,8 +104,7 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         common["attributesToSearchOn"] = list(searched)
     if query.shows_matches and parts:
         common["showMatchesPosition"] = True
-        sections = [STORED_SECTIONS] if query.sections or query.answers else []
-        common["attributesToRetrieve"] = ["id", "_doc", *searched, *sections]
+        common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.needs_sections else [])]
     if query.sort:
         common["sort"] = _sorts(query)
     if query.explain:

@@ -134,7 +134,7 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     if condition is not None:
         check_filter(condition, query.kinds)
         filters.append(FilterCompiler(query.kinds, types).compile(condition))
-    shown = f"_doc,_id,{STORED_SECTIONS}" if query.sections or query.answers else "_doc,_id"
+    shown = f"_doc,_id,{STORED_SECTIONS}" if query.needs_sections else "_doc,_id"
     common = {"collection": index, "include_fields": shown, "highlight_fields": "none"}
     if query.text == MATCH_ALL:
         common["q"] = "*"

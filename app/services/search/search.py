@@ -259,8 +259,9 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
 
 def for_site(query: SearchQuery, site: SiteRecord) -> SearchQuery:
     """``query`` with what the site knows of its fields and how it wants to be searched: its settings and rules."""
-    wanted = site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings), now)
-    return replace(wanted, answers=asks(wanted)) if wanted.answers else wanted
+    answers = query.answers and site.settings.answers
+    wanted = site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings, answers=answers), now)
+    return replace(wanted, answers=False) if answers and not asks(wanted) else wanted
 
 
 def parse_sort(text: str) -> tuple[SortKey, ...]:

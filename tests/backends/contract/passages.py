@@ -74,9 +74,7 @@ class PassageContract:
             )
         )
         assert find(case, REFUNDS) == Passage("Tickets are refunded up to noon. Never after.", "money", 2, 1.0)
-        (hit,) = case.search("where are the tickets sold", answers=True).hits
-        assert hit.find_passage is not None
-        found = hit.find_passage()
+        found = find(case, "where are the tickets sold")
         assert found is not None
         assert (found.text, found.anchor) == ("Tickets are sold here.", "")
 
