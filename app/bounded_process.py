@@ -121,12 +121,12 @@ class BoundedProcess:
         """End the process."""
         process, connection = self._process, self._connection
         self._process = self._connection = None
-        if connection is not None:
-            connection.close()
         if process is not None:
             process.kill()
             process.join()
             process.close()
+        if connection is not None:
+            connection.close()
 
     def _ask(self, task: Callable[..., Any], arguments: tuple[Any, ...], *, is_stream: bool) -> None:
         if self._tasks >= TASKS_PER_PROCESS:
@@ -209,7 +209,7 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
                 answer: tuple[str, Any] = ("done", None)
             else:
                 answer = ("done", task(*arguments))
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         except MemoryError:
             answer = ("given up", Bound.MEMORY)

@@ -9,7 +9,7 @@ from io import BytesIO
 
 import pytest
 
-from app.bounded_process import MAX_MEMORY_BYTES, Bound, BoundedProcess, BoundExceeded, Source
+from app.bounded_process import MAX_MEMORY_BYTES, Bound, BoundedProcess, BoundExceeded, Source, _serve
 
 
 def length(body: bytes) -> int:
@@ -91,3 +91,18 @@ def test_a_stream_that_is_left_ends_the_process(process: BoundedProcess) -> None
 
     assert len(set(multiprocessing.active_children())) == len(before) - 1
     assert process.call(length, b"abc") == 3
+
+
+def test_a_process_ends_in_order_when_whoever_asked_is_gone() -> None:
+    context = multiprocessing.get_context("forkserver")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, 10))
+    process.start()
+    theirs.close()
+    ours.send((pieces, (), True))
+    assert ours.poll(30), "the process asks for a piece"
+
+    ours.close()  # With something unread: the other side sees a connection that was reset, not one that ended.
+
+    process.join(30)
+    assert process.exitcode == 0
