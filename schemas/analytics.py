@@ -149,6 +149,7 @@ class SearchDaySchema(Schema):
 
 _OF_SEARCHES = {"description": "Part of the searches, from 0 to 1; null without searches."}
 _CLICKED = {"description": "Part of the searches with a click, from 0 to 1; null without searches."}
+_MIXED = {"description": "Searches whose hits were ordered by meaning, too."}
 _POSITION = {"description": "Mean position of the clicks that told it, from 1; null if none did."}
 
 
@@ -157,6 +158,7 @@ class TotalsSchema(Schema):
 
     total_searches = fields.Integer(required=True)
     avg_response_time_ms = fields.Integer(required=True)
+    mixed_searches = fields.Integer(required=True, metadata=_MIXED)
     clicks = fields.Integer(required=True)
     click_through_rate = fields.Float(required=True, allow_none=True, metadata=_CLICKED)
     average_click_position = fields.Float(required=True, allow_none=True, metadata=_POSITION)
@@ -206,6 +208,7 @@ class AnalyticsSchema(Schema):
     total_searches = fields.Integer(required=True)
     unique_queries = fields.Integer(required=True)
     avg_response_time_ms = fields.Integer(required=True)
+    mixed_searches = fields.Integer(required=True, attribute="totals.mixed_searches", metadata=_MIXED)
     clicks = fields.Integer(required=True, attribute="totals.clicks")
     click_through_rate = fields.Float(
         required=True, allow_none=True, attribute="totals.click_through_rate", metadata=_CLICKED

@@ -27,8 +27,11 @@ VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
 day on which they did so in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``."""
 QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
 """What is counted of a query. Partial results are those of which none has every word."""
-SCOPE_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms")
-"""What is counted of a scope: responses are searches the service ran, with their milliseconds added up."""
+SCOPE_KINDS = (
+    "searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms", "mixed_searches"
+)  # fmt: skip
+"""What is counted of a scope: responses are searches the service ran, with their milliseconds added up; mixed searches
+those whose hits were ordered by meaning, too."""
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Ways by which searches come: the API, the search box, other clients of the gateway, those of Google's and Algolia's
 APIs, and agents."""
@@ -178,6 +181,7 @@ class OriginDay(Base):
     click_positions: Mapped[int] = mapped_column(BigId)
     responses: Mapped[int] = mapped_column(BigId)
     response_ms: Mapped[int] = mapped_column(BigId)
+    mixed_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
 
 
 class VisitorKey(Base):
@@ -250,6 +254,7 @@ class ScopeDay(Base):
     clicked_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     positioned_clicks: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     click_positions: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    mixed_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
 
 
 class QueryDay(Base):

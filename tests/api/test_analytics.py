@@ -52,6 +52,7 @@ def test_nothing_is_zeros_and_empty_lists(owner: Tenant) -> None:
         "total_searches": 0,
         "unique_queries": 0,
         "avg_response_time_ms": 0,
+        "mixed_searches": 0,
         "clicks": 0,
         "click_through_rate": None,
         "average_click_position": None,
@@ -68,6 +69,7 @@ def test_nothing_is_zeros_and_empty_lists(owner: Tenant) -> None:
         "previous": {
             "total_searches": 0,
             "avg_response_time_ms": 0,
+            "mixed_searches": 0,
             "clicks": 0,
             "click_through_rate": None,
             "average_click_position": None,
@@ -319,6 +321,7 @@ def test_the_period_before_is_told(owner: Tenant, clock: time_machine.Coordinate
     assert week["previous"] == {
         "total_searches": 2,
         "avg_response_time_ms": 0,
+        "mixed_searches": 0,
         "clicks": 1,
         "click_through_rate": 0.5,
         "average_click_position": 3.0,

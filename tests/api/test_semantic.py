@@ -58,7 +58,7 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_filters_pages_totals_and_facets_are_those_of_the_words(shop: Tenant) -> None:
-    results = shop.find(QUESTION, filters="author = bob", facets="author", highlight="true")
+    results = shop.find(QUESTION, filters=shop.equals("author", "bob"), facets="author", highlight="true")
     first, second = shop.find(QUESTION, limit=1), shop.find(QUESTION, limit=1, page=2)
 
     assert [hit["id"] for hit in results["hits"]] == ["page-2", "page-3"]
@@ -135,3 +135,15 @@ def test_without_an_embedder_the_setting_warns_and_changes_nothing(tenant: Tenan
 
     assert [warning["code"] for warning in answer["warnings"]] == ["semantic_unavailable"]
     assert ids(tenant)[0] == "page-1"
+
+
+def test_analytics_tell_how_many_searches_were_ordered_so(shop: Tenant, embedder: StubEmbedder) -> None:  # noqa: F811
+    ids(shop)
+    ids(shop, "ticket")
+    embedder.is_away = True
+    ids(shop, "what do I pay for the ticket")
+    shop.app.extensions["runtime"].events.flush()
+
+    told = assert_ok(shop.private.get("/api/analytics?period=7d"))
+
+    assert (told["total_searches"], told["mixed_searches"], told["previous"]["mixed_searches"]) == (3, 1, 0)

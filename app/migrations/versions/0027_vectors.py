@@ -30,9 +30,13 @@ def upgrade() -> None:
     op.add_column('sites', sa.Column('vectors_model', sa.String(length=255), server_default=sa.text("''"), nullable=False))
     op.add_column('sites', sa.Column('vectors_wanted_until', sa.BigInteger(), nullable=True))
     op.add_column('search_events', sa.Column('mixed', sa.Boolean(), server_default=sa.text('false'), nullable=False))
+    for table in ('scope_days', 'origin_days'):
+        op.add_column(table, sa.Column('mixed_searches', _BIG, server_default='0', nullable=False))
 
 
 def downgrade() -> None:
+    for table in ('origin_days', 'scope_days'):
+        op.drop_column(table, 'mixed_searches')
     with op.batch_alter_table('search_events', schema=None) as batch_op:
         batch_op.drop_column('mixed')
     with op.batch_alter_table('sites', schema=None) as batch_op:

@@ -50,10 +50,12 @@ def make_query_figures(told: QueryAnalytics, finds_now: int | None) -> list[Figu
 def make_figures(analytics: Analytics) -> list[Figure]:
     """The figures of a period."""
     now, before = analytics.totals, analytics.previous
+    mixed = now.mixed_searches or before.mixed_searches
     return [
         _count("Searches", now.total_searches, before.total_searches),
         Figure("Unique queries", number(analytics.unique_queries)),
         _rate("Searches without results", now.zero_result_rate, before.zero_result_rate, less_is_better=True),
+        *([_count("Ordered by meaning", now.mixed_searches, before.mixed_searches)] if mixed else []),
         *_click_figures(now, before),
         _level("Average response time", _response_ms(now), _response_ms(before), lambda value: f"{number(value)} ms"),
     ]

@@ -174,9 +174,8 @@ def _stored_neighbours(
         "site_id:int session_id:text begin_at:int end_at:int",
         spans,
     ):
-        *values, mixed, counted, id_ = row
-        event = _Event(*values, bool(mixed))
-        event.counted, event.id = bool(counted), id_
+        event = _Event(*row)
+        event.mixed, event.counted = bool(event.mixed), bool(event.counted)
         stored[event.site_id, str(event.session_id)].append(event)
     return stored
 

@@ -111,6 +111,7 @@ class Totals:
         clicked_searches: Searches with at least one click.
         positioned_clicks: Clicks that told a position.
         click_positions: Those positions added up.
+        mixed_searches: Searches whose hits were ordered by meaning, too.
         agent_searches: Searches that programs made for somebody, who sees no list to click on.
     """
 
@@ -122,6 +123,7 @@ class Totals:
     clicked_searches: int
     positioned_clicks: int
     click_positions: int
+    mixed_searches: int = 0
     agent_searches: int = 0
 
     @property
@@ -335,7 +337,7 @@ def _count_day(day: int, numbers: Any, agents: int) -> DayCount:
 
 def _totals(days: Iterable[Any], agents: Mapping[int, int]) -> Totals:
     """Numbers of days, each of which has ``SCOPE_KINDS``."""
-    kinds = ("searches", "zero_results", "responses", "response_ms", *CLICK_KINDS)
+    kinds = ("searches", "zero_results", "responses", "response_ms", *CLICK_KINDS, "mixed_searches")
     days = list(days)
     numbers = [int(sum(getattr(day, kind) for day in days)) for kind in kinds]
     return replace(Totals(*numbers), agent_searches=sum(agents.get(day.day, 0) for day in days))

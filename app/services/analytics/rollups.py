@@ -54,6 +54,7 @@ class CountedSearch(Protocol):
     visitor: int | None
     channel: str | None
     page: str | None
+    mixed: bool
 
 
 def account_scope(account_id: int) -> int:
@@ -99,6 +100,8 @@ class Changes:
             self._add(self.queries[site_id, day, query], _QUERY_PLACES, counts)
         if search.response_ms is not None:
             counts |= {"responses": sign, "response_ms": sign * search.response_ms}
+        if search.mixed:
+            counts["mixed_searches"] = sign
         self._add_to_site(site_id, day, search.channel, search.page, counts)
         if visitor is not None and search.channel != AGENT:
             for kind in ("visitors", "found_visitors" if found else "missed_visitors"):

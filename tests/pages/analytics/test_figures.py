@@ -111,3 +111,9 @@ def test_a_query_tells_what_it_finds_now(finds: int | None, text: str) -> None:
         "Searches with a click": "–",
         "Average position of clicks": "–",
     }
+
+
+def test_searches_ordered_by_meaning_are_told_where_there_are_any() -> None:
+    assert "Ordered by meaning" not in figures({"total_searches": 4}, {})
+    told = figures({"mixed_searches": 3}, {"mixed_searches": 2})
+    assert told["Ordered by meaning"].change == "50% more than 2 before"

@@ -176,6 +176,7 @@ def _totals(kept: Sequence[SearchEvent], clicked: Sequence[tuple[Click, bool]]) 
         clicked_searches=sum(first for _, first in clicked),
         positioned_clicks=len(positions),
         click_positions=sum(positions),
+        mixed_searches=sum(event.mixed for event in kept),
         agent_searches=sum(event.channel == AGENT for event in kept),
     )
 

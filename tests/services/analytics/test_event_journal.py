@@ -168,6 +168,7 @@ def test_what_an_older_version_left_in_a_journal_is_moved(
         event = session.scalars(select(SearchEvent)).one()
     assert (event.query, event.session_id, event.results_count, event.response_ms) == ("docs", "s", 0, 12)
     assert event.matched is None
+    assert event.mixed is False
 
 
 def test_searches_and_clicks_of_one_journal_are_moved_as_they_were_recorded(
@@ -504,6 +505,7 @@ def test_no_address_of_a_visitor_is_stored(database: Database) -> None:
         "recorded_at",
         "counted",
         "matched",
+        "mixed",
         "visitor",
         "channel",
         "page",

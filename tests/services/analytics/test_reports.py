@@ -65,6 +65,7 @@ keystrokes = st.builds(
     visitor=st.sampled_from([None, 1, 1, -2]),
     channel=st.sampled_from([None, "box", "box", "gateway", "agent"]),
     page=st.sampled_from([None, "/", "/docs/", "/é"]),
+    mixed=st.booleans(),
 )
 moments = st.builds(
     lambda days: MOMENT - timedelta(days=days),
@@ -82,6 +83,7 @@ spread = st.builds(
     visitor=st.sampled_from([None, 1, 1, -2, 2**63 - 1]),
     channel=st.sampled_from([None, "api", "box", "agent"]),
     page=st.sampled_from([None, "/", "/docs/", "/Z"]),
+    mixed=st.booleans(),
 )
 clicks = st.builds(
     Click,
@@ -204,4 +206,5 @@ def entry(event: Event, recorded_at: int) -> JournalEntry:
         visitor=event.visitor,
         channel=event.channel,
         page=event.page,
+        mixed=event.mixed,
     )
