@@ -7,9 +7,6 @@ from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.query.parser import parse_query
 from backends.embedded.query.ranking import RANKING
 
-STOP_WORDS = 2
-"""Stop words that a sentence has at least."""
-
 
 def is_sentence(text: str, language: str | None) -> bool:
     """Tell whether a query is a sentence: of four words or more, two of them stop words, without quotes and minus.
@@ -23,7 +20,7 @@ def is_sentence(text: str, language: str | None) -> bool:
     if len(words) < RANKING.sentence_terms:
         return False
     stops = stop_words(language or recognise(text))
-    if sum(word in stops for word in words) < STOP_WORDS:
+    if sum(word in stops for word in words) < RANKING.sentence_stop_words:
         return False
     parsed = parse_query(text)
     return not parsed.phrases and not parsed.excluded

@@ -33,8 +33,8 @@ class Ranking:
             finished; ``exact_single_term_boost`` when it is the only one.
         min_hits_before_relaxing: With fewer documents that have every word, those with some words follow; so many can
             be asked for at once.
-        sentence_terms: Queries of so many words with two stop words or more may find documents by stop words alone,
-            last; in those with quoted words among them, documents without the phrase may follow. Two pairs of
+        sentence_terms, sentence_stop_words: Queries of so many words, so many of them stop words, or more are sentences:
+            they may find documents by stop words alone, last; in those with quoted words among them, documents without the phrase may follow. Two pairs of
             characters of a script without spaces count as a word.
         recency_boost: Largest bonus for recency, as a share of the score.
         half_life_days: Age at which half of it is left.
@@ -78,6 +78,7 @@ class Ranking:
     exact_single_term_boost: float = 4.0
     min_hits_before_relaxing: int = 100
     sentence_terms: int = 4
+    sentence_stop_words: int = 2
     recency_boost: float = 0.05
     half_life_days: float = 730.0
     typo_max_doc_freq: int = 10

@@ -88,7 +88,8 @@ def any_term(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
 def stop_words_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
     """Documents that have at least one word, stop words included; for sentences."""
     stops = [(Should, term.query) for term in resolved.terms if not term.required and term.query is not None]
-    if len(resolved.terms) < resolved.ranking.sentence_terms or len(stops) < 2:
+    ranking = resolved.ranking
+    if len(resolved.terms) < ranking.sentence_terms or len(stops) < ranking.sentence_stop_words:
         return None
     words = any_term(resolved, clauses) or all_terms(resolved, clauses)
     floor = _Query.boolean_query([(Must, _Query.boolean_query(stops)), *clauses.required])
