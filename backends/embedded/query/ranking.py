@@ -33,8 +33,8 @@ class Ranking:
             finished; ``exact_single_term_boost`` when it is the only one.
         min_hits_before_relaxing: With fewer documents that have every word, those with some words follow; so many can
             be asked for at once.
-        sentence_terms, sentence_stop_words: Queries of so many words, so many of them stop words, are sentences: they may
-            find documents by stop words alone, last; in those with quoted words among them, documents without the
+        sentence_terms, sentence_stop_words: Queries of so many words, so many of them stop words, are sentences: they
+            may find documents by stop words alone, last; in those with quoted words among them, documents without the
             phrase may follow. Two pairs of characters of a script without spaces count as a word.
         recency_boost: Largest bonus for recency, as a share of the score.
         half_life_days: Age at which half of it is left.
