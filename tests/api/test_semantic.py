@@ -147,3 +147,11 @@ def test_analytics_tell_how_many_searches_were_ordered_so(shop: Tenant, embedder
     told = assert_ok(shop.private.get("/api/analytics?period=7d"))
 
     assert (told["total_searches"], told["mixed_searches"], told["previous"]["mixed_searches"]) == (3, 1, 0)
+
+
+def test_a_site_whose_vectors_are_still_to_be_made_is_searched_by_words(site: Tenant) -> None:  # noqa: F811
+    site.index(page(1, title="Ticket", content=WORDS), page(2, title="Reimbursement", content="Money for a ticket."))
+
+    assert ids(site) == ["page-1", "page-2"]
+    site.app.extensions["runtime"].events.flush()
+    assert assert_ok(site.private.get("/api/analytics?period=7d"))["mixed_searches"] == 0

@@ -90,10 +90,10 @@ class MixedOrder:
         places = {id: place for place, id in enumerate(ids, 1)}
         ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
         vectors = self._read_vectors(site_id, ordered)
-        if vectors is None:
-            MIXED_SEARCHES.labels("database_unavailable").inc()
+        if not vectors:
+            MIXED_SEARCHES.labels("database_unavailable" if vectors is None else "no_vectors").inc()
             return engine.search(index, query, take)
-        scores = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True)) if vectors else {}
+        scores = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True))
         shown = [*(id for id in ids if id in pinned), *mixed(ordered, scores), *ids[MIXED_HITS:]][query.offset : end]
         MIXED_SEARCHES.labels("mixed").inc()
         for hit in _hits_of(engine, index, query, shown):
@@ -109,10 +109,8 @@ def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> list[str]:
 
     Args:
         ids: In the order of words.
-        cosine: Of those that have a vector.
+        cosine: Of those that have a vector, one at least.
     """
-    if not cosine:
-        return list(ids)
     mean = sum(cosine.values()) / len(cosine)
 
     def score(place: int, id: str) -> float:

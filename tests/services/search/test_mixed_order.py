@@ -14,6 +14,5 @@ def test_the_mix_is_of_places_and_cosines() -> None:
     assert mixed(["a", "b", "c", "d", "e"], {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.3}) == list("aebcd")
 
 
-def test_without_vectors_the_order_stays_and_a_document_without_one_is_like_the_others() -> None:
-    assert mixed(["a", "b"], {}) == ["a", "b"]
+def test_a_document_without_a_vector_is_like_the_others() -> None:
     assert mixed(["a", "b", "c"], {"a": 0.1, "c": 0.9}) == ["c", "b", "a"]

@@ -1,0 +1,146 @@
+"""What the vectors of a large site cost the database: making, keeping, and reading them.
+
+    python -m benchmarks.vectors [--documents 200000] [--url postgresql+psycopg://…]
+
+An embedder that answers at once stands for the model (for which see ``benchmarks/embedder.py``), so all that is
+measured is the service's own. Printed: documents a second that the background work takes through SQL; bytes of a vector
+on disk (SQLite only); the time to see that a document was changed, and to make its vector; the median and the 99th
+percentile of what a mixed search adds, which is reading the vectors of a hundred hits and comparing them; and, in its
+place, comparing the query with all vectors of the site, held in memory by numpy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from sqlalchemy import insert, select, update
+
+from app.models import DocumentVector, Site, StoredDocument
+from app.services.search.mixed_order import MIXED_HITS
+from app.services.vectors.stored_vectors import cosines, read_vectors
+from app.services.vectors.vectorizer import Vectorizer
+from app.storage.database import Database
+from app.storage.locks import FileLocks
+from benchmarks.analytics import prepare
+
+SITE = 1
+DIMENSIONS = 384
+TEXT = "A page about gardens and the tools that people use in them every day of the year. " * 11
+BATCH = 5_000
+SEARCHES = 300
+
+
+class InstantEmbedder:
+    """Gives vectors that nobody made."""
+
+    model = "instant"
+    languages = frozenset({"en"})
+
+    def __init__(self) -> None:
+        self._chance = np.random.default_rng(7)
+
+    def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
+        return self.embed_documents([text], timeout_seconds)[0]
+
+    def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
+        vectors = self._chance.standard_normal((len(texts), DIMENSIONS), np.float32)
+        unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=200_000)
+    parser.add_argument("--url", help="of a database that is emptied; a temporary SQLite file if not given")
+    wishes = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "vectors.db"
+        database = Database(wishes.url or f"sqlite:///{file}")
+        embedder = InstantEmbedder()
+        fill(database, wishes.documents)
+        before = file.stat().st_size if file.exists() else 0
+        vectorizer = Vectorizer(database, FileLocks(Path(folder)), embedder)
+        made, seconds = timed(vectorizer.run)
+        print(f"{made} vectors made, {made / seconds:.0f} a second")
+        if before:
+            print(f"{(file.stat().st_size - before) / made:.0f} bytes a vector on disk")
+        change(database, wishes.documents)
+        print(f"one document changed: {timed(vectorizer.run)[1] * 1e3:.0f} ms")
+        compare(database, embedder, wishes.documents)
+
+
+def timed(work: Callable[[], int]) -> tuple[int, float]:
+    """What ``work`` returns, and how many seconds it took."""
+    started = time.perf_counter()
+    return work(), time.perf_counter() - started
+
+
+def fill(database: Database, count: int) -> None:
+    """A site with documents of about 900 characters, and no vectors."""
+    prepare(database)
+    body = orjson.dumps({"title": "Garden tools", "content": TEXT})
+    for start in range(0, count, BATCH):
+        rows = [
+            {"site_id": SITE, "id": f"page-{number}", "revision": 1 + number // 100, "changed_at": 0, "body": body}
+            for number in range(start, min(start + BATCH, count))
+        ]
+        with database.write() as session:
+            session.execute(insert(StoredDocument), rows)
+    with database.write() as session:
+        values = {"search_settings": {"semantic": True}, "revision": 1 + count // 100, "document_count": count}
+        session.execute(update(Site).where(Site.id == SITE).values(**values))
+
+
+def change(database: Database, count: int) -> None:
+    """Write one of the documents anew."""
+    with database.write() as session:
+        revision = 2 + count // 100
+        session.execute(update(Site).where(Site.id == SITE).values(revision=revision))
+        session.execute(
+            update(StoredDocument)
+            .where(StoredDocument.site_id == SITE, StoredDocument.id == f"page-{count // 2}")
+            .values(revision=revision)
+        )
+
+
+def compare(database: Database, embedder: InstantEmbedder, count: int) -> None:
+    """Print what a mixed search adds, and what looking at all vectors would."""
+    with database.read() as session:
+        rows = session.scalars(select(DocumentVector.vector).where(DocumentVector.site_id == SITE)).all()
+    everything = np.frombuffer(b"".join(rows), np.int8).reshape(len(rows), DIMENSIONS).astype(np.float32)
+    chance = random.Random(7)
+    hits: list[float] = []
+    all_vectors: list[float] = []
+    for _ in range(SEARCHES):
+        query = embedder.embed_query("", 1)
+        ids = [f"page-{number}" for number in chance.sample(range(count), MIXED_HITS)]
+        started = time.perf_counter()
+        found = read_vectors(database, embedder.model, SITE, ids)
+        assert found is not None
+        cosines(query, list(found.values()))
+        hits.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        np.argpartition(everything @ query, -MIXED_HITS)
+        all_vectors.append(time.perf_counter() - started)
+    for name, times in (
+        ("the vectors of the hits", hits),
+        (f"all vectors, {everything.nbytes / 1e6:.0f} MB", all_vectors),
+    ):
+        high = sorted(times)[len(times) * 99 // 100]
+        print(f"{name}: {statistics.median(times) * 1e3:.2f} ms, p99 {high * 1e3:.2f} ms")
+
+
+if __name__ == "__main__":
+    main()
