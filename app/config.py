@@ -290,6 +290,7 @@ def _embedder_problems(settings: Settings) -> Iterator[str]:
     try:
         address = urlsplit(settings.embedder)
         is_valid = address.scheme in ("http", "https") and bool(address.hostname) and not address.fragment
+        is_valid = is_valid and address.port != 0  # One out of range raises a ValueError.
     except ValueError:
         yield "EMBEDDER must be a URL."
         return

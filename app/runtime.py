@@ -45,7 +45,7 @@ from app.services.search.mixed_order import MixedOrder
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
-from app.services.vectors.stored_vectors import read_vectors
+from app.services.vectors.vector_reader import VectorReader
 from app.services.vectors.vectorizer import Vectorizer
 from app.services.webhooks.delivery import Deliverer, NotSent
 from app.storage.database import Database, is_unavailable
@@ -137,7 +137,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
     )
     usage_copies = UsageCopies(database, counters)
     embedder = create_embedder(settings)
-    mixed_order = None if embedder is None else MixedOrder(embedder, partial(read_vectors, database, embedder.model))
+    mixed_order = None if embedder is None else MixedOrder(embedder, VectorReader(database, embedder.model).read)
     searcher = Searcher(engines, indexer, events, settings.max_answer_bytes, mixed_order)
     writer = DocumentWriter(database, counters, indexer, settings.max_site_fields)
     return Runtime(

@@ -26,7 +26,8 @@ from sqlalchemy import insert, select, update
 
 from app.models import DocumentVector, Site, StoredDocument
 from app.services.search.mixed_order import MIXED_HITS
-from app.services.vectors.stored_vectors import cosines, read_vectors
+from app.services.vectors.stored_vectors import cosines
+from app.services.vectors.vector_reader import VectorReader
 from app.services.vectors.vectorizer import Vectorizer
 from app.storage.database import Database
 from app.storage.locks import FileLocks
@@ -120,6 +121,7 @@ def compare(database: Database, embedder: InstantEmbedder, count: int) -> None:
     with database.read() as session:
         rows = session.scalars(select(DocumentVector.vector).where(DocumentVector.site_id == SITE)).all()
     everything = np.frombuffer(b"".join(rows), np.int8).reshape(len(rows), DIMENSIONS).astype(np.float32)
+    reader = VectorReader(database, embedder.model)
     chance = random.Random(7)
     hits: list[float] = []
     all_vectors: list[float] = []
@@ -127,8 +129,8 @@ def compare(database: Database, embedder: InstantEmbedder, count: int) -> None:
         query = embedder.embed_query("", 1)
         ids = [f"page-{number}" for number in chance.sample(range(count), MIXED_HITS)]
         started = time.perf_counter()
-        found = read_vectors(database, embedder.model, SITE, ids)
-        assert found is not None
+        found = reader.read(SITE, ids)
+        assert found is not None, "the database is slow"
         cosines(query, list(found.values()))
         hits.append(time.perf_counter() - started)
         started = time.perf_counter()

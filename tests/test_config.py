@@ -61,6 +61,7 @@ WRONG: list[dict[str, str]] = [
     {"EMBEDDER": "other"},
     {"EMBEDDER": "http://[api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "https://api.example.com/v1/embeddings"},
+    {"EMBEDDER": "http://127.0.0.1:99999/v1/embeddings?key=secret", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "ftp://api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "https:///v1/embeddings", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "https://user:password@api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small"},

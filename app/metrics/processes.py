@@ -26,12 +26,13 @@ from app.plans import QUOTA_REFUSALS
 from app.services.analytics.events import LOST_EVENTS
 from app.services.embedding.guarded import EMBEDDER_FAILURES, EMBEDDER_SECONDS
 from app.services.engines import ENGINE_FAILURES, ENGINE_SECONDS
+from app.services.search.mixed_order import MIXED_SEARCHES
 
 DISTRIBUTION = "site-search-service"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 COUNTED = (
     REQUESTS, DURATION, ENGINE_SECONDS, ENGINE_FAILURES, COUNTER_STORE_SECONDS, COUNTER_STORE_FAILURES, QUOTA_REFUSALS,
-    LOST_EVENTS, ENDED_RUNS, EMBEDDER_SECONDS, EMBEDDER_FAILURES,
+    LOST_EVENTS, ENDED_RUNS, EMBEDDER_SECONDS, EMBEDDER_FAILURES, MIXED_SEARCHES,
 )  # fmt: skip
 """All that processes count. None is labelled with anything that names a customer."""
 _ENDED = "ended"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
+from app.models import DocumentVector
 from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.services.vectors.conftest import embedder, semantic_app, site  # noqa: F401
@@ -155,3 +157,23 @@ def test_a_site_whose_vectors_are_still_to_be_made_is_searched_by_words(site: Te
     assert ids(site) == ["page-1", "page-2"]
     site.app.extensions["runtime"].events.flush()
     assert assert_ok(site.private.get("/api/analytics?period=7d"))["mixed_searches"] == 0
+
+
+def test_vectors_of_other_dimensions_count_for_nothing(shop: Tenant) -> None:
+    with shop.app.extensions["runtime"].database.write() as session:
+        session.execute(update(DocumentVector).values(vector=b"\x7f" * 7))
+
+    assert ids(shop)[0] == "page-1"
+
+
+def test_explanations_are_of_the_search_that_found_the_hits(shop: Tenant) -> None:
+    def explained() -> dict[str, Any]:
+        answer = assert_ok(shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}))
+        return {hit["id"]: hit["_explain"] for hit in answer["results"]["hits"]}
+
+    mixed = explained()
+    switch(shop)
+
+    assert {id: {**told, "meaning": None} for id, told in mixed.items()} == {
+        id: {**told, "meaning": None} for id, told in explained().items()
+    }

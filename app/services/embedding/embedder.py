@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 
 class EmbedderUnavailable(Exception):
-    """The embedder cannot answer now: it is away, too slow, or refused. The message says why, for the operator."""
+    """The embedder cannot answer now: it is away, or too slow. The message says why, for the operator."""
+
+
+class EmbedderRefused(EmbedderUnavailable):
+    """The embedder will never answer this: one of the texts is not to its liking."""
 
 
 class Embedder(Protocol):
@@ -40,6 +44,7 @@ class Embedder(Protocol):
         """The vectors of texts, each of length 1, as rows in their order. Queries come first.
 
         Raises:
+            EmbedderRefused: One of the texts is refused.
             EmbedderUnavailable: They are not complete within the time.
         """
         ...

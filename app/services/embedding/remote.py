@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import requests
 from requests.auth import AuthBase
 from urllib3.exceptions import HTTPError
 
-from app.services.embedding.embedder import EmbedderUnavailable
+from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 TEXTS_AT_ONCE = 32
 """Texts of one request; text-embeddings-inference takes no more."""
 MAX_ANSWER_BYTES = 8_388_608
+REFUSALS = frozenset({400, 413, 422})
+"""Statuses that servers answer with to texts that are too long, or otherwise not to their liking."""
 QUERIES_AT_ONCE = 4
 QUERY_SECONDS = 5.0
 """How long a query goes on that nobody waits for any more: its connection is then there for the next one."""
@@ -48,12 +51,16 @@ class RemoteEmbedder:
         url: Full address of its embeddings, such as ``https://api.openai.com/v1/embeddings``.
         model: The model's name there.
         key: Bearer token; empty for none.
+
+    Attributes:
+        model: The model's name and a hash of the address: elsewhere, another may have the name.
     """
 
     languages = None
 
     def __init__(self, url: str, model: str, key: str):
-        self.model = model
+        self.model = f"{model[:200]}-{hashlib.sha256(f'{url} {model}'.encode()).hexdigest()[:12]}"
+        self._model = model
         self._url = url
         self._host = urlsplit(url).netloc
         self._session = requests.Session()
@@ -93,7 +100,7 @@ class RemoteEmbedder:
 
     def _ask(self, texts: Sequence[str], deadline: float) -> NDArray[np.float32]:
         whole = [text.encode(errors="replace").decode() for text in texts]  # JSON has no halves of characters.
-        body = orjson.dumps({"model": self.model, "input": whole, "encoding_format": "float"})
+        body = orjson.dumps({"model": self._model, "input": whole, "encoding_format": "float"})
         left = deadline - time.monotonic()
         if left <= 0:
             raise EmbedderUnavailable(f"{self._host} does not answer in time")
@@ -104,6 +111,8 @@ class RemoteEmbedder:
                 status = answer.status_code
         except (requests.RequestException, HTTPError, OSError) as error:
             raise EmbedderUnavailable(f"{self._host} does not answer: {_innermost(error)}") from error
+        if status in REFUSALS:
+            raise EmbedderRefused(f"{self._host} answers with status {status}")
         if status != 200:
             raise EmbedderUnavailable(f"{self._host} answers with status {status}")
         try:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log2
+from typing import Any
 
 from prometheus_client import Counter
 
@@ -19,6 +20,7 @@ from app.services.search.sentences import is_sentence
 from app.services.vectors.stored_vectors import cosines
 from backends.base import MATCH_ALL, Hit, SearchBackend, SearchQuery, SearchResult, TakeHit
 from backends.embedded.analysis.languages import recognise
+from backends.errors import ReplyTooLarge
 from backends.filters import And, OneOf
 
 MIXED_HITS = 100
@@ -48,7 +50,7 @@ class MixedOrder:
     Args:
         embedder: Makes the vectors of queries.
         read_vectors: Gives the vectors, of the embedder's model, of those of some documents of a site that have one;
-            ``None``: they cannot be read now.
+            ``None``: they cannot be read now. Empty ones are of documents that the embedder refused.
     """
 
     def __init__(self, embedder: Embedder, read_vectors: ReadVectors):
@@ -80,24 +82,35 @@ class MixedOrder:
             log.debug("a search is ordered by words: %s", error)
             MIXED_SEARCHES.labels("embedder_unavailable").inc()
             return engine.search(index, query, take)
-        ids: list[str] = []
+        explanations: dict[str, Mapping[str, Any] | None] = {}
         end = query.offset + query.limit
-        first = replace(
-            query, offset=0, limit=max(end, MIXED_HITS), highlight=None, sections=0, explain=False, answers=False
-        )
-        result = engine.search(index, first, lambda hit: ids.append(hit.id))
+        first = replace(query, offset=0, limit=max(end, MIXED_HITS), highlight=None, sections=0, answers=False)
+
+        def note(hit: Hit) -> None:
+            explanations[hit.id] = hit.explanation
+
+        try:
+            result = engine.search(index, first, note)
+        except ReplyTooLarge:  # A page of the hits may be none.
+            MIXED_SEARCHES.labels("reply_too_large").inc()
+            return engine.search(index, query, take)
+        ids = list(explanations)
         pinned = set(query.pinned)
         places = {id: place for place, id in enumerate(ids, 1)}
         ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
-        vectors = self._read_vectors(site_id, ordered)
+        stored = self._read_vectors(site_id, ordered)
+        vectors = {id: each for id, each in (stored or {}).items() if len(each) == len(vector)}
         if not vectors:
-            MIXED_SEARCHES.labels("database_unavailable" if vectors is None else "no_vectors").inc()
+            MIXED_SEARCHES.labels("database_unavailable" if stored is None else "no_vectors").inc()
             return engine.search(index, query, take)
         scores = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True))
         shown = [*(id for id in ids if id in pinned), *mixed(ordered, scores), *ids[MIXED_HITS:]][query.offset : end]
         MIXED_SEARCHES.labels("mixed").inc()
         for hit in _hits_of(engine, index, query, shown):
-            take(_explained(hit, places[hit.id], scores) if query.explain else hit)
+            if query.explain:
+                meaning = {"place_by_words": places[hit.id], "cosine": scores.get(hit.id)}
+                hit = replace(hit, explanation={**(explanations[hit.id] or {}), "meaning": meaning})
+            take(hit)
         return replace(result, mixed=True)
 
 
@@ -131,11 +144,6 @@ def _hits_of(engine: SearchBackend, index: str, query: SearchQuery, ids: Sequenc
     def keep(hit: Hit) -> None:
         found[hit.id] = hit
 
-    wanted = replace(query, offset=0, limit=len(ids), filter=condition, facets=(), distinct="")
+    wanted = replace(query, offset=0, limit=len(ids), filter=condition, facets=(), distinct="", explain=False)
     engine.search(index, wanted, keep)
     return [found[id] for id in ids if id in found]
-
-
-def _explained(hit: Hit, place: int, scores: Mapping[str, float]) -> Hit:
-    told = {"place_by_words": place, "cosine": scores.get(hit.id)}
-    return replace(hit, explanation={**(hit.explanation or {}), "meaning": told})

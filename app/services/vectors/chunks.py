@@ -8,6 +8,9 @@ from typing import Any
 CHUNK_CHARACTERS = 900
 """Characters of a part at most: about as many as small models take."""
 
+TITLE_CHARACTERS = 300
+"""Characters of the title before each part at most."""
+
 CHUNKS = 3
 """Parts of a document that count, from the beginning."""
 
@@ -17,7 +20,7 @@ def chunks_of(document: Mapping[str, Any]) -> list[str]:
 
     A part ends between words, unless that would make it less than half as long.
     """
-    title = str(document.get("title", ""))
+    title = str(document.get("title", ""))[:TITLE_CHARACTERS]
     text = str(document.get("content") or document.get("excerpt") or "").strip()
     chunks: list[str] = []
     while text and len(chunks) < CHUNKS:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, exists, func, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import and_, delete, exists, select
 from sqlalchemy.orm import Session
 
 from app.models import DocumentVector, StoredDocument
-from app.storage.database import Database, is_unavailable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,24 +46,11 @@ def cosines(query: NDArray[np.float32], vectors: Sequence[bytes]) -> list[float]
     return found
 
 
-def read_vectors(database: Database, model: str, site_id: int, ids: Sequence[str]) -> dict[str, bytes] | None:
-    """The vectors of those of some documents that have one of a model; ``None`` while the database is away."""
-    try:
-        with database.read() as session:
-            return _vectors(session, model, site_id, ids)
-    except SQLAlchemyError as error:
-        if is_unavailable(error):
-            return None
-        raise
-
-
-def _vectors(session: Session, model: str, site_id: int, ids: Sequence[str]) -> dict[str, bytes]:
+def read_vectors(session: Session, model: str, site_id: int, ids: Sequence[str]) -> dict[str, bytes]:
+    """The vectors of those of some documents that have one of a model."""
     rows = session.execute(
         select(DocumentVector.id, DocumentVector.vector).where(
-            DocumentVector.site_id == site_id,
-            DocumentVector.id.in_(ids),
-            DocumentVector.model == model,
-            func.length(DocumentVector.vector) > 0,
+            DocumentVector.site_id == site_id, DocumentVector.id.in_(ids), DocumentVector.model == model
         )
     )
     return {row.id: row.vector for row in rows}
@@ -109,7 +94,8 @@ def store_vectors(session: Session, site_id: int, model: str, made: Mapping[tupl
     connection = session.connection()
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
     rows = [(model, vector, site_id, id, revision) for (revision, id), vector in made.items()]
-    connection.exec_driver_sql(_STORE.format(mark), rows)
+    if rows:
+        connection.exec_driver_sql(_STORE.format(mark), rows)
 
 
 def remove_orphans(session: Session, site_id: int) -> None:

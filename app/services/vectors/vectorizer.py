@@ -11,7 +11,7 @@ from sqlalchemy import func, or_, select, update
 
 from app.clock import now
 from app.models import DocumentVector, Site
-from app.services.embedding.embedder import Embedder, EmbedderUnavailable
+from app.services.embedding.embedder import Embedder, EmbedderRefused, EmbedderUnavailable
 from app.services.vectors.chunks import chunks_of
 from app.services.vectors.stored_vectors import (
     pending_rows,
@@ -35,6 +35,11 @@ EMBEDDING_SECONDS = 60.0
 WANTED_FOR = timedelta(days=7)
 """How long a site's vectors are kept up for previews after the last one."""
 
+WANTED_AGAIN_AFTER = timedelta(hours=1)
+
+FAILURES_IN_A_ROW = 2
+"""Sites whose steps fail one after the other: then the embedder is away, rather than something wrong with a site."""
+
 log = logging.getLogger(__name__)
 
 Pending = Sequence[tuple[int, str]]
@@ -56,6 +61,10 @@ class Vectorizer:
     def want(self, site_id: int) -> None:
         """Make a site's vectors for a while, for previews, also if its settings do not wish for them."""
         until = now() + WANTED_FOR
+        with self._database.read() as session:
+            wanted_until = session.scalar(select(Site.vectors_wanted_until).where(Site.id == site_id))
+        if wanted_until is not None and wanted_until > until - WANTED_AGAIN_AFTER:
+            return  # Settings are previewed as somebody types them.
         with self._database.write() as session:
             session.execute(update(Site).where(Site.id == site_id).values(vectors_wanted_until=until))
 
@@ -82,16 +91,28 @@ class Vectorizer:
             EmbedderUnavailable: It cannot answer now; what is done stays.
         """
         made = 0
-        due = self._due()
-        while due and not is_stopping():
-            left: list[int] = []
-            for site_id in due:
+        failures: dict[int, EmbedderUnavailable] = {}
+        in_a_row = 0
+        is_working = True
+        while is_working and in_a_row < FAILURES_IN_A_ROW:
+            is_working = False
+            for site_id in self._due():  # Anew each time: a site written to meanwhile takes its turns, too.
+                if is_stopping() or in_a_row == FAILURES_IN_A_ROW:
+                    break
+                if site_id in failures:
+                    continue
                 with self._locks.try_hold(f"vectors-{site_id}") as held:
-                    count = self._step(site_id) if held and not is_stopping() else 0
+                    try:
+                        count = self._step(site_id) if held else 0
+                    except EmbedderUnavailable as error:
+                        failures[site_id] = error
+                        in_a_row += 1
+                        continue
                 if count:
                     made += count
-                    left.append(site_id)
-            due = left
+                    is_working, in_a_row = True, 0
+        if failures:
+            raise next(iter(failures.values()))
         return made
 
     def _due(self) -> Sequence[int]:
@@ -112,6 +133,8 @@ class Vectorizer:
                 return 0
             if not _is_wished(site):
                 wanted = None
+            elif not site.active:
+                return 0
             else:
                 after = site.vectors_revision if site.vectors_model == model else 0
                 wanted, reached = pending_rows(session, site_id, model, after, DOCUMENTS_AT_ONCE), site.revision
@@ -130,29 +153,29 @@ class Vectorizer:
         return len(wanted)
 
     def _make(self, site_id: int, wanted: Pending) -> dict[tuple[int, str], bytes]:
-        """The vectors of documents as they are; empty ones of those that the embedder refuses."""
+        """The vectors of documents as they are; empty ones of those that the embedder refuses.
+
+        Raises:
+            EmbedderUnavailable: It cannot answer now.
+        """
         with self._database.read() as session:
             bodies = read_bodies(session, site_id, [id for _, id in wanted])
         chunks = {place: chunks_of(orjson.loads(body)) for place, body in bodies.items()}
         try:
             return self._embed(chunks)
-        except EmbedderUnavailable:
-            if len(chunks) < 2:
-                raise
-        made: dict[tuple[int, str], bytes] = {}
-        failure: EmbedderUnavailable | None = None
+        except EmbedderRefused:
+            made: dict[tuple[int, str], bytes] = {}
+            refusals: dict[tuple[int, str], EmbedderRefused] = {}
         for place, texts in chunks.items():
             try:
                 made |= self._embed({place: texts})
-            except EmbedderUnavailable as error:
-                failure = error
-        if not made:
-            assert failure is not None
-            raise failure
-        for place in chunks.keys() - made.keys():
-            log.warning("site %s: the embedder refuses the document %r: %s", site_id, place[1], failure)
-            made[place] = b""
-        return made
+            except EmbedderRefused as error:
+                refusals[place] = error
+        if refusals and len(refusals) == len(chunks) > 1:
+            raise next(iter(refusals.values()))  # It likes nothing: that is no fault of the documents.
+        for (_, id), refusal in refusals.items():
+            log.warning("site %s: the embedder refuses the document %r: %s", site_id, id, refusal)
+        return made | dict.fromkeys(refusals, b"")
 
     def _embed(self, chunks: dict[tuple[int, str], list[str]]) -> dict[tuple[int, str], bytes]:
         vectors = self._embedder.embed_documents(
@@ -176,14 +199,23 @@ class Vectorizer:
                 remove_orphans(session, site_id)
 
     def _remove(self, site_id: int) -> None:
-        left = True
+        left = self._forget_progress(site_id)
         while left:
             with self._database.write() as session:
                 left = remove_vectors(session, site_id, REMOVED_AT_ONCE)
         with self._database.write() as session:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is not None and not _is_wished(site):
-                site.vectors_model, site.vectors_revision = "", 0
+                site.vectors_model = ""
+
+    def _forget_progress(self, site_id: int) -> bool:
+        """Note that vectors are missing, before some are: whoever wishes for them meanwhile gets all of them anew."""
+        with self._database.write() as session:
+            site = session.get(Site, site_id, with_for_update=ROW_LOCK)
+            if site is None or _is_wished(site):
+                return False
+            site.vectors_revision = 0
+            return True
 
 
 def _is_wished(site: Site) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.services.embedding import remote
-from app.services.embedding.embedder import EmbedderUnavailable
+from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
 from app.services.embedding.remote import RemoteEmbedder
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.services.embedding.embedding_server import (
@@ -103,6 +103,29 @@ def test_an_error_is_told_without_the_key(embedder: RemoteEmbedder, server: Embe
     assert refusal(embedder).endswith(f"answers with status {status}")
     assert KEY not in refusal(embedder)
     assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(("status", "is_refused"), [(400, True), (413, True), (422, True), (429, False), (500, False)])
+def test_a_text_that_is_refused_differs_from_a_server_that_is_away(
+    embedder: RemoteEmbedder, server: EmbeddingServer, status: int, is_refused: bool
+) -> None:
+    server.reply = failing(status, {})
+
+    with pytest.raises(EmbedderUnavailable) as refusal:
+        embedder.embed_documents(["a query"], PATIENCE_SECONDS)
+
+    assert isinstance(refusal.value, EmbedderRefused) is is_refused
+
+
+def test_a_model_of_the_same_name_elsewhere_is_another() -> None:
+    models = {
+        RemoteEmbedder(url, name, "").model
+        for url in ("https://a.example.com/v1/embeddings", "https://b.example.com/v1/embeddings")
+        for name in ("small", "x" * 300, "x" * 301)
+    }
+
+    assert len(models) == 6
+    assert max(map(len, models)) <= 255
 
 
 BAD_DATA = {

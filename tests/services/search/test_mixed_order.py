@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from app.services.search.mixed_order import MEANING_WEIGHT, MIXED_HITS, mixed
+from typing import cast
+
+from app.services.search.mixed_order import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
+from backends.base import Hit, SearchBackend, SearchQuery, SearchResult, TakeHit
+from backends.errors import ReplyTooLarge
+from tests.services.vectors.stub_embedder import StubEmbedder
 
 
 def test_the_mix_is_of_places_and_cosines() -> None:
@@ -16,3 +21,25 @@ def test_the_mix_is_of_places_and_cosines() -> None:
 
 def test_a_document_without_a_vector_is_like_the_others() -> None:
     assert mixed(["a", "b", "c"], {"a": 0.1, "c": 0.9}) == ["c", "b", "a"]
+
+
+class EngineOfLargeHits:
+    """An engine that cannot give more than twenty hits at once."""
+
+    def search(self, index: str, query: SearchQuery, take: TakeHit) -> SearchResult:
+        if query.limit > 20:
+            raise ReplyTooLarge
+        take(Hit("large", b"{}"))
+        return SearchResult((), 1)
+
+
+def test_hits_that_are_too_large_to_be_read_at_once_are_ordered_by_words() -> None:
+    shown: list[str] = []
+    order = MixedOrder(StubEmbedder(), lambda site_id, ids: {})
+    query = SearchQuery("how do I get a refund", limit=20)
+
+    result = order.search(
+        cast(SearchBackend, EngineOfLargeHits()), "site_1", 1, query, lambda hit: shown.append(hit.id)
+    )
+
+    assert (shown, result.mixed) == (["large"], False)

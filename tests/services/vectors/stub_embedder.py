@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.services.embedding.embedder import EmbedderUnavailable
+from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
 
 CONCEPTS = ({"refund", "refunded", "money", "reimbursement"}, {"dog", "dogs", "animals", "pets"}, {"train", "railway"})
 
@@ -18,6 +18,7 @@ class StubEmbedder:
     Attributes:
         is_away: Whether it cannot answer.
         refused: Word of texts that it refuses.
+        failing: Word of texts at which it fails.
         asked: The texts of documents that it was asked for.
     """
 
@@ -27,6 +28,7 @@ class StubEmbedder:
         self.model = model
         self.is_away = False
         self.refused = ""
+        self.failing = ""
         self.asked: list[str] = []
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
@@ -40,8 +42,10 @@ class StubEmbedder:
         pass
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        if self.is_away or any(self.refused and self.refused in text for text in texts):
+        if self.is_away or any(self.failing and self.failing in text for text in texts):
             raise EmbedderUnavailable("away")
+        if any(self.refused and self.refused in text for text in texts):
+            raise EmbedderRefused("refused")
         vectors = np.zeros((len(texts), len(CONCEPTS) + 1), np.float32)
         for row, text in enumerate(texts):
             words = set(text.lower().replace("?", " ").replace(".", " ").split())

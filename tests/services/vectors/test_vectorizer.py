@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.models import DocumentVector, Site
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.outbox import purge_site
+from app.services.vectors import vectorizer as vectorizer_module
+from app.services.vectors.stored_vectors import store_vectors
 from app.services.vectors.vectorizer import DOCUMENTS_AT_ONCE, Vectorizer
 from tests.answers import assert_ok
 from tests.callers import Tenant, page
+from tests.conftest import register_tenant
 from tests.services.vectors.stub_embedder import StubEmbedder
 
 
@@ -135,3 +141,129 @@ def test_a_purged_site_leaves_no_vectors(site: Tenant) -> None:
     purge_site(runtime.database, runtime.counters, site.account_id, site.site_id)
 
     assert stored(site) == {}
+
+
+class Meddler(StubEmbedder):
+    """An embedder during whose first work with documents something happens."""
+
+    def __init__(self, meddle: Callable[[], None]):
+        super().__init__()
+        self._meddle: list[Callable[[], None]] = [meddle]
+
+    def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> Any:
+        if self._meddle:
+            self._meddle.pop()()
+        return super().embed_documents(texts, timeout_seconds)
+
+
+@pytest.fixture
+def other(site: Tenant) -> Tenant:
+    """Another site that orders by meaning, of another account, whose turn comes later."""
+    tenant = register_tenant(site.app, "bob@example.com")
+    switch(tenant, on=True)
+    return tenant
+
+
+def test_a_document_at_which_the_embedder_fails_keeps_no_other_site_waiting(
+    site: Tenant, other: Tenant, embedder: StubEmbedder
+) -> None:
+    site.index(page(1, title="zzz"))
+    other.index(*(page(number) for number in range(DOCUMENTS_AT_ONCE + 1)))
+    embedder.failing = "zzz"
+
+    with pytest.raises(EmbedderUnavailable):
+        run(site)
+    assert (len(stored(site)), len(stored(other))) == (0, DOCUMENTS_AT_ONCE + 1)
+
+    embedder.failing = ""
+    assert run(site) == 1
+
+
+def test_the_only_document_that_is_missing_may_be_refused(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(page(1, title="zzz"))
+    embedder.refused = "zzz"
+
+    run(site)
+
+    assert stored(site)["page-1"][2] == 0
+    assert run(site) == 0
+
+
+def test_an_embedder_that_refuses_everything_is_asked_again(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(page(1), page(2))
+    embedder.refused = " "
+
+    with pytest.raises(EmbedderUnavailable):
+        run(site)
+    assert stored(site) == {}
+
+    embedder.refused = ""
+    assert run(site) == 2
+
+
+def test_a_site_that_is_written_to_meanwhile_takes_its_turns(site: Tenant, other: Tenant) -> None:
+    site.index(page(1))
+
+    assert run(site, Meddler(lambda: other.index(page(1), page(2)))) == 3
+
+    assert stored(other).keys() == {"page-1", "page-2"}
+
+
+def test_a_site_that_is_paused_is_sent_to_no_embedder(site: Tenant) -> None:
+    site.index(*(page(number) for number in range(2 * DOCUMENTS_AT_ONCE)))
+
+    def pause() -> None:
+        with site.app.extensions["runtime"].database.write() as session:
+            session.execute(update(Site).where(Site.id == site.site_id).values(active=False))
+
+    assert run(site, Meddler(pause)) == DOCUMENTS_AT_ONCE
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_vectors_that_are_wished_for_again_while_they_are_removed_are_made_anew(
+    site: Tenant, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    site.index(page(1), page(2), page(3))
+    run(site)
+    switch(site, on=False)
+    remove = vectorizer_module.remove_vectors
+
+    def remove_and_wish(session: Any, site_id: int, limit: int) -> bool:
+        left = remove(session, site_id, 1)
+        session.execute(update(Site).where(Site.id == site_id).values(search_settings={"semantic": True}))
+        monkeypatch.setattr(vectorizer_module, "remove_vectors", remove)
+        if is_killed:
+            session.commit()
+            raise KeyboardInterrupt
+        return left
+
+    monkeypatch.setattr(vectorizer_module, "remove_vectors", remove_and_wish)
+    if is_killed:
+        with pytest.raises(KeyboardInterrupt):
+            run(site)
+        switch(site, on=True)
+    else:
+        run(site)
+    run(site)
+
+    assert stored(site).keys() == {"page-1", "page-2", "page-3"}
+
+
+def test_documents_that_are_all_gone_need_no_vectors(site: Tenant) -> None:
+    with site.app.extensions["runtime"].database.write() as session:
+        store_vectors(session, site.site_id, "stub", {})
+
+
+def test_previews_in_a_row_write_once(site: Tenant) -> None:
+    runtime = site.app.extensions["runtime"]
+
+    def wanted_until() -> Any:
+        with runtime.database.read() as session:
+            return session.scalar(select(Site.vectors_wanted_until).where(Site.id == site.site_id))
+
+    runtime.vectorizer.want(site.site_id)
+    first = wanted_until()
+    runtime.vectorizer.want(site.site_id)
+
+    assert first is not None
+    assert wanted_until() == first

@@ -1,0 +1,41 @@
+"""Searches do not wait for a database that hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any, cast
+
+import pytest
+
+from app.services.vectors import vector_reader
+from app.services.vectors.vector_reader import VectorReader
+from app.storage.database import Database
+
+
+class HangingDatabase:
+    """A database that lets nobody in until it is told to."""
+
+    def __init__(self) -> None:
+        self.goes_on = Event()
+        self.asked = 0
+
+    @contextmanager
+    def read(self) -> Iterator[Any]:
+        self.asked += 1
+        self.goes_on.wait()
+        raise RuntimeError("it went on")
+        yield
+
+
+def test_a_database_that_hangs_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_reader, "PAUSE_SECONDS", 1000.0)
+    database = HangingDatabase()
+    reader = VectorReader(cast(Database, database), "stub")
+    try:
+        assert reader.read(1, ["a"]) is None
+        assert reader.read(1, ["a"]) is None
+        assert database.asked == 1
+    finally:
+        database.goes_on.set()
