@@ -93,6 +93,8 @@ class SharedFile:
             deadline = time.monotonic() + self._wait_seconds
             if not self._lock.acquire(timeout=self._wait_seconds):
                 raise CountersUnavailable(f"The counter file {self.path} is busy.")
+            # A step has failed meanwhile, perhaps: who waits for the file keeps all others waiting.
+            deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
             execute = self._execute
             if execute is not None and _identity(self.path) != self._opened:

@@ -115,6 +115,52 @@ def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
         assert time.monotonic() - began < steps * budget_seconds / 2
 
 
+class NotingLock:
+    """A lock that tells when somebody waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.is_waited_for = threading.Event()
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        if timeout > 0:
+            self.is_waited_for.set()
+        return self._lock.acquire(blocking, timeout)
+
+    def release(self) -> None:
+        self._lock.release()
+
+    __enter__ = acquire
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def test_who_began_to_wait_before_a_step_failed_waits_no_longer_than_others_afterwards(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteCounters(path, busy_seconds=10 * PATIENCE_SECONDS)
+    refused = threading.Event()
+
+    def wait() -> None:
+        with pytest.raises(CountersUnavailable):
+            store.consume([MINUTE], now=NOW)
+        refused.set()
+
+    with closing(store):
+        store.consume([MINUTE], now=NOW)
+        lock = NotingLock()
+        monkeypatch.setattr(store._file, "_lock", lock)
+        waiting = threading.Thread(target=wait)
+        with locked_by_another_process(path):
+            with lock:
+                waiting.start()
+                assert lock.is_waited_for.wait(PATIENCE_SECONDS)
+                monkeypatch.setattr(store._file, "_wait_seconds", 0.01)  # As when a step before it has failed.
+            assert refused.wait(PATIENCE_SECONDS)
+        waiting.join()
+
+
 def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
     with closing(create_counters(f"sqlite://{path}", busy_seconds=20)) as counters:
         counters.consume([MINUTE], now=NOW)
