@@ -76,12 +76,16 @@ class MixedOrder:
         Args:
             take: Is given the hits of the page.
         """
+
+        def by_words(reason: str) -> SearchResult:
+            MIXED_SEARCHES.labels(reason).inc()
+            return engine.search(index, query, take)
+
         try:
             vector = self._embedder.embed_query(query.text, QUERY_SECONDS)
         except EmbedderUnavailable as error:
             log.debug("a search is ordered by words: %s", error)
-            MIXED_SEARCHES.labels("embedder_unavailable").inc()
-            return engine.search(index, query, take)
+            return by_words("embedder_unavailable")
         explanations: dict[str, Mapping[str, Any] | None] = {}
         end = query.offset + query.limit
         first = replace(query, offset=0, limit=max(end, MIXED_HITS), highlight=None, sections=0, answers=False)
@@ -92,8 +96,7 @@ class MixedOrder:
         try:
             result = engine.search(index, first, note)
         except ReplyTooLarge:  # A page of the hits may be none.
-            MIXED_SEARCHES.labels("reply_too_large").inc()
-            return engine.search(index, query, take)
+            return by_words("reply_too_large")
         ids = list(explanations)
         pinned = set(query.pinned)
         places = {id: place for place, id in enumerate(ids, 1)}
@@ -101,8 +104,7 @@ class MixedOrder:
         stored = self._read_vectors(site_id, ordered)
         vectors = {id: each for id, each in (stored or {}).items() if len(each) == len(vector)}
         if not vectors:
-            MIXED_SEARCHES.labels("database_unavailable" if stored is None else "no_vectors").inc()
-            return engine.search(index, query, take)
+            return by_words("database_unavailable" if stored is None else "no_vectors")
         scores = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True))
         shown = [*(id for id in ids if id in pinned), *mixed(ordered, scores), *ids[MIXED_HITS:]][query.offset : end]
         MIXED_SEARCHES.labels("mixed").inc()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,14 +26,12 @@ class VectorReader:
         self._model = model
         # A connection to a database that hangs, or is opened to it, takes seconds to fail.
         self._threads = ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="vectors")
-        self._lock = threading.Lock()
         self._paused_until = 0.0
 
     def read(self, site_id: int, ids: Sequence[str]) -> dict[str, bytes] | None:
         """The vectors of those of some documents that have one; ``None`` while the database is away, or slow."""
-        with self._lock:
-            if time.monotonic() < self._paused_until:
-                return None
+        if time.monotonic() < self._paused_until:
+            return None
         future = self._threads.submit(self._read, site_id, ids)
         try:
             return future.result(READ_SECONDS)
@@ -43,8 +40,7 @@ class VectorReader:
         except SQLAlchemyError as error:
             if not is_unavailable(error):
                 raise
-        with self._lock:
-            self._paused_until = time.monotonic() + PAUSE_SECONDS
+        self._paused_until = time.monotonic() + PAUSE_SECONDS
         return None
 
     def _read(self, site_id: int, ids: Sequence[str]) -> dict[str, bytes]:

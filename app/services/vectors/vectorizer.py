@@ -94,10 +94,10 @@ class Vectorizer:
         failures: dict[int, EmbedderUnavailable] = {}
         in_a_row = 0
         is_working = True
-        while is_working and in_a_row < FAILURES_IN_A_ROW:
+        while is_working:
             is_working = False
             for site_id in self._due():  # Anew each time: a site written to meanwhile takes its turns, too.
-                if is_stopping() or in_a_row == FAILURES_IN_A_ROW:
+                if is_stopping():
                     break
                 if site_id in failures:
                     continue
@@ -107,6 +107,8 @@ class Vectorizer:
                     except EmbedderUnavailable as error:
                         failures[site_id] = error
                         in_a_row += 1
+                        if in_a_row == FAILURES_IN_A_ROW:
+                            raise
                         continue
                 if count:
                     made += count
