@@ -179,7 +179,8 @@ class _WriterTurns:
         deadline = time.monotonic() + self._wait_seconds
         if not self._lock.acquire(timeout=self._wait_seconds):
             raise PoolTimeoutError("Other threads were writing to the database for too long.")
-        self._taken.deadline = deadline
+        # A write has failed meanwhile, perhaps: who waits for the file keeps all others waiting.
+        self._taken.deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
             yield
         finally:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.storage.database import Database
+from tests.noting_lock import NotingLock
+from tests.patience import PATIENCE_SECONDS
 
 
 def test_a_new_file_and_what_is_next_to_it_is_its_owners_only(tmp_path: Path) -> None:
@@ -49,3 +54,30 @@ def test_an_error_that_is_logged_tells_no_values(app: Flask) -> None:
         session.execute(text("INSERT INTO nowhere (password) VALUES (:password)"), {"password": "hush"})
     assert "nowhere" in str(failed.value)
     assert "hush" not in str(failed.value)
+
+
+def test_who_began_to_wait_before_a_write_failed_waits_no_longer_than_others_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "service.db"
+    database = Database(f"sqlite:///{path}", busy_timeout_seconds=10 * PATIENCE_SECONDS)
+    with database.write() as session:
+        session.execute(text("CREATE TABLE t (x)"))
+    lock, refused = NotingLock(), threading.Event()
+    monkeypatch.setattr(database._turns, "_lock", lock)
+
+    def write() -> None:
+        with pytest.raises(DBAPIError), database.write() as session:
+            session.execute(text("INSERT INTO t VALUES (1)"))
+        refused.set()
+
+    waiting = threading.Thread(target=write)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with lock:
+            waiting.start()
+            assert lock.is_waited_for.wait(PATIENCE_SECONDS)
+            monkeypatch.setattr(database._turns, "_wait_seconds", 0.01)  # As when a write before it has failed.
+        assert refused.wait(PATIENCE_SECONDS)
+    waiting.join()
+    database.dispose()

@@ -28,6 +28,7 @@ from app.counters.metering import day_of
 from app.counters.sqlite import housekeeper, steps
 from app.counters.sqlite.store import SqliteCounters
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
+from tests.noting_lock import NotingLock
 from tests.patience import PATIENCE_SECONDS, eventually
 
 NOW = 1_700_000_000.0
@@ -113,27 +114,6 @@ def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
             with pytest.raises(CountersUnavailable):
                 store.consume([MINUTE], now=NOW)
         assert time.monotonic() - began < steps * budget_seconds / 2
-
-
-class NotingLock:
-    """A lock that tells when somebody waits for it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.is_waited_for = threading.Event()
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        if timeout > 0:
-            self.is_waited_for.set()
-        return self._lock.acquire(blocking, timeout)
-
-    def release(self) -> None:
-        self._lock.release()
-
-    __enter__ = acquire
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 def test_who_began_to_wait_before_a_step_failed_waits_no_longer_than_others_afterwards(
