@@ -1,6 +1,6 @@
 """The WSGI application: ``gunicorn wsgi:app``."""
 
-from app import create_app
+from app.application import create_app
 from app.config import ConfigurationError
 
 try:

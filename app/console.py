@@ -1,28 +1,51 @@
-"""``site-search``: the operator commands from anywhere, without ``--app``."""
+"""``site-search``: the operator commands from any folder, without ``--app``."""
 
 from __future__ import annotations
 
-import click
-from flask import Flask
-from flask.cli import FlaskGroup
+from typing import TYPE_CHECKING, Any
 
-from app import create_app
-from app.config import ConfigurationError
+import click
+
+from app.commands.cli import OPEN_STORAGE, OperatorCommands
+from app.config import ConfigurationError, load_settings
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from app.plans import PlanTable
+    from app.storage.database import Database
 
 
 def _create_app() -> Flask:
+    from app.application import create_app
+
     try:
         return create_app()
     except ConfigurationError as error:
         raise click.ClickException(f"The service cannot start: {error}") from error
 
 
-class _Commands(FlaskGroup):
-    """The operator commands. Those of Flask and its extensions work, but are not offered."""
+def _open_storage() -> tuple[Database, PlanTable]:
+    from app.plans import SHIPPED_PLANS, PlanTable
+    from app.storage.database import Database
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in super().list_commands(ctx) if name not in NOT_OFFERED]
+    try:
+        settings = load_settings()
+        database = Database(settings.database_url, busy_timeout_seconds=settings.database_timeout_seconds)
+        return database, PlanTable(settings.plans_file or SHIPPED_PLANS)
+    except ConfigurationError as error:
+        raise click.ClickException(f"The service cannot start: {error}") from error
 
 
-NOT_OFFERED = frozenset({"limiter", "routes", "run", "shell"})
-main = _Commands(name="site-search", create_app=_create_app, help="Run and look after a site search service.")
+class _SiteSearch(OperatorCommands):
+    def invoke(self, ctx: click.Context) -> Any:
+        from flask.cli import ScriptInfo
+
+        ctx.obj = ScriptInfo(create_app=_create_app)
+        ctx.obj.data[OPEN_STORAGE] = _open_storage
+        return super().invoke(ctx)
+
+
+main = click.version_option(package_name="site-search-service")(
+    _SiteSearch(help="Run and maintain a site search service.")
+)

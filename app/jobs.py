@@ -11,13 +11,13 @@ from functools import partial
 
 from sqlalchemy import select
 
+from app.bounded_process import release_free_memory
 from app.clock import now
 from app.counters.base import CountersUnavailable
 from app.crawl.run.worker_process import create_worker_process
 from app.crawl.sources.runs import count_waiting
 from app.crawl.sources.schedule import count_due, queue_due
 from app.crawl.sources.sources import list_failed
-from app.memory import refund
 from app.models import Site
 from app.operations.sites import purge_deleted
 from app.runtime import Runtime
@@ -88,7 +88,7 @@ class Jobs:
             Job("credential-versions", 60.0, self._heal_versions),
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
             Job("source-runs", 2.0, self._start_source_runs, apart=True),
-            Job("memory", 10.0, refund),
+            Job("memory", 10.0, release_free_memory),
             Job("health", 10.0, runtime.health.check, apart=True),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),

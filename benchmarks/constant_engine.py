@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app import create_app
+from app.application import create_app
 from backends.base import SearchQuery, SearchResult, TakeHit, hand_over
 
 app = create_app()

@@ -33,14 +33,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from app import create_app
+from app.application import create_app
+from app.bounded_process import bound_arenas
 from app.commands.crawl_parts import crawl_parts
 from app.config import load_settings
 from app.crawl.run.worker import Worker
 from app.crawl.run.worker_process import NICENESS
 from app.crawl.sources import runs
 from app.crawl.sources.sources import create_source
-from app.memory import bound_arenas
 from app.models import Source, SourceRun
 from app.runtime import Runtime
 from app.services import sites

@@ -22,7 +22,7 @@ from jinja2.bccache import Bucket
 from sqlalchemy import Dialect, event
 from werkzeug.routing import Map, Rule, RuleFactory
 
-from app import Application, create_app
+from app.application import Application, create_app
 from app.config import Settings, load_settings
 from app.services.accounts import accounts
 from app.storage.database import Database

@@ -17,7 +17,7 @@ from pathlib import Path
 import orjson
 import requests
 
-from app import create_app
+from app.application import create_app
 from app.config import load_settings
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app import create_app
+from app.application import create_app
 from app.config import SETTINGS, ConfigurationError, Settings, load_settings
 
 

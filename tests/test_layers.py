@@ -42,7 +42,7 @@ def test_no_floor_has_more_modules_than_one_sees_at_a_glance() -> None:
 def test_importing_the_application_opens_nothing(tmp_path: Path) -> None:
     """A process that forks workers must not have opened a database, an index or a thread before."""
     program = (
-        "import threading, pathlib, sys; from app import create_app; from app.config import load_settings;"
+        "import threading, pathlib, sys; from app.application import create_app; from app.config import load_settings;"
         f"create_app(load_settings({{'DATA_DIR': {str(tmp_path)!r}}}));"
         f"print(sorted(p.name for p in pathlib.Path({str(tmp_path)!r}).iterdir()), threading.active_count())"
     )
@@ -64,7 +64,7 @@ def test_a_process_that_answers_requests_loads_nothing_that_fetches_pages_makes_
     tmp_path: Path,
 ) -> None:
     program = (
-        "import sys; from app import create_app; from app.config import load_settings;"
+        "import sys; from app.application import create_app; from app.config import load_settings;"
         f"create_app(load_settings({{'DATA_DIR': {str(tmp_path)!r}}}));"
         "print(sorted({'httpcore', 'lxml', 'feedparser', 'protego', 'pypdfium2', 'joserfc', 'numpy'}"
         " & set(sys.modules)))"

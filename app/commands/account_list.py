@@ -1,4 +1,4 @@
-"""The output of ``account list``: every account with its usage and quotas, for people and for programs."""
+"""``account list``: every account with its usage and quotas. It loads the database and the plans, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import click
+
+from app.clock import isoformat, today
+from app.commands.cli import installation, json_option, show
 from app.models import Account
 from app.plans import PlanLimits, PlanTable
 from app.services.accounts.members import email_key
-from app.services.accounts.usage import AccountUsage
+from app.services.accounts.usage import AccountUsage, list_account_usage
 from app.wording import number, printable
 
 Listed = tuple[AccountUsage, PlanLimits | None]
@@ -29,6 +33,41 @@ ORDERS: dict[str, Callable[[Listed], Any]] = {
 
 _HEAD = ("id", "plan", "searches today", "this month", "documents", "sites", "keys", "e-mail", "name")
 _TEXTS = ("plan", "e-mail", "name")
+
+
+@click.command("list")
+@click.option(
+    "--sort",
+    "order",
+    type=click.Choice(list(ORDERS)),
+    default="id",
+    show_default=True,
+    help="Numbers sort in descending order. quota: the most used quota of the account.",
+)
+@json_option
+@click.pass_context
+def list_accounts(ctx: click.Context, order: str, as_json: bool) -> None:
+    """List all accounts with their usage and quotas. Searches are up to a minute behind."""
+    database, plans = installation(ctx)
+    with database.read() as session:
+        usages = list_account_usage(session, today())
+    rows = sort_accounts(((usage, limits_of(plans, usage.account)) for usage in usages), order)
+    records = [{**account_record(usage.account), **shown_usage(usage, limits)} for usage, limits in rows]
+    show(as_json, records, usage_table(rows) if rows else "No accounts.")
+
+
+def account_record(account: Account) -> dict[str, Any]:
+    """The account's fields as operator commands print them in JSON."""
+    return {
+        "id": account.id,
+        "email": account.email,
+        "name": account.name,
+        "plan": account.plan,
+        "limits": account.limit_overrides,
+        "suspended_at": None if account.suspended_at is None else isoformat(account.suspended_at),
+        "suspension_reason": account.suspension_reason,
+        "created_at": isoformat(account.created_at),
+    }
 
 
 def limits_of(plans: PlanTable, account: Account) -> PlanLimits | None:

@@ -27,9 +27,10 @@ _file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @with_appcontext
 @_file
 def backup(file: Path) -> None:
-    """Write accounts, sites, documents, keys, and statistics to FILE while the service runs.
+    """Write a backup to FILE while the service runs.
 
-    FILE also holds the secret and the plans. Indexes are not in it: they are rebuilt from the documents.
+    It contains accounts, sites, documents, keys, statistics, the secret, and the plans. It does not contain indexes:
+    `restore` rebuilds them from the documents.
     """
     current_runtime = runtime()
     kept = {SECRET: current_runtime.settings.secret_key}
@@ -53,9 +54,9 @@ def backup(file: Path) -> None:
 @_file
 @click.option("--force", is_flag=True, help="Replace what is in the database.")
 def restore(file: Path, force: bool) -> None:
-    """Fill an empty installation from FILE, which `backup` wrote. Stop the service before.
+    """Restore a backup from FILE into an empty installation.
 
-    The next start rebuilds the indexes. The original may continue to run.
+    Stop the service first. The next start rebuilds the indexes. The original installation may continue to run.
     """
     current_runtime = runtime()
     folder = current_runtime.settings.data_path

@@ -1,289 +1,174 @@
-"""Operator commands: ``flask --app wsgi …``."""
+"""The operator commands: which there are, and what they have in common.
+
+Each command is imported when it is invoked. So listing the commands loads none of the service, and a command such as
+``account list``, which needs only the database, loads a fraction of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from typing import Any
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
-from flask import Flask, current_app
-from flask.cli import AppGroup, ScriptInfo
-from sqlalchemy.exc import DBAPIError
 
-from app.clock import isoformat, today
-from app.commands.account_list import ORDERS, limits_of, shown_usage, sort_accounts, usage_table
-from app.config import ConfigurationError
-from app.errors import ApiError
-from app.models import Account
-from app.operations import accounts as operations
-from app.plans import LIMIT_NAMES, parse_limit
-from app.runtime import runtime
-from app.services.accounts.members import find_members
-from app.services.accounts.usage import list_account_usage
-from app.services.audit_log.actors import OPERATOR, acting
-from app.services.sites import MAX_INT64
-from app.storage.migrate import TablesState, tables_state
-from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
+if TYPE_CHECKING:
+    from sqlalchemy.exc import DBAPIError
+
+    from app.plans import PlanTable
+    from app.storage.database import Database
+
+OPEN_STORAGE = "open_storage"
+"""Key of Flask's ``ScriptInfo.data`` under which ``site-search`` puts the function that opens database and plans."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-class OperatorCommands(AppGroup):
-    """All commands. They are loaded when one is asked for, since a process that answers requests runs none."""
+@dataclass(frozen=True, slots=True)
+class CommandSource:
+    """The place of a command in the code.
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        self._load()
-        return super().get_command(ctx, cmd_name)
+    Attributes:
+        path: Module and name, as ``module:name``.
+        help: Its first sentence, shown in the list of commands without importing the module.
+    """
+
+    path: str
+    help: str
+
+    def load(self) -> click.Command:
+        """Import the command."""
+        module, name = self.path.split(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are invoked."""
+
+    def __init__(self, name: str, sources: Mapping[str, CommandSource], **settings: Any):
+        super().__init__(name, **settings)
+        self.sources = sources
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        self._load()
-        return super().list_commands(ctx)
+        return sorted(self.sources)
 
-    def _load(self) -> None:
-        if self.commands:
-            return
-        from app.commands import backup, clicks, crawl, documents, search, serve, setup
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands and cmd_name in self.sources:
+            self.add_command(self.sources[cmd_name].load(), cmd_name)
+        return self.commands.get(cmd_name)
 
-        for command in (
-            account_group,
-            backup.backup,
-            backup.restore,
-            clicks.group,
-            crawl.crawl,
-            crawl.worker,
-            documents.group,
-            search.group,
-            serve.serve,
-            setup.database_group,
-            setup.demo,
-            setup.openapi,
-        ):
-            self.add_command(_by_operator(command))
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.sources[name].help) for name in self.list_commands(ctx)])
+
+
+ACCOUNTS = LazyGroup(
+    "account",
+    {
+        "create": CommandSource("app.commands.accounts:create", "Create an account."),
+        "delete": CommandSource("app.commands.accounts:delete", "Delete an account and all its data."),
+        "list": CommandSource(
+            "app.commands.account_list:list_accounts", "List all accounts with their usage and quotas."
+        ),
+        "reset-codes": CommandSource(
+            "app.commands.accounts:reset_codes", "Turn off two-factor authentication for a member who lost their phone."
+        ),
+        "reset-password": CommandSource(
+            "app.commands.accounts:reset_password", "Set a member's password and end their sessions."
+        ),
+        "resume": CommandSource("app.commands.accounts:resume", "Resume a suspended account."),
+        "set-plan": CommandSource("app.commands.accounts:set_plan", "Change an account's plan and its own limits."),
+        "suspend": CommandSource("app.commands.accounts:suspend", "Suspend an account without deleting anything."),
+    },
+    help="Create, list, change, suspend, and delete accounts.",
+)
+
+COMMANDS = {
+    "account": CommandSource("app.commands.cli:ACCOUNTS", "Create, list, change, suspend, and delete accounts."),
+    "backup": CommandSource("app.commands.backup:backup", "Write a backup to FILE while the service runs."),
+    "clicks": CommandSource("app.commands.clicks:group", "Rank results by visitors' clicks."),
+    "crawl": CommandSource("app.commands.crawl:crawl", "Crawl the website at URL into a site."),
+    "database": CommandSource("app.commands.setup:database_group", "Manage the SQL database."),
+    "demo": CommandSource("app.commands.setup:demo", "Set up a demo account with documents, and serve."),
+    "doctor": CommandSource("app.commands.doctor:doctor", "Check the installation and say what to do."),
+    "documents": CommandSource("app.commands.documents:group", "Import documents from a file."),
+    "openapi": CommandSource("app.commands.setup:openapi", "Write the OpenAPI document to FILE or print it."),
+    "restore": CommandSource("app.commands.backup:restore", "Restore a backup from FILE into an empty installation."),
+    "search": CommandSource("app.commands.search:group", "Rebuild indexes, or move them to another engine."),
+    "serve": CommandSource("app.commands.serve:serve", "Serve, on HOST and PORT, until stopped."),
+    "worker": CommandSource("app.commands.crawl:worker", "Crawl queued runs until stopped."),
+}
+
+
+class OperatorCommands(LazyGroup):
+    """All operator commands. The audit log records the changes that they make as the operator's."""
+
+    def __init__(self, **settings: Any):
+        super().__init__("site-search", COMMANDS, **settings)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        is_loaded = cmd_name in self.commands
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and not is_loaded:
+            command = self.commands[cmd_name] = _by_operator(command)
+        return command
 
 
 def _by_operator(command: click.Command) -> click.Command:
-    """A command whose changes the audit log says are the operator's. Flask's own group invokes it, and no other one."""
+    """Return a command that runs as the operator. Flask's own group invokes it, too."""
 
     def invoke(ctx: click.Context) -> Any:
+        from sqlalchemy.exc import DBAPIError
+
+        from app.services.audit_log.actors import OPERATOR, acting
+
         try:
             with acting(OPERATOR):
                 return type(command).invoke(command, ctx)
         except DBAPIError as error:
-            with ctx.ensure_object(ScriptInfo).load_app().app_context():
-                raise _database_trouble(error) from error
+            raise _database_trouble(installation(ctx)[0], error) from error
 
     wrapped = copy(command)
     wrapped.invoke = invoke  # type: ignore[method-assign]
     return wrapped
 
 
-def _database_trouble(error: DBAPIError) -> Exception:
-    """The message for an error of the database: itself, unless its tables or its absence are the cause."""
+def _database_trouble(database: Database, error: DBAPIError) -> Exception:
+    """The message for a database error: the error itself, unless missing or outdated tables explain it."""
+    from sqlalchemy.exc import DBAPIError
+
+    from app.storage.migrate import TablesState, tables_state
+
     try:
-        state = tables_state(runtime().database)
+        state = tables_state(database)
     except DBAPIError:
         return click.ClickException(f"The database cannot be used: {error.orig}")
     if state is TablesState.CURRENT:
         return error
     if state is TablesState.NEWER:
-        return click.ClickException("The database's tables are of a newer version of the program. Run that one.")
-    return click.ClickException("The database's tables are missing or of an older version. Run `database upgrade`.")
+        return click.ClickException("A newer version of the program created the database's tables. Run that version.")
+    return click.ClickException("The database's tables are missing or outdated. Run `database upgrade`.")
 
 
-def register(app: Flask) -> None:
-    """Add the commands to ``app``."""
-    app.cli = OperatorCommands(app.name)
+def installation(ctx: click.Context) -> tuple[Database, PlanTable]:
+    """The database and the plans.
 
+    They are those of the application, if there is one; ``site-search`` opens them without loading the application.
+    """
+    from flask.cli import ScriptInfo
 
-account_group = AppGroup("account", help="Create, list, change, suspend, and delete accounts.")
-MAX_REASON_LENGTH = 500
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    info = ctx.ensure_object(ScriptInfo)
+    if OPEN_STORAGE in info.data:
+        storage: tuple[Database, PlanTable] = info.data[OPEN_STORAGE]()
+        return storage
+    runtime = info.load_app().extensions["runtime"]
+    return runtime.database, runtime.plans
 
 
 def show(as_json: bool, value: Any, text: str) -> None:
     """Print ``value`` as JSON or ``text`` for people."""
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if as_json else text)
-
-
-def _shown(account: Account) -> dict[str, Any]:
-    return {
-        "id": account.id,
-        "email": account.email,
-        "name": account.name,
-        "plan": account.plan,
-        "limits": account.limit_overrides,
-        "suspended_at": None if account.suspended_at is None else isoformat(account.suspended_at),
-        "suspension_reason": account.suspension_reason,
-        "created_at": isoformat(account.created_at),
-    }
-
-
-def _get(email: str) -> Account:
-    """The account of a member, or with an id: an e-mail may belong to several accounts."""
-    with runtime().database.read() as session:
-        if email.isascii() and email.isdigit() and int(email) <= MAX_INT64:
-            account = session.get(Account, int(email))
-            found = [account] if account else []
-        else:
-            found = [member.account for member in find_members(session, email)]
-    if not found:
-        raise click.ClickException(f"No account has the {'id' if email.isdigit() else 'e-mail address'} {email}.")
-    if len(found) > 1:
-        named = ", ".join(f"{account.id} ({account.name})" for account in found)
-        raise click.ClickException(f"Several accounts have the e-mail address {email}; give the id of one: {named}.")
-    return found[0]
-
-
-def _check_plan(plan: str) -> None:
-    if plan not in runtime().plans:
-        raise click.ClickException(f"Unknown plan {plan!r}. The plans are {', '.join(runtime().plans)}.")
-
-
-def _check_password(password: str) -> None:
-    if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
-        raise click.ClickException(f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
-
-
-password_option = click.option(
-    "--password",
-    envvar="ACCOUNT_PASSWORD",
-    prompt=True,
-    hide_input=True,
-    confirmation_prompt=True,
-    help="Prompted for if omitted. Prefer the environment variable ACCOUNT_PASSWORD to the command line.",
-)
-
-
-@account_group.command("create")
-@click.option("--email", required=True)
-@click.option("--name", required=True)
-@password_option
-@click.option("--plan", default=None, help="Default: the setting DEFAULT_PLAN.")
-@json_option
-def create(email: str, name: str, password: str, plan: str | None, as_json: bool) -> None:
-    """Create an account."""
-    current_runtime = runtime()
-    plan = plan or current_runtime.settings.default_plan
-    _check_plan(plan)
-    _check_password(password)
-    if not is_email(email.strip()):
-        raise click.ClickException(f"{email} is not a valid e-mail address.")
-    if not 1 <= len(name.strip()) <= 100:
-        raise click.ClickException("The name must have 1 to 100 characters.")
-    try:
-        account = operations.create_account(
-            current_runtime, name=name.strip(), email=email, password=password, plan=plan
-        )
-    except ApiError as error:
-        raise click.ClickException(f"{email}: {error.message}.") from error
-    show(as_json, _shown(account), f"Created account {account.id} for {account.email} on plan {account.plan}.")
-
-
-def _override_options(command: Any) -> Any:
-    for name in reversed(LIMIT_NAMES):
-        command = click.option(f"--{name.replace('_', '-')}", name, default=None, metavar="N|unlimited")(command)
-    return command
-
-
-@account_group.command("set-plan")
-@click.argument("email")
-@click.argument("plan")
-@_override_options
-@json_option
-def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
-    """Change an account's plan. Limits given here override the plan's; earlier overrides are removed."""
-    current_runtime = runtime()
-    _check_plan(plan)
-    try:
-        overrides = {
-            name: parse_limit(value, f"--{name.replace('_', '-')}")
-            for name, value in given.items()
-            if value is not None
-        }
-    except ConfigurationError as error:
-        raise click.ClickException(str(error)) from error
-    account = _get(email)
-    account = operations.set_plan(current_runtime, account.id, plan, overrides)
-    show(as_json, _shown(account), f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}.")
-
-
-@account_group.command("reset-password")
-@click.argument("email")
-@password_option
-@json_option
-def reset_password(email: str, password: str, as_json: bool) -> None:
-    """Set a new password of the member with this e-mail, and end their sessions."""
-    _check_password(password)
-    member = operations.set_password(runtime(), email, password)
-    if member is None:
-        raise click.ClickException(f"No account has the e-mail address {email}.")
-    show(as_json, _shown(member.account), f"{member.email} has a new password. All sessions have ended.")
-
-
-@account_group.command("suspend")
-@click.argument("email")
-@click.option("--reason", default="", help="Told to whoever is kept from the account.")
-@json_option
-def suspend(email: str, reason: str, as_json: bool) -> None:
-    """Suspend an account: its keys and members are refused, and nothing is crawled. Nothing is lost."""
-    reason = reason.strip()
-    if len(reason) > MAX_REASON_LENGTH:
-        raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")
-    operations.suspend_account(runtime(), _get(email).id, reason)
-    account = _get(email)
-    show(as_json, _shown(account), f"{account.email} is suspended.")
-
-
-@account_group.command("resume")
-@click.argument("email")
-@json_option
-def resume(email: str, as_json: bool) -> None:
-    """Let a suspended account be used again, as it was."""
-    operations.resume_account(runtime(), _get(email).id)
-    account = _get(email)
-    show(as_json, _shown(account), f"{account.email} can be used again.")
-
-
-@account_group.command("reset-codes")
-@click.argument("email")
-@json_option
-def reset_codes(email: str, as_json: bool) -> None:
-    """Let the member with this e-mail log in without one-time codes, after a lost phone."""
-    account = _get(email)
-    member = operations.reset_codes(runtime(), email)
-    if member is None:
-        raise click.ClickException(f"No account has the e-mail address {email}.")
-    show(as_json, _shown(account), f"{member.email} logs in without one-time codes.")
-
-
-@account_group.command("list")
-@click.option(
-    "--sort",
-    "order",
-    type=click.Choice(list(ORDERS)),
-    default="id",
-    show_default=True,
-    help="Numbers begin with the largest. quota: the largest part of any quota that is used.",
-)
-@json_option
-def list_all(order: str, as_json: bool) -> None:
-    """List all accounts with their usage and quotas. Searches are up to a minute behind."""
-    with runtime().database.read() as session:
-        accounts_used = list_account_usage(session, today())
-    found = sort_accounts(((usage, limits_of(runtime().plans, usage.account)) for usage in accounts_used), order)
-    listed = [{**_shown(usage.account), **shown_usage(usage, limits)} for usage, limits in found]
-    show(as_json, listed, usage_table(found) if found else "No accounts.")
-
-
-@account_group.command("delete")
-@click.argument("email")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@json_option
-def delete(email: str, yes: bool, as_json: bool) -> None:
-    """Delete an account and all its data."""
-    current_runtime = runtime()
-    account = _get(email)
-    if not yes:
-        click.confirm(f"Delete {account.email} with all its sites, keys, documents, and analytics?", abort=True)
-    operations.delete_account(current_runtime, account.id)
-    current_app.extensions["jobs"].run_all()
-    show(as_json, {"deleted": account.id}, f"Deleted {account.email}.")

@@ -11,14 +11,14 @@ from app.services.learning.learner import learn, sites_that_learn
 from app.wording import counted
 from backends.errors import BackendError
 
-group = AppGroup("clicks", help="Clicks on results, and what sites learn from them.")
+group = AppGroup("clicks", help="Rank results by visitors' clicks.")
 
 
 @group.command("learn")
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def learn_now(site_id: int | None, as_json: bool) -> None:
-    """Learn from clicks now, for the sites whose settings say so. The service does it every night."""
+    """Update the ranking of sites that learn from clicks. The service does this every night."""
     current_runtime = runtime()
     with current_runtime.database.read() as session:
         wanted = sites_that_learn(session)

@@ -13,6 +13,7 @@ import orjson
 from flask.cli import with_appcontext
 from sqlalchemy import select
 
+from app.bounded_process import bound_arenas
 from app.clock import isoformat
 from app.commands.crawl_parts import crawl_parts
 from app.crawl.run.execution import CrawlParts
@@ -23,7 +24,6 @@ from app.crawl.sources import runs
 from app.crawl.sources.checks import check_address
 from app.crawl.sources.sources import create_source
 from app.errors import ApiError
-from app.memory import bound_arenas
 from app.metrics.views import serve_processes
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
@@ -41,9 +41,10 @@ LOOK_SECONDS = 0.3
 @click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address at which it is.")
 @click.option("--for-service", "claim", type=int, hidden=True, help="Descriptor of the machine's lock.")
 def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str, claim: int | None) -> None:
-    """Crawl sources whose runs wait, until stopped. Any number of machines may do so.
+    """Crawl queued runs until stopped.
 
-    At SIGTERM, the runs in hand are handed back and continued by another worker.
+    Any number of machines may run workers. On SIGTERM, a worker returns its runs to the queue, and another worker
+    continues them.
     """
     if claim is not None:
         keep_claim(claim)
@@ -77,15 +78,15 @@ def _end_process(runtime: Runtime) -> None:
 
 @click.command("crawl")
 @with_appcontext
-@click.option("--site", "site_id", type=int, required=True, help="ID of the site whose pages they are.")
+@click.option("--site", "site_id", type=int, required=True, help="ID of the site.")
 @click.option("--max-removed-percent", type=click.IntRange(0, 100), help="Share of documents that may be removed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.argument("url")
 def crawl(site_id: int, url: str, max_removed_percent: int | None, as_json: bool) -> None:
-    """Crawl the website at URL into a site now, with a progress bar.
+    """Crawl the website at URL into a site.
 
-    The site's source with this address is used, or one without a schedule is created. The exit status is 0 if the
-    run finished, 1 if it failed or was cancelled.
+    The command shows progress. It uses the site's source with this URL, or creates one without a schedule. The exit
+    status is 0 if the run finished, and 1 if it failed or was cancelled.
     """
     current_runtime = runtime()
     url = current_runtime.previewer.complete_url(url).url

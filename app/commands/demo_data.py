@@ -10,8 +10,7 @@ from typing import Any
 import orjson
 
 from app.clock import now
-from app.commands.crawl_parts import crawl_parts
-from app.commands.demo_file import demo_file, read_demo
+from app.commands.crawl_parts import crawl_parts, demo_file, read_demo
 from app.config import ConfigurationError, docs_search_key_file
 from app.crawl.run.control import RunControl
 from app.crawl.run.execution import execute

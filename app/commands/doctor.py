@@ -19,9 +19,10 @@ MARKS = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM "}
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
-    """Check settings, versions, disk, clocks, database, counters, engine, indexes, and crawls.
+    """Check the installation and say what to do.
 
-    Every finding says what to do. The exit status is 1 if there is a problem, and 0 if there are only warnings.
+    The checks cover settings, versions, disk, clocks, database, counters, engine, indexes, and crawls. The exit status
+    is 1 if there is a problem, and 0 if there are only warnings.
     """
     os.umask(0o077)
     findings = []

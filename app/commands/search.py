@@ -15,7 +15,7 @@ from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendError
 
-group = AppGroup("search", help="Indexes: rebuild them, or move them to another engine.")
+group = AppGroup("search", help="Rebuild indexes, or move them to another engine.")
 
 
 def _sites(site_id: int | None) -> list[Site]:

@@ -31,7 +31,10 @@ def upgrade_database() -> None:
 @click.option("--base-url", help="URL at which the service will run. Default: where it listens.")
 @click.option("--serve/--no-serve", "serves", default=True, help="Whether to serve then, as `serve` does.")
 def demo(base_url: str | None, serves: bool) -> None:
-    """Set up the demo account, its site, keys and documents, print how to use them, and serve."""
+    """Set up a demo account with documents, and serve.
+
+    The command prints the account's password and keys, and a search to try.
+    """
     if serves:
         environment = check_server()
         base_url = base_url or environment.base_url

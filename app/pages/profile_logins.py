@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import segno
 from flask import Response
 from markupsafe import Markup
 
@@ -33,6 +32,8 @@ def begin_codes() -> str:
 
 
 def _set_up(secret: str, address: str, error: ApiError | None = None) -> str:
+    import segno  # Builds tables for a tenth of a second when it is imported.
+
     fields = shown_fields(FirstCodeSchema(), {}, error)
     image = segno.make(address, error="m", micro=False).svg_inline(scale=4, light="#fff")
     return render(

@@ -107,7 +107,7 @@ def _warn_of_open_folder(server: Any) -> None:
 
 def post_fork(server: Any, worker: Any) -> None:
     """Nothing that was opened before the fork may be used after it."""
-    from app.memory import bound_arenas
+    from app.bounded_process import bound_arenas
     from app.runtime import Runtime
 
     bound_arenas()

@@ -12,7 +12,7 @@ import pytest
 import time_machine
 from sqlalchemy import func, select
 
-from app import create_app
+from app.application import create_app
 from app.crawl.sources.runs import ClaimState, claim_run, renew_claim
 from app.models import Site, SourceRun, StoredDocument
 from app.operations import sites as site_operations

@@ -14,7 +14,7 @@ import time_machine
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app import create_app
+from app.application import create_app
 from app.services.accounts.members import first_owner
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser, register_tenant

@@ -11,7 +11,7 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app import create_app
+from app.application import create_app
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, Browser, Tenant, add_member, register_browser
 from tests.conftest import close_app, make_app, make_settings

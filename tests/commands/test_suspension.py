@@ -12,7 +12,7 @@ import time_machine
 from flask import Flask
 from sqlalchemy import func, select
 
-from app import create_app
+from app.application import create_app
 from app.crawl.sources.runs import ClaimState, claim_run, renew_claim, request_run
 from app.crawl.sources.sources import find_on_host
 from app.models import Source, SourceRun

@@ -11,7 +11,7 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app import create_app
+from app.application import create_app
 from app.services.access.engine_keys import EngineClaims, sign
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings

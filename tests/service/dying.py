@@ -18,7 +18,7 @@ from typing import Any
 import click
 from flask import Flask
 
-from app import create_app
+from app.application import create_app
 
 
 def die_at(place: str, which: int) -> None:

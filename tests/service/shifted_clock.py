@@ -7,7 +7,8 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
-from app import clock, create_app
+from app import clock
+from app.application import create_app
 
 _FILE = Path(os.environ["CLOCK_FILE"])
 

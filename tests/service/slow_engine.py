@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from app import create_app
+from app.application import create_app
 from backends.base import SearchQuery, SearchResult, TakeHit
 from backends.embedded.backend import TantivyBackend
 

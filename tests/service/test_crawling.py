@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from app import create_app
+from app.application import create_app
 from app.config import load_settings
 from app.crawl.run.worker_process import NICENESS
 from app.crawl.sources import runs

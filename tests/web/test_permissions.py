@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app import create_app
 from app.apidoc.openapi import document
+from app.application import create_app
 from schemas.validation.keys import SCOPES, Scope
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant

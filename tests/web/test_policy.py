@@ -11,7 +11,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 import app as application
-from app import create_app
+from app.application import create_app
 from app.doors.agents import views as agents
 from app.doors.algolia import views as algolia
 from app.doors.custom_search import views as custom_search

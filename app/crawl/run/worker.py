@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from app.bounded_process import release_free_memory
 from app.crawl.run.control import RunControl, is_passing
 from app.crawl.run.execution import CrawlParts, execute
 from app.crawl.sources.runs import Claim, ClaimState, claim_run, renew_claim
-from app.memory import refund
 
 RENEW_SECONDS = 10.0
 """How often claims are renewed; so long a cancelled run may go on."""
@@ -79,7 +79,7 @@ class Worker:
         while not self._stopping.is_set():
             if time.monotonic() - renewed_at >= self._renew_seconds:
                 self._renew()
-                refund()
+                release_free_memory()
                 renewed_at = time.monotonic()
             claimed = self._claim() if len(self._work) < self._runs_at_once else None
             if claimed is not None:

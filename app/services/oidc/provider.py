@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlsplit
 
 import orjson
-import requests
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode
@@ -185,7 +184,7 @@ class Provider:
             raise ProviderUnavailable(f"{MOST_AT_ONCE} requests are waiting for it")
         try:
             status, body = _send(method, url, headers or {}, options)
-        except (requests.RequestException, OSError, _TooMuch) as error:
+        except (OSError, _TooMuch) as error:
             self._paused_until = _seconds() + PAUSE_SECONDS
             raise ProviderUnavailable(f"{urlsplit(url).netloc}: {error}") from error
         finally:
@@ -213,6 +212,8 @@ class _TooMuch(Exception):
 
 def _send(method: str, url: str, headers: Mapping[str, str], options: Mapping[str, Any]) -> tuple[int, bytes]:
     """Status and body of an answer; redirects are not followed, they would carry the secret elsewhere."""
+    import requests  # Only processes that ask a provider pay for loading it.
+
     deadline = time.monotonic() + LONGEST_SECONDS
     with requests.request(
         method,

@@ -13,7 +13,7 @@ import time_machine
 from flask import Flask
 from sqlalchemy.exc import OperationalError
 
-from app import create_app
+from app.application import create_app
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings

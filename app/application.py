@@ -1,0 +1,112 @@
+"""The web application: settings, parts, routes, and error handlers, put together by ``create_app``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from flask import Flask
+from flask.json.provider import JSONProvider
+
+from app import api, logs, pages
+from app.apidoc import openapi
+from app.commands import cli
+from app.config import Settings, load_settings
+from app.doors import indexnow
+from app.doors.agents import views as agents_views
+from app.doors.algolia import views as algolia_views
+from app.doors.custom_search import views as custom_search_views
+from app.gateway import views as gateway_views
+from app.jobs import Jobs
+from app.metrics import views as metrics
+from app.runtime import attach, create_runtime
+from app.services.audit_log.recording import watch
+from app.web import compression, error_handlers, headers, request_checks
+from app.web.actors import find_actor
+from app.web.parsing import PathInteger
+from app.web.policy import require_policies
+from schemas.doors.indexnow import MAX_SUBMISSION_BYTES
+
+
+class Application(Flask):
+    """Flask without coroutines."""
+
+    def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
+        """The function itself: no view or hook is a coroutine, and Flask asks for each at every request."""
+        return func
+
+
+def create_app(
+    settings: Settings | None = None, *, background: bool = True, application: type[Application] = Application
+) -> Flask:
+    """Build the application; opens nothing until the first request.
+
+    Args:
+        settings: Taken from the environment if not given.
+        background: Whether threads of its own may be started at first use.
+        application: Its class.
+
+    Raises:
+        ConfigurationError: A setting is wrong.
+        MissingPolicy: A route does not say whom it is for.
+    """
+    # Search engines make files of their own: only the owner may read what customers sent.
+    os.umask(0o077)
+    settings = load_settings() if settings is None else settings
+    logs.configure(settings.log_level)
+    app = application(__name__, static_folder="static", static_url_path="/static")
+    app.json = _OrjsonProvider(app)
+    app.url_map.merge_slashes = False
+    app.url_map.converters["int"] = PathInteger
+    app.config.update(
+        MAX_BODY_BYTES=settings.max_body_bytes,
+        MAX_CONTENT_LENGTH=max(settings.max_body_bytes, settings.max_bulk_body_bytes),
+        MAX_FORM_MEMORY_SIZE=settings.max_body_bytes,
+        BODY_LIMITS={
+            "indexnow.submit_addresses": max(settings.max_body_bytes, MAX_SUBMISSION_BYTES),
+            **dict.fromkeys(
+                (
+                    "documents.index_documents",
+                    "documents.change_documents",
+                    "documents.delete_documents",
+                    "imports.import_file",
+                ),
+                settings.max_bulk_body_bytes,
+            ),
+        },
+    )
+    runtime = create_runtime(settings, background=background)
+    attach(app, runtime)
+    watch(runtime.database, find_actor)
+    error_handlers.register(app)
+    logs.register(app)
+    metrics.register(app, runtime)
+    compression.register(app)
+    headers.register(app)
+    request_checks.guard(app)
+    runtime.limiter.init_app(app)
+    smorest = openapi.create_api(app)
+    api.register(smorest)
+    smorest.register_blueprint(gateway_views.blp)
+    smorest.register_blueprint(custom_search_views.blp)
+    smorest.register_blueprint(algolia_views.blp)
+    smorest.register_blueprint(indexnow.blp)
+    agents_views.register(app)
+    pages.register(app, smorest)
+    app.cli = cli.OperatorCommands()
+    require_policies(app)
+    jobs = app.extensions["jobs"] = Jobs(runtime, background=background)
+    app.before_request(jobs.start)
+    return app
+
+
+class _OrjsonProvider(JSONProvider):
+    """Flask's JSON through orjson."""
+
+    def dumps(self, obj: Any, **kwargs: Any) -> str:
+        return orjson.dumps(obj, option=orjson.OPT_NON_STR_KEYS).decode()
+
+    def loads(self, s: str | bytes, **kwargs: Any) -> Any:
+        return orjson.loads(s)

@@ -1,0 +1,185 @@
+"""``account create``, ``set-plan``, ``reset-password``, ``suspend``, ``resume``, ``reset-codes``, and ``delete``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from flask import current_app
+from flask.cli import with_appcontext
+
+from app.commands.account_list import account_record
+from app.commands.cli import json_option, show
+from app.config import ConfigurationError
+from app.errors import ApiError
+from app.models import Account
+from app.operations import accounts as operations
+from app.plans import LIMIT_NAMES, parse_limit
+from app.runtime import runtime
+from app.services.accounts.members import find_members
+from app.services.sites import MAX_INT64
+from schemas.accounts import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, is_email
+
+MAX_REASON_LENGTH = 500
+
+
+def _get(email: str) -> Account:
+    """Find an account by its id, or by the e-mail address of a member, who may belong to several accounts."""
+    with runtime().database.read() as session:
+        if email.isascii() and email.isdigit() and int(email) <= MAX_INT64:
+            account = session.get(Account, int(email))
+            accounts = [account] if account else []
+        else:
+            accounts = [member.account for member in find_members(session, email)]
+    if not accounts:
+        raise click.ClickException(f"No account has the {'id' if email.isdigit() else 'e-mail address'} {email}.")
+    if len(accounts) > 1:
+        choices = ", ".join(f"{account.id} ({account.name})" for account in accounts)
+        raise click.ClickException(f"Several accounts have the e-mail address {email}; give the id of one: {choices}.")
+    return accounts[0]
+
+
+def _check_plan(plan: str) -> None:
+    if plan not in runtime().plans:
+        raise click.ClickException(f"Unknown plan {plan!r}. The plans are {', '.join(runtime().plans)}.")
+
+
+def _check_password(password: str) -> None:
+    if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
+        raise click.ClickException(f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
+
+
+password_option = click.option(
+    "--password",
+    envvar="ACCOUNT_PASSWORD",
+    prompt=True,
+    hide_input=True,
+    confirmation_prompt=True,
+    help="Prompted for if omitted. Prefer the environment variable ACCOUNT_PASSWORD to the command line.",
+)
+
+
+@click.command("create")
+@with_appcontext
+@click.option("--email", required=True)
+@click.option("--name", required=True)
+@password_option
+@click.option("--plan", default=None, help="Default: the setting DEFAULT_PLAN.")
+@json_option
+def create(email: str, name: str, password: str, plan: str | None, as_json: bool) -> None:
+    """Create an account."""
+    current_runtime = runtime()
+    plan = plan or current_runtime.settings.default_plan
+    _check_plan(plan)
+    _check_password(password)
+    if not is_email(email.strip()):
+        raise click.ClickException(f"{email} is not a valid e-mail address.")
+    if not 1 <= len(name.strip()) <= 100:
+        raise click.ClickException("The name must have 1 to 100 characters.")
+    try:
+        account = operations.create_account(
+            current_runtime, name=name.strip(), email=email, password=password, plan=plan
+        )
+    except ApiError as error:
+        raise click.ClickException(f"{email}: {error.message}.") from error
+    show(as_json, account_record(account), f"Created account {account.id} for {account.email} on plan {account.plan}.")
+
+
+def _override_options(command: Any) -> Any:
+    for name in reversed(LIMIT_NAMES):
+        command = click.option(f"--{name.replace('_', '-')}", name, default=None, metavar="N|unlimited")(command)
+    return command
+
+
+@click.command("set-plan")
+@with_appcontext
+@click.argument("email")
+@click.argument("plan")
+@_override_options
+@json_option
+def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
+    """Change an account's plan and its own limits. Limits given here override the plan's and replace earlier ones."""
+    current_runtime = runtime()
+    _check_plan(plan)
+    try:
+        overrides = {
+            name: parse_limit(value, f"--{name.replace('_', '-')}")
+            for name, value in given.items()
+            if value is not None
+        }
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from error
+    account = _get(email)
+    account = operations.set_plan(current_runtime, account.id, plan, overrides)
+    show(
+        as_json, account_record(account), f"{account.email} is on plan {plan}{' with overrides' if overrides else ''}."
+    )
+
+
+@click.command("reset-password")
+@with_appcontext
+@click.argument("email")
+@password_option
+@json_option
+def reset_password(email: str, password: str, as_json: bool) -> None:
+    """Set a member's password and end their sessions."""
+    _check_password(password)
+    member = operations.set_password(runtime(), email, password)
+    if member is None:
+        raise click.ClickException(f"No account has the e-mail address {email}.")
+    show(as_json, account_record(member.account), f"{member.email} has a new password. All sessions have ended.")
+
+
+@click.command("suspend")
+@with_appcontext
+@click.argument("email")
+@click.option("--reason", default="", help="Told to whoever is kept from the account.")
+@json_option
+def suspend(email: str, reason: str, as_json: bool) -> None:
+    """Suspend an account without deleting anything. Its keys and members are refused, and crawls stop."""
+    reason = reason.strip()
+    if len(reason) > MAX_REASON_LENGTH:
+        raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")
+    operations.suspend_account(runtime(), _get(email).id, reason)
+    account = _get(email)
+    show(as_json, account_record(account), f"{account.email} is suspended.")
+
+
+@click.command("resume")
+@with_appcontext
+@click.argument("email")
+@json_option
+def resume(email: str, as_json: bool) -> None:
+    """Resume a suspended account."""
+    operations.resume_account(runtime(), _get(email).id)
+    account = _get(email)
+    show(as_json, account_record(account), f"{account.email} can be used again.")
+
+
+@click.command("reset-codes")
+@with_appcontext
+@click.argument("email")
+@json_option
+def reset_codes(email: str, as_json: bool) -> None:
+    """Turn off two-factor authentication for a member who lost their phone."""
+    account = _get(email)
+    member = operations.reset_codes(runtime(), email)
+    if member is None:
+        raise click.ClickException(f"No account has the e-mail address {email}.")
+    show(as_json, account_record(account), f"{member.email} logs in without one-time codes.")
+
+
+@click.command("delete")
+@with_appcontext
+@click.argument("email")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
+def delete(email: str, yes: bool, as_json: bool) -> None:
+    """Delete an account and all its data."""
+    current_runtime = runtime()
+    account = _get(email)
+    if not yes:
+        click.confirm(f"Delete {account.email} with all its sites, keys, documents, and analytics?", abort=True)
+    operations.delete_account(current_runtime, account.id)
+    current_app.extensions["jobs"].run_all()
+    show(as_json, {"deleted": account.id}, f"Deleted {account.email}.")
