@@ -27,6 +27,7 @@ from app.services.access.key_last_used import KeysLastUsed
 from app.services.access.thread_shares import ThreadShares
 from app.services.accounts import confirmations, email_changes, password_resets
 from app.services.analytics.events import EventRecorder
+from app.services.analytics.recent_results import RecentResults
 from app.services.analytics.visitors import VisitorKeys
 from app.services.analytics.waiting_events import WaitingEvents
 from app.services.daily_usage import CopiedUsage, UsageCopies
@@ -93,6 +94,7 @@ class Runtime:
     """Makes vectors of texts, if EMBEDDER names what does."""
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
+    recent_results: RecentResults = field(default_factory=RecentResults)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
 
     def run_engine_tasks(self) -> None:

@@ -4,8 +4,7 @@
 
 Queries follow Zipf's law; a seventh of them find nothing, others only some of the words; of those with results, two
 thirds lead to a click in every third search, on one of eight documents. Two sites of one account share the events 7:3.
-The days are loaded in bulk and the windows added up from them as after a repair. Raw events are stored for the
-measurement of moving only: analytics never read them.
+The days are loaded in bulk. Raw events are stored for the measurement of moving only: analytics never read them.
 """
 
 from __future__ import annotations
@@ -18,25 +17,26 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import insert
 
 from app.clock import now
-from app.models import Account, Base, ClickDay, QueryDay, Site, WindowStart
-from app.models.events import PERIODS, SCOPE_KINDS
+from app.models import Account, Base, ClickDay, QueryDay, Site
+from app.models.events import SITE_KINDS
 from app.services.analytics.clicks import make_click
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.analytics.query_ids import make_query_id
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import get_analytics
-from app.services.analytics.rollups import Changes, age_windows, apply_changes, rebuild_windows
+from app.services.analytics.rollups import Changes, apply_changes
 from app.services.csv_export import encode_csv
 from app.storage.database import Database
 
 DAYS = 90
+PERIODS = (7, 30, 90)
 SHARES = {1: 0.7, 2: 0.3}
 """Site to its part of the events."""
 EPOCH = date(1970, 1, 1)
@@ -127,11 +127,6 @@ def prepare(database: Database) -> None:
 def fill(database: Database, visitors: Visitors, events: int, today: int) -> int:
     """Fill the roll-ups of 90 days; gives the rows per day and query."""
     rows = 0
-    with database.write() as session:
-        for site_id, period in itertools.product(SHARES, PERIODS):
-            session.execute(
-                insert(WindowStart).values(site_id=site_id, period=period, account_id=1, day=today, query="")
-            )
     for site_id, day in itertools.product(SHARES, range(today - DAYS + 1, today + 1)):
         counts = Counter(visitors.searches(round(events / DAYS * SHARES[site_id])))
         queries: list[dict[str, Any]] = [
@@ -157,17 +152,15 @@ def fill(database: Database, visitors: Visitors, events: int, today: int) -> int
             for row in queries
             for document_id, clicks in visitors.clicked(int(row["clicks"])).items()
         ]
-        totals = {kind: sum(int(row.get(kind, 0)) for row in queries) for kind in SCOPE_KINDS}
+        totals = {kind: sum(int(row.get(kind, 0)) for row in queries) for kind in SITE_KINDS}
         totals |= {"responses": totals["searches"], "response_ms": 8 * totals["searches"]}
         with database.write() as session:
             session.execute(insert(QueryDay.__table__), queries)
             session.execute(insert(ClickDay.__table__), clicked)
             changes = Changes()
             changes.days[site_id, day] = list(totals.values())
-            apply_changes(session, {1: 1, 2: 1}, changes, today)
+            apply_changes(session, changes, today)
         rows += len(queries)
-    with database.write() as session:
-        rebuild_windows(session, 1, today)
     return rows
 
 
@@ -186,7 +179,7 @@ def milliseconds(action: Callable[[], object], times: int = 15) -> str:
 
 
 def measure_answers(database: Database, today: date, title: str) -> None:
-    """Every window of a site and of the account."""
+    """Every period of a site and of the account, computed each time; the service keeps slow results for a minute."""
     print(title)
     for period in PERIODS:
         for name, site_id in (("site", 1), ("account", None)):
@@ -213,18 +206,6 @@ def measure_lists(database: Database, visitors: Visitors, today: date) -> None:
                 get_query_analytics(session, 1, 1, visitors.texts[number], 90, today)
 
         print(f"  {name:22} {milliseconds(answer)}")
-
-
-def measure_ageing(database: Database, today: int) -> None:
-    """Moving all windows on by a day, in steps."""
-    steps = []
-    while True:
-        began = time.perf_counter()
-        more = age_windows(database, today)
-        steps.append((time.perf_counter() - began) * 1000)
-        if not more:
-            break
-    print(f"moving the windows on: {len(steps)} steps, {sum(steps) / 1000:.2f} s, slowest step {max(steps):.0f} ms")
 
 
 def measure_events(database: Database, visitors: Visitors, count: int = 20_000) -> None:
@@ -293,10 +274,6 @@ def main() -> None:
         measure_lists(database, visitors, today)
         measure_events(database, visitors)
         measure_clicks(database, visitors)
-        measure_answers(database, today + timedelta(days=1), "just after midnight, windows not moved on yet")
-        measure_lists(database, visitors, today + timedelta(days=1))
-        measure_ageing(database, day + 1)
-        measure_answers(database, today + timedelta(days=1), "after that")
         database.dispose()
 
 

@@ -58,6 +58,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
             limit=parameters["limit"],
             channel=parameters["channel"],
             details=True,
+            recent=runtime().recent_results,
         )
     if prefers(request, CSV):
         return csv_response(encode_csv(analytics))

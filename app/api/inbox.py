@@ -43,7 +43,9 @@ def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
     refuse_other_site(current_caller(), parameters["site_id"])
     with current_runtime.database.read() as session:
         site = get_site(session, current_caller().account.id, parameters["site_id"])
-        candidates = inbox.list_candidates(session, site, today(), ignored=parameters["ignored"])
+        candidates = inbox.list_candidates(
+            session, site, today(), ignored=parameters["ignored"], recent=current_runtime.recent_results
+        )
     items, total = inbox.list_inbox(current_runtime.searcher, site_record(site), candidates, **page)
     return {"items": items, "total": total, **page}
 

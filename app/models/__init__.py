@@ -12,14 +12,11 @@ from app.models.events import (
     OriginDay,
     QueryDay,
     QueryVisit,
-    QueryWindow,
-    ScopeDay,
-    ScopeWindow,
     SearchClick,
     SearchEvent,
+    SiteDay,
     VisitorErasure,
     VisitorKey,
-    WindowStart,
 )
 from app.models.inbox import IgnoredQuery
 from app.models.keys import EngineCredential, Key
@@ -57,15 +54,13 @@ __all__ = [
     "PasswordReset",
     "QueryDay",
     "QueryVisit",
-    "QueryWindow",
     "QuotaWarning",
     "RunPage",
-    "ScopeDay",
-    "ScopeWindow",
     "SearchClick",
     "SearchEvent",
     "Session",
     "Site",
+    "SiteDay",
     "Source",
     "SourcePage",
     "SourceRun",
@@ -76,5 +71,4 @@ __all__ = [
     "VisitorKey",
     "Webhook",
     "WebhookDelivery",
-    "WindowStart",
 ]

@@ -1,36 +1,34 @@
-"""Search events, clicks, their roll-ups and the journals they come from.
+"""Search events, clicks, their roll-ups, and the journals they come from.
 
-None of these tables refers to ``sites``: a deleted site's events are taken out in chunks, not in
-one long transaction. A *scope* is a site's id, or minus an account's id (all sites of the account).
-Days are whole UTC days since 1970-01-01. Queries are in normal form, compared by code point.
+None of these tables refers to ``sites``: the events of a deleted site are removed in chunks, not in one long
+transaction. Days are whole UTC days since 1970-01-01. Queries are in normal form, compared by code point.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Index, String, Text, UniqueConstraint, desc, text
+from sqlalchemy import Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
 
 DAY_MICROSECONDS = 86_400_000_000
 
-PERIODS = (7, 30, 90)
-"""Days of the windows."""
-LONGEST_PERIOD = max(PERIODS)
+LONGEST_PERIOD = 90
+"""Days over which visitors are told apart, and the longest period that analytics offer by name."""
 CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positions")
 """What is counted of clicks: clicks, searches with at least one, clicks that told a position, those positions added up.
 A click counts on its own day."""
 VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
-"""Visitors who searched a query, who did so with results, and without. Each counts once in every window, on the last
-day on which they did so in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``."""
+"""Visitors who searched a query, who did so with results, and who did so without. Each counts once, on the last day on
+which they did so in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``."""
 QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
 """What is counted of a query. Partial results are those of which none has every word."""
-SCOPE_KINDS = (
+SITE_KINDS = (
     "searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms", "mixed_searches"
 )  # fmt: skip
-"""What is counted of a scope: responses are searches the service ran, with their milliseconds added up; mixed searches
+"""What is counted of a site: responses are searches the service ran, with their milliseconds added up; mixed searches
 those whose hits were ordered by meaning, too."""
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Ways by which searches come: the API, the search box, other clients of the gateway, those of Google's and Algolia's
@@ -44,8 +42,10 @@ PARTIAL = "some"
 """``SearchEvent.matched`` where no document has every word."""
 ALL_WORDS = "all"
 """``SearchEvent.matched`` where documents have every word."""
-SUGGESTED = "visitors_30 >= 3"
-"""The condition, in SQL, that a query was searched by so many visitors that it may be shown to others."""
+RUN_CODES = {"all": 1, PARTIAL: 2, "corrected": 3}
+"""``SearchEvent.matched`` to the number that stands for it in ``QueryDay.last_run``."""
+SUGGESTED_FROM = 3
+"""Visitors who must have searched a query in 30 days before it may be shown to others."""
 
 QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 """A query in normal form; sorted by code point on every database."""
@@ -235,13 +235,13 @@ class EventJournal(Base):
     """Bytes moved."""
 
 
-class ScopeDay(Base):
-    """Totals of one scope on one day, of counted events."""
+class SiteDay(Base):
+    """Totals of one site on one day, of counted events."""
 
-    __tablename__ = "scope_days"
+    __tablename__ = "site_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
 
-    scope: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     searches: Mapped[int] = mapped_column(BigId)
     zero_results: Mapped[int] = mapped_column(BigId)
@@ -276,106 +276,9 @@ class QueryDay(Base):
     visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     found_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     missed_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-
-
-def _ranking(name: str, column: str, where: str | None = None) -> Index:
-    condition = None if where is None else text(where)
-    return Index(
-        f"ix_query_windows_{name}",
-        "scope",
-        desc(text(column)),  # type: ignore[arg-type]  # SQLAlchemy's types know no expressions here.
-        "query",
-        sqlite_where=condition,
-        postgresql_where=condition,
-    )
-
-
-def no_clicks(suffix: str = "") -> str:
-    """The condition, in SQL, that a query had results and no click; ``suffix`` is that of the columns."""
-    return f"clicks{suffix} = 0 AND searches{suffix} > zero_results{suffix}"
-
-
-class QueryWindow(Base):
-    """The number of times one query was counted in a scope, in each of the three windows.
-
-    A window of a site holds every ``QueryDay`` after the site's ``WindowStart`` (in order of day, then query);
-    an account's holds the sum of its sites'. See ``app.services.analytics.rollups``.
-    """
-
-    __tablename__ = "query_windows"
-    __table_args__ = (
-        *(_ranking(f"searches_{days}", f"searches_{days}") for days in PERIODS),
-        *(
-            _ranking(f"{kind}_{days}", f"{kind}_{days}", f"{kind}_{days} > 0")
-            for kind in ("zero_results", "partial_results")
-            for days in PERIODS
-        ),
-        *(_ranking(f"no_clicks_{days}", f"searches_{days}", no_clicks(f"_{days}")) for days in PERIODS),
-        _ranking("suggested", "visitors_30", SUGGESTED),
-        {"sqlite_with_rowid": False},
-    )
-
-    scope: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    query: Mapped[str] = mapped_column(QueryText, primary_key=True)
-    searches_7: Mapped[int] = mapped_column(BigId)
-    searches_30: Mapped[int] = mapped_column(BigId)
-    searches_90: Mapped[int] = mapped_column(BigId)
-    zero_results_7: Mapped[int] = mapped_column(BigId)
-    zero_results_30: Mapped[int] = mapped_column(BigId)
-    zero_results_90: Mapped[int] = mapped_column(BigId)
-    partial_results_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    partial_results_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    partial_results_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    clicks_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    clicks_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    clicks_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    clicked_searches_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    clicked_searches_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    clicked_searches_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    positioned_clicks_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    positioned_clicks_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    positioned_clicks_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    click_positions_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    click_positions_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    click_positions_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    visitors_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    visitors_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    visitors_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    found_visitors_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    found_visitors_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    found_visitors_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    missed_visitors_7: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    missed_visitors_30: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    missed_visitors_90: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    last_run_at: Mapped[datetime | None]
-    """When the service last ran a search of it; ``NULL`` for accounts, and for what was only logged."""
-    last_matched: Mapped[str | None] = mapped_column(String(16))
-    """What that search found: as ``SearchEvent.matched``, and ``some`` if it found nothing."""
-
-
-class ScopeWindow(Base):
-    """The number of different queries a scope has in each of the three windows."""
-
-    __tablename__ = "scope_windows"
-
-    scope: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    queries_7: Mapped[int] = mapped_column(BigId)
-    queries_30: Mapped[int] = mapped_column(BigId)
-    queries_90: Mapped[int] = mapped_column(BigId)
-
-
-class WindowStart(Base):
-    """The place where a site's window begins: it holds the ``QueryDay`` rows with (day, query) after this point."""
-
-    __tablename__ = "window_starts"
-    __table_args__ = (Index(None, "account_id", "period"),)
-
-    site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    period: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    """7, 30 or 90."""
-    account_id: Mapped[int] = mapped_column(BigId)
-    day: Mapped[int]
-    query: Mapped[str] = mapped_column(QueryText)
+    last_run: Mapped[int | None] = mapped_column(BigId)
+    """The last time on this day that the service ran a search of it, and what that matched: microseconds since
+    1970-01-01, times 8, plus a number of :data:`RUN_CODES`; ``NULL`` if the query was only logged."""
 
 
 class EventRemoval(Base):
@@ -384,4 +287,3 @@ class EventRemoval(Base):
     __tablename__ = "event_removals"
 
     site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    account_id: Mapped[int] = mapped_column(BigId)

@@ -36,7 +36,9 @@ def show_dashboard() -> str:
         )
         today_meter, *others = read_meters(session)
         running = list_open_runs(session, account.id)
-        analytics = get_analytics(session, account.id, PERIODS["30d"], today=today())
+        analytics = get_analytics(
+            session, account.id, PERIODS["30d"], today=today(), recent=current_runtime.recent_results
+        )
         found, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
         candidates = candidates_of(session, found)
         deleted = list_deleted(session, account.id)

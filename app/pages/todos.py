@@ -43,7 +43,10 @@ class Todo:
 
 def candidates_of(session: Session, sites: Sequence[Site]) -> list[tuple[Site, list[Candidate]]]:
     """Queries with which visitors may have missed something; to be read before :func:`todos_of_misses` searches."""
-    return [(site, list_candidates(session, site, today())[:MAX_SEARCHES]) for site in sites if site.active]
+    recent = runtime().recent_results
+    return [
+        (site, list_candidates(session, site, today(), recent=recent)[:MAX_SEARCHES]) for site in sites if site.active
+    ]
 
 
 def todos_of_misses(candidates: Sequence[tuple[Site, Sequence[Candidate]]]) -> Iterator[Todo]:

@@ -9,7 +9,10 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app.models import QueryWindow
+from app.clock import now
+from app.models import QueryDay
+from app.models.base import to_microseconds
+from app.models.events import DAY_MICROSECONDS, RUN_CODES
 from app.services.search.suggestions import MAX_CHECKS, FrequentQueryCache
 from backends.errors import BackendUnavailable, ReplyTooLarge
 from tests import shared_servers
@@ -22,14 +25,16 @@ def searched(tenant: Tenant, *, missed: int = 0, **visitors: int) -> None:
     with tenant.app.extensions["runtime"].database.write() as session:
         for query, found in visitors.items():
             session.merge(
-                QueryWindow(
-                    scope=tenant.site_id,
+                QueryDay(
+                    site_id=tenant.site_id,
+                    day=to_microseconds(now()) // DAY_MICROSECONDS,
                     query=query,
-                    **{f"{kind}_{days}": 0 for kind in ("searches", "zero_results") for days in (7, 30, 90)},
-                    visitors_30=found,
-                    found_visitors_30=found,
-                    missed_visitors_30=missed,
-                    last_matched="all",
+                    searches=found,
+                    zero_results=0,
+                    visitors=found,
+                    found_visitors=found,
+                    missed_visitors=missed,
+                    last_run=to_microseconds(now()) * 8 + RUN_CODES["all"],
                 )
             )
 
@@ -179,8 +184,9 @@ def test_one_request_searches_for_few_of_the_queries_that_were_only_logged(
     with tenant.app.extensions["runtime"].database.write() as session:
         for number in range(MAX_CHECKS + 1):
             query = "opening hours" if number == MAX_CHECKS else f"bogus {number:02}"
-            counts = {f"{kind}_{days}": 3 for kind in ("searches", "zero_results") for days in (7, 30, 90)}
-            session.add(QueryWindow(scope=tenant.site_id, query=query, visitors_30=99 - number, **counts))
+            day = to_microseconds(now()) // DAY_MICROSECONDS
+            counts = {"searches": 3, "zero_results": 3, "visitors": 99 - number}
+            session.add(QueryDay(site_id=tenant.site_id, day=day, query=query, **counts))
     engine = tenant.app.extensions["runtime"].engines.current
     asked = []
     search = engine.search

@@ -15,20 +15,16 @@ from app.models import (
     ClickLessons,
     QueryDay,
     QueryVisit,
-    QueryWindow,
-    ScopeDay,
-    ScopeWindow,
     SearchClick,
     SearchEvent,
+    SiteDay,
     VisitorErasure,
 )
-from app.models.events import DAY_MICROSECONDS
-from app.services.analytics.rollups import rebuild_windows
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
 
 MOMENT = datetime(2031, 5, 14, 12, tzinfo=UTC)
-ROLLUPS = (ScopeDay, QueryDay, ClickDay, ClickAnchorDay, QueryVisit, QueryWindow, ScopeWindow)
+ROLLUPS = (SiteDay, QueryDay, ClickDay, ClickAnchorDay, QueryVisit)
 EVENTS = (SearchEvent, SearchClick)
 
 
@@ -90,11 +86,6 @@ def test_an_erased_visitor_is_as_if_they_had_never_been(tenant: Tenant, key: str
         assert after == before
         assert erase(tenant, "theirs") == {"success": True, "searches": 0, "clicks": 0}
         assert rows(tenant, *EVENTS) == events
-    # What a rebuild would count is what is there.
-    with tenant.app.extensions["runtime"].database.write() as session:
-        rebuild_windows(session, tenant.account_id, int(MOMENT.timestamp() * 1_000_000) // DAY_MICROSECONDS + 1)
-    rebuilt = rows(tenant, QueryWindow, ScopeWindow)
-    assert rebuilt == {name: after[name] for name in rebuilt}
 
 
 def test_events_that_wait_in_a_journal_are_never_counted(tenant: Tenant) -> None:

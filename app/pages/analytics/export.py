@@ -29,6 +29,7 @@ def export_analytics() -> Response:
             today=choice.last,
             channel=choice.channel,
             details=True,
+            recent=runtime().recent_results,
             limit=LONGEST,
         )
     period = choice.period or f"{choice.first}-{choice.last}"

@@ -61,7 +61,9 @@ def show_inbox() -> str | Response:
     ignored = parameters["ignored"]
     page = {name: parameters[name] for name in ("limit", "offset")}
     with current_runtime.database.read() as session:
-        candidates = inbox.list_candidates(session, choice.site, today(), ignored=ignored)
+        candidates = inbox.list_candidates(
+            session, choice.site, today(), ignored=ignored, recent=current_runtime.recent_results
+        )
         searched = inbox.has_searches(session, choice.site.id)
         clicks_reported = inbox.reports_clicks(session, choice.site.id, today())
         ignored_count = inbox.count_ignored(session, choice.site.id)
@@ -102,7 +104,7 @@ def _done(choice: Choice, items: Sequence[InboxItem]) -> Done | None:
         return None
     current_runtime = runtime()
     with current_runtime.database.read() as session:
-        if not inbox.was_searched(session, choice.site.id, query):
+        if not inbox.was_searched(session, choice.site.id, query, today()):
             return None
         if action == "ignored" and not inbox.is_ignored(session, choice.site.id, query):
             return None

@@ -48,6 +48,7 @@ def show_analytics() -> str:
             today=choice.last,
             channel=choice.channel,
             details=True,
+            recent=runtime().recent_results,
             limit=SHORT_LIST if kind is None else lists.LONGEST,
         )
     common = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -15,7 +15,7 @@ from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.click_ingestion import ingest_clicks
 from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.event_retention import drop_erased
-from app.services.analytics.rollups import Changes, apply_changes, lock_accounts
+from app.services.analytics.rollups import Changes, apply_changes, lock_sites
 from backends.text import normal_form
 
 MERGE_MICROSECONDS = 30_000_000
@@ -53,15 +53,16 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
     Returns:
         How many were dropped since their site no longer exists, or their visitor was erased.
     """
-    accounts = _accounts(session, entries)
-    lock_accounts(session, accounts.values())
-    accounts = _accounts(session, entries)  # Again under the lock: a site that is still there stays until we are done.
-    kept = drop_erased(session, [entry for entry in entries if entry.site_id in accounts])
+    site_ids = {entry.site_id for entry in entries}
+    lock_sites(session, site_ids)
+    # Under the lock, a site that exists stays until this transaction ends.
+    existing = set(session.scalars(select(Site.id).where(Site.id.in_(site_ids))))
+    kept = drop_erased(session, [entry for entry in entries if entry.site_id in existing])
     if kept:
         changes = Changes()
         _ingest_searches(session, [entry for entry in kept if isinstance(entry, SearchEntry)], changes)
         ingest_clicks(session, [entry for entry in kept if isinstance(entry, ClickEntry)], changes)
-        apply_changes(session, accounts, changes, today)
+        apply_changes(session, changes, today)
     return len(entries) - len(kept)
 
 
@@ -97,12 +98,6 @@ def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: 
             changes.add_run(event.site_id, event.query, event.occurred_at, event.results_count, event.matched)
 
 
-def _accounts(session: Session, entries: Iterable[JournalEntry]) -> dict[int, int]:
-    site_ids = {entry.site_id for entry in entries}
-    found = session.execute(select(Site.id, Site.account_id).where(Site.id.in_(site_ids)))
-    return {row.id: row.account_id for row in found}
-
-
 def _count(changes: Changes, event: _Event, sign: int) -> None:
     changes.add_search(event, event.occurred_at // DAY_MICROSECONDS, sign)
 
@@ -129,7 +124,10 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
         line = sorted((*stored.get(key, ()), *additions), key=lambda event: (event.occurred_at, event.recorded_at))
         for index, event in enumerate(line):
             following = line[index + 1] if index + 1 < len(line) else None
-            if event.id is not None and (following is None or following.id is not None):
+            if event.id is not None and not (
+                following is not None and following.id is None and _is_near(following, event)
+            ):
+                # Only a new event right after it can change a stored one. What follows further away was not all read.
                 continue
             counted = following is None or not _replaces(following, event)
             if event.id is not None and counted != event.counted:
@@ -139,7 +137,11 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
 
 
 def _replaces(later: _Event, earlier: _Event) -> bool:
-    return later.occurred_at - earlier.occurred_at <= MERGE_MICROSECONDS and later.query.startswith(earlier.query)
+    return _is_near(later, earlier) and later.query.startswith(earlier.query)
+
+
+def _is_near(later: _Event, earlier: _Event) -> bool:
+    return later.occurred_at - earlier.occurred_at <= MERGE_MICROSECONDS
 
 
 def _stored_neighbours(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Select, delete, func, or_, select, text, tuple_, update
+from sqlalchemy import Select, delete, or_, select, text, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app import clock
@@ -22,39 +22,25 @@ from app.models import (
     OriginDay,
     QueryDay,
     QueryVisit,
-    QueryWindow,
-    ScopeDay,
-    ScopeWindow,
     SearchClick,
     SearchEvent,
     Site,
+    SiteDay,
     VisitorErasure,
-    WindowStart,
 )
 from app.models.base import from_microseconds, to_microseconds
-from app.models.events import DAY_MICROSECONDS, PERIODS, SCOPE_KINDS
-from app.services.analytics.bulk_sql import execute_rows
+from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.click_ingestion import clicked_searches
 from app.services.analytics.clicks import session_search_key
 from app.services.analytics.event_journal import JournalEntry, SearchEntry
-from app.services.analytics.rollups import (
-    COUNTS,
-    Changes,
-    Windows,
-    account_scope,
-    age_site,
-    age_windows,
-    apply_changes,
-    change_windows,
-    lock_accounts,
-)
+from app.services.analytics.rollups import Changes, apply_changes, lock_sites
 from app.services.analytics.visitors import forget_visitor_keys, session_visitor
 from app.storage.database import Database
 
 STEP = 2000
 """Rows that one transaction deletes from each table."""
-AGEING_DELAY_MICROSECONDS = 120_000_000
-"""How long after midnight windows are moved on: machines whose clocks differ a little still see their own day."""
+NEW_DAY_DELAY_MICROSECONDS = 120_000_000
+"""Time after midnight before the daily work begins: machines whose clocks differ a little still see their own day."""
 
 
 class EventMaintenance:
@@ -70,19 +56,19 @@ class EventMaintenance:
         self._done_for_day: int | None = None
 
     def run(self, *, budget_seconds: float = 0.2) -> bool:
-        """Finish deletions, move windows on, delete what is too old, until done or the time is up.
+        """Finish deletions, and delete events that are too old, until done or the time is up.
 
         Returns:
             Whether there is more to do.
         """
         deadline = time.perf_counter() + budget_seconds
-        today = (to_microseconds(clock.now()) - AGEING_DELAY_MICROSECONDS) // DAY_MICROSECONDS
+        today = (to_microseconds(clock.now()) - NEW_DAY_DELAY_MICROSECONDS) // DAY_MICROSECONDS
         while remove_step(self._database):
             if time.perf_counter() > deadline:
                 return True
         if self._done_for_day == today:
             return False
-        while age_windows(self._database, today) or _expire_step(self._database, today - self._retention_days):
+        while _expire_step(self._database, today - self._retention_days):
             if time.perf_counter() > deadline:
                 return True
         forget_visitor_keys(self._database, today)
@@ -101,28 +87,13 @@ def delete_expired(database: Database, retention_days: int) -> None:
 def forget_site(session: Session, site_id: int) -> None:
     """Delete all events of a site that is deleted in this transaction or was before.
 
-    A small site's are gone with the transaction; of a large one the rest goes in the background, soon.
-    Events of it that are still in journals are dropped when they are moved.
+    A small site's events are gone with the transaction; the background job deletes the rest of a large one's. Events
+    that are still in journals are dropped when they are moved.
     """
-    start = session.get(WindowStart, (site_id, PERIODS[0]))
-    if start is None:
-        return
-    lock_accounts(session, [start.account_id])
-    session.merge(EventRemoval(site_id=site_id, account_id=start.account_id))
-    # From here on nothing is taken out of the site's windows any more, they go as they are.
-    session.execute(delete(WindowStart).where(WindowStart.site_id == site_id))
+    lock_sites(session, [site_id])
+    session.merge(EventRemoval(site_id=site_id))
     session.flush()
-    _remove_site(session, site_id, start.account_id)
-
-
-def forget_account(session: Session, account_id: int) -> None:
-    """The same for all sites of an account."""
-    for site_id in session.scalars(
-        select(WindowStart.site_id)
-        .where(WindowStart.account_id == account_id, WindowStart.period == PERIODS[0])
-        .order_by(WindowStart.site_id)
-    ).all():
-        forget_site(session, site_id)
+    _remove_site(session, site_id)
 
 
 class Erased(NamedTuple):
@@ -143,9 +114,8 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
     """
     visitor = session_visitor(site.id, session_id)
     today = to_microseconds(clock.now()) // DAY_MICROSECONDS
-    account = {site.id: site.account_id}
     with database.write() as session:
-        lock_accounts(session, [site.account_id])
+        lock_sites(session, [site.id])
         session.merge(VisitorErasure(site_id=site.id, visitor=visitor, erased_at=clock.now()))
     searches = select(SearchEvent).where(SearchEvent.site_id == site.id, SearchEvent.session_id == session_id)
     search_keys: set[int] = set()
@@ -168,7 +138,7 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
             clicked.add(search)
         session.execute(update(ClickLessons).where(ClickLessons.site_id == site.id).values(learned_day=None))
 
-    erased_searches = _erase(database, account, SearchEvent, searches, take_searches, today)
+    erased_searches = _erase(database, site.id, SearchEvent, searches, take_searches, today)
     clicks = select(SearchClick).where(
         SearchClick.site_id == site.id,
         or_(
@@ -177,7 +147,7 @@ def erase_visitor(database: Database, site: Site, session_id: str, retention_day
             SearchClick.search_key.in_(search_keys),
         ),
     )
-    return Erased(erased_searches, _erase(database, account, SearchClick, clicks, take_clicks, today))
+    return Erased(erased_searches, _erase(database, site.id, SearchClick, clicks, take_clicks, today))
 
 
 E = TypeVar("E", SearchEvent, SearchClick)
@@ -185,7 +155,7 @@ E = TypeVar("E", SearchEvent, SearchClick)
 
 def _erase(
     database: Database,
-    accounts: Mapping[int, int],
+    site_id: int,
     table: type[E],
     found: Select[E],
     take: Callable[[Sequence[E], Changes, Session], None],
@@ -195,7 +165,7 @@ def _erase(
     total = 0
     while True:
         with database.write() as session:
-            lock_accounts(session, accounts.values())
+            lock_sites(session, [site_id])
             events = session.scalars(found.order_by(table.occurred_at, table.id).limit(STEP)).all()
             if not events:
                 return total
@@ -203,7 +173,7 @@ def _erase(
             session.execute(delete(table).where(table.id.in_(ids)).execution_options(synchronize_session=False))
             changes = Changes()
             take(events, changes, session)
-            apply_changes(session, accounts, changes, today)
+            apply_changes(session, changes, today)
             total += len(events)
 
 
@@ -245,59 +215,31 @@ def remove_step(database: Database) -> bool:
     if removal is None:
         return False
     with database.write() as session:
-        lock_accounts(session, [removal.account_id])
-        _remove_site(session, removal.site_id, removal.account_id)
+        lock_sites(session, [removal.site_id])
+        _remove_site(session, removal.site_id)
     return True
 
 
-def _remove_site(session: Session, site_id: int, account_id: int) -> None:
-    account = account_scope(account_id)
-    execute_rows(
-        session,
-        f"""
-        UPDATE scope_days SET {", ".join(f"{kind} = scope_days.{kind} - gone.{kind}" for kind in SCOPE_KINDS)}
-        FROM {{rows}} AS gone WHERE scope_days.scope = :account AND scope_days.day = gone.day
-        """,  # noqa: S608 - made of constants
-        " ".join(f"{name}:int" for name in ("day", *SCOPE_KINDS)),
-        [
-            (row.day, *(getattr(row, kind) for kind in SCOPE_KINDS))
-            for row in session.scalars(select(ScopeDay).where(ScopeDay.scope == site_id))
-        ],
-        account=account,
-    )
-    session.execute(delete(ScopeDay).where(ScopeDay.scope == site_id))
-    session.execute(
-        delete(ScopeDay).where(ScopeDay.scope == account, *(getattr(ScopeDay, kind) == 0 for kind in SCOPE_KINDS))
-    )
-    windows: Windows = {}
-    rows = session.execute(
-        select(QueryWindow.query, *(getattr(QueryWindow, name) for name in COUNTS))
-        .where(QueryWindow.scope == site_id)
-        .order_by(QueryWindow.query)
-        .limit(STEP)
-    ).all()
-    for query, *counts in rows:
-        windows[site_id, query] = windows[account, query] = [-count for count in counts]
-    change_windows(session, windows)
-    if len(rows) < STEP and _delete_rows(session, site_id):
-        session.execute(delete(ScopeWindow).where(ScopeWindow.scope == site_id))
+def _remove_site(session: Session, site_id: int) -> None:
+    session.execute(delete(SiteDay).where(SiteDay.site_id == site_id))
+    if _delete_rows(session, site_id):
         session.execute(delete(VisitorErasure).where(VisitorErasure.site_id == site_id))
         session.execute(delete(EventRemoval).where(EventRemoval.site_id == site_id))
 
 
 def _expire_step(database: Database, first_kept_day: int) -> bool:
-    """Delete one chunk of what is too old; whether there was any."""
+    """Delete one chunk of events that are too old; return whether there were any."""
     with database.read() as session:
         site_id = session.scalar(
             text(
                 """
-                SELECT site_id FROM window_starts WHERE period = 7 AND (
-                    EXISTS (SELECT 1 FROM scope_days WHERE scope = site_id AND scope_days.day < :day)
+                SELECT id FROM sites WHERE
+                    EXISTS (SELECT 1 FROM site_days WHERE site_days.site_id = sites.id AND site_days.day < :day)
                     OR EXISTS (SELECT 1 FROM search_events AS event
-                        WHERE event.site_id = window_starts.site_id AND event.occurred_at < :before)
+                        WHERE event.site_id = sites.id AND event.occurred_at < :before)
                     OR EXISTS (SELECT 1 FROM search_clicks AS click
-                        WHERE click.site_id = window_starts.site_id AND click.occurred_at < :before)
-                ) LIMIT 1
+                        WHERE click.site_id = sites.id AND click.occurred_at < :before)
+                LIMIT 1
                 """
             ),
             {"day": first_kept_day, "before": first_kept_day * DAY_MICROSECONDS},
@@ -305,39 +247,14 @@ def _expire_step(database: Database, first_kept_day: int) -> bool:
     if site_id is None:
         return False
     with database.write() as session:
-        _expire_site(session, site_id, first_kept_day)
+        lock_sites(session, [site_id])
+        if _delete_rows(session, site_id, before_day=first_kept_day):
+            session.execute(delete(SiteDay).where(SiteDay.site_id == site_id, SiteDay.day < first_kept_day))
     return True
 
 
-def _expire_site(session: Session, site_id: int, first_kept_day: int) -> None:
-    start = session.get(WindowStart, (site_id, PERIODS[0]))
-    if start is None:
-        return
-    lock_accounts(session, [start.account_id])
-    # What a window still holds must be taken out of it before it goes. Windows are far shorter than the retention,
-    # so moving them on to a day that is still kept takes nothing out that belongs there.
-    for period in PERIODS:
-        if _window_reaches_back(session, site_id, period, first_kept_day):
-            age_site(session, site_id, period, first_kept_day + period - 1, step=STEP)
-            return
-    if _delete_rows(session, site_id, before_day=first_kept_day):
-        session.execute(
-            delete(ScopeDay).where(
-                ScopeDay.scope.in_([site_id, account_scope(start.account_id)]), ScopeDay.day < first_kept_day
-            )
-        )
-
-
-def _window_reaches_back(session: Session, site_id: int, period: int, before_day: int) -> bool:
-    start = session.get_one(WindowStart, (site_id, period), populate_existing=True)
-    oldest = session.scalar(
-        select(func.min(QueryDay.day)).where(QueryDay.site_id == site_id, QueryDay.day >= start.day)
-    )
-    return start.day < before_day and oldest is not None and oldest < before_day
-
-
 def _delete_rows(session: Session, site_id: int, *, before_day: int | None = None) -> bool:
-    """Delete one chunk of a site's rows of each kind, all or those before a day; tell whether no more are left."""
+    """Delete one chunk of a site's rows of each kind, all or those before a day; return whether no more are left."""
     before = None if before_day is None else from_microseconds(before_day * DAY_MICROSECONDS)
     return (
         _delete_chunk(session, QueryDay, site_id, QueryDay.day, before_day)

@@ -28,7 +28,7 @@ from app.services.analytics.event_journal import (
     finished_journal,
     left_journals,
 )
-from app.services.analytics.event_retention import EventMaintenance, delete_expired, forget_account, forget_site
+from app.services.analytics.event_retention import EventMaintenance, delete_expired, forget_site
 from app.storage.backoff import Pauses
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 
@@ -39,7 +39,6 @@ __all__ = [
     "EventRecorder",
     "SearchEvent",
     "delete_expired",
-    "forget_account",
     "forget_site",
 ]
 

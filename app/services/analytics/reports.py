@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from sqlalchemy import Row, select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from app import clock
-from app.models import ScopeDay, ScopeWindow
-from app.models.events import AGENT, CLICK_KINDS, DAY_MICROSECONDS, PERIODS, no_clicks
-from app.services.analytics.bulk_sql import execute_rows
+from app.models import SiteDay
+from app.models.events import AGENT, CLICK_KINDS, DAY_MICROSECONDS, SITE_KINDS
 from app.services.analytics.origins.reports import (
     QUERIES_OF_CHANNEL,
     ChannelCount,
@@ -28,15 +27,11 @@ from app.services.analytics.origins.reports import (
     sites_of,
 )
 from app.services.analytics.rates import mean, part
-from app.services.analytics.rollups import account_scope
+from app.services.analytics.recent_results import RecentResults
 
 LIST_LENGTH = 10
 """Items of the lists of queries, unless more or fewer are asked for."""
 EPOCH = date(1970, 1, 1)
-LONGEST_SURPLUS = 14
-"""Most days of which a window is freed; days of long ago are added up."""
-_LOOKED_AT = 64
-"""Index entries looked at in one go while a window is being moved on, beyond those that are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,67 +199,17 @@ class Analytics:
         return self.totals.measured_searches
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    """One of the lists of queries.
-
-    Attributes:
-        kind: What counts and is ranked by, of ``QUERY_KINDS``.
-        condition: Which queries are in it, as SQL; takes the suffix of the columns.
-        holds: The same in Python.
-    """
-
-    kind: str
-    condition: Callable[[str], str]
-    holds: Callable[[Mapping[str, int]], bool]
-
-
-def _ranking_of(kind: str) -> _Ranking:
-    return _Ranking(kind, lambda suffix: f"{kind}{suffix} > 0", lambda counts: counts[kind] > 0)
-
-
-_SEARCHED, _ZERO_RESULTS, _PARTIAL = map(_ranking_of, ("searches", "zero_results", "partial_results"))
-_NO_CLICKS = _Ranking(
-    "searches", no_clicks, lambda counts: counts["clicks"] == 0 and counts["searches"] > counts["zero_results"]
+_COUNTED = ("searches", "zero_results", "partial_results", *CLICK_KINDS)
+"""Columns of the lists of queries."""
+NO_CLICKS = "clicks = 0 AND searches > zero_results"
+"""The condition, in SQL, that a query had results and no click."""
+_RANKINGS = (
+    ("searches", "searches > 0"),
+    ("zero_results", "zero_results > 0"),
+    ("partial_results", "partial_results > 0"),
+    ("searches", NO_CLICKS),
 )
-_RANKINGS = (_SEARCHED, _ZERO_RESULTS, _PARTIAL, _NO_CLICKS)
-_TOLD = ("searches", "zero_results", "partial_results", *CLICK_KINDS)
-"""What is read of each query that may be listed."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Days ``first`` to ``last`` of a site, or of all sites of an account.
-
-    Attributes:
-        period: The window of the roll-ups that holds them; ``None`` if none does.
-        channel: The channel that is asked for; ``None`` for all.
-    """
-
-    scope: int
-    account_id: int
-    site_id: int | None
-    period: int | None
-    first: int
-    last: int
-    channel: str | None = None
-
-    @property
-    def starts(self) -> str:
-        """The rows of ``window_starts`` that belong to it, as SQL."""
-        one_site = "" if self.site_id is None else " AND site_id = :site_id"
-        return f"SELECT * FROM window_starts WHERE account_id = :account_id AND period = :period{one_site}"  # noqa: S608
-
-    @property
-    def parameters(self) -> dict[str, int]:
-        """Values of the parameters in SQL."""
-        values = {
-            "account_id": self.account_id,
-            "period": self.period or PERIODS[0],  # Each site has a row for each period.
-            "first": self.first,
-            "last": self.last,
-        }
-        return values if self.site_id is None else values | {"site_id": self.site_id}
+"""The lists of queries: the column that ranks each, and the condition, in SQL, that selects its queries."""
 
 
 def get_analytics(
@@ -277,56 +222,65 @@ def get_analytics(
     limit: int = LIST_LENGTH,
     channel: str | None = None,
     details: bool = False,
+    recent: RecentResults | None = None,
 ) -> Analytics:
-    """The analytics of one site or of all sites of an account, exact to the last event moved.
+    """The analytics of one site or of all sites of an account.
 
     Args:
         account_id: The caller's account.
-        period_days: UTC calendar days including the last one. 7, 30, and 90 up to the current day are in roll-ups;
-            others, and those of one channel, are added up.
-        site_id: A site of the account (which the caller has made sure of); ``None``: all its sites.
-        today: The window's last day; the current UTC day if not given.
-        limit: Most items of each list.
-        channel: Of ``CHANNELS``; ``None`` for all. The lists of queries are without agents' searches then.
-        details: Whether pages and clicked pages are wanted, too.
+        period_days: UTC calendar days including the last one.
+        site_id: A site of the account, which the caller has checked; ``None`` for all its sites.
+        today: The last day of the period; the current UTC day by default.
+        limit: Maximum length of each list.
+        channel: One of ``CHANNELS``; ``None`` for all. The lists of queries then omit agents' searches.
+        details: Whether to list pages and clicked pages, too.
+        recent: Results of large sites, which may be used again. ``None`` always computes, which is exact to the last
+            event that was moved to SQL.
     """
     if period_days < 1:
         raise ValueError("period_days must be at least 1")
     last = ((today or clock.today()) - EPOCH).days
-    scope = account_scope(account_id) if site_id is None else site_id
-    period = period_days if channel is None and period_days in PERIODS else None
-    window = _Window(scope, account_id, site_id, period, last - period_days + 1, last, channel)
-    with snapshot(session) as session:
-        span = Span(sites_of(session, account_id, site_id), window.first - period_days, last, channel)
-        origins = channel_days(session, span)
-        days: Iterable[Any] = (
-            session.scalars(
-                select(ScopeDay).where(ScopeDay.scope == scope, ScopeDay.day.between(span.first, span.last))
-            ).all()
-            if channel is None
-            else origins.get(channel, {}).values()
-        )
-        unique, (top, zero_results, partial, no_click) = _query_counts(session, window, limit)
-        span = replace(span, first=window.first)
-        clicked_pages = list_clicked_pages(session, span, limit) if details else ()
-        pages = list_pages(session, span, limit) if details else ()
-    agents = {day: int(row.searches) for day, row in origins.get(AGENT, {}).items() if channel in (None, AGENT)}
-    of_window = {day.day: day for day in days if day.day >= window.first}
+    span = Span(sites_of(session, account_id, site_id), last - period_days + 1, last, channel)
+
+    def compute() -> Analytics:
+        with snapshot(session) as reader:
+            return _read_analytics(reader, span, limit, details=details)
+
+    if recent is None:
+        return compute()
+    return recent.get(("analytics", span, limit, details), compute, lambda analytics: analytics.total_searches)
+
+
+def _read_analytics(session: Session, span: Span, limit: int, *, details: bool) -> Analytics:
+    both = replace(span, first=2 * span.first - span.last - 1)
+    origins = channel_days(session, both)
+    days = _site_days(session, both) if span.channel is None else origins.get(span.channel, {})
+    unique, (top, zero_results, partial, no_click) = _query_counts(session, span, limit)
+    agents = {day: int(row.searches) for day, row in origins.get(AGENT, {}).items() if span.channel in (None, AGENT)}
     return Analytics(
-        _totals(of_window.values(), agents),
-        _totals((day for day in days if day.day < window.first), agents),
+        _totals((row for day, row in days.items() if day >= span.first), agents),
+        _totals((row for day, row in days.items() if day < span.first), agents),
         unique,
         top,
         zero_results,
         partial,
         no_click,
-        series=[
-            _count_day(day, of_window.get(day), agents.get(day, 0)) for day in range(window.first, window.last + 1)
-        ],
-        channels=count_channels(origins, window.first),
-        clicked_pages=clicked_pages,
-        pages=pages,
+        series=[_count_day(day, days.get(day), agents.get(day, 0)) for day in range(span.first, span.last + 1)],
+        channels=count_channels(origins, span.first),
+        clicked_pages=list_clicked_pages(session, span, limit) if details else (),
+        pages=list_pages(session, span, limit) if details else (),
     )
+
+
+def _site_days(session: Session, span: Span) -> Mapping[int, Any]:
+    """Totals of all sites of a span, by day."""
+    sums = [func.sum(getattr(SiteDay, kind)).label(kind) for kind in SITE_KINDS]
+    rows = session.execute(
+        select(SiteDay.day, *sums)
+        .where(SiteDay.site_id.in_(span.site_ids), SiteDay.day.between(span.first, span.last))
+        .group_by(SiteDay.day)
+    )
+    return {row.day: row for row in rows}
 
 
 def _count_day(day: int, numbers: Any, agents: int) -> DayCount:
@@ -336,7 +290,7 @@ def _count_day(day: int, numbers: Any, agents: int) -> DayCount:
 
 
 def _totals(days: Iterable[Any], agents: Mapping[int, int]) -> Totals:
-    """Numbers of days, each of which has ``SCOPE_KINDS``."""
+    """Sums of days, each of which has ``SITE_KINDS``."""
     kinds = ("searches", "zero_results", "responses", "response_ms", *CLICK_KINDS, "mixed_searches")
     days = list(days)
     numbers = [int(sum(getattr(day, kind) for day in days)) for kind in kinds]
@@ -354,220 +308,47 @@ def snapshot(session: Session) -> Iterator[Session]:
         yield fresh
 
 
-def _query_counts(session: Session, window: _Window, limit: int) -> tuple[int, list[list[QueryCount]]]:
-    """Different queries, and the lists of ``_RANKINGS``."""
-    if window.period is None or _is_ahead(session, window):
-        return _add_up(session, window, limit)
-    surplus = _surplus(session, window)
-    if len({day for _, day, _ in surplus}) > LONGEST_SURPLUS:
-        return _add_up(session, window, limit)
-    unique = session.scalar(
-        select(getattr(ScopeWindow, f"queries_{window.period}")).where(ScopeWindow.scope == window.scope)
-    )
-    if surplus:
-        vanished, unclicked = _only_surplus(session, window, surplus, limit)
-        return (unique or 0) - vanished, [
-            _top_without(session, window, surplus, ranking, limit, unclicked if ranking is _NO_CLICKS else ())
-            for ranking in _RANKINGS
-        ]
-    return unique or 0, [
-        [_query_count(query, ranking, counts) for query, counts in _ranked(session, window, ranking, limit)]
-        for ranking in _RANKINGS
-    ]
-
-
-def _query_count(query: str, ranking: _Ranking, counts: Mapping[str, int]) -> QueryCount:
-    clicks = {kind: counts[kind] for kind in CLICK_KINDS}
-    return QueryCount(query, counts[ranking.kind], **clicks, searches=counts["searches"])
-
-
-def _ranked(
-    session: Session, window: _Window, ranking: _Ranking, limit: int, offset: int = 0
-) -> list[tuple[str, dict[str, int]]]:
-    """Queries of a window in the order of a ranking, each with ``_TOLD``."""
-    suffix = f"_{window.period}"
-    rows = session.execute(
-        text(
-            f"""
-            SELECT query, {", ".join(kind + suffix for kind in _TOLD)} FROM query_windows
-            WHERE scope = :scope AND {ranking.condition(suffix)}
-            ORDER BY {ranking.kind}{suffix} DESC, query LIMIT :limit OFFSET :offset
-            """  # noqa: S608 - made of constants
-        ),
-        {"scope": window.scope, "limit": limit, "offset": offset},
-    )
-    return [(query, dict(zip(_TOLD, counts, strict=True))) for query, *counts in rows]
-
-
-# A window in ``query_windows`` that has not been moved on yet, or holds events of tomorrow (a client's clock may be
-# ahead), has a surplus: whole days that are not asked for. It is subtracted here.
-
-_Part = tuple[int, int, str]
-"""Rows of ``query_days`` that are surplus: site, day, and the query after which they begin."""
-
-
-def _surplus(session: Session, window: _Window) -> list[_Part]:
-    found = session.execute(
-        text(
-            f"""
-            SELECT site_id, scope_days.day, CASE WHEN scope_days.day = starts.day THEN starts.query ELSE '' END
-            FROM ({window.starts}) AS starts JOIN scope_days ON scope = site_id
-            WHERE scope_days.day >= starts.day AND scope_days.day < :first
-            UNION ALL
-            SELECT site_id, scope_days.day, ''
-            FROM ({window.starts}) AS starts JOIN scope_days ON scope = site_id
-            WHERE scope_days.day > :last
-            """  # noqa: S608 - made of constants
-        ),
-        window.parameters,
-    )
-    return [(site_id, day, query) for site_id, day, query in found]
-
-
-def _top_without(
-    session: Session,
-    window: _Window,
-    surplus: Sequence[_Part],
-    ranking: _Ranking,
-    limit: int,
-    others: Sequence[tuple[str, dict[str, int]]],
-) -> list[QueryCount]:
-    """The top of a ranking when the surplus is gone.
-
-    Counts only get smaller by it, so once enough corrected ones rank before the entry looked at last, no later entry
-    can come between them.
-
-    Args:
-        others: Queries that are in the ranking only when the surplus is gone.
-    """
-    best: list[QueryCount] = []
-
-    def add(entries: Sequence[tuple[str, dict[str, int]]]) -> None:
-        gone = _surplus_of(session, [query for query, _ in entries], surplus)
-        for query, counts in entries:
-            without = {kind: count - gone[query][kind] for kind, count in counts.items()} if query in gone else counts
-            if ranking.holds(without):
-                best.append(_query_count(query, ranking, without))
-        best.sort(key=lambda item: (-item.count, item.query))
-        del best[limit:]
-
-    if others:
-        add(others)
-    step = limit + _LOOKED_AT
-    offset = 0
-    while entries := _ranked(session, window, ranking, step, offset):
-        add(entries)
-        query, counts = entries[-1]
-        if len(best) == limit and (-best[-1].count, best[-1].query) <= (-counts[ranking.kind], query):
-            break
-        offset += step
-    return best
-
-
-def _surplus_of(session: Session, queries: Sequence[str], surplus: Sequence[_Part]) -> dict[str, dict[str, int]]:
-    """The surplus of ``_TOLD``, by query."""
-    rows = execute_rows(
-        session,
-        f"""
-        SELECT query_days.query, {", ".join(f"sum(query_days.{kind})" for kind in _TOLD)}
-        FROM {{rows}} AS part CROSS JOIN query_days
-        WHERE query_days.site_id = part.site_id AND query_days.day = part.day AND query_days.query = part.query
-        GROUP BY query_days.query
-        """,  # noqa: S608 - made of constants
-        "site_id:int day:int query:text",
-        [(site_id, day, query) for site_id, day, after_query in surplus for query in queries if query > after_query],
-    )
-    return {query: dict(zip(_TOLD, map(int, counts), strict=True)) for query, *counts in rows}
-
-
-def _only_surplus(
-    session: Session, window: _Window, surplus: Sequence[_Part], limit: int
-) -> tuple[int, list[tuple[str, dict[str, int]]]]:
-    """Queries of a window of which only the surplus has something; both are found in one walk through the surplus.
-
-    Returns:
-        How many were searched in the surplus only; and those that go on without clicks, since only the surplus has
-        any, most searched without it first, at most ``limit``.
-    """
-    suffix = f"_{window.period}"
-    rows = execute_rows(
-        session,
-        f"""
-        WITH surplus AS (
-            SELECT query_days.query, sum(query_days.searches) AS searches,
-                sum(query_days.zero_results) AS zero_results, sum(query_days.clicks) AS clicks
-            FROM {{rows}} AS part CROSS JOIN query_days
-            WHERE query_days.site_id = part.site_id AND query_days.day = part.day
-                AND query_days.query > part.after_query
-            GROUP BY query_days.query
-        ), changed AS (
-            SELECT held.query, {", ".join(f"held.{kind}{suffix} AS {kind}" for kind in _TOLD)},
-                held.searches{suffix} - surplus.searches AS kept
-            FROM surplus CROSS JOIN query_windows AS held
-            WHERE held.scope = :scope AND held.query = surplus.query AND (
-                surplus.searches > 0 AND surplus.searches = held.searches{suffix}
-                OR surplus.clicks > 0 AND surplus.clicks = held.clicks{suffix}
-                AND held.searches{suffix} - surplus.searches > held.zero_results{suffix} - surplus.zero_results
-            )
-        )
-        SELECT NULL AS query, count(*) AS kept, {", ".join(f"0 AS {kind}" for kind in _TOLD)}
-        FROM changed WHERE kept = 0
-        UNION ALL
-        SELECT query, kept, {", ".join(_TOLD)} FROM (
-            SELECT * FROM changed WHERE kept > 0 ORDER BY kept DESC, query LIMIT :limit
-        ) AS first
-        """,  # noqa: S608 - made of constants
-        "site_id:int day:int after_query:text",
-        surplus,
-        scope=window.scope,
-        limit=limit,
-    ).all()
-    (vanished,) = (kept for query, kept, *_ in rows if query is None)
-    unclicked = [(query, dict(zip(_TOLD, counts, strict=True))) for query, _, *counts in rows if query is not None]
-    return int(vanished), unclicked
-
-
-# A window that another machine, whose clock is ahead, has moved on already lacks a day. Then, and only then, the days
-# are added up anew.
-
-
-def _is_ahead(session: Session, window: _Window) -> bool:
-    found = session.execute(
-        text(f"SELECT 1 FROM ({window.starts}) AS starts WHERE day > :first OR day = :first AND query > '' LIMIT 1"),  # noqa: S608
-        window.parameters,
-    )
-    return found.first() is not None
-
-
-def _add_up(session: Session, window: _Window, limit: int) -> tuple[int, list[list[QueryCount]]]:
-    sites = f"SELECT site_id FROM ({window.starts}) AS starts"  # noqa: S608 - made of constants
-    told = ", ".join(f"CAST(sum({kind}) AS bigint) AS {kind}" for kind in _TOLD)
-    if window.channel is None:
+def _query_counts(session: Session, span: Span, limit: int) -> tuple[int, list[list[QueryCount]]]:
+    """The number of different queries, and the lists of ``_RANKINGS``, in one pass over the days."""
+    sites = ", ".join(map(str, span.site_ids)) or "NULL"
+    if span.channel is None:
         source = f"SELECT * FROM query_days WHERE site_id IN ({sites}) AND day BETWEEN :first AND :last"  # noqa: S608
     else:
         source = QUERIES_OF_CHANNEL.format(sites=sites)
-
-    def rows(selection: str, **parameters: int) -> Sequence[Row[*tuple[Any, ...]]]:
-        statement = f"""
-            WITH counts AS (SELECT query, {told} FROM ({source}) AS numbers GROUP BY query)
-            {selection}
+    sums = ", ".join(f"CAST(sum({kind}) AS bigint) AS {kind}" for kind in _COUNTED)
+    columns = ", ".join(_COUNTED)
+    lists = (
+        f"""
+        UNION ALL SELECT * FROM (
+            SELECT {number}, query, {columns} FROM counts WHERE {condition} ORDER BY {kind} DESC, query LIMIT :limit
+        ) AS list_{number}
         """  # noqa: S608 - made of constants
-        bounds = {
-            "channel": window.channel,
-            "begin": window.first * DAY_MICROSECONDS,
-            "end": (window.last + 1) * DAY_MICROSECONDS,
-        }
-        return session.execute(text(statement), window.parameters | bounds | parameters).all()
-
-    def top(ranking: _Ranking) -> list[QueryCount]:
-        found = rows(
-            f"""
-            SELECT query, {", ".join(_TOLD)} FROM counts WHERE {ranking.condition("")}
-            ORDER BY {ranking.kind} DESC, query LIMIT :limit
-            """,  # noqa: S608 - made of constants
-            limit=limit,
-        )
-        return [_query_count(query, ranking, dict(zip(_TOLD, counts, strict=True))) for query, *counts in found]
-
-    unique = rows("SELECT count(*) FROM counts WHERE searches > 0")[0][0]
-    return unique, [top(ranking) for ranking in _RANKINGS]
+        for number, (kind, condition) in enumerate(_RANKINGS)
+    )
+    statement = f"""
+        WITH counts AS MATERIALIZED (SELECT query, {sums} FROM ({source}) AS numbers GROUP BY query)
+        SELECT -1 AS list, NULL AS query, count(*) AS searches, {", ".join(f"0 AS {kind}" for kind in _COUNTED[1:])}
+        FROM counts WHERE searches > 0
+        {" ".join(lists)}
+    """  # noqa: S608 - made of constants and numbers
+    bounds = {
+        "first": span.first,
+        "last": span.last,
+        "channel": span.channel,
+        "begin": span.first * DAY_MICROSECONDS,
+        "end": (span.last + 1) * DAY_MICROSECONDS,
+        "limit": limit,
+    }
+    unique = 0
+    found: list[list[QueryCount]] = [[] for _ in _RANKINGS]
+    for number, query, *numbers in session.execute(text(statement), bounds):
+        if number < 0:
+            unique = int(numbers[0])
+            continue
+        counts = dict(zip(_COUNTED, map(int, numbers), strict=True))
+        clicks = {kind: counts[kind] for kind in CLICK_KINDS}
+        count = QueryCount(query, counts[_RANKINGS[number][0]], **clicks, searches=counts["searches"])
+        found[number].append(count)
+    for ranked in found:
+        ranked.sort(key=lambda count: (-count.count, count.query))
+    return unique, found

@@ -12,9 +12,11 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.errors import field_error
-from app.models import IgnoredQuery, QueryWindow, ScopeDay, Site
-from app.models.events import SUGGESTED, no_clicks
+from app.models import IgnoredQuery, QueryDay, Site, SiteDay
+from app.models.events import QUERY_KINDS, SUGGESTED_FROM
 from app.services.access.credentials import SiteRecord
+from app.services.analytics.recent_results import RecentResults
+from app.services.analytics.reports import NO_CLICKS
 from app.services.inbox.current_results import CurrentResult, search_now
 from app.services.search.search import Searcher
 from app.services.sites import get_site
@@ -123,62 +125,96 @@ def judge_candidates(searcher: Searcher, site: SiteRecord, candidates: Sequence[
             yield item
 
 
-def list_candidates(session: Session, site: Site, today: date, *, ignored: bool = False) -> list[Candidate]:
-    """The queries of a site that may belong into its inbox, at most :data:`MAX_CANDIDATES`.
+def list_candidates(
+    session: Session, site: Site, today: date, *, ignored: bool = False, recent: RecentResults | None = None
+) -> list[Candidate]:
+    """The queries of a site that may belong in its inbox, at most :data:`MAX_CANDIDATES`.
 
     Args:
         today: The last day of the period.
-        ignored: Whether those that are ignored are wanted, instead of the others.
+        ignored: Whether to list the ignored queries instead of the others.
+        recent: As for ``get_analytics``.
     """
     kinds = [
-        (InboxKind.NO_RESULTS, "zero_results_30", "zero_results_30 > 0", "missed_visitors_30"),
-        (InboxKind.PARTIAL, "partial_results_30", "partial_results_30 > 0", "found_visitors_30"),
+        (InboxKind.NO_RESULTS, "zero_results", "zero_results > 0", "missed_visitors"),
+        (InboxKind.PARTIAL, "partial_results", "partial_results > 0", "found_visitors"),
     ]
     if reports_clicks(session, site.id, today):
-        # Visitors who found some of the words only are no witnesses: what they saw is a reason of its own.
-        witnesses = "found_visitors_30 - partial_results_30"
-        unclicked = f"{no_clicks('_30')} AND {witnesses} >= {MIN_VISITORS_WITHOUT_CLICK}"
-        kinds.append((InboxKind.NO_CLICKS, "searches_30", unclicked, witnesses))
-    found: dict[str, Candidate] = {}
-    for kind, count, condition, visitors in kinds:
-        for row in session.execute(
-            text(
-                _RANKING.format(count=count, condition=condition, visitors=visitors, ignored="" if ignored else "NOT")
-            ),
-            {"site_id": site.id, "frequent": MOST_FREQUENT, "visited": MOST_VISITED, "limit": MAX_CANDIDATES},
-        ):
-            known = found.get(row.query)
-            others = known.visitors if known else {}
-            found[row.query] = Candidate(row.query, row.searches, {**others, kind: min(row.visitors, row.counted)})
-    ranked = sorted(found.values(), key=lambda one: (-max(one.visitors.values()), -one.searches, one.query))
+        # Visitors who found only some of the words do not show that a click was missing: what they saw is a reason of
+        # its own.
+        witnesses = "found_visitors - partial_results"
+        unclicked = f"{NO_CLICKS} AND {witnesses} >= {MIN_VISITORS_WITHOUT_CLICK}"
+        kinds.append((InboxKind.NO_CLICKS, "searches", unclicked, witnesses))
+    ignored_queries = frozenset(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
+    first = (today - _EPOCH).days - PERIOD_DAYS + 1
+
+    def compute() -> list[Candidate]:
+        return _read_candidates(session, site.id, first, kinds, ignored=ignored)
+
+    if recent is None:
+        return compute()
+    searches = session.scalar(
+        select(func.sum(SiteDay.searches)).where(SiteDay.site_id == site.id, SiteDay.day >= first)
+    )
+    key = "inbox", site.id, first, len(kinds), ignored, ignored_queries
+    return recent.get(key, compute, lambda _: int(searches or 0))
+
+
+def _read_candidates(
+    session: Session, site_id: int, first: int, kinds: Sequence[tuple[InboxKind, str, str, str]], *, ignored: bool
+) -> list[Candidate]:
+    lists = (
+        f"""
+        SELECT query, searches, counted, visitors, {place} AS kind FROM (
+            SELECT query, searches, {count} AS counted, {visitors} AS visitors FROM (
+                SELECT * FROM (
+                    SELECT * FROM counts WHERE {condition} ORDER BY {count} DESC, query LIMIT :frequent
+                ) AS frequent
+                UNION
+                SELECT * FROM (
+                    SELECT * FROM counts WHERE visitors >= :suggested ORDER BY visitors DESC, query LIMIT :visited
+                ) AS visited WHERE {condition}
+            ) AS missed
+            WHERE {"" if ignored else "NOT"} EXISTS (
+                SELECT 1 FROM ignored_queries WHERE site_id = :site_id AND ignored_queries.query = missed.query
+            )
+            ORDER BY visitors DESC, counted DESC, query LIMIT :limit
+        ) AS kind_{place}
+        """  # noqa: S608 - made of constants
+        for place, (_, count, condition, visitors) in enumerate(kinds)
+    )
+    sums = ", ".join(f"CAST(sum({kind}) AS bigint) AS {kind}" for kind in QUERY_KINDS)
+    rows = session.execute(
+        text(
+            f"""
+            WITH counts AS MATERIALIZED (
+                SELECT query, {sums} FROM query_days WHERE site_id = :site_id AND day >= :first GROUP BY query
+            )
+            {" UNION ALL ".join(lists)}
+            """  # noqa: S608 - made of constants
+        ),
+        {
+            "site_id": site_id,
+            "first": first,
+            "frequent": MOST_FREQUENT,
+            "visited": MOST_VISITED,
+            "suggested": SUGGESTED_FROM,
+            "limit": MAX_CANDIDATES,
+        },
+    )
+    candidates: dict[str, Candidate] = {}
+    for query, searches, counted, visitors, place in rows:
+        others = candidates[query].visitors if query in candidates else {}
+        candidates[query] = Candidate(query, searches, {**others, kinds[place][0]: min(visitors, counted)})
+    ranked = sorted(candidates.values(), key=lambda one: (-max(one.visitors.values()), -one.searches, one.query))
     return ranked[:MAX_CANDIDATES]
-
-
-_RANKING = f"""
-    WITH frequent AS (
-        SELECT * FROM query_windows WHERE scope = :site_id AND {{condition}}
-        ORDER BY {{count}} DESC, query LIMIT :frequent
-    ), visited AS (
-        SELECT * FROM query_windows WHERE scope = :site_id AND {SUGGESTED}
-        ORDER BY visitors_30 DESC, query LIMIT :visited
-    ), missed AS (
-        SELECT query, searches_30 AS searches, {{count}} AS counted, {{visitors}} AS visitors FROM frequent
-        UNION
-        SELECT query, searches_30, {{count}}, {{visitors}} FROM visited WHERE {{condition}}
-    )
-    SELECT query, searches, counted, visitors FROM missed
-    WHERE {{ignored}} EXISTS (
-        SELECT 1 FROM ignored_queries WHERE site_id = :site_id AND ignored_queries.query = missed.query
-    )
-    ORDER BY visitors DESC, counted DESC, query LIMIT :limit
-"""  # noqa: S608 - made of constants
 
 
 def reports_clicks(session: Session, site_id: int, today: date) -> bool:
     """Tell whether clicks are reported at all: without, that a query has none tells nothing."""
     first = (today - _EPOCH).days - PERIOD_DAYS + 1
     return bool(
-        session.scalar(select(func.sum(ScopeDay.clicks)).where(ScopeDay.scope == site_id, ScopeDay.day >= first))
+        session.scalar(select(func.sum(SiteDay.clicks)).where(SiteDay.site_id == site_id, SiteDay.day >= first))
     )
 
 
@@ -217,11 +253,15 @@ def count_ignored(session: Session, site_id: int) -> int:
     return session.scalar(select(func.count()).select_from(IgnoredQuery).where(IgnoredQuery.site_id == site_id)) or 0
 
 
-def was_searched(session: Session, site_id: int, query: str) -> bool:
-    """Tell whether a query, in normal form, was searched on a site of late."""
-    return session.get(QueryWindow, (site_id, query)) is not None
+def was_searched(session: Session, site_id: int, query: str, today: date) -> bool:
+    """Whether a query, in normal form, was searched on a site in the period."""
+    last = (today - _EPOCH).days
+    # The key of the table has the day before the query: each day is one look-up.
+    days = range(last - PERIOD_DAYS + 1, last + 1)
+    known = select(QueryDay.query).where(QueryDay.site_id == site_id, QueryDay.day.in_(days), QueryDay.query == query)
+    return session.scalar(known.limit(1)) is not None
 
 
 def has_searches(session: Session, site_id: int) -> bool:
-    """Tell whether anything was searched on a site of late."""
-    return session.scalar(select(QueryWindow.query).where(QueryWindow.scope == site_id).limit(1)) is not None
+    """Whether anything was ever searched on a site, as far as its analytics reach."""
+    return session.scalar(select(QueryDay.query).where(QueryDay.site_id == site_id).limit(1)) is not None

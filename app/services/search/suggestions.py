@@ -12,12 +12,13 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
-from sqlalchemy import desc, exists, func, or_, select, text
+from sqlalchemy import exists, func, or_, select
 
 from app.clock import now
 from app.errors import ApiError
-from app.models import QueryWindow, Site
-from app.models.events import ALL_WORDS, SUGGESTED
+from app.models import QueryDay, Site
+from app.models.base import to_microseconds
+from app.models.events import ALL_WORDS, DAY_MICROSECONDS, RUN_CODES, SUGGESTED_FROM
 from app.services.access.credentials import SiteRecord
 from app.services.search.hidden_suggestions import hidden_suggestions
 from app.services.search.search import Searcher, for_site, rejected
@@ -25,6 +26,9 @@ from app.storage.database import Database
 from backends.base import Matched, SearchQuery, TitleMatch
 from backends.errors import BackendRejected, ReplyTooLarge
 from backends.text import normal_form
+
+PERIOD_DAYS = 30
+"""UTC days, today included, in which visitors must have searched a query that is suggested."""
 
 MAX_QUERIES = 1_000
 """Queries of a site that are suggested: those of the most visitors."""
@@ -155,21 +159,24 @@ class FrequentQueryCache:
         """The queries that enough visitors made and whose last search found documents with every word, and those of
         them that were only logged; none of a site that has no documents any more.
         """
-        wanted = (
-            select(QueryWindow.query, QueryWindow.last_matched)
+        first = to_microseconds(now()) // DAY_MICROSECONDS - PERIOD_DAYS + 1
+        visitors, last_run = func.sum(QueryDay.visitors), func.max(QueryDay.last_run)
+        suggested = (
+            select(QueryDay.query, last_run.label("last_run"))
             .where(
-                QueryWindow.scope == site_id,
-                text(SUGGESTED),
-                or_(QueryWindow.last_matched == ALL_WORDS, QueryWindow.last_matched.is_(None)),
-                func.length(QueryWindow.query) <= MAX_QUERY_LENGTH,
+                QueryDay.site_id == site_id,
+                QueryDay.day >= first,
+                func.length(QueryDay.query) <= MAX_QUERY_LENGTH,
                 exists().where(Site.id == site_id, Site.document_count > 0),
             )
-            .order_by(desc(QueryWindow.visitors_30), QueryWindow.query)
+            .group_by(QueryDay.query)
+            .having(visitors >= SUGGESTED_FROM, or_(last_run % 8 == RUN_CODES[ALL_WORDS], last_run.is_(None)))
+            .order_by(visitors.desc(), QueryDay.query)
             .limit(MAX_QUERIES)
         )
         with self._database.read() as session:
-            rows = session.execute(wanted).all()
-        return [row.query for row in rows], [row.query for row in rows if row.last_matched is None]
+            rows = session.execute(suggested).all()
+        return [row.query for row in rows], [row.query for row in rows if row.last_run is None]
 
 
 class Suggester:

@@ -17,18 +17,14 @@ from app.models import (
     OriginDay,
     QueryDay,
     QueryVisit,
-    QueryWindow,
-    ScopeDay,
-    ScopeWindow,
     SearchClick,
     SearchEvent,
-    WindowStart,
+    SiteDay,
 )
 from app.services.analytics import event_retention
 from app.services.analytics.event_retention import EventMaintenance, remove_step
-from app.services.analytics.events import EventRecorder, delete_expired, forget_account
+from app.services.analytics.events import EventRecorder, delete_expired
 from app.services.analytics.reports import get_analytics
-from app.services.analytics.rollups import account_scope
 from app.storage.database import Database
 
 from .conftest import FIRST_ACCOUNT, MOMENT, SITES, TODAY, click, delete_site, search
@@ -79,9 +75,9 @@ def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Da
     with database.read() as session:
         oldest = session.scalar(select(func.min(SearchEvent.occurred_at)))
         days = session.scalars(select(QueryDay.day).distinct().order_by(QueryDay.day)).all()
-        scope_days = session.scalars(select(ScopeDay.day).distinct().order_by(ScopeDay.day)).all()
+        site_days = session.scalars(select(SiteDay.day).distinct().order_by(SiteDay.day)).all()
     assert oldest == MOMENT - timedelta(days=RETENTION_DAYS)
-    assert list(days) == list(scope_days)
+    assert list(days) == list(site_days)
     assert len(days) == 8
     # A search is a visit, and one with results or one without.
     assert [rows(database, table) for table in DATED] == [8 * 3 * 4 * (1 + (table is QueryVisit)) for table in DATED]
@@ -92,21 +88,6 @@ def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Da
     assert_counted(database, history, set(SITES), TODAY)
 
 
-def test_windows_hold_nothing_of_deleted_days_even_if_they_were_never_moved_on(
-    database: Database, recorder: EventRecorder
-) -> None:
-    with time_machine.travel(MOMENT - timedelta(days=500), tick=False):
-        for number in range(20):
-            recorder.record(search(f"old{number}", seconds=-500 * DAY_SECONDS, session_id=f"s{number}"))
-            recorder.record(click(f"old{number}", search_key=number, anchor="a", seconds=-500 * DAY_SECONDS))
-        recorder.flush()
-    assert rows(database, QueryWindow) == 2 * 20
-    with time_machine.travel(MOMENT, tick=False):
-        delete_expired(database, RETENTION_DAYS)
-    assert {rows(database, table) for table in (QueryWindow, ScopeDay, ScopeWindow, *DATED)} == {0}
-    assert_counted(database, [], set(SITES), TODAY)
-
-
 def test_maintenance_does_all_that_is_due_in_small_portions(database: Database, history: History) -> None:
     with time_machine.travel(MOMENT, tick=False):
         maintenance = EventMaintenance(database, RETENTION_DAYS)
@@ -115,10 +96,6 @@ def test_maintenance_does_all_that_is_due_in_small_portions(database: Database, 
             portions += 1
         assert not EventMaintenance(database, RETENTION_DAYS).run()
     assert portions > 10
-    with database.read() as session:
-        windows = session.execute(select(func.sum(QueryWindow.searches_7), func.sum(QueryWindow.searches_90))).one()
-    # Of two and of five days, at sites and at their accounts.
-    assert [int(held) for held in windows] == [2 * 12 * 2, 5 * 12 * 2]
     assert_counted(database, history, set(SITES), TODAY)
 
 
@@ -134,10 +111,7 @@ def test_a_deleted_site_leaves_nothing_and_the_account_counts_the_others(
     with database.read() as session:
         for column in (
             *(table.site_id for table in DATED),
-            WindowStart.site_id,
-            ScopeDay.scope,
-            QueryWindow.scope,
-            ScopeWindow.scope,
+            SiteDay.site_id,
             EventRemoval.site_id,
         ):
             assert session.scalar(select(func.count()).where(column == 1)) == 0
@@ -153,33 +127,13 @@ def test_totals_are_right_from_the_moment_a_site_is_deleted(database: Database, 
         pass
 
 
-def test_a_deleted_account_leaves_nothing(database: Database, history: History) -> None:
-    with database.write() as session:
-        forget_account(session, FIRST_ACCOUNT)
-    while remove_step(database):
-        pass
-    with database.read() as session:
-        scopes = {1, 2, account_scope(FIRST_ACCOUNT)}
-        for column in (
-            *(table.site_id for table in DATED),
-            WindowStart.site_id,
-            ScopeDay.scope,
-            QueryWindow.scope,
-            ScopeWindow.scope,
-            EventRemoval.site_id,
-        ):
-            assert session.scalar(select(func.count()).where(column.in_(scopes))) == 0
-    left = [event for event in history if event.site_id == 3]
-    assert_counted(database, left, {3}, TODAY)
-
-
 def test_clicks_that_no_search_of_their_day_explains_expire_too(database: Database, recorder: EventRecorder) -> None:
     with time_machine.travel(MOMENT - timedelta(days=401), tick=False):
         recorder.record(click(seconds=-401 * DAY_SECONDS))
         recorder.flush()
     with time_machine.travel(MOMENT, tick=False):
         delete_expired(database, RETENTION_DAYS)
-    assert {rows(database, table) for table in (QueryWindow, ScopeDay, ScopeWindow, *DATED)} == {0}
+    assert {rows(database, table) for table in (SiteDay, *DATED)} == {0}
 
 
 def test_a_site_without_events_can_be_forgotten(database: Database) -> None:

@@ -12,28 +12,19 @@ from sqlalchemy import func, select
 
 from app.models import QueryDay
 from app.models.base import to_microseconds
-from app.models.events import DAY_MICROSECONDS, PERIODS, VISITOR_KINDS
+from app.models.events import DAY_MICROSECONDS, VISITOR_KINDS
 from app.services.analytics.event_ingestion import ingest
 from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.events import Click, SearchEvent
 from app.services.analytics.reports import get_analytics
-from app.services.analytics.rollups import age_site
 from app.storage.database import Database
 
 from .conftest import MOMENT, SITES, delete_site, start_afresh
 from .oracle import Event, count, visitors
 
 MIDNIGHT = MOMENT.replace(hour=0)
+PERIODS = (7, 30, 90)
 QUERIES = ("a", "ab", "abc", " A  B", "ab c", "b", "B", "ba", "é", "e\u0301", "E", "Z", "zz", "日本", "-", "\U0001f600")
-
-
-@dataclass(frozen=True)
-class Age:
-    """Move one window of one site on, a few rows at a time."""
-
-    site_id: int
-    period: int
-    step: int
 
 
 @dataclass(frozen=True)
@@ -97,10 +88,9 @@ clicks = st.builds(
 )
 arrivals = st.lists(keystrokes, min_size=1, max_size=6) | st.lists(spread | spread | clicks, min_size=8, max_size=30)
 passing = st.builds(PassDays, st.sampled_from([-1, 1, 1, 1, 2, 7, 40]))
-ageing = st.builds(Age, st.sampled_from([1, 1, 2, 3]), st.sampled_from([7, 7, 30, 90]), st.integers(1, 3))
 deletion = st.builds(DeleteSite, st.sampled_from(sorted(SITES)))
 actions = st.lists(
-    st.sampled_from([arrivals, arrivals, arrivals, passing, ageing, ageing, deletion]).flatmap(lambda kind: kind),
+    st.sampled_from([arrivals, arrivals, arrivals, passing, deletion]).flatmap(lambda kind: kind),
     min_size=4,
     max_size=16,
 )
@@ -127,9 +117,6 @@ def test_the_analytics_equal_a_plain_count(module_database: Database, actions: l
     for number, action in enumerate(actions):
         day_number = (today - MOMENT.date()).days + to_microseconds(MOMENT) // DAY_MICROSECONDS
         match action:
-            case Age(site_id, period, step):
-                with database.write() as session:
-                    age_site(session, site_id, period, day_number, step=step)
             case PassDays(days):
                 today += timedelta(days=days)
                 latest = max(latest, today)
@@ -148,7 +135,7 @@ def test_the_analytics_equal_a_plain_count(module_database: Database, actions: l
 
 
 def assert_counted(database: Database, living: list[Event], site_ids: set[int], today: date) -> None:
-    """Every window of every account and site says what counting anew says."""
+    """Every period of every account and site says what counting anew says."""
     with database.read() as session:
         for period in PERIODS:
             for account_id in set(SITES.values()):
@@ -168,7 +155,7 @@ def assert_counted(database: Database, living: list[Event], site_ids: set[int], 
 
 
 def assert_visitors_counted(database: Database, living: list[Event], today: date) -> None:
-    """The visitors of the days of every window, added up for each query and site, are the different ones."""
+    """The visitors of the days of every period, added up for each query and site, are the different ones."""
     last = to_microseconds(datetime.combine(today, time(), UTC)) // DAY_MICROSECONDS
     with database.read() as session:
         for period in PERIODS:

@@ -1,4 +1,4 @@
-"""Windows that are being moved on from day to day give exact answers all the time."""
+"""Reports are exact from one day to the next, whatever arrives late."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from datetime import date, timedelta
 import pytest
 
 from app.models.base import to_microseconds
-from app.models.events import DAY_MICROSECONDS, PERIODS
+from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.event_ingestion import ingest
 from app.services.analytics.reports import get_analytics
-from app.services.analytics.rollups import age_site, age_windows, rebuild_windows
 from app.storage.database import Database
 
 from .conftest import MOMENT, SITES, TODAY, click, search
 from .oracle import Event, count
-from .test_reports import assert_counted, entry
+from .test_reports import PERIODS, assert_counted, entry
 
 TODAY_NUMBER = to_microseconds(MOMENT) // DAY_MICROSECONDS
 DAY_SECONDS = 86_400
@@ -40,7 +39,7 @@ def arrive(database: Database) -> Arrive:
 
 
 def full_days(period: int) -> list[Event]:
-    """Five queries on the first two days of a window and on the last, at two sites of one account; some clicked."""
+    """Five queries on the first two days of a period and on the last, at two sites of one account; some clicked."""
     searches: list[Event] = [
         search(query, site_id=site_id, seconds=-days * DAY_SECONDS, results=number % 2)
         for days in (period - 1, period - 2, 0)
@@ -55,40 +54,18 @@ def full_days(period: int) -> list[Event]:
     return [*searches, *clicks]
 
 
-@pytest.mark.parametrize(
-    "period", [PERIODS[0], *(pytest.param(period, marks=pytest.mark.slow) for period in PERIODS[1:])]
-)
-@pytest.mark.parametrize("steps", [0, 1, 3, 4])
-@pytest.mark.parametrize("days", [1, 2])
-def test_a_window_that_is_half_moved_on_answers_exactly(
-    database: Database, arrive: Arrive, period: int, steps: int, days: int
-) -> None:
-    arrived = arrive(*full_days(period))
-    with database.write() as session:
-        for _ in range(steps):
-            age_site(session, 1, period, TODAY_NUMBER + days, step=2)
-    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
-    # Late events before, at and after the place that was reached, and one of today.
-    for query in ("a", "b", "bb", "c", "d", "e"):
-        for late in (period, period - 1, period - 2, 0):
-            arrived = arrive(search(query, seconds=-late * DAY_SECONDS, results=0))
-    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
-    while age_windows(database, TODAY_NUMBER + days):
-        pass
-    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
-
-
-@pytest.mark.parametrize("back", [1, 2, 8])
-def test_a_machine_whose_clock_is_behind_still_sees_its_own_day(database: Database, arrive: Arrive, back: int) -> None:
-    for period in PERIODS:
-        arrive(*full_days(period), *(search("old", seconds=-(period + days) * DAY_SECONDS) for days in range(9)))
-    while age_windows(database, TODAY_NUMBER):
-        pass
-    assert_counted(database, arrive(search()), set(SITES), TODAY - timedelta(days=back))
+@pytest.mark.parametrize("period", PERIODS)
+@pytest.mark.parametrize("days", [-8, -1, 0, 1, 2, 40])
+def test_late_events_count_on_their_own_day(database: Database, arrive: Arrive, period: int, days: int) -> None:
+    arrive(*full_days(period))
+    late = [
+        search(query, seconds=-back * DAY_SECONDS, results=0) for query in "abcde" for back in (period, period - 1, 0)
+    ]
+    assert_counted(database, arrive(*late), set(SITES), TODAY + timedelta(days=days))
 
 
 @pytest.mark.parametrize("limit", [2, 10, 100])
-def test_queries_whose_clicks_have_left_the_window_are_without_clicks(
+def test_queries_whose_clicks_were_before_the_period_are_without_clicks(
     database: Database, arrive: Arrive, limit: int
 ) -> None:
     queries = [f"q{n:03}" for n in range(90)]
@@ -116,16 +93,6 @@ def test_the_top_stays_exact_when_the_day_that_left_held_most_of_it(database: Da
     gone = [search(f"q{n:03}", seconds=-6 * DAY_SECONDS) for n in range(200) for _ in range(3)]
     arrived = arrive(*gone, *(search(f"q{n:03}") for n in range(150, 200) for _ in range(1 + n % 3)), search("zzz"))
     assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=1))
-
-
-@pytest.mark.parametrize("days", [0, 1, 40])
-def test_windows_added_up_anew_hold_the_same(database: Database, arrive: Arrive, days: int) -> None:
-    arrived = [arrive(*full_days(period), search("later", seconds=DAY_SECONDS)) for period in PERIODS][-1]
-    with database.write() as session:
-        rebuild_windows(session, 1, TODAY_NUMBER + days)
-    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
-    arrived = arrive(*full_days(7), *full_days(90))
-    assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=days))
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -162,6 +129,14 @@ def test_an_entry_that_arrives_late_changes_what_was_counted_before(database: Da
     assert counted() == [("a", 1), ("abc", 1), ("x", 1)]
     arrive(search("ab", session_id="s", seconds=5), search("abc", session_id="t", seconds=25))
     assert counted() == [("abc", 2), ("ab", 1), ("x", 1)]
+
+
+def test_late_entries_far_apart_leave_the_entries_between_them_as_they_were(database: Database, arrive: Arrive) -> None:
+    arrive(search("ab", session_id="s", seconds=15), search("ab c", session_id="s", seconds=30))
+
+    arrived = arrive(search("a b", session_id="s", seconds=-1), search("e", session_id="s", seconds=61))
+
+    assert_counted(database, arrived, set(SITES), TODAY)
 
 
 def test_lists_are_sorted_by_count_then_by_code_point(database: Database, arrive: Arrive) -> None:

@@ -8,8 +8,7 @@ import pytest
 import time_machine
 from sqlalchemy import func, select, update
 
-from app.models import QueryDay, QueryVisit, QueryWindow, SearchEvent
-from app.models.events import PERIODS
+from app.models import QueryDay, QueryVisit, SearchEvent
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.events import SearchEvent as Search
 from app.storage.database import Database
@@ -21,25 +20,18 @@ DAY_SECONDS = 86_400
 
 @pytest.fixture(autouse=True)
 def today() -> Iterator[None]:
-    """Windows begin before the frozen moment."""
+    """Visitors are told apart in the days before the frozen moment."""
     with time_machine.travel(MOMENT, tick=False):
         yield
 
 
 def visitors(database: Database, query: str) -> tuple[int, int]:
-    """Visitors who found something and who did not, the same in days and window."""
+    """Visitors who found something, and visitors who did not."""
     with database.read() as session:
         days = session.execute(
             select(func.sum(QueryDay.found_visitors), func.sum(QueryDay.missed_visitors)).where(QueryDay.query == query)
         ).one()
-        window = session.execute(
-            select(QueryWindow.found_visitors_7, QueryWindow.missed_visitors_7).where(
-                QueryWindow.query == query, QueryWindow.scope == 1
-            )
-        ).one_or_none()
-    counted = int(days[0] or 0), int(days[1] or 0)
-    assert counted == (tuple(window) if window else (0, 0))
-    return counted
+    return int(days[0] or 0), int(days[1] or 0)
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -88,8 +80,6 @@ def test_an_event_from_before_visits_were_kept_takes_no_visitor_away(
     with database.write() as session:  # As a migration from version 1 leaves it.
         session.execute(QueryVisit.__table__.delete())
         session.execute(update(QueryDay).values(visitors=0, found_visitors=0))
-        none = {f"{kind}_{days}": 0 for kind in ("visitors", "found_visitors") for days in PERIODS}
-        session.execute(update(QueryWindow).values(**none))
     recorder.record(search("ab", session_id="s", seconds=5))
     recorder.flush()
 

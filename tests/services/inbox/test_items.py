@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 from flask import Flask
 from sqlalchemy import insert
 
-from app.models import IgnoredQuery, QueryWindow, ScopeDay
-from app.models.events import PERIODS, QUERY_KINDS
+from app.clock import today
+from app.models import IgnoredQuery, QueryDay, SiteDay
+from app.models.events import QUERY_KINDS
 from app.runtime import Runtime
 from app.services.inbox import items as inbox
 from app.services.inbox.current_results import CurrentHit, CurrentResult
@@ -18,7 +19,6 @@ from app.services.sites import get_site
 from backends.base import Matched
 from tests.callers import Tenant
 
-TODAY = date(2031, 5, 14)
 NO_RESULTS, PARTIAL, NO_CLICKS = InboxKind.NO_RESULTS, InboxKind.PARTIAL, InboxKind.NO_CLICKS
 
 
@@ -28,12 +28,12 @@ def part_of(tenant: Tenant) -> Runtime:
 
 
 def count(tenant: Tenant, query: str, **counts: int) -> None:
-    """Put a query into the window of the last 30 days."""
-    values = {f"{kind}_{days}": 0 for kind in QUERY_KINDS for days in PERIODS}
+    """Count a query today."""
+    values = dict.fromkeys(QUERY_KINDS, 0) | counts
     with part_of(tenant).database.write() as session:
         session.execute(
-            insert(QueryWindow).values(
-                scope=tenant.site_id, query=query, **values | {f"{kind}_30": value for kind, value in counts.items()}
+            insert(QueryDay).values(
+                site_id=tenant.site_id, day=(today() - date(1970, 1, 1)).days, query=query, **values
             )
         )
 
@@ -48,16 +48,16 @@ def unclicked(tenant: Tenant, query: str, visitors: int) -> None:
 
 
 def report_click(tenant: Tenant, day: date) -> None:
-    values = {column.name: 0 for column in ScopeDay.__table__.columns}
-    values |= {"scope": tenant.site_id, "day": (day - date(1970, 1, 1)).days, "clicks": 1}
+    values = {column.name: 0 for column in SiteDay.__table__.columns}
+    values |= {"site_id": tenant.site_id, "day": (day - date(1970, 1, 1)).days, "clicks": 1}
     with part_of(tenant).database.write() as session:
-        session.execute(insert(ScopeDay).values(values))
+        session.execute(insert(SiteDay).values(values))
 
 
 def candidates(tenant: Tenant, *, ignored: bool = False) -> list[Candidate]:
     with part_of(tenant).database.read() as session:
         site = get_site(session, tenant.account_id, tenant.site_id)
-        return list_candidates(session, site, TODAY, ignored=ignored)
+        return list_candidates(session, site, today(), ignored=ignored)
 
 
 def queries(tenant: Tenant, *, ignored: bool = False) -> list[str]:
@@ -93,14 +93,14 @@ class TestCandidates:
         count(tenant, "clicked", searches=9, found_visitors=9, clicks=1)
         assert queries(tenant) == []
 
-        report_click(tenant, date(2031, 4, 14))
-        assert queries(tenant) == [], "reported 31 days ago"
+        report_click(tenant, today() - timedelta(days=30))
+        assert queries(tenant) == [], "reported before the period"
 
-        report_click(tenant, date(2031, 4, 15))
+        report_click(tenant, today() - timedelta(days=29))
         assert candidates(tenant) == [Candidate("five", 6, {NO_CLICKS: 5})]
 
     def test_who_found_only_some_words_does_not_count_among_those_who_clicked_nothing(self, tenant: Tenant) -> None:
-        report_click(tenant, TODAY)
+        report_click(tenant, today())
         count(tenant, "settled", searches=9, partial_results=5, found_visitors=9)
         count(tenant, "unclicked since", searches=14, partial_results=5, found_visitors=10)
 

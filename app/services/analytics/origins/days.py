@@ -6,14 +6,14 @@ from collections import defaultdict
 
 from sqlalchemy.orm import Session
 
-from app.models.events import OTHER_PAGES, SCOPE_KINDS
+from app.models.events import OTHER_PAGES, SITE_KINDS
 from app.services.analytics.bulk_sql import execute_rows, integers, upsert
 
 MAX_PAGES = 500
 """Most rows with pages of their own that a site has on one day; the searches of other pages are added up."""
 
 Origins = dict[tuple[int, int, str, str], list[int]]
-"""(site, day, channel, page) to a number for each of ``SCOPE_KINDS``."""
+"""(site, day, channel, page) to a number for each of ``SITE_KINDS``."""
 
 _KEY = ("site_id", "day", "channel", "page")
 _KEY_COLUMNS = "site_id:int day:int channel:text page:text"
@@ -26,7 +26,7 @@ def change_origin_days(session: Session, origins: Origins) -> None:
     counted no longer leaves the row where it was counted.
 
     Args:
-        session: A write transaction that has locked the accounts of all sites.
+        session: A write transaction that has locked all sites.
     """
     changed = {key: numbers for key, numbers in origins.items() if any(numbers)}
     if not changed:
@@ -34,7 +34,7 @@ def change_origin_days(session: Session, origins: Origins) -> None:
     paged = sorted(key for key in changed if key[3])
     known = _known(session, paged) if paged else set()
     counts = _count_pages(session, {key[:2] for key in paged}) if paged else {}
-    rows: dict[tuple[int, int, str, str], list[int]] = defaultdict(lambda: [0] * len(SCOPE_KINDS))
+    rows: dict[tuple[int, int, str, str], list[int]] = defaultdict(lambda: [0] * len(SITE_KINDS))
     for key, numbers in sorted(changed.items()):
         site_id, day, channel, page = key
         if page and key not in known:
@@ -43,8 +43,8 @@ def change_origin_days(session: Session, origins: Origins) -> None:
             else:
                 key = site_id, day, channel, OTHER_PAGES
         rows[key] = [a + b for a, b in zip(rows[key], numbers, strict=True)]
-    statement = upsert("origin_days", _KEY, SCOPE_KINDS)
-    columns = f"{_KEY_COLUMNS} {integers(SCOPE_KINDS)}"
+    statement = upsert("origin_days", _KEY, SITE_KINDS)
+    columns = f"{_KEY_COLUMNS} {integers(SITE_KINDS)}"
     execute_rows(session, statement, columns, [(*key, *numbers) for key, numbers in sorted(rows.items())])
 
 

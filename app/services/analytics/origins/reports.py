@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Row, func, select, text, tuple_
+from sqlalchemy import ColumnElement, Row, func, select, tuple_
 from sqlalchemy.orm import Session
 
-from app.models import ClickDay, OriginDay, SearchClick, StoredDocument
+from app.models import ClickDay, OriginDay, SearchClick, Site, StoredDocument
 from app.models.base import from_microseconds
-from app.models.events import CHANNELS, DAY_MICROSECONDS, OTHER_PAGES, SCOPE_KINDS
+from app.models.events import CHANNELS, DAY_MICROSECONDS, OTHER_PAGES, SITE_KINDS
 from app.services.analytics.rates import mean, part
 
 
@@ -70,19 +70,19 @@ class Span:
         channel: The channel that is asked for; ``None`` for all.
     """
 
-    site_ids: Sequence[int]
+    site_ids: tuple[int, ...]
     first: int
     last: int
     channel: str | None = None
 
 
 ChannelDays = Mapping[str, Mapping[int, Row[Any]]]
-"""Channel to day to a row with each of ``SCOPE_KINDS``."""
+"""Channel to day to a row with each of ``SITE_KINDS``."""
 
 
 def channel_days(session: Session, span: Span) -> ChannelDays:
     """Totals of each channel and day; days without any are left out."""
-    sums = [func.sum(getattr(OriginDay, kind)).label(kind) for kind in SCOPE_KINDS]
+    sums = [func.sum(getattr(OriginDay, kind)).label(kind) for kind in SITE_KINDS]
     rows = session.execute(
         select(OriginDay.channel, OriginDay.day, *sums)
         .where(OriginDay.site_id.in_(span.site_ids), OriginDay.day.between(span.first, span.last))
@@ -177,16 +177,12 @@ def _titles(session: Session, keys: Sequence[tuple[int, str]]) -> dict[tuple[int
     return {(site_id, id): str(orjson.loads(body)["title"]) for site_id, id, body in rows if body is not None}
 
 
-def sites_of(session: Session, account_id: int, site_id: int | None) -> list[int]:
-    """The sites that analytics are asked for: one, or all of an account that have any."""
+def sites_of(session: Session, account_id: int, site_id: int | None) -> tuple[int, ...]:
+    """Ids of the sites that a report covers: one, or all sites of an account that are not deleted."""
     if site_id is not None:
-        return [site_id]
-    return list(
-        session.scalars(
-            text("SELECT DISTINCT site_id FROM window_starts WHERE account_id = :account_id ORDER BY site_id"),
-            {"account_id": account_id},
-        )
-    )
+        return (site_id,)
+    alive = Site.account_id == account_id, Site.deleted_at.is_(None)
+    return tuple(session.scalars(select(Site.id).where(*alive).order_by(Site.id)))
 
 
 QUERIES_OF_CHANNEL = """
