@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from app.clock import now
 from app.counters.base import CountersUnavailable, WindowRequest, WindowState
@@ -50,6 +51,21 @@ def count_attempt(runtime: Runtime, windows: Sequence[WindowRequest], what: str)
         wait = outcome.refused.retry_after(moment)
         raise rate_limited(f"Too many {what}; try again in {duration(wait)}.", wait, outcome.refused)
     return outcome.windows
+
+
+@contextmanager
+def counting(runtime: Runtime, windows: Sequence[WindowRequest], what: str) -> Iterator[None]:
+    """Count an attempt, and refund it if the block raises.
+
+    Raises:
+        RateLimited: A window is full.
+    """
+    counted = count_attempt(runtime, windows, what)
+    try:
+        yield
+    except Exception:
+        runtime.counters.refund(windows=counted, now=now().timestamp())
+        raise
 
 
 def count_uncharged(runtime: Runtime, window: WindowRequest, message: str) -> None:

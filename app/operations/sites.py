@@ -9,12 +9,14 @@ from app.crawl.sources import removal
 from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import forget_contents_of_site
 from app.models import Site
+from app.operations.attempts import counting
 from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services import sites
 from app.services.access import keys
 from app.services.access.callers import Caller
 from app.services.access.credentials import credential_change
+from app.services.access.quota import new_sites_window
 from app.storage.database import ROW_LOCK
 
 BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}
@@ -28,10 +30,13 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, wit
         with_box_key: Whether it gets a public key for its search box, unless the plan allows no more keys.
 
     Raises:
-        ApiError: 403 at the plan's limit.
+        ApiError: 403 at the plan's limit; 429 after too many of a day.
     """
     account = caller.account
-    with changing(runtime, caller) as session:
+    with (
+        counting(runtime, [new_sites_window(account.id, account.limits)], "new sites"),
+        changing(runtime, caller) as session,
+    ):
         site = sites.create_site(session, account.id, account.limits, runtime.engines.current.identity, **fields)
         if with_box_key and (
             account.limits.keys is None or sites.count_keys(session, account.id) < account.limits.keys
@@ -66,21 +71,22 @@ def update_site(runtime: Runtime, caller: Caller, site_id: int, changes: dict[st
 def delete_site(
     runtime: Runtime, caller: Caller, site_id: int, *, name: str | None = None, purge: bool = False
 ) -> None:
-    """Put a site into the trash, and stop its runs.
+    """Move a site to the trash and stop its runs. Sites that no longer fit in the trash are removed.
 
     Args:
-        name: What the caller says that it is called, if anything.
-        purge: Whether it is removed at once, with everything it has; it may be in the trash already.
+        name: The site's name according to the caller; ``None`` skips the check.
+        purge: Whether to remove the site for good; it may be in the trash already.
 
     Raises:
         ApiError: 404; 400 if it has another name.
     """
+    account = caller.account
     with changing(runtime, caller) as session:
-        sites.delete_site(session, caller.account.id, site_id, name=name, purge=purge)
+        ended = sites.delete_site(session, account.id, account.limits, site_id, name=name, purge=purge)
     with runtime.database.write() as session:
         cancel_runs_of_sites(session, [site_id])
-    if purge:
-        _purge(runtime, caller.account.id, site_id)
+    for ended_id in ended:
+        _purge(runtime, account.id, ended_id)
     runtime.run_engine_tasks()
 
 

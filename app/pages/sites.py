@@ -121,6 +121,7 @@ def _site(site_id: int, error: ApiError | None = None) -> str:
         running = [run for run in list_open_runs(session, account_id) if run.site_id == site.id]
         candidates = candidates_of(session, [site])
         meters = read_meters(session)
+    most_deleted = current_caller().account.limits.sites
     deletion = shown_fields(SiteDeleteSchema(), {}, error)
     return render(
         "site.html",
@@ -128,6 +129,7 @@ def _site(site_id: int, error: ApiError | None = None) -> str:
         deletion=deletion,
         banner=banner_of(error, deletion),
         key_count=key_count,
+        most_deleted=None if most_deleted is None else max(1, most_deleted),
         source_count=source_count,
         box_key=box_key,
         seen=seen,

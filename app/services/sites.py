@@ -1,7 +1,8 @@
 """Sites of an account, and those that it deleted.
 
 A deleted site is in the trash for :data:`KEPT`, paused: it keeps all it has, and can be restored, but nobody finds it,
-and it counts in no quota. Whoever looks for sites takes :func:`get_site`, or :func:`listed` as a condition.
+and it counts in no quota. The trash holds at most as many sites and documents as the plan allows; when it is full, the
+sites deleted first are removed early. Whoever looks for sites takes :func:`get_site`, or :func:`listed` as a condition.
 """
 
 from __future__ import annotations
@@ -206,16 +207,23 @@ def list_ended(session: Session) -> list[tuple[int, int]]:
     return [(row.account_id, row.id) for row in session.execute(ended.order_by(Site.id))]
 
 
-def delete_site(session: Session, account_id: int, site_id: int, *, name: str | None, purge: bool) -> Site:
-    """Put a site into the trash. The engine keys made for it end.
+def delete_site(
+    session: Session, account_id: int, limits: PlanLimits, site_id: int, *, name: str | None, purge: bool
+) -> list[int]:
+    """Move a site to the trash and revoke its engine keys.
 
     Args:
-        name: What the caller says that it is called, if anything.
-        purge: Whether it cannot be restored, so that :func:`remove_site` is next; it may be in the trash already.
+        limits: The plan's limits, which bound the trash as well.
+        name: The site's name according to the caller; ``None`` skips the check.
+        purge: Whether to remove the site for good; it may be in the trash already.
+
+    Returns:
+        IDs of sites that can no longer be restored; the caller must remove them with :func:`remove_site`.
 
     Raises:
         ApiError: 404; 400 if it has another name.
     """
+    get_account(session, account_id, lock=True)
     site = get_site(session, account_id, site_id, lock=True, deleted_too=purge)
     if name is not None and name.strip() != site.name:
         raise field_error("name", "mismatch", "is not that of this site")
@@ -226,7 +234,28 @@ def delete_site(session: Session, account_id: int, site_id: int, *, name: str | 
     if purge:
         site.deleted_at = min(site.deleted_at, now() - KEPT)
     session.flush()
-    return site
+    surplus = [] if purge else _surplus(list_deleted(session, account_id), limits, newest=site)
+    for other in surplus:
+        other.deleted_at = now() - KEPT
+    session.flush()
+    return [other.id for other in surplus] + [site.id] * purge
+
+
+def _surplus(deleted: Sequence[Site], limits: PlanLimits, newest: Site) -> list[Site]:
+    """Sites that no longer fit in the trash: the oldest. The site deleted last always fits.
+
+    Args:
+        deleted: The trash, last deleted first.
+    """
+    others = [site for site in deleted if site is not newest]
+    documents = newest.document_count
+    for place, site in enumerate(others):
+        documents += site.document_count
+        if (limits.sites is not None and place + 2 > limits.sites) or (
+            limits.documents is not None and documents > limits.documents
+        ):
+            return others[place:]
+    return []
 
 
 def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id: int) -> Site:

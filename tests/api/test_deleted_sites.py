@@ -16,6 +16,7 @@ from app.application import create_app
 from app.crawl.sources.runs import ClaimState, claim_run, renew_claim
 from app.models import Site, SourceRun, StoredDocument
 from app.operations import sites as site_operations
+from app.services.access.quota import NEW_SITES_LIMIT
 from app.services.indexing import documents
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page
@@ -366,3 +367,76 @@ def test_the_audit_log_tells_of_deleting_restoring_and_purging(tenant: Tenant) -
     assert [entry["action"] for entry in entries] == ["purged", "deleted", "restored", "deleted", "created"]
     assert {entry["object"]["name"] for entry in entries} == {"Pages"}
     assert {entry["actor"]["name"] for entry in entries} == {tenant.email}
+
+
+def test_the_trash_holds_no_more_sites_and_documents_than_the_plan_allows(tenant: Tenant) -> None:
+    tenant.set_plan("pro", sites=2, documents=4, keys=20)
+
+    def fill_and_delete(documents: int) -> int:
+        site = add_site(tenant)
+        key = ApiClient(tenant.app, add_key(tenant, site["id"], type="private"))
+        sent = {"documents": [page(number) for number in range(documents)]}
+        if documents:
+            assert_ok(key.post("/api/v1/index/bulk", json=sent))
+        delete(tenant, site["id"])
+        return int(site["id"])
+
+    def kept() -> list[int]:
+        with tenant.app.extensions["runtime"].database.read() as session:
+            return list(session.scalars(select(Site.id).where(Site.deleted_at.is_not(None)).order_by(Site.id)))
+
+    first, second, third = (fill_and_delete(2) for _ in range(3))
+    assert kept() == [second, third]
+    assert_error(restore(tenant.browser, first), 404, "site_not_found")
+    assert count(tenant, StoredDocument.id) == 4
+
+    full = fill_and_delete(4)
+    assert kept() == [full]
+    assert count(tenant, StoredDocument.id) == 4
+    empty = fill_and_delete(0)
+    assert kept() == [full, empty]
+
+
+def test_the_site_deleted_last_can_be_restored_even_if_the_plan_has_become_smaller(tenant: Tenant) -> None:
+    tenant.index(page(1), page(2))
+    site = add_site(tenant)
+    tenant.set_plan("pro", sites=1, documents=1)
+
+    delete(tenant, site["id"])
+    delete(tenant)
+
+    assert_error(restore(tenant.browser, site["id"]), 404, "site_not_found")
+    tenant.set_plan("pro")
+    assert_ok(restore(tenant.browser, tenant.site_id))
+
+
+def test_a_full_trash_leaves_other_accounts_alone(tenant: Tenant, stranger: Tenant) -> None:
+    stranger.index(page(1))
+    delete(stranger)
+    tenant.set_plan("pro", sites=2, documents=1)
+    for _ in range(3):
+        delete(tenant, add_site(tenant)["id"])
+
+    assert_ok(restore(stranger.browser, stranger.site_id))
+
+
+def test_an_account_creates_a_limited_number_of_sites_per_day(tenant: Tenant) -> None:
+    tenant.set_plan("pro", sites=2)
+    new_site = {"name": "Shop", "url": "https://shop.example/"}
+    with time_machine.travel(NOON, tick=False) as clock:
+        for _ in range(2 + NEW_SITES_LIMIT):
+            created = assert_ok(tenant.private.post("/sites", json=new_site), 201)["site"]
+            assert_ok(tenant.private.delete(f"/sites/{created['id']}?purge=true"))
+        refused = tenant.private.post("/sites", json=new_site)
+        assert_error(refused, 429, "rate_limit_exceeded")
+        assert refused.headers["Retry-After"] == str(12 * 3600)
+
+        clock.shift(timedelta(hours=12))
+        assert_ok(tenant.private.post("/sites", json=new_site), 201)
+
+
+def test_a_site_rejected_by_the_plan_does_not_count_as_created(tenant: Tenant) -> None:
+    tenant.set_plan("pro", sites=1)
+    for _ in range(1 + NEW_SITES_LIMIT + 1):
+        answer = tenant.browser.post("/sites", json={"name": "Shop", "url": "https://shop.example/"})
+        assert_error(answer, 403, "site_limit_reached")

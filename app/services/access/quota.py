@@ -27,6 +27,10 @@ LOGGED_LIMIT = 30
 """Logged searches a minute of one visitor's address with a public key that are in analytics."""
 BOX_FACTOR = 10
 """Multiple of the plan's requests that the box may make beside its searches."""
+NEW_SITES_LIMIT = 20
+"""Sites that an account may create per day in addition to the number that its plan allows."""
+MAX_NEW_SITES = 1_000
+"""Sites per day for accounts whose plan has no limit."""
 PREVIEW_LIMIT = 1_000
 """Searches a day of an account's own people on the trial pages of its sites."""
 SETTINGS_PREVIEW_LIMIT = 200
@@ -117,6 +121,12 @@ def _account_windows(bucket: str, account_id: int, limits: PlanLimits, factor: i
 
 def _times(limit: int | None, factor: int) -> int | None:
     return None if limit is None else limit * factor
+
+
+def new_sites_window(account_id: int, limits: PlanLimits) -> WindowRequest:
+    """The daily window for new sites. Deleted sites leave the quota, but creating and removing each one costs work."""
+    most = MAX_NEW_SITES if limits.sites is None else limits.sites + NEW_SITES_LIMIT
+    return WindowRequest(f"sites{account_id}:d", most, DAY_SECONDS)
 
 
 def preview_window(account_id: int) -> WindowRequest:

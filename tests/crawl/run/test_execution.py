@@ -18,6 +18,7 @@ from app.crawl.run.visits.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS,
 from app.crawl.sources import runs
 from app.crawl.sources.docsearch import read_config
 from app.models import Account, Mail, RunPage, Site, Source, SourceRun
+from app.plans import PlanTable
 from app.services import sites
 from backends.errors import BackendUnavailable
 from schemas.sources import SourceCreateSchema
@@ -559,7 +560,7 @@ def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, websi
         if path == "/3":
             with runner.part.database.write() as session:
                 account_id, site_id = runner.tenant.account_id, runner.tenant.site_id
-                sites.delete_site(session, account_id, site_id, name=None, purge=False)
+                sites.delete_site(session, account_id, PlanTable()["pro"], site_id, name=None, purge=False)
 
     website.before = delete
     run = runner.run(source)
