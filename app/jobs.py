@@ -26,7 +26,7 @@ from app.services.access import sessions
 from app.services.access.quota import daily_requests_window
 from app.services.accounts import email_changes, password_resets
 from app.services.accounts.invitations import delete_expired_invitations
-from app.services.audit_log.entries import delete_old_entries
+from app.services.audit_log.entries import delete_old_entries, delete_surplus_entries
 from app.services.daily_usage import delete_old_copies
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.indexing.lagging import lagging_sites
@@ -312,3 +312,4 @@ class Jobs:
             password_resets.delete_expired_resets(session)
             email_changes.delete_expired_changes(session)
             delete_old_copies(session)
+        delete_surplus_entries(self._runtime.database)

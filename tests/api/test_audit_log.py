@@ -18,6 +18,7 @@ from sqlalchemy import select
 from app.models import AuditEntry, Site
 from app.services.audit_log import entries as audit_entries
 from app.services.audit_log.actors import SYSTEM, named_actor
+from app.services.audit_log.recording import MAX_CHANGES_BYTES
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page
 from tests.pages.people import person_of
@@ -187,6 +188,16 @@ class TestWhat:
         (change,) = last(tenant)["changes"]
         assert change["added"][:100] == words[:100]
         assert change["added"][100:] == ["… and 50 more"]
+
+    def test_an_entry_has_a_largest_size(self, tenant: Tenant) -> None:
+        groups = [[f"{'long' * 20}{number}", f"other{number}"] for number in range(100)]
+        settings = {"synonyms": groups, "distinct": "brand"}
+        assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
+
+        changes = last(tenant)["changes"]
+        assert {"field": "distinct", "before": None, "after": "brand"} in changes
+        assert {"field": "synonyms"} in changes
+        assert len(orjson.dumps(changes)) <= MAX_CHANGES_BYTES
 
     def test_sources(self, tenant: Tenant) -> None:
         path = f"/api/sites/{tenant.site_id}/sources"
@@ -382,6 +393,20 @@ class TestKeeping:
             clock.shift(timedelta(seconds=1))
             app.extensions["jobs"].run_all()
             assert read_log(tenant) == []
+
+    def test_the_newest_entries_of_an_account(
+        self, app: Flask, tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(audit_entries, "MAX_ENTRIES", 5)
+        monkeypatch.setattr(audit_entries, "STEP", 2)
+        for number in range(9):
+            assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"name": f"Name {number}"}))
+        before = len(read_log(stranger))
+
+        app.extensions["jobs"].run_all()
+
+        assert [entry["object"]["name"] for entry in read_log(tenant)] == [f"Name {number}" for number in range(4, 9)]
+        assert len(read_log(stranger)) == before == 5
 
     def test_entries_of_a_deleted_site_stay_readable(self, tenant: Tenant) -> None:
         before = len(read_log(tenant))

@@ -113,6 +113,18 @@ def test_settings_that_are_too_large_are_not_kept_twice(tenant: Tenant, monkeypa
     assert states(tenant, entries(tenant)[0]) is None
 
 
+def test_a_purged_site_leaves_no_states_of_its_settings(tenant: Tenant, stranger: Tenant) -> None:
+    for caller in (tenant, stranger):
+        put(caller, distinct="a")
+    assert tenant.private.delete(f"/sites/{tenant.site_id}?purge=true").status_code == 200
+
+    with runtime_of(tenant).database.read() as session:
+        found = session.execute(
+            select(AuditEntry.site_id, AuditEntry.state).where(AuditEntry.kind == "search_settings")
+        ).all()
+    assert {row.site_id: row.state is None for row in found} == {tenant.site_id: True, stranger.site_id: False}
+
+
 def test_settings_of_a_site_that_is_gone_cannot_be_restored(tenant: Tenant) -> None:
     put(tenant, distinct="a")
     (entry,) = entries(tenant)

@@ -16,7 +16,7 @@ from app.crawl.run.crawl import Crawl
 from app.crawl.run.decisions import Decisions
 from app.crawl.run.documents.source_documents import SourceDocuments
 from app.crawl.run.documents.titles import Titles
-from app.crawl.run.frontier import Found, Frontier
+from app.crawl.run.frontier import Found, Frontier, max_addresses
 from app.crawl.run.recorder import Recorder
 from app.crawl.run.seeding import RunFailed, Seeding
 from app.crawl.run.stored_run import StoredRun
@@ -28,6 +28,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Sync
 from app.plans import PlanTable
 from app.services.indexing.documents import DocumentWriter
+from app.services.sites import limits_of_account
 from app.services.syncs import DEFAULT_MAX_REMOVED_PERCENT, Syncs
 from app.storage.database import Database
 from app.wording import counted, number
@@ -178,6 +179,8 @@ class _Execution:
 
     def _make_parts(self) -> None:
         parts, source, control = self._parts, self._source, self._control
+        limits = control.insist(lambda: limits_of_account(parts.database, parts.plans, self._site.account_id))
+        self._impatient.max_addresses = max_addresses(limits)
         turns = control.insistent(parts.turns)
         self._visitor = Visitor(parts.network, turns, source, parts.user_agent, control.wait)
         self._frontier = control.insistent(Frontier(parts.database, self._run.id, source))

@@ -13,10 +13,20 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import RunPage, Source, SourcePage, SourceRun, StoredDocument
+from app.plans import PlanLimits
 from app.storage.database import Database
 
 MAX_ADDRESSES = 1_000_000
-"""Addresses that a run takes note of. Of a site with more, nothing is removed."""
+"""Addresses that a run stores on any plan. If it finds more, it removes no documents."""
+
+MIN_ADDRESSES = 20_000
+"""Addresses that a run may store on the smallest plan."""
+
+ADDRESSES_PER_DOCUMENT = 10
+"""Addresses that a run may store for each document that the plan allows: excluded pages have rows, too."""
+
+MAX_LINK_BYTES = 262_144
+"""Bytes of a page's links that are stored, before compression."""
 
 LATEST = 2**33 - 1
 """The last moment that counts as that of a change, in Unix seconds: in the year 2242."""
@@ -83,9 +93,19 @@ class Found:
     modified: int | None = None
 
 
+def max_addresses(limits: PlanLimits) -> int:
+    """The number of addresses that a run may store on a plan."""
+    if limits.documents is None:
+        return MAX_ADDRESSES
+    return min(MAX_ADDRESSES, max(MIN_ADDRESSES, ADDRESSES_PER_DOCUMENT * limits.documents))
+
+
 def pack_links(links: Sequence[str]) -> bytes | None:
-    """Addresses as they are kept of a page."""
-    return zlib.compress("\n".join(links).encode(), 6) if links else None
+    """Compress a page's links for storage, the first ones up to :data:`MAX_LINK_BYTES`."""
+    text = "\n".join(links)
+    if len(text) > MAX_LINK_BYTES:
+        text = text[: text.rfind("\n", 0, MAX_LINK_BYTES)]
+    return zlib.compress(text.encode(), 6) if text else None
 
 
 def unpack_links(packed: bytes | None) -> tuple[str, ...]:
@@ -201,11 +221,18 @@ class Frontier:
         )
 
 
-def add_found(session: Session, run: SourceRun, found: Iterable[Found], judge: Callable[[str], str | None]) -> None:
+def add_found(
+    session: Session,
+    run: SourceRun,
+    found: Iterable[Found],
+    judge: Callable[[str], str | None],
+    most: int = MAX_ADDRESSES,
+) -> None:
     """Add the addresses that a run does not know yet, and count them. The run is locked by the caller.
 
     Args:
         judge: Gives the reason why an address is not to be read at all; asked once for each.
+        most: The number of addresses that the run may store.
     """
     fresh: dict[str, Found] = {}
     for address in found:
@@ -215,7 +242,7 @@ def add_found(session: Session, run: SourceRun, found: Iterable[Found], judge: C
         step = urls[start : start + _STEP]
         for url in session.scalars(select(RunPage.url).where(RunPage.run_id == run.id, RunPage.url.in_(step))).all():
             del fresh[url]
-    if run.found + len(fresh) > MAX_ADDRESSES:
+    if run.found + len(fresh) > most:
         run.complete = False
     rows = [
         {
@@ -228,7 +255,7 @@ def add_found(session: Session, run: SourceRun, found: Iterable[Found], judge: C
             "found_on": address.found_on,
         }
         for number, address in enumerate(fresh.values(), run.found)
-        if number < MAX_ADDRESSES
+        if number < most
         for reason in [judge(address.url)]
     ]
     if rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import delete, insert, literal, select, update
@@ -10,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.crawl.fetch.values import Reason
 from app.crawl.run.control import RunLost
-from app.crawl.run.frontier import Found, add_found, forget_page, keep_page, settle
+from app.crawl.run.frontier import MAX_ADDRESSES, Found, add_found, forget_page, keep_page, settle
 from app.crawl.run.outcome import Outcome
 from app.crawl.run.visits.visitor import is_passing_reason
 from app.crawl.sources.runs import (
@@ -39,12 +40,16 @@ class StoredRun:
 
     Args:
         public_url: The service's address, to which mails lead; ``None`` where none are sent.
+
+    Attributes:
+        max_addresses: The number of addresses that the run may store.
     """
 
     def __init__(self, database: Database, claim: Claim, public_url: str | None = None):
         self._database = database
         self._claim = claim
         self._public_url = public_url
+        self.max_addresses = MAX_ADDRESSES
 
     def load(self) -> tuple[SourceRun, Source, Site]:
         """The run, its source, and its site."""
@@ -81,7 +86,7 @@ class StoredRun:
             judge: Gives the reason why an address is not to be read at all.
         """
         with self._database.write() as session:
-            add_found(session, self._held(session), found, judge)
+            add_found(session, self._held(session), found, judge, self.max_addresses)
 
     def settle(self, outcomes: Sequence[Outcome], judge: Callable[[str], str | None]) -> None:
         """Write down what became of addresses, and where they lead."""
@@ -89,7 +94,8 @@ class StoredRun:
             run = self._held(session)
             found = [found for outcome in outcomes for found in outcome.found]
             # Some were found by what was asked for them: a redirect, or an API that gives pages whole.
-            add_found(session, run, [*found, *(Found(outcome.url, 0) for outcome in outcomes)], judge)
+            found += [Found(outcome.url, 0) for outcome in outcomes]
+            add_found(session, run, found, judge, self.max_addresses)
             for outcome in outcomes:
                 settle(session, run, outcome.url, outcome.status, outcome.reason, removed=outcome.gone is not None)
                 if outcome.page is not None:
@@ -162,16 +168,17 @@ class StoredRun:
             delete_old_runs(session, source.id)
 
     def delete_settled(self, source_id: str) -> None:
-        """Delete the addresses of the source's ended runs that no report lists, in steps."""
-        ended = select(SourceRun.id).where(
-            SourceRun.source_id == source_id, SourceRun.status.in_(("finished", "failed", "cancelled"))
-        )
+        """Delete the addresses of the source's ended runs that no report lists, in steps.
+
+        Reports list what runs left out: of the newest runs, up to as many addresses as one run may store.
+        """
+        with self._database.read() as session:
+            ended, crowded = _ended_runs(session, source_id, self.max_addresses)
+        unlisted = RunPage.status.in_(("indexed", "unchanged")) | RunPage.run_id.in_(crowded)
         while True:
             with self._database.write() as session:
                 urls = session.execute(
-                    select(RunPage.run_id, RunPage.url)
-                    .where(RunPage.run_id.in_(ended), RunPage.status.in_(("indexed", "unchanged")))
-                    .limit(DELETE_STEP)
+                    select(RunPage.run_id, RunPage.url).where(RunPage.run_id.in_(ended), unlisted).limit(DELETE_STEP)
                 ).all()
                 for run_id in {row.run_id for row in urls}:
                     of_run = [row.url for row in urls if row.run_id == run_id]
@@ -189,6 +196,18 @@ class StoredRun:
         if run is None:
             raise RunLost
         return run
+
+
+def _ended_runs(session: Session, source_id: str, most: int) -> tuple[list[str], list[str]]:
+    """IDs of a source's ended runs, and of those whose left-out addresses are not kept. The newest run's are."""
+    counts = session.execute(
+        select(SourceRun.id, SourceRun.skipped + SourceRun.failed + SourceRun.removed)
+        .where(SourceRun.source_id == source_id, SourceRun.status.in_(("finished", "failed", "cancelled")))
+        .order_by(SourceRun.queued_at.desc(), SourceRun.id.desc())
+    ).all()
+    ended = [row[0] for row in counts]
+    totals = accumulate(row[1] for row in counts)
+    return ended, [run_id for run_id, total in list(zip(ended, totals, strict=True))[1:] if total > most]
 
 
 _EVENTS = {"finished": RUN_FINISHED, "failed": RUN_FAILED}

@@ -18,8 +18,10 @@ from app.services.csv_export import csv_lines, harmless
 from app.storage.database import Database
 
 KEPT = timedelta(days=400)
+MAX_ENTRIES = 50_000
+"""Entries of an account that are kept."""
 STEP = 1_000
-"""Entries of an export that are read in one transaction."""
+"""Entries that an export reads, or a clean-up deletes, in one transaction."""
 COLUMNS = ("time", "actor", "actor_kind", "address", "action", "kind", "id", "name", "site_id", "changes")
 
 
@@ -148,5 +150,26 @@ def _row(entry: AuditEntry) -> tuple[object, ...]:
 
 
 def delete_old_entries(session: Session) -> None:
-    """Forget entries after :data:`KEPT`."""
+    """Delete entries after :data:`KEPT`."""
     session.execute(delete(AuditEntry).where(AuditEntry.created_at < now() - KEPT))
+
+
+def delete_surplus_entries(database: Database) -> None:
+    """Keep the newest :data:`MAX_ENTRIES` entries of each account. Deletes in steps, so that writers wait briefly."""
+    count = func.count()
+    with database.read() as session:
+        crowded = session.scalars(
+            select(AuditEntry.account_id).group_by(AuditEntry.account_id).having(count > MAX_ENTRIES)
+        ).all()
+    for account_id in crowded:
+        of_account = AuditEntry.account_id == account_id
+        newest = select(AuditEntry.id).where(of_account).order_by(AuditEntry.id.desc())
+        with database.read() as session:
+            last_surplus = session.scalar(newest.limit(1).offset(MAX_ENTRIES))
+        surplus = newest.where(AuditEntry.id <= (last_surplus or 0)).limit(STEP)
+        more = True
+        while more:
+            with database.write() as session:
+                ids = session.scalars(surplus).all()
+                session.execute(delete(AuditEntry).where(AuditEntry.id.in_(ids)))
+            more = len(ids) == STEP

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import event, func, insert, select, update
+from sqlalchemy import event, insert, select, update
 from sqlalchemy.orm import Session, UOWTransaction
 from sqlalchemy.orm.attributes import get_history
 
@@ -28,6 +28,8 @@ MAX_ITEMS = 100
 """Most items of a list that an entry keeps; how many more there were is counted."""
 MAX_CHARACTERS = 500
 """Most characters of a text that an entry keeps."""
+MAX_CHANGES_BYTES = 8_192
+"""Size of an entry's changes as JSON. Beyond it, the largest changes keep only the names of their fields."""
 MAX_STATES = 50
 """States of a site's search settings that are kept whole, to go back to one."""
 MAX_STATE_BYTES = 1_000_000
@@ -76,18 +78,22 @@ def _log_flush(session: Session, _flush: UOWTransaction) -> None:
     if rows:
         session.connection().execute(insert(AuditEntry.__table__), rows)  # type: ignore[arg-type]
     for site_id in {row["site_id"] for row in rows if row["state"] is not None}:
-        _forget_states(session, site_id)
+        _forget_states(session, site_id, kept=MAX_STATES)
+    for thing in session.deleted:
+        if isinstance(thing, Site):
+            _forget_states(session, thing.id, kept=0)
 
 
-def _forget_states(session: Session, site_id: int) -> None:
-    """Keep the newest states of a site's settings; what was changed stays in all entries."""
+def _forget_states(session: Session, site_id: int, *, kept: int) -> None:
+    """Keep the newest states of a site's settings. The list of changes stays in all entries."""
     of_site = AuditEntry.site_id == site_id, AuditEntry.state.is_not(None)
-    newest = select(AuditEntry.id).where(*of_site).order_by(AuditEntry.id.desc()).limit(MAX_STATES)
-    oldest = session.connection().scalar(select(func.min(newest.subquery().c.id)))
-    entries = AuditEntry.__table__
-    session.connection().execute(
-        update(entries).where(entries.c.id < oldest, entries.c.site_id == site_id).values(state=None)  # type: ignore[arg-type]
-    )
+    older = select(AuditEntry.id).where(*of_site).order_by(AuditEntry.id.desc()).limit(1).offset(kept)
+    newest = session.connection().scalar(older)
+    if newest is not None:
+        entries = AuditEntry.__table__
+        session.connection().execute(
+            update(entries).where(entries.c.id <= newest, entries.c.site_id == site_id).values(state=None)  # type: ignore[arg-type]
+        )
 
 
 def _rows(session: Session, things: Any, action: str) -> Iterator[dict[str, Any]]:
@@ -136,7 +142,7 @@ def _row(
         "object_id": object_id,
         "object_name": AUDITED[type(thing)].name(thing)[:300],
         "site_id": site_of(thing),
-        "changes": list(changes),
+        "changes": _bounded(changes),
         "state": state,
     }
 
@@ -162,6 +168,19 @@ def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, l
             if before != after:
                 is_kept = len(orjson.dumps(before)) <= MAX_STATE_BYTES
                 yield kind, setting_changes(read(before or {}), read(after or {})), before or {} if is_kept else None
+
+
+def _bounded(changes: Sequence[Change]) -> list[Change]:
+    """The changes, as far as an entry has room for them."""
+    kept = list(changes)
+    sizes = [len(orjson.dumps(change)) for change in kept]
+    total = sum(sizes)
+    for place in sorted(range(len(kept)), key=sizes.__getitem__, reverse=True):
+        if total <= MAX_CHANGES_BYTES:
+            break
+        kept[place] = {"field": kept[place]["field"]}
+        total += len(orjson.dumps(kept[place])) - sizes[place]
+    return kept
 
 
 def _values(thing: Any, field: str) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.crawl.fetch.addresses import host_of
 from app.crawl.run import control as control_module
-from app.crawl.run import decisions
+from app.crawl.run import decisions, frontier
 from app.crawl.run.control import RunControl
 from app.crawl.run.execution import MUCH_LEFT_OUT_PERCENT, REPORTED_URLS, execute
 from app.crawl.run.visits.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
@@ -1129,3 +1129,38 @@ def test_without_a_mail_server_nobody_is_told(runner: Runner, website: Website) 
         runner.run(source)
 
     assert mails(runner) == []
+
+
+def test_a_run_stores_only_so_many_addresses_for_a_small_plan(
+    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frontier, "MIN_ADDRESSES", 4)
+    make_site(website, 50)
+    source = runner.add()
+    runner.tenant.set_plan("pro", documents=2)
+
+    run = runner.run(source)
+    assert (run.status, run.found, run.complete) == ("finished", 20, False)
+
+    runner.tenant.set_plan("pro", documents=100)
+    assert runner.run(source).found == 51
+
+
+def test_only_the_newest_runs_list_what_they_left_out_if_that_is_much(
+    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frontier, "MIN_ADDRESSES", 8)
+    monkeypatch.setattr(frontier, "ADDRESSES_PER_DOCUMENT", 0)
+    website.pages = {"/": html("Home", links=[f"/{n}" for n in range(3)])}
+    source = runner.add()
+
+    first, second, third = (runner.run(source) for _ in range(3))
+
+    assert [len(runner.left_out(run)) for run in (first, second, third)] == [0, 3, 3]
+    assert runner.load(first.id).skipped + runner.load(first.id).failed == 3
+
+
+def test_a_page_keeps_only_so_many_bytes_of_its_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontier, "MAX_LINK_BYTES", 10)
+
+    assert frontier.unpack_links(frontier.pack_links(["/abc", "/def", "/ghi"])) == ("/abc", "/def")
