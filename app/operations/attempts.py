@@ -10,6 +10,7 @@ from app.clock import now
 from app.counters.base import CountersUnavailable, WindowRequest, WindowState
 from app.models import Member
 from app.runtime import Runtime
+from app.services.access.callers import Client
 from app.services.access.quota import rate_limited
 from app.services.accounts import accounts
 from app.services.accounts.members import first_owner
@@ -20,6 +21,10 @@ QUARTER_SECONDS = 900
 HOUR_SECONDS = 3600
 PASSWORD_FAILURES = 5
 """Wrong passwords an hour when an account is to be deleted or its password changed."""
+PASSWORD_CHECKS = 30
+"""Passwords of one member, right or wrong, that are checked per hour while the member is logged in."""
+PASSWORD_HASHES = 120
+"""Passwords that are hashed per quarter of an hour for one address: each takes a quarter of a second of CPU time."""
 
 
 def check_own_password(
@@ -31,11 +36,13 @@ def check_own_password(
         member_id: Whose it is; ``None`` for the first owner's, as a key needs it.
 
     Raises:
-        ApiError: 403 if it is wrong, 429 after five wrong ones in an hour.
+        ApiError: 403 if it is wrong; 429 after five wrong ones, or 30 in all, in an hour.
     """
+    who = f"{account_id}:{member_id or ''}"
+    count_attempt(runtime, [WindowRequest(f"checks:{who}", PASSWORD_CHECKS, HOUR_SECONDS)], "passwords")
     with runtime.database.read() as session:
         member = first_owner(session, account_id) if member_id is None else session.get(Member, member_id)
-    window = WindowRequest(f"password:{account_id}:{member_id or ''}", PASSWORD_FAILURES, HOUR_SECONDS)
+    window = WindowRequest(f"password:{who}", PASSWORD_FAILURES, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "wrong passwords")
     if not accounts.check_password(member, password) or member is None:
         raise accounts.password_incorrect()
@@ -51,6 +58,17 @@ def count_attempt(runtime: Runtime, windows: Sequence[WindowRequest], what: str)
         wait = outcome.refused.retry_after(moment)
         raise rate_limited(f"Too many {what}; try again in {duration(wait)}.", wait, outcome.refused)
     return outcome.windows
+
+
+def count_hashes(runtime: Runtime, client: Client, hashes: int = 1) -> None:
+    """Count passwords that are about to be hashed for an address.
+
+    Raises:
+        RateLimited: They are too many.
+    """
+    count_attempt(
+        runtime, [WindowRequest(f"hashes:{client.key}", PASSWORD_HASHES, QUARTER_SECONDS, hashes)], "passwords"
+    )
 
 
 @contextmanager

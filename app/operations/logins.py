@@ -8,7 +8,7 @@ from app.clock import now
 from app.counters.base import WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
 from app.models import Member
-from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt
+from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt, count_hashes
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
@@ -101,6 +101,7 @@ def log_in(
     counted = count_attempt(runtime, _failure_windows(runtime, client, email), "failed logins")
     with runtime.database.read() as session:
         known = find_members(session, email)[:MOST_ACCOUNTS]
+    count_hashes(runtime, client, max(1, len(known)))
     members = [member for member in known if accounts.check_password(member, password)]
     if not known:
         accounts.check_password(None, password)

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.counters.base import WindowRequest
 from app.models import Invitation, Member
-from app.operations.attempts import HOUR_SECONDS, count_attempt
+from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes
 from app.operations.logins import refuse_without_passwords
 from app.runtime import Runtime
 from app.services.access import sessions
@@ -144,6 +144,7 @@ def accept_invitation(
     secret = runtime.settings.secret_key
     with runtime.database.read() as session:
         email = invitations.get_open_invitation(session, token, secret).email
+    count_hashes(runtime, client)
     password_hash = accounts.hash_password(password)
     with acting(client.member(email)), runtime.database.write() as session:
         member = invitations.accept_invitation(session, token, secret, name=name, password_hash=password_hash)

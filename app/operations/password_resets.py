@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
-from app.operations.attempts import HOUR_SECONDS, count_attempt
+from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes
 from app.operations.logins import forget_failures, refuse_without_passwords
 from app.runtime import Runtime
 from app.services.access.callers import Client
@@ -66,6 +66,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
     """
     refuse_without_passwords(runtime)
     check_token(runtime, token)
+    count_hashes(runtime, client)
     password_hash = accounts.hash_password(new_password)
     with ExitStack() as after_commit, runtime.database.write() as session:
         reset = password_resets.find_reset(session, token, runtime.settings.secret_key)

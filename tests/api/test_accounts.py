@@ -16,6 +16,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.models import Account, Member
+from app.operations.attempts import PASSWORD_HASHES
 from app.services.accounts import accounts
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
@@ -135,6 +136,18 @@ class TestLogin:
         assert answer["csrf_token"] != browser.csrf_token
         assert_ok(Browser(client, answer["csrf_token"]).get("/dashboard"))
         assert_ok(browser.get("/dashboard"))
+
+    def test_logins_of_one_address_are_limited_even_with_the_right_password(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            register_browser(app, "ann@example.com")
+            for _ in range(PASSWORD_HASHES):
+                assert_ok(log_in(app, "ann@example.com"))
+
+            body = assert_error(log_in(app, "ann@example.com"), 429, "rate_limit_exceeded")
+            assert body["retry_after"] == 900
+            assert_ok(log_in(app, "ann@example.com", address="10.0.2.1"))
+            clock.shift(900)
+            assert_ok(log_in(app, "ann@example.com"))
 
     def test_an_unknown_email_and_a_wrong_password_are_answered_alike(self, shared_app: Flask) -> None:
         register_browser(shared_app, "known@example.com")

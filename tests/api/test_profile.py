@@ -11,6 +11,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.models import Account, DepartureReason, EngineTask, Key, SearchEvent, Session, Site, StoredDocument
+from app.operations.attempts import PASSWORD_CHECKS
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page, register_browser, register_tenant
 
@@ -139,6 +140,17 @@ class TestUpdate:
             assert_error(browser.put("/profile", json=right), 429, "rate_limit_exceeded")
             clock.shift(3600)
             assert_ok(browser.put("/profile", json=right))
+
+    def test_right_passwords_are_counted_too(self, app: Flask) -> None:
+        with time_machine.travel(NOON, tick=False) as clock:
+            browser, _ = register_browser(app, "ann@example.com")
+            for number in range(PASSWORD_CHECKS):
+                changed = {"email": f"ann{number}@example.com", "current_password": PASSWORD}
+                assert_ok(browser.put("/profile", json=changed))
+
+            assert_error(browser.post("/profile/totp", json={"current_password": PASSWORD}), 429, "rate_limit_exceeded")
+            clock.shift(3600)
+            assert_ok(browser.post("/profile/totp", json={"current_password": PASSWORD}))
 
     def test_the_form_of_a_key_offers_no_password(self, ann: Tenant) -> None:
         fields = assert_ok(ann.private.get("/profile/edit"))["form"]["fields"]

@@ -12,6 +12,7 @@ import time_machine
 from flask import Flask
 
 from app.application import create_app
+from app.services.access import sessions
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, Browser, Tenant, add_member, register_browser
 from tests.conftest import close_app, make_app, make_settings
@@ -141,3 +142,18 @@ def test_no_key_sees_or_ends_sessions(tenant: Tenant) -> None:
         ):
             assert_error(response, 403, "insufficient_permission")
     assert is_logged_in(tenant.browser)
+
+
+def test_one_login_too_many_ends_the_session_that_was_not_used_for_the_longest_time(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
+    with time_machine.travel(NOON, tick=False) as clock:
+        first, _ = register_browser(app, ANN)
+        clock.shift(600)
+        second = log_in(app)
+        clock.shift(600)
+        assert is_logged_in(first)
+        others = [log_in(app) for _ in range(2)]
+
+        assert [is_logged_in(one) for one in (first, second, *others)] == [True, False, True, True]

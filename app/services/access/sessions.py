@@ -19,6 +19,8 @@ from app.tokens import hash_token
 
 IDLE = timedelta(days=14)
 LONGEST = timedelta(days=90)
+MAX_SESSIONS = 100
+"""Sessions of one member: a login beyond that ends the one that was not used for the longest time."""
 SEEN_STEP = timedelta(minutes=5)
 """Longest time that ``seen_at`` may lag behind before a request writes it again."""
 _ID_PREFIX = "ses_"
@@ -43,6 +45,9 @@ def start_session(session: DatabaseSession, member: Member, secret: str, client:
     login.member = member
     session.add(login)
     session.flush()
+    latest = select(Session.token_hash).where(Session.member_id == member.id)
+    surplus = session.scalars(latest.order_by(Session.seen_at.desc(), Session.created_at.desc()).offset(MAX_SESSIONS))
+    session.execute(delete(Session).where(Session.token_hash.in_(surplus.all())))
     return login, token
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import isoformat, now
 from app.models import Webhook, WebhookDelivery
+from app.services.webhooks.queue import bound_waiting
 
 
 def announce(session: Session, account_id: int, event: str, data: Mapping[str, Any]) -> None:
@@ -31,17 +32,19 @@ def announce(session: Session, account_id: int, event: str, data: Mapping[str, A
     ).all()
     moment = now()
     payload = {"type": event, "timestamp": isoformat(moment), "data": dict(data)}
+    receivers = [webhook.id for webhook in webhooks if event in webhook.events]
     session.add_all(
         WebhookDelivery(
             id=f"msg_{secrets.token_hex(12)}",
-            webhook_id=webhook.id,
+            webhook_id=webhook_id,
             event=event,
             payload=payload,
             status="waiting",
             due_at=moment,
             created_at=moment,
         )
-        for webhook in webhooks
-        if event in webhook.events
+        for webhook_id in receivers
     )
     session.flush()
+    for webhook_id in receivers:
+        bound_waiting(session, webhook_id)

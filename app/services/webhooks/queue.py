@@ -24,7 +24,9 @@ PAUSES = Pauses(680.0, 86_400.0)
 CLAIM = timedelta(seconds=60)
 """How long a process has for an attempt, well beyond what one may take."""
 KEPT = 50
-"""Deliveries of a webhook that are kept, the newest; those that wait stay in any case."""
+"""Deliveries of a webhook that are kept, the newest, beside those that wait."""
+MAX_WAITING = 1_000
+"""Deliveries that wait for one webhook: with more, the oldest fail."""
 OFF_AFTER = timedelta(days=3)
 """For how long everything fails until a webhook is switched off."""
 
@@ -143,12 +145,23 @@ def _is_hopeless(failing_since: datetime) -> bool:
 
 def give_up(session: Session, webhook: Webhook) -> None:
     """End what waits for a webhook that is switched off."""
-    session.execute(
-        update(WebhookDelivery)
-        .where(WebhookDelivery.webhook_id == webhook.id, WebhookDelivery.due_at.is_not(None))
-        .values(status="failed", due_at=None, error="The webhook was switched off.")
-    )
-    _delete_old(session, webhook.id)
+    _fail_waiting(session, webhook.id, 0, "The webhook was switched off.")
+
+
+def bound_waiting(session: Session, webhook_id: str) -> None:
+    """Fail the oldest deliveries that wait for a webhook if there are more than :data:`MAX_WAITING`."""
+    _fail_waiting(session, webhook_id, MAX_WAITING, "Too many newer deliveries were waiting.")
+
+
+def _fail_waiting(session: Session, webhook_id: str, kept: int, error: str) -> None:
+    """Fail what waits for a webhook, except the newest deliveries."""
+    waiting = WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.due_at.is_not(None)
+    order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
+    ids = session.scalars(select(WebhookDelivery.id).where(*waiting).order_by(*order).offset(kept)).all()
+    if ids:
+        failed = update(WebhookDelivery).where(WebhookDelivery.id.in_(ids))
+        session.execute(failed.values(status="failed", due_at=None, error=error))
+        _delete_old(session, webhook_id)
 
 
 def _delete_old(session: Session, webhook_id: str) -> None:

@@ -485,3 +485,19 @@ class TestDeliveries:
         kept = [each["id"] for each in deliveries(tenant, webhook)]
         assert len(receiver.received) == KEPT + 3
         assert kept == receiver.ids[::-1][:KEPT]
+
+    def test_only_so_many_wait_for_a_webhook(
+        self, app: Flask, tenant: Tenant, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(queue, "MAX_WAITING", 3)
+        webhook, _ = add_webhook(tenant, receiver.base_url)
+        for _ in range(KEPT + 5):
+            tell(tenant)
+
+        waiting, failed = [], []
+        for each in deliveries(tenant, webhook):
+            (waiting if each["status"] == "waiting" else failed).append(each)
+        assert (len(waiting), len(failed)) == (3, KEPT - 3)
+        assert {each["error"] for each in failed} == {"Too many newer deliveries were waiting."}
+        send(app)
+        assert sorted(receiver.ids) == sorted(each["id"] for each in waiting)
