@@ -22,6 +22,7 @@ from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.stored_documents import (
     Origin,
+    count_marks,
     find_open_sync,
     known_ids,
     read_stored,
@@ -46,6 +47,10 @@ from backends.errors import BackendUnavailable
 from backends.sections import SECTIONS, is_sections
 from schemas.validation.documents import DocumentChange, DocumentProblems, ValidDocument, read_document
 from schemas.validation.problems import MAX_PROBLEMS
+
+
+MIN_MARKS = 1_000
+"""Removed documents that an index may not have heard of, whatever the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +255,8 @@ def _put(
     known = known_ids(session, site.id, list(ids))
     may_exceed = known != ids and any(batch.limits.documents is not None for batch in batches)
     have = count_documents(session, account_id) if may_exceed else 0
+    if may_exceed and (site.rebuilding or site.applied_revision < site.revision):
+        _refuse_more_marks(session, site.id, batches)
     created: list[int | ApiError] = []
     kept: dict[str, tuple[ValidDocument, Origin]] = {}
     seen = SeenKinds(kinds_of(site))
@@ -290,6 +297,17 @@ def _put(
         [count if isinstance(count, ApiError) else _Stored(site.revision, count, written, day) for count in created],
         account_id if brings_fields else None,
     )
+
+
+def _refuse_more_marks(session: Session, site_id: int, batches: Sequence[_Batch]) -> None:
+    """Refuse new documents while an index that cannot be updated has not heard of as many that were removed.
+
+    Raises:
+        BackendUnavailable: The plan's documents could be removed again and again, and each leaves a mark.
+    """
+    limits = [batch.limits.documents for batch in batches if batch.limits.documents is not None]
+    if count_marks(session, site_id) > max([*limits, MIN_MARKS]):
+        raise BackendUnavailable("The site's index has yet to catch up with earlier changes.", retry_after=60)
 
 
 def _change(

@@ -208,6 +208,12 @@ def count_from(session: Session, site_id: int, source: str) -> int:
     return session.scalar(query) or 0
 
 
+def count_marks(session: Session, site_id: int) -> int:
+    """The number of removed documents of which the site's index has not heard."""
+    query = select(func.count()).where(StoredDocument.site_id == site_id, StoredDocument.body.is_(None))
+    return session.scalar(query) or 0
+
+
 def next_source(session: Session, site_id: int, after: str) -> str | None:
     """The source whose name follows ``after``, of those that are not ``api``: found in the index, without a scan."""
     query = select(func.min(StoredDocument.source)).where(

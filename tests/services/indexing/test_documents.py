@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
 from app.plans import PlanLimits
+from app.services.indexing import documents as documents_module
 from app.services.indexing.documents import _Batch, _put, _Stored
 from schemas.validation.documents import ValidDocument, read_document
+from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
 
 MAX_SITE_FIELDS = 3
@@ -112,3 +114,27 @@ def test_a_batch_that_the_plan_refuses_brings_no_fields(app: Flask, tenant: Tena
         ErrorCode.DOCUMENT_LIMIT_REACHED, 1,
     ]  # fmt: skip
     assert fields_of(app, tenant) == {"b", "c", "d"}
+
+
+def test_removed_documents_of_which_an_index_has_not_heard_are_bounded(
+    app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents_module, "MIN_MARKS", 2)
+    tenant.set_plan("pro", documents=2)
+    with app.extensions["runtime"].database.write() as session:
+        session.execute(update(Site).values(rebuilding=True))
+
+    def send_and_remove(number: int) -> None:
+        tenant.index(page(number), page(number + 1))
+        assert_ok(tenant.private.post("/api/v1/documents/delete", json={"all": True}))
+
+    send_and_remove(1)
+    send_and_remove(3)
+    refused = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(5)]})
+    assert_error(refused, 503, "search_engine_unavailable")
+    assert len(stored_sources(app)) == 4
+
+    with app.extensions["runtime"].database.write() as session:
+        session.execute(update(Site).values(rebuilding=False))
+    send_and_remove(5)
+    assert stored_sources(app) == {}
