@@ -43,6 +43,9 @@ DEFAULT_MAX_REMOVED_PERCENT = 20
 ALWAYS_REMOVED = 10
 """So many documents may go whatever share of the source they are."""
 
+MAX_SYNCS = 100
+"""Syncs of one site that may run at the same time; as many that ended are remembered."""
+
 SWEEP_STEP = 1_000
 """Most documents removed in one transaction."""
 
@@ -91,7 +94,7 @@ class Syncs:
             replace: Whether one that runs is abandoned.
 
         Raises:
-            ApiError: 404 for the site; 403 when it is paused; 400 ``sync_running``.
+            ApiError: 404 for the site; 403 when it is paused; 400 ``sync_running``, also if too many others are.
         """
 
         def write(session: Session) -> Written[Sync]:
@@ -111,6 +114,7 @@ class Syncs:
                     f"The sync {running.id} of this source is running: finish or abandon it, or send replace: true.",
                 )
             session.flush()
+            _make_room(session, site.id)
             sync = Sync(
                 id=_make_id(),
                 site_id=site.id,
@@ -312,6 +316,20 @@ def _end(sync: Sync, status: str, moment: datetime) -> None:
 
 def _lapse(sync: Sync) -> None:
     _end(sync, "lapsed", sync.called_at + SYNC_LAPSES_AFTER)
+
+
+def _make_room(session: Session, site_id: int) -> None:
+    """Forget the ends of a site's older syncs.
+
+    Raises:
+        ApiError: 400 if too many are running.
+    """
+    of_site = select(Sync.number).where(Sync.site_id == site_id).order_by(Sync.number.desc()).offset(MAX_SYNCS)
+    session.execute(delete(Sync).where(Sync.number.in_(session.scalars(of_site.where(Sync.status != "running")).all())))
+    if session.scalar(of_site.where(Sync.status == "running").offset(MAX_SYNCS - 1).limit(1)) is not None:
+        raise ApiError(
+            ErrorCode.SYNC_RUNNING, f"{counted(MAX_SYNCS, 'sync')} of this site are running: finish or abandon one."
+        )
 
 
 def _check_share(session: Session, sync: Sync, max_removed_percent: int) -> ApiError | None:

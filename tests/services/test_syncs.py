@@ -539,3 +539,21 @@ def test_a_deleted_site_leaves_no_syncs(app: Flask, ann: Sender, tenant: Tenant,
 
     with part.database.read() as session:
         assert [sync.site_id for sync in session.scalars(select(Sync))] == [kept.site_id]
+
+
+def test_a_site_has_only_so_many_syncs(part: Runtime, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syncs, "MAX_SYNCS", 3)
+    sender = Sender(part, tenant)
+    ended = [sender.begin("blog", replace=True) for _ in range(6)]
+    running = [sender.begin(name) for name in ("shop", "wiki")]
+
+    with pytest.raises(ApiError) as refused:
+        sender.begin("news")
+    assert refused.value.code is ErrorCode.SYNC_RUNNING
+    sender.begin("shop", replace=True)
+
+    with part.database.read() as session:
+        kept = set(session.scalars(select(Sync.id)))
+    assert {ended[-1], running[1]} <= kept
+    assert len(kept) <= 2 * 3 + 1
+    assert ended[0] not in kept

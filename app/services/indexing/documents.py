@@ -48,7 +48,6 @@ from backends.sections import SECTIONS, is_sections
 from schemas.validation.documents import DocumentChange, DocumentProblems, ValidDocument, read_document
 from schemas.validation.problems import MAX_PROBLEMS
 
-
 MIN_MARKS = 1_000
 """Removed documents that an index may not have heard of, whatever the plan."""
 
