@@ -89,6 +89,7 @@ class Jobs:
             Job("abandoned-rebuilds", 60.0, self._end_abandoned_rebuilds),
             Job("source-runs", 2.0, self._start_source_runs, apart=True),
             Job("memory", 10.0, release_free_memory),
+            Job("file-copies", 600.0, runtime.file_copies.delete_old),
             Job("health", 10.0, runtime.health.check, apart=True),
             Job("syncs", 30.0, self._end_syncs, apart=True),
             Job("sessions", 3600.0, self._delete_sessions),

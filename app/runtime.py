@@ -50,6 +50,7 @@ from app.services.vectors.vector_reader import VectorReader
 from app.services.vectors.vectorizer import Vectorizer
 from app.services.webhooks.delivery import Deliverer, NotSent
 from app.storage.database import Database, is_unavailable
+from app.storage.file_copies import FileCopies
 from app.storage.locks import Locks, create_locks
 from backends.registry import create_backend
 
@@ -87,6 +88,7 @@ class Runtime:
     visitor_keys: VisitorKeys
     mailer: Mailer
     deliverer: Deliverer
+    file_copies: FileCopies
     provider: Provider | None = None
     """The OpenID Connect provider, if people log in with one."""
     embedder: Embedder | None = None
@@ -172,6 +174,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         embedder=embedder,
         vectorizer=None if embedder is None else Vectorizer(database, locks, embedder),
         deliverer=_create_deliverer(settings, database),
+        file_copies=FileCopies(settings.data_path / "copies"),
         task_handlers=SourceRemoval(database, writer).handlers,
     )
 

@@ -38,6 +38,7 @@ class OperationPolicy:
         reflects_nothing: Whether its answer holds no text that strangers choose, so that it may be compressed for
             anybody.
         has_page: Whether it answers people with a page.
+        is_file: Whether it answers agents with a file, so that it has request limits of its own.
         role: The role that a member must have; by default, viewers may read, and editors write.
         token_places: Where a caller's key may stand.
     """
@@ -54,6 +55,7 @@ class OperationPolicy:
     opens_session: bool = False
     reflects_nothing: bool = False
     has_page: bool = False
+    is_file: bool = False
     role: Role | None = None
     token_places: tuple[TokenPlace, ...] = BEARER
 

@@ -22,6 +22,7 @@ from app.counters.base import (
     IntentRequest,
     UncountedSearch,
     UsageReservation,
+    WindowRequest,
 )
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
@@ -220,6 +221,10 @@ def _count(
     return caller, outcome
 
 
+def _bucket(policy: OperationPolicy, caller: Caller) -> tuple[WindowRequest, ...]:
+    return bucket_windows(caller, charged=policy.charges, is_file=policy.is_file)
+
+
 def _may(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
     return find_refusal(req, policy, caller) is None
 
@@ -230,7 +235,7 @@ def _count_refusal(
     """Count what a limit of the plan refused, not what one visitor or member overdid; a search is noted, too."""
     if caller.member is not None:
         return
-    plan = {window.key for window in bucket_windows(caller, charged=policy.charges)}
+    plan = {window.key for window in _bucket(policy, caller)}
     if error.window.key not in plan:
         return
     minutely = error.window.seconds == MINUTE_SECONDS
@@ -258,7 +263,7 @@ def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> boo
 
 
 def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller) -> ConsumeOutcome:
-    bucket = bucket_windows(caller, charged=policy.charges)
+    bucket = _bucket(policy, caller)
     windows = visitor_windows(caller, address, reports=policy.reports_usage)
     shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
     reserve, intent = _reserve(req, policy, caller)

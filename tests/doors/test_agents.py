@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,11 @@ from flask import Flask
 from lxml import etree
 from werkzeug.test import TestResponse
 
+from app.doors.agents import files
 from app.doors.agents.files import MAX_FULL_BYTES, MOST_LISTED
+from app.doors.agents.pages import walk_pages
 from backends.errors import BackendUnavailable
-from tests.answers import assert_error
+from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
 
 META = {
@@ -605,3 +608,65 @@ def test_what_a_client_has_is_not_sent_again(tenant: Tenant, get: Callable[..., 
 
     assert (again.status_code, again.data) == (304, b"")
     assert get(name, headers={"If-None-Match": tag}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["llms.txt", "llms-full.txt"])
+def test_files_of_the_whole_site_are_written_once_for_each_of_its_states(
+    tenant: Tenant, get: Callable[..., TestResponse], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks: list[int] = []
+
+    def walk(*arguments: Any) -> Any:
+        walks.append(1)
+        return walk_pages(*arguments)
+
+    monkeypatch.setattr(files, "walk_pages", walk)
+    tenant.index(TOURS)
+    other_key = assert_ok(
+        tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json={"name": "k", "type": "public"}), 201
+    )["api_key"]
+
+    first = get(name).data
+    again = [
+        get(f"{name}?x=1").data,
+        get(name, headers={"Accept-Encoding": "gzip;q=0, identity"}).data,
+        get(name, base_url="https://other.example/").data,
+        ApiClient(tenant.app).get(f"/agents/{other_key}/{name}").data,
+    ]
+
+    assert walks == [1]
+    if name == "llms-full.txt":
+        assert again == [first] * 4
+    else:
+        assert again[:2] == [first] * 2
+        assert f"https://other.example/mcp/{tenant.tokens['public']}".encode() in again[2]
+        assert f"http://localhost/mcp/{other_key}".encode() in again[3]
+    get(name, headers={"If-None-Match": get(name).headers["ETag"]})
+    tenant.index(page(1))
+    assert get(name).data != first
+    assert walks == [1, 1]
+
+
+def test_clients_that_take_gzip_get_the_full_text_compressed(tenant: Tenant, get: Callable[..., TestResponse]) -> None:
+    tenant.index(*manual(20))
+    plain = get("llms-full.txt")
+
+    packed = get("llms-full.txt", headers={"Accept-Encoding": "gzip"})
+
+    assert (packed.headers["Content-Encoding"], packed.headers["Vary"]) == ("gzip", "Accept-Encoding")
+    assert gzip.decompress(packed.data) == plain.data
+    assert plain.headers["Content-Length"] == str(len(plain.data))
+    assert packed.headers["ETag"] != plain.headers["ETag"]
+    for answer in (plain, packed):
+        again = get("llms-full.txt", headers={"If-None-Match": answer.headers["ETag"], "Accept-Encoding": "gzip"})
+        assert again.status_code == 304
+
+
+def test_files_have_request_limits_of_their_own(tenant: Tenant, get: Callable[..., TestResponse]) -> None:
+    tenant.set_plan("pro", requests_per_minute=3)
+    for name in ("llms.txt", "llms-full.txt", "opensearch.xml"):
+        assert get(name).status_code == 200
+
+    assert_error(get("llms.txt"), 429, "rate_limit_exceeded")
+    assert_ok(tenant.public.get("/v1/client-info"))
+    assert_ok(tenant.search.get("/v1/search?q=tours"))

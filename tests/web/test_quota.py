@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -15,6 +16,8 @@ from werkzeug.test import TestResponse
 from app.clock import now
 from app.config import UNLIMITED
 from app.counters.base import WindowRequest
+from app.services.access.callers import Caller
+from app.services.access.quota import FILES_LIMIT, bucket_windows
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -54,6 +57,15 @@ class TestRequests:
             assert rate(tenant.public.get("/nowhere"))[:2] == (120, 119)
             assert rate(ApiClient(tenant.app).get("/sites"))[:2] == (300, 299)
             assert rate(ApiClient(tenant.app).get("/nowhere"))[:2] == (300, 298)
+
+    @pytest.mark.parametrize(("plan", "most"), [("free", 60), ("pro", FILES_LIMIT), ("business", FILES_LIMIT)])
+    def test_files_for_agents_have_a_bucket_of_the_plan_within_bounds(self, app: Flask, plan: str, most: int) -> None:
+        account = SimpleNamespace(id=1, limits=app.extensions["runtime"].plans[plan])
+        caller = cast(Caller, SimpleNamespace(member=None, kind="public", account=account))
+
+        by_minute, by_day = bucket_windows(caller, charged=False, is_file=True)
+
+        assert (by_minute.limit, by_day.limit) == (most, account.limits.requests_per_day)
 
     def test_over_the_minute_is_429_until_the_window_ends(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", requests_per_minute=3)

@@ -150,7 +150,7 @@ def _lead(page: Page) -> str:
 # --- llms-full.txt
 
 
-def write_pages(database: Database, site: SiteRecord, doors: Doors, total: int) -> Iterator[bytes]:
+def write_pages(database: Database, site: SiteRecord, total: int) -> Iterator[bytes]:
     """Whole pages, one after another, as many as there is room for, and how many are missing.
 
     Args:
@@ -165,7 +165,7 @@ def write_pages(database: Database, site: SiteRecord, doors: Doors, total: int) 
         written += 1
         yield text
     if written < total:
-        yield f"{counted(total - written, 'more page')}: search for them at <{doors.mcp}>.\n".encode()
+        yield f"{counted(total - written, 'more page')}: search for them, as llms.txt says.\n".encode()
 
 
 # --- opensearch.xml

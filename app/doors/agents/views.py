@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from flask import Flask, Response, g, request, stream_with_context
+from flask import Flask, Response, g, request
 from marshmallow import ValidationError
 from werkzeug.http import quote_etag
 
@@ -20,6 +20,7 @@ from app.errors import ApiError, ErrorCode
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.sites import get_site, site_inactive
+from app.storage.file_copies import Copy
 from app.web.auth import ANY_KEY, Access, TokenPlace
 from app.web.hosts import base_url
 from app.web.parsing import check_query_string, invalid, read_json_once
@@ -33,8 +34,11 @@ from schemas.validation.keys import Scope
 IN_PATH = Access(public=True)
 """Only public keys stand in paths, which are written down in many places."""
 
-_FORMAT = 1
+_FORMAT = 2
 """Grows with every change of what files look like, so that no client keeps the earlier ones."""
+
+_GZIP_TAG = "-gzip"
+"""Ends the entity tags of compressed files: they are other bytes."""
 
 
 def _is_search() -> bool:
@@ -50,7 +54,7 @@ def _is_search() -> bool:
 _BEARER_POLICY = OperationPolicy(ANY_KEY, Scope.SEARCH, charges_search=_is_search, searches=True)
 _KEY_IN_PATH = (TokenPlace("path", "key"),)
 _PATH_POLICY = OperationPolicy(IN_PATH, charges_search=_is_search, searches=True, token_places=_KEY_IN_PATH)
-_FILE_POLICY = OperationPolicy(IN_PATH, token_places=_KEY_IN_PATH)
+_FILE_POLICY = OperationPolicy(IN_PATH, is_file=True, token_places=_KEY_IN_PATH)
 
 
 def _open_site(off: ErrorCode) -> SiteRecord:
@@ -124,28 +128,54 @@ def _state_of(site: SiteRecord) -> tuple[int, int, datetime]:
         return row.document_count, row.revision, row.updated_at
 
 
-def _send(make: Callable[[], str | Iterator[bytes]], media_type: str, *version: object) -> Response:
-    """A file, unless the client has it.
+def _tag(*version: object) -> str:
+    """The entity tag of the requested file.
 
     Args:
-        make: Makes the content, whole or in parts.
         version: What changes whenever the content does, beside the service's own address.
     """
     told = ":".join(map(str, (_FORMAT, base_url(), request.full_path, *version)))
-    tag = hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
-    if request.if_none_match.contains_weak(tag):
-        response = Response(status=304)
-    elif request.method == "HEAD":
-        response = Response(content_type=media_type)
-    else:
-        content = make()
-        response = Response(
-            content if isinstance(content, str) else stream_with_context(content), content_type=media_type
-        )
+    return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+
+
+def _send(make: Callable[[], str], media_type: str, *version: object) -> Response:
+    """Answer with a text, or with 304 if the client has it."""
+    tag = _tag(*version)
+    if _is_held(tag):
+        return _complete(Response(status=304), tag)
+    return _complete(Response("" if request.method == "HEAD" else make(), content_type=media_type), tag)
+
+
+def _is_held(tag: str) -> bool:
+    held = request.if_none_match
+    return bool(held.contains_weak(tag) or held.contains_weak(f"{tag}{_GZIP_TAG}"))
+
+
+def _complete(response: Response, tag: str) -> Response:
     response.headers["ETag"] = quote_etag(tag)
     response.headers["Cache-Control"] = "no-cache"
     response.headers["X-Robots-Tag"] = "noindex"
     return response
+
+
+def _send_copy(
+    name: str, make: Callable[[SiteRecord, int], Iterable[bytes]], send: Callable[[Copy, str], Response]
+) -> Response:
+    """Answer with a file of the whole site, which is made again only after changes, or with 304.
+
+    Args:
+        make: Makes the content from the site and the number of its pages.
+        send: Answers with the content and its tag.
+    """
+    site = _open_site(ErrorCode.NOT_FOUND)
+    total, *version = _state_of(site)
+    state = ":".join(map(str, (_FORMAT, *version)))
+    tag = _tag(state)
+    if request.method == "HEAD" or _is_held(tag):
+        return _complete(Response(status=304) if _is_held(tag) else Response(content_type=_TEXT), tag)
+    copy = runtime().file_copies.get(f"{name}-{site.id}", state, lambda: make(site, total))
+    tag = _tag(copy.header.state)
+    return _complete(Response(status=304), tag) if _is_held(tag) else send(copy, tag)
 
 
 _TEXT = "text/plain; charset=utf-8"
@@ -153,20 +183,38 @@ _MARKDOWN = "text/markdown; charset=utf-8"
 _OPENSEARCH = "application/opensearchdescription+xml; charset=utf-8"
 
 
+_ANY_BASE, _ANY_KEY = "\ue000base\ue000", "\ue000key\ue000"
+"""Stand in copies for the service's address and the key, which differ between requests."""
+
+
 def show_llms_txt(key: str) -> Response:
     """Answer a site's contents: its pages by section, each with a line."""
-    site = _open_site(ErrorCode.NOT_FOUND)
-    total, *state = _state_of(site)
-    doors = Doors(base_url(), key)
-    return _send(lambda: list_pages(runtime().database, site, doors, total), _TEXT, *state)
+
+    def make(site: SiteRecord, total: int) -> list[bytes]:
+        return [list_pages(runtime().database, site, Doors(_ANY_BASE, _ANY_KEY), total).encode()]
+
+    def send(copy: Copy, tag: str) -> Response:
+        text = b"".join(copy.text()).decode().replace(_ANY_BASE, base_url()).replace(_ANY_KEY, key)
+        return _complete(Response(text, content_type=_TEXT), tag)
+
+    return _send_copy("llms", make, send)
 
 
 def show_llms_full_txt(key: str) -> Response:
     """Answer a site's pages as one text, up to 5 MiB of whole pages."""
-    site = _open_site(ErrorCode.NOT_FOUND)
-    total, *state = _state_of(site)
-    doors = Doors(base_url(), key)
-    return _send(lambda: write_pages(runtime().database, site, doors, total), _TEXT, *state)
+    return _send_copy("llms-full", lambda site, total: write_pages(runtime().database, site, total), _send_large)
+
+
+def _send_large(copy: Copy, tag: str) -> Response:
+    """Answer with a copy as it is, to clients that take gzip."""
+    if request.accept_encodings.best_match(("gzip", "identity")) == "gzip":
+        response = _complete(Response(copy.gzipped, content_type=_TEXT), f"{tag}{_GZIP_TAG}")
+        response.headers["Content-Encoding"] = "gzip"
+    else:
+        response = _complete(Response(copy.text(), content_type=_TEXT), tag)
+        response.content_length = copy.header.length
+    response.vary.add("Accept-Encoding")
+    return response
 
 
 def show_page(key: str) -> Response:

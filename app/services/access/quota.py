@@ -25,6 +25,8 @@ REPORT_LIMIT = 30
 """Usage reports a minute of one visitor's address with a public key."""
 LOGGED_LIMIT = 30
 """Logged searches a minute of one visitor's address with a public key that are in analytics."""
+FILES_LIMIT = 300
+"""Requests per minute for an account's files for agents on large plans: a file may have 5 MiB."""
 BOX_FACTOR = 10
 """Multiple of the plan's requests that the box may make beside its searches."""
 NEW_SITES_LIMIT = 20
@@ -65,7 +67,7 @@ def name_stranger(address: str, *, is_reader: bool) -> str:
     return f"{address}:pages" if is_reader else address
 
 
-def bucket_windows(caller: Caller, *, charged: bool) -> tuple[WindowRequest, ...]:
+def bucket_windows(caller: Caller, *, charged: bool, is_file: bool = False) -> tuple[WindowRequest, ...]:
     """The windows that a caller's account shares; the first is the one that headers describe.
 
     A member's sessions have a window of their own, of no plan: whatever keys use up, their owner can stop them.
@@ -73,15 +75,22 @@ def bucket_windows(caller: Caller, *, charged: bool) -> tuple[WindowRequest, ...
     Args:
         charged: Whether the operation is one that charges searches. Of those whose keys stand in web pages, searches at
             the gateway have the public bucket, and what the box calls beside them has one of its own.
+        is_file: Whether the operation answers agents with a file.
     """
     if caller.member is not None:
         return (WindowRequest(f"m{caller.member.id}:m", SESSION_LIMIT, MINUTE_SECONDS),)
     account_id, limits = caller.account.id, caller.account.limits
+    if is_file:
+        return _account_windows("f", account_id, limits.with_overrides({"requests_per_minute": _files_limit(limits)}))
     if caller.kind not in ("public", "engine"):
         return _account_windows("a", account_id, limits)
     if caller.kind == "engine" and charged:
         return _account_windows("p", account_id, limits)
     return _account_windows("b", account_id, limits, BOX_FACTOR)
+
+
+def _files_limit(limits: PlanLimits) -> int:
+    return FILES_LIMIT if limits.requests_per_minute is None else min(FILES_LIMIT, limits.requests_per_minute)
 
 
 def daily_requests_window(account_id: int, limits: PlanLimits) -> WindowRequest:

@@ -1,0 +1,149 @@
+"""Copies of texts that take long to make, compressed on disk and shared by the processes of a machine."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+
+import orjson
+
+from app.storage.locks import FileLocks
+
+FREE_SECONDS = 0.05
+"""CPU seconds up to which a text is made again with every change."""
+PAUSE_FACTOR = 100
+"""A text that takes longer is made again at the earliest after this multiple of its CPU seconds."""
+KEPT_SECONDS = 3_600
+"""Age at which copies are deleted."""
+MAX_BYTES = 268_435_456
+"""Size of all copies of a machine after a clean-up."""
+LEVEL = 6
+_PIECE_BYTES = 65_536
+_SUFFIX = ".copy"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a copy.
+
+    Attributes:
+        state: The state of the source from which the text was made.
+        length: Bytes of the text.
+        seconds: CPU seconds that making it took.
+    """
+
+    state: str
+    length: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A text as it was made, compressed with gzip."""
+
+    header: Header
+    gzipped: bytes
+
+    def text(self) -> Iterator[bytes]:
+        """The text, in pieces."""
+        with gzip.GzipFile(fileobj=BytesIO(self.gzipped)) as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+
+
+class FileCopies:
+    """Copies in one folder, one for each name.
+
+    Texts that are expensive to make take at most one percent of a core each, however often they are requested or
+    change: in between, the copy of an earlier state is returned. A machine makes one text at a time.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._locks = FileLocks(folder)
+
+    def get(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
+        """Return the copy of a text, after making it if there is none or its source has changed.
+
+        Args:
+            name: A valid name of a file.
+            state: The present state of the source.
+            make: Makes the text.
+        """
+        found = self._read(name)
+        if found is not None and self._is_usable(name, found.header, state):
+            return found
+        if found is not None and found.header.seconds > FREE_SECONDS:
+            with self._locks.try_hold("making") as held:
+                return self._make(name, state, make) if held else found
+        with self._locks.hold("making"):
+            found = self._read(name)  # Another thread may have made it meanwhile.
+            if found is not None and self._is_usable(name, found.header, state):
+                return found
+            return self._make(name, state, make)
+
+    def delete_old(self) -> None:
+        """Delete copies after :data:`KEPT_SECONDS`, and the oldest of the others if they take too much space."""
+        sizes = []
+        for path in self._folder.glob(f"*{_SUFFIX}*"):
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                sizes.append((status.st_mtime, status.st_size, path))
+        total = 0
+        for modified, size, path in sorted(sizes, reverse=True):
+            total += size
+            if total > MAX_BYTES or abs(time.time() - modified) > KEPT_SECONDS:
+                path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}{_SUFFIX}"
+
+    def _read(self, name: str) -> Copy | None:
+        try:
+            head, _, gzipped = self._path(name).read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return None
+        return Copy(Header(**orjson.loads(head)), gzipped)
+
+    def _is_usable(self, name: str, header: Header, state: str) -> bool:
+        if header.state == state:
+            return True
+        try:
+            age = time.time() - self._path(name).stat().st_mtime
+        except FileNotFoundError:
+            return False
+        # A negative age means that the clock was set back.
+        return header.seconds > FREE_SECONDS and 0 <= age < PAUSE_FACTOR * header.seconds
+
+    def _make(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
+        begun, length, gzipped = time.thread_time(), 0, BytesIO()
+        with gzip.GzipFile(fileobj=gzipped, mode="wb", compresslevel=LEVEL, mtime=0) as file:
+            for piece in make():
+                length += file.write(piece)
+        made = Copy(Header(state, length, time.thread_time() - begun), gzipped.getvalue())
+        try:
+            self._write(name, made)
+        except OSError as error:
+            log.error("the copy %s cannot be stored: %s", name, error)
+        return made
+
+    def _write(self, name: str, copy: Copy) -> None:
+        fresh = self._folder / f"{name}{_SUFFIX}.{secrets.token_hex(4)}"
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(orjson.dumps(asdict(copy.header)) + b"\n" + copy.gzipped)
+            fresh.replace(self._path(name))
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise

@@ -1,0 +1,137 @@
+"""Copies of texts that are expensive to make: made once for each state, seldom if they take long, and deleted."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import time_machine
+
+from app.storage import file_copies
+from app.storage.file_copies import PAUSE_FACTOR, FileCopies
+from tests.patience import PATIENCE_SECONDS
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+
+
+class Source:
+    """A text whose making takes as many CPU seconds as it says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0):
+        self.seconds = seconds
+        self.made: list[str] = []
+        self._spent = 0.0
+        monkeypatch.setattr(file_copies.time, "thread_time", lambda: self._spent)
+
+    def get(self, copies: FileCopies, state: str, name: str = "text") -> str:
+        def make() -> Iterator[bytes]:
+            self.made.append(state)
+            self._spent += self.seconds
+            yield f"the text of {state}".encode()
+
+        return b"".join(copies.get(name, state, make).text()).decode()
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> FileCopies:
+    return FileCopies(tmp_path / "copies")
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Traveller]:
+    with time_machine.travel(NOON, tick=False) as traveller:
+        yield traveller
+
+
+def set_age(copies: FileCopies, age: timedelta) -> None:
+    moment = (datetime.now(UTC) - age).timestamp()
+    for path in copies._folder.glob("*.copy"):
+        os.utime(path, (moment, moment))
+
+
+def test_a_text_is_made_once_for_each_state(copies: FileCopies, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source(monkeypatch)
+
+    assert [source.get(copies, state) for state in "aabbb"] == [f"the text of {state}" for state in "aabbb"]
+    assert source.made == ["a", "b"]
+    assert source.get(FileCopies(copies._folder), "b") == "the text of b", "another process shares it"
+    assert source.made == ["a", "b"]
+
+
+def test_an_expensive_text_takes_one_percent_of_a_core(
+    copies: FileCopies, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
+    source = Source(monkeypatch, seconds=0.75)
+    source.get(copies, "a")
+    set_age(copies, timedelta(0))
+
+    assert source.get(copies, "b") == "the text of a"
+    clock.shift(0.75 * PAUSE_FACTOR - 1)
+    assert source.get(copies, "c") == "the text of a"
+    clock.shift(1)
+    assert source.get(copies, "d") == "the text of d"
+    assert source.made == ["a", "d"]
+
+
+@pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
+def test_a_clock_that_jumps_keeps_no_text_from_being_made_again(
+    copies: FileCopies, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller, jump: timedelta
+) -> None:
+    source = Source(monkeypatch, seconds=0.75)
+    source.get(copies, "a")
+    set_age(copies, timedelta(0))
+    clock.shift(jump)
+
+    assert source.get(copies, "b") == "the text of b"
+
+
+def test_of_many_who_ask_at_once_one_makes_the_text(copies: FileCopies) -> None:
+    made, everybody = [], threading.Barrier(4, timeout=PATIENCE_SECONDS)
+
+    def make() -> Iterator[bytes]:
+        made.append(1)
+        yield b"the text"
+
+    def get(_: int) -> bytes:
+        everybody.wait()
+        return gzip.decompress(copies.get("text", "a", make).gzipped)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(get, range(4))) == [b"the text"] * 4
+    assert made == [1]
+
+
+def test_on_a_full_disk_the_text_is_still_returned(copies: FileCopies, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source(monkeypatch)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refuse)
+        assert source.get(copies, "a") == "the text of a"
+    assert [path.name for path in copies._folder.iterdir()] == ["making.lock"]
+    assert source.get(copies, "a") == "the text of a"
+
+
+def test_old_copies_and_those_beyond_the_room_are_deleted(
+    copies: FileCopies, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
+    source = Source(monkeypatch)
+    copies.delete_old()
+    for name, age in (("old", 3601), ("older than others", 600), ("new", 10)):
+        source.get(copies, "a", name)
+        os.utime(copies._folder / f"{name}.copy", (NOON.timestamp() - age,) * 2)
+
+    copies.delete_old()
+    assert sorted(path.stem for path in copies._folder.glob("*.copy")) == ["new", "older than others"]
+    monkeypatch.setattr(file_copies, "MAX_BYTES", (copies._folder / "new.copy").stat().st_size)
+    copies.delete_old()
+    assert [path.stem for path in copies._folder.glob("*.copy")] == ["new"]
