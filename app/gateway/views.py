@@ -45,6 +45,7 @@ from schemas.gateway.answers import (
 from schemas.gateway.problems import first_problem
 from schemas.gateway.query_string import query_parameters, read_query_string
 from schemas.gateway.searches import (
+    MAX_QUERIES,
     EngineFacetSearchSchema,
     EngineMultiSearchSchema,
     EngineSearchSchema,
@@ -119,9 +120,9 @@ def _json_body(schema: type[Schema]) -> dict[str, Any]:
 # --- what a request holds
 
 
-def searched_text() -> str:
-    """The texts that a request searches, in normal form: of several queries each text once; empty if none has one."""
-    return "\n".join(dict.fromkeys(filter(None, map(_normal_text, _sent_texts()))))
+def searched_texts() -> list[str]:
+    """The texts that a request searches, in normal form."""
+    return [_normal_text(text) for text in _sent_texts()[:MAX_QUERIES]]
 
 
 def _sent_texts() -> list[Any]:
@@ -144,7 +145,7 @@ def _normal_text(text: Any) -> str:
     return normal_form(text[:MAX_QUERY_BYTES].encode("utf-8", "replace").decode()) if isinstance(text, str) else ""
 
 
-_SEARCHES = OperationPolicy(GATEWAY, searches=True, searched_text=searched_text)
+_SEARCHES = OperationPolicy(GATEWAY, searches=True, searched_texts=searched_texts)
 _SUGGESTS = OperationPolicy(GATEWAY, searches=True)
 
 

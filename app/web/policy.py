@@ -5,7 +5,7 @@ Every view has one, or the application does not start.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from flask import Flask, current_app
@@ -31,8 +31,8 @@ class OperationPolicy:
         without_rate_headers: Whether its answers lack ``X-RateLimit-*``.
         searches: Whether it searches or suggests, so that it goes on without counters.
         charges_search: Whether it charges a search of the day's quota, or what tells that of the current request.
-        searched_text: Gives what the current request searches, in normal form: the search is then charged once an
-            intent; an empty text is not charged.
+        searched_texts: Returns the texts that the current request searches, in normal form: each is then charged once
+            per intent, and empty texts are not charged.
         reports_usage: Whether it counts in the window of usage reports, too.
         opens_session: Whether it makes somebody known or helps them to it, so that it takes no form of another origin.
         reflects_nothing: Whether its answer holds no text that strangers choose, so that it may be compressed for
@@ -50,7 +50,7 @@ class OperationPolicy:
     without_rate_headers: bool = False
     searches: bool = False
     charges_search: bool | Callable[[], bool] = False
-    searched_text: Callable[[], str] | None = None
+    searched_texts: Callable[[], Sequence[str]] | None = None
     reports_usage: bool = False
     opens_session: bool = False
     reflects_nothing: bool = False
@@ -70,7 +70,7 @@ class OperationPolicy:
     @property
     def charges(self) -> bool:
         """Tell whether some of its requests charge a search."""
-        return self.searched_text is not None or self.charges_search is not False
+        return self.searched_texts is not None or self.charges_search is not False
 
 
 _NOWHERE = OperationPolicy(ANYONE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, g, request
@@ -20,6 +21,7 @@ from app.counters.base import (
     CountersUnavailable,
     CredentialVersion,
     IntentRequest,
+    Reservation,
     UncountedSearch,
     UsageReservation,
     WindowRequest,
@@ -95,7 +97,8 @@ def _check() -> None:
     state = g._get_current_object()
     state.caller = None
     state.outcome = None
-    state.uncounted = None
+    state.further_charges = []
+    state.uncounted = []
     policy = policy_of(req.endpoint)
     if policy.uncounted:
         return
@@ -119,7 +122,8 @@ def _check() -> None:
         return
     state.caller = caller  # Whatever ends the request from here on, its answer is for them.
     try:
-        caller, state.outcome = _count(current_runtime, req, policy, caller, token)
+        caller, outcome = _count(current_runtime, req, policy, caller, token)
+        state.outcome = None if outcome is None else _charge_further(current_runtime, req, policy, caller, outcome)
     except ApiError as error:
         # What they were known as has ended: they are nobody.
         state.caller = None
@@ -194,7 +198,7 @@ def _count(
         outcome = _consume_for(runtime, req, policy, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
-        g.uncounted = _uncounted_search(req, policy, caller)
+        g.uncounted = _uncounted_searches(req, policy, caller)
         return (caller if token is None else identify_token(runtime, req.path, policy.access, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
@@ -266,10 +270,9 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
     bucket = _bucket(policy, caller)
     windows = visitor_windows(caller, address, reports=policy.reports_usage)
     shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
-    reserve, intent = _reserve(req, policy, caller)
-    if intent is not None:
-        intent = intent._replace(windows=bucket)
-    else:
+    reserve, intents = _reserve(req, policy, caller)
+    intent = intents[0]._replace(windows=bucket) if intents else None
+    if intent is None:
         windows = bucket + windows
     return runtime.limiter.check_request_limits(
         RequestLimits(
@@ -283,40 +286,81 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
     )
 
 
+def _charge_further(
+    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, outcome: ConsumeOutcome
+) -> ConsumeOutcome:
+    """Charge the other searches of a request that runs several: all of them, or none and not the first one.
+
+    Raises:
+        RequestLimitExceeded: The account's request limits have no room for all.
+    """
+    reserve, intents = _reserve(req, policy, caller)
+    first = outcome.reservation
+    if reserve is None or first is None:
+        return outcome
+    bucket = _bucket(policy, caller)
+    for intent in intents[1:]:
+        limits = RequestLimits((), reserve, intent._replace(windows=bucket))
+        try:
+            further = runtime.limiter.check_request_limits(limits, now=now().timestamp())
+        except CountersUnavailable as error:
+            log.error("the counter store is unavailable: %s", error)
+            g.uncounted.append(_uncounted(reserve, intent))
+            continue
+        except RequestLimitExceeded as error:
+            _give_back(runtime, first)
+            _count_refusal(runtime, req, policy, caller, error)
+            raise
+        outcome = outcome._replace(used_today=further.used_today)
+        if further.reservation is None:
+            _give_back(runtime, first)
+            return outcome._replace(reservation=None)
+        g.further_charges.append(further.reservation)
+    return outcome
+
+
 def _reserve(
     req: Request, policy: OperationPolicy, caller: Caller
-) -> tuple[UsageReservation | None, IntentRequest | None]:
-    """The search that the request is to be charged, if any, and whose typing it may belong to."""
-    charged, text = _charge(req, policy)
+) -> tuple[UsageReservation | None, list[IntentRequest]]:
+    """The charge for each search of the request, if any, and the typing that each of its texts may belong to."""
+    charged, texts = _charge(req, policy)
     if not charged or not _may(req, policy, caller):
-        return None, None
+        return None, []
     gateway_site_id = None if caller.site is None else caller.site.id
     reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
-    return reserve, IntentRequest(_visitor_name(caller), text) if text else None
+    return reserve, [IntentRequest(_visitor_name(caller, place), text) for place, text in enumerate(texts)]
 
 
-def _uncounted_search(req: Request, policy: OperationPolicy, caller: Caller) -> UncountedSearch | None:
-    """The search that goes on although it cannot be charged now."""
-    reserve, intent = _reserve(req, policy, caller)
-    if reserve is None:
-        return None
+def _uncounted_searches(req: Request, policy: OperationPolicy, caller: Caller) -> list[UncountedSearch]:
+    """The searches that go on although they cannot be charged now."""
+    reserve, intents = _reserve(req, policy, caller)
+    return [] if reserve is None else [_uncounted(reserve, intent) for intent in (intents or (None,))]
+
+
+def _uncounted(reserve: UsageReservation, intent: IntentRequest | None) -> UncountedSearch:
     return UncountedSearch(reserve.account_id, reserve.gateway_site_id, now().timestamp(), intent)
 
 
-def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, str]:
-    """Tell whether the request is a search to be charged, and the text of the intent it is charged with, if any."""
+def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
+    """Whether the request is a search to be charged, and the texts if it is charged by intents, one for each."""
     if req.method in ("HEAD", "OPTIONS"):
-        return False, ""
-    if policy.searched_text is not None:
-        text = policy.searched_text()
-        return bool(text), text
+        return False, []
+    if policy.searched_texts is not None:
+        texts = _distinct_intents(policy.searched_texts())
+        return bool(texts), texts
     charges = policy.charges_search
-    return charges() if callable(charges) else charges, ""
+    return charges() if callable(charges) else charges, []
 
 
-def _visitor_name(caller: Caller) -> str:
-    """The visitor behind an engine key: the key's holder, and the address."""
-    return f"{holder(caller)}:{address()}"
+def _distinct_intents(texts: Iterable[str]) -> list[str]:
+    """The texts that are not the beginning of another one, each once: what a visitor could have typed in one go."""
+    known = dict.fromkeys(filter(None, texts))
+    return [text for text in known if not any(other != text and other.startswith(text) for other in known)]
+
+
+def _visitor_name(caller: Caller, place: int) -> str:
+    """The visitor behind an engine key: the key's holder and the address, and the text's place in the request."""
+    return f"{holder(caller)}:{address()}" + (f":{place}" if place else "")
 
 
 def holder(caller: Caller) -> str:
@@ -432,20 +476,27 @@ def check_csrf(caller: Caller) -> None:
 def _settle_search(response: Response) -> Response:
     """A search that failed costs nothing; one that was answered uncounted is charged when that can be done."""
     outcome: ConsumeOutcome | None = g.get("outcome")
-    uncounted: UncountedSearch | None = g.get("uncounted")
     if response.status_code >= 400 or g.get("search_failed", False):
         if outcome is not None and outcome.reservation is not None:
-            try:
-                runtime().counters.refund(reservation=outcome.reservation, now=now().timestamp())
-            except AnswerLost as error:
-                log.error("a failed search is given back when the counter store answers: %s", error)
-            except CountersUnavailable as error:
-                log.error("a failed search is given back later: %s", error)
-                runtime().late_charges.give_back(outcome.reservation)
+            _give_back(runtime(), outcome.reservation)
             g.outcome = outcome._replace(reservation=None)
-    elif uncounted is not None:
-        runtime().late_charges.charge(uncounted)
+    else:
+        for uncounted in g.get("uncounted", ()):
+            runtime().late_charges.charge(uncounted)
     return response
+
+
+def _give_back(runtime: Runtime, first: Reservation) -> None:
+    """Give back all searches that the request was charged."""
+    for reservation in (first, *g.further_charges):
+        try:
+            runtime.counters.refund(reservation=reservation, now=now().timestamp())
+        except AnswerLost as error:
+            log.error("a failed search is given back when the counter store answers: %s", error)
+        except CountersUnavailable as error:
+            log.error("a failed search is given back later: %s", error)
+            runtime.late_charges.give_back(reservation)
+    g.further_charges = []
 
 
 def _complete_rate_headers(response: Response) -> Response:

@@ -216,6 +216,17 @@ def test_keystrokes_are_charged_as_one_search(tenant: Tenant, ask: Ask) -> None:
     assert used_today(tenant) == before + 1
 
 
+def test_each_text_of_a_request_is_charged(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(MANUAL)
+    before = used_today(tenant)
+    requests = [{"query": f"query {number}"} for number in range(10)]
+
+    assert ask(*requests, kind="public").status_code == 200
+    assert used_today(tenant) == before + 10
+    assert ask(*[requests[0]] * 10).status_code == 200
+    assert used_today(tenant) == before + 11
+
+
 def test_pages_of_any_origin_may_ask(tenant: Tenant) -> None:
     response = tenant.app.test_client().options(
         "/1/indexes/*/queries",

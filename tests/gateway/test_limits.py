@@ -41,7 +41,7 @@ def many_visitors(tenant: Tenant) -> Gateway:
 # --- what is charged
 
 
-def test_one_search_is_charged_for_a_request_with_any_text(tenant: Tenant) -> None:
+def test_a_request_is_charged_for_each_text_that_differs(tenant: Tenant) -> None:
     tenant.index(page(1, author="Ann"))
     gateway = many_visitors(tenant)
     charges = []
@@ -50,6 +50,8 @@ def test_one_search_is_charged_for_a_request_with_any_text(tenant: Tenant) -> No
         lambda: gateway.send({"q": "page"}),
         lambda: gateway.get(q="page"),
         lambda: gateway.multi({"q": ""}, {"q": "page"}, {"q": "other"}),
+        lambda: gateway.multi(*({"q": f"query {number}"} for number in range(10))),
+        lambda: gateway.multi({"q": "page"}, {"q": "PAGE", "limit": 0}, {"q": "pag"}),
         lambda: gateway.facet(facetName="author", q="page"),
         lambda: gateway.facet(facetName="author", q="page", queries=[]),
         lambda: gateway.send({"q": "*"}),
@@ -67,7 +69,54 @@ def test_one_search_is_charged_for_a_request_with_any_text(tenant: Tenant) -> No
         charges.append(after - before)
         before = after
 
-    assert charges == [1, 1, 1, 1, 1, 1] + [0] * 8
+    assert charges == [1, 1, 2, 10, 1, 1, 1, 1] + [0] * 8
+
+
+def test_several_texts_are_charged_together_or_not_at_all(tenant: Tenant) -> None:
+    limit(tenant, searches_per_day=3)
+    gateway = many_visitors(tenant)
+    texts = [{"q": text} for text in ("harbour", "lighthouse", "ferry", "pier")]
+
+    assert_engine_error(gateway.multi(*texts), 429, "rate_limit_exceeded")
+    assert used_today(tenant) == 0
+    assert gateway.multi(*texts[:3]).status_code == 200
+    assert used_today(tenant) == 3
+
+
+def test_several_texts_count_each_in_the_request_limit_of_the_account(tenant: Tenant) -> None:
+    limit(tenant, requests_per_minute=3)
+    gateway = many_visitors(tenant)
+    texts = [{"q": text} for text in ("harbour", "lighthouse", "ferry", "pier")]
+
+    assert_engine_error(gateway.multi(*texts), 429, "rate_limit_exceeded")
+    assert used_today(tenant) == 0
+    tenant.app.extensions["runtime"].counters.reset_all()
+    assert gateway.multi(*texts[:3]).status_code == 200
+    assert_engine_error(gateway.send({"q": "pier"}), 429, "rate_limit_exceeded")
+
+
+def test_several_texts_that_are_typed_on_are_charged_once_each(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    for text, other in (("ha", "li"), ("harb", "light"), ("harbour", "lighthouse")):
+        assert gateway.multi({"q": text}, {"q": other}, {"q": text, "limit": 0}).status_code == 200
+
+    assert used_today(tenant) == 2
+    assert gateway.multi({"q": "ferry"}, {"q": "pier", "filter": "nowhere = 1"}).status_code == 400
+    assert used_today(tenant) == 2
+
+
+def test_a_body_with_too_many_texts_is_refused_before_they_are_counted(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    consumed: list[object] = []
+    counters = tenant.app.extensions["runtime"].counters
+    consume = counters.consume
+    counters.consume = lambda *args, **kwargs: consumed.append(1) or consume(*args, **kwargs)
+
+    response = gateway.multi(*({"q": f"query {number}"} for number in range(10_000)))
+
+    assert response.status_code == 400
+    assert len(consumed) <= 10
+    assert used_today(tenant) == 0
 
 
 def test_what_fails_is_not_charged(tenant: Tenant) -> None:
@@ -124,6 +173,28 @@ def test_reports_with_a_public_key_cannot_spend_the_day(tenant: Tenant) -> None:
         report(tenant, 10, "public")
 
     assert used_today(tenant) == 1 + 10
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_several_texts_are_charged_later_if_the_counters_are_away(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    runtime = tenant.app.extensions["runtime"]
+    gateway = Gateway(tenant)
+    consume, calls = runtime.counters.consume, count()
+
+    def fail_from(*args: Any, **kwargs: Any) -> Any:
+        if next(calls) >= place:
+            raise CountersUnavailable("away")
+        return consume(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime.counters, "consume", fail_from)
+        assert gateway.multi({"q": "harbour"}, {"q": "ferry"}, {"q": "pier"}).status_code == 200
+    assert used_today(tenant) == place
+
+    runtime.late_charges.settle()
+    assert used_today(tenant) == 3
 
 
 # --- what a visitor types is one search

@@ -98,7 +98,7 @@ SPECIAL: dict[str, tuple[Callable[[OperationPolicy], object], set[str]]] = {
         SEARCHES | ALGOLIA_SEARCHES | GATEWAY_OPERATIONS | {"suggestions.suggest"},
     ),
     "charges a search": (lambda policy: policy.charges, SEARCHES | ALGOLIA_SEARCHES | GATEWAY_SEARCHES),
-    "charges an intent": (lambda policy: policy.searched_text, ALGOLIA_SEARCHES | GATEWAY_SEARCHES),
+    "charges an intent": (lambda policy: policy.searched_texts, ALGOLIA_SEARCHES | GATEWAY_SEARCHES),
     "reports usage": (lambda policy: policy.reports_usage, {"usage.report_usage"}),
     "of the whole account, beside its own scope": (
         lambda policy: policy.whole_account is not (policy.scope is Scope.ACCOUNT),

@@ -114,19 +114,18 @@ def _queries() -> list[dict[str, Any]]:
     return queries
 
 
-def searched_text() -> str:
-    """The texts that a request searches, in normal form, each once; empty if none has one."""
+def searched_texts() -> list[str]:
+    """The texts that a request searches, in normal form."""
     try:
-        queries = _queries()
+        return [normal_form(query["query"]) for query in _queries()]
     except ApiError:
-        return ""  # The view raises it, when it is its turn.
-    return "\n".join(dict.fromkeys(filter(None, (normal_form(query["query"]) for query in queries))))
+        return []  # The view raises it, when it is its turn.
 
 
 _POLICY = OperationPolicy(
     ACCESS,
     searches=True,
-    searched_text=searched_text,
+    searched_texts=searched_texts,
     token_places=(TokenPlace("header", "X-Algolia-API-Key"), TokenPlace("query", "x-algolia-api-key")),
 )
 _DESCRIBED = described_errors(_ERRORS, AlgoliaErrorSchema, prefix=_EXAMPLE_PREFIX)
