@@ -45,6 +45,7 @@ class InstantEmbedder:
 
     model = "instant"
     languages = frozenset({"en"})
+    dimension = DIMENSIONS
 
     def __init__(self) -> None:
         self._chance = np.random.default_rng(7)
@@ -129,7 +130,7 @@ def compare(database: Database, embedder: InstantEmbedder, count: int) -> None:
         query = embedder.embed_query("", 1)
         ids = [f"page-{number}" for number in chance.sample(range(count), MIXED_HITS)]
         started = time.perf_counter()
-        found = reader.read(SITE, ids)
+        found = reader.read(SITE, ids, DIMENSIONS)
         assert found is not None, "the database is slow"
         cosines(query, list(found.values()))
         hits.append(time.perf_counter() - started)

@@ -24,6 +24,7 @@ class Embedder(Protocol):
     Attributes:
         model: Identity that is stored beside vectors: those of different models cannot be compared.
         languages: Languages that it knows, as ISO 639-1 codes; ``None`` for all.
+        dimension: Numbers of its latest vector; ``None`` before the first one. A server may change it.
     """
 
     @property
@@ -31,6 +32,9 @@ class Embedder(Protocol):
 
     @property
     def languages(self) -> frozenset[str] | None: ...
+
+    @property
+    def dimension(self) -> int | None: ...
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
         """The vector of a query, of length 1; not to be written to.

@@ -59,6 +59,11 @@ class GuardedEmbedder:
         """As of the embedder."""
         return self._embedder.languages
 
+    @property
+    def dimension(self) -> int | None:
+        """As of the embedder."""
+        return self._embedder.dimension
+
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
         """The vector of a query. Fails at once for a while after a failure, unless the vector is known."""
         with self._lock:

@@ -51,6 +51,7 @@ class MinilmEmbedder:
 
     model = f"all-MiniLM-L6-v2-int8-{MODEL.sha256[:8]}"
     languages = frozenset({"en"})
+    dimension = DIMENSION
 
     def __init__(self, folder: Path, server: Path = Path(minilm_server.__file__)):
         self._folder = folder

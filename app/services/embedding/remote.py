@@ -60,6 +60,7 @@ class RemoteEmbedder:
 
     def __init__(self, url: str, model: str, key: str):
         self.model = f"{model[:200]}-{hashlib.sha256(f'{url} {model}'.encode()).hexdigest()[:12]}"
+        self.dimension: int | None = None
         self._model = model
         self._url = url
         self._host = urlsplit(url).netloc
@@ -116,9 +117,11 @@ class RemoteEmbedder:
         if status != 200:
             raise EmbedderUnavailable(f"{self._host} answers with status {status}")
         try:
-            return _read_vectors(orjson.loads(content), len(texts))
+            vectors = _read_vectors(orjson.loads(content), len(texts))
         except (ValueError, TypeError, LookupError) as error:
             raise EmbedderUnavailable(f"{self._host} does not answer as OpenAI's API does: {error}") from error
+        self.dimension = vectors.shape[1]
+        return vectors
 
     def _pieces(self, answer: requests.Response, deadline: float) -> Iterator[bytes]:
         size = 0

@@ -38,8 +38,8 @@ MIXED_SEARCHES = Counter(
     ["outcome"],
 )
 
-ReadVectors = Callable[[int, Sequence[str]], Mapping[str, bytes] | None]
-"""From a site's id and ids of documents."""
+ReadVectors = Callable[[int, Sequence[str], int], Mapping[str, bytes] | None]
+"""From a site's id, ids of documents, and the dimension of the vectors."""
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class MixedOrder:
         pinned = set(query.pinned)
         places = {id: place for place, id in enumerate(ids, 1)}
         ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
-        stored = self._read_vectors(site_id, ordered)
+        stored = self._read_vectors(site_id, ordered, len(vector))
         vectors = {id: each for id, each in (stored or {}).items() if len(each) == len(vector)}
         if not vectors:
             return by_words("database_unavailable" if stored is None else "no_vectors")

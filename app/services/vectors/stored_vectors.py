@@ -27,6 +27,11 @@ SET revision = excluded.revision, model = excluded.model, vector = excluded.vect
 """Nothing is stored for a document that was changed or deleted meanwhile."""
 
 
+def model_of(model: str, dimension: int) -> str:
+    """Name the model of vectors: two of one name that make vectors of different dimensions are not the same."""
+    return f"{model}:{dimension}"
+
+
 def quantize(vector: NDArray[np.float32]) -> bytes:
     """A vector as one signed byte a dimension; its length does not count."""
     import numpy as np

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.services.vectors.stored_vectors import read_vectors
+from app.services.vectors.stored_vectors import model_of, read_vectors
 from app.storage.database import Database, is_unavailable
 
 READ_SECONDS = 0.1
@@ -28,11 +28,15 @@ class VectorReader:
         self._threads = ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="vectors")
         self._paused_until = 0.0
 
-    def read(self, site_id: int, ids: Sequence[str]) -> dict[str, bytes] | None:
-        """The vectors of those of some documents that have one; ``None`` while the database is away, or slow."""
+    def read(self, site_id: int, ids: Sequence[str], dimension: int) -> dict[str, bytes] | None:
+        """The vectors of those of some documents that have one; ``None`` while the database is away, or slow.
+
+        Args:
+            dimension: Numbers of a vector.
+        """
         if time.monotonic() < self._paused_until:
             return None
-        future = self._threads.submit(self._read, site_id, ids)
+        future = self._threads.submit(self._read, site_id, ids, dimension)
         try:
             return future.result(READ_SECONDS)
         except TimeoutError:
@@ -43,6 +47,6 @@ class VectorReader:
         self._paused_until = time.monotonic() + PAUSE_SECONDS
         return None
 
-    def _read(self, site_id: int, ids: Sequence[str]) -> dict[str, bytes]:
+    def _read(self, site_id: int, ids: Sequence[str], dimension: int) -> dict[str, bytes]:
         with self._database.read() as session:
-            return read_vectors(session, self._model, site_id, ids)
+            return read_vectors(session, model_of(self._model, dimension), site_id, ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -14,6 +15,7 @@ from app.models import DocumentVector, Site
 from app.services.embedding.embedder import Embedder, EmbedderRefused, EmbedderUnavailable
 from app.services.vectors.chunks import chunks_of
 from app.services.vectors.stored_vectors import (
+    model_of,
     pending_rows,
     quantize,
     read_bodies,
@@ -21,6 +23,7 @@ from app.services.vectors.stored_vectors import (
     remove_vectors,
     store_vectors,
 )
+from app.storage.backoff import Backoff
 from app.storage.database import ROW_LOCK, Database
 from app.storage.locks import Locks
 
@@ -37,8 +40,10 @@ WANTED_FOR = timedelta(days=7)
 
 WANTED_AGAIN_AFTER = timedelta(hours=1)
 
-FAILURES_IN_A_ROW = 2
-"""Sites whose steps fail one after the other: then the embedder is away, rather than something wrong with a site."""
+PROBE = "search"
+"""A text that every embedder accepts: if one does not, the embedder is at fault, and not the documents."""
+
+PROBE_SECONDS = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -49,14 +54,17 @@ Pending = Sequence[tuple[int, str]]
 class Vectorizer:
     """Keeps the vectors of sites in step with their documents.
 
-    A site's row tells up to which revision its documents have vectors, and of which model: with another one, all are
-    made anew. One process works on a site at a time.
+    A site's row tells up to which revision its documents have vectors, and of which model: with another one, or with
+    another dimension of the same one, all are made anew. One process works on a site at a time. Sites take turns, also
+    from one run to the next, and a site whose documents make the embedder fail waits longer with each failure.
     """
 
-    def __init__(self, database: Database, locks: Locks, embedder: Embedder):
+    def __init__(self, database: Database, locks: Locks, embedder: Embedder, failing: Backoff | None = None):
         self._database = database
         self._locks = locks
         self._embedder = embedder
+        self._failing = failing or Backoff()
+        self._last_site_id = 0
 
     def want(self, site_id: int) -> None:
         """Make a site's vectors for a while, for previews, also if its settings do not wish for them."""
@@ -74,11 +82,12 @@ class Vectorizer:
             site = session.get(Site, site_id)
             if site is None:
                 return 0
-            if (site.vectors_model, site.vectors_revision) == (self._embedder.model, site.revision):
+            dimension = self._embedder.dimension
+            is_current = _is_of(self._embedder.model, site.vectors_model, dimension)
+            if is_current and site.vectors_revision == site.revision:
                 return 0
-            made = select(func.count()).where(
-                DocumentVector.site_id == site_id, DocumentVector.model == self._embedder.model
-            )
+            model = site.vectors_model if is_current or dimension is None else model_of(self._embedder.model, dimension)
+            made = select(func.count()).where(DocumentVector.site_id == site_id, DocumentVector.model == model)
             return max(0, site.document_count - (session.scalar(made) or 0))
 
     def run(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
@@ -91,62 +100,79 @@ class Vectorizer:
             EmbedderUnavailable: It cannot answer now; what is done stays.
         """
         made = 0
-        failures: dict[int, EmbedderUnavailable] = {}
-        in_a_row = 0
         is_working = True
         while is_working:
             is_working = False
             for site_id in self._due():  # Anew each time: a site written to meanwhile takes its turns, too.
                 if is_stopping():
                     break
-                if site_id in failures:
-                    continue
                 with self._locks.try_hold(f"vectors-{site_id}") as held:
                     try:
                         count = self._step(site_id) if held else 0
                     except EmbedderUnavailable as error:
-                        failures[site_id] = error
-                        in_a_row += 1
-                        if in_a_row == FAILURES_IN_A_ROW:
-                            raise
-                        continue
+                        self._probe()  # If it raises, the embedder is away, and no site is at fault.
+                        log.warning("site %s: the embedder fails at its documents: %s", site_id, error)
+                        self._failing.note_failure(site_id)
+                        count = 0
+                self._last_site_id = site_id
                 if count:
                     made += count
-                    is_working, in_a_row = True, 0
-        if failures:
-            raise next(iter(failures.values()))
+                    is_working = True
+                    self._failing.forget(site_id)
         return made
 
-    def _due(self) -> Sequence[int]:
+    def _probe(self) -> None:
+        """Find out whether the embedder works, and the dimension of its vectors.
+
+        Raises:
+            EmbedderUnavailable: It does not work.
+        """
+        self._embedder.embed_documents([PROBE], PROBE_SECONDS)
+
+    def _due(self) -> list[int]:
+        """The sites with work to do, beginning with the one after the last that had its turn."""
         is_semantic = Site.search_settings["semantic"].as_boolean()
         is_previewed = Site.vectors_wanted_until > now()
         wished = or_(is_semantic.is_(True), is_previewed) & Site.active
-        missing = or_(Site.vectors_model != self._embedder.model, Site.vectors_revision < Site.revision)
+        model, dimension = self._embedder.model, self._embedder.dimension
+        if dimension is None:
+            is_other = ~Site.vectors_model.startswith(f"{model}:", autoescape=True)
+        else:
+            is_other = Site.vectors_model != model_of(model, dimension)
+        missing = is_other | (Site.vectors_revision < Site.revision)
         unwished = (Site.vectors_model != "") & is_semantic.is_not(True) & is_previewed.is_not(True)
         with self._database.read() as session:
-            return session.scalars(select(Site.id).where(or_(wished & missing, unwished)).order_by(Site.id)).all()
+            due = session.scalars(select(Site.id).where(or_(wished & missing, unwished)).order_by(Site.id)).all()
+        waiting = {site_id for site_id in due if site_id in self._failing}.difference(self._failing.due())
+        ready = [site_id for site_id in due if site_id not in waiting]
+        start = bisect_right(ready, self._last_site_id)
+        return ready[start:] + ready[:start]
 
     def _step(self, site_id: int) -> int:
         """Make some vectors of a site; gives for how many documents, 0 if there is nothing more to do."""
-        model = self._embedder.model
         with self._database.read() as session:
             site = session.get(Site, site_id)
-            if site is None:
-                return 0
-            if not _is_wished(site):
-                wanted = None
-            elif not site.active:
-                return 0
-            else:
-                after = site.vectors_revision if site.vectors_model == model else 0
-                wanted, reached = pending_rows(session, site_id, model, after, DOCUMENTS_AT_ONCE), site.revision
-        if wanted is None:
+        if site is None:
+            return 0
+        if not _is_wished(site):
             self._remove(site_id)
             return 0
+        if not site.active:
+            return 0
+        if self._embedder.dimension is None:
+            self._probe()
+        dimension = self._embedder.dimension
+        assert dimension is not None  # It has answered.
+        model = model_of(self._embedder.model, dimension)
+        after = site.vectors_revision if site.vectors_model == model else 0
+        with self._database.read() as session:
+            wanted = pending_rows(session, site_id, model, after, DOCUMENTS_AT_ONCE)
         if not wanted:
-            self._finish(site_id, model, reached)
+            self._finish(site_id, model, site.revision)
             return 0
         vectors = self._make(site_id, wanted)
+        if self._embedder.dimension != dimension:
+            return 0  # The server has changed its model meanwhile: all vectors of the site are due again.
         with self._database.write() as session:
             store_vectors(session, site_id, model, vectors)
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
@@ -155,7 +181,7 @@ class Vectorizer:
         return len(wanted)
 
     def _make(self, site_id: int, wanted: Pending) -> dict[tuple[int, str], bytes]:
-        """The vectors of documents as they are; empty ones of those that the embedder refuses.
+        """The vectors of documents as they are; empty ones for those that the embedder refuses.
 
         Raises:
             EmbedderUnavailable: It cannot answer now.
@@ -173,8 +199,8 @@ class Vectorizer:
                 made |= self._embed({place: texts})
             except EmbedderRefused as error:
                 refusals[place] = error
-        if refusals and len(refusals) == len(chunks) > 1:
-            raise next(iter(refusals.values()))  # It likes nothing: that is no fault of the documents.
+        if len(refusals) == len(chunks):
+            self._probe()  # It raises if the embedder refuses everything: then the documents are not at fault.
         for (_, id), refusal in refusals.items():
             log.warning("site %s: the embedder refuses the document %r: %s", site_id, id, refusal)
         return made | dict.fromkeys(refusals, b"")
@@ -218,6 +244,11 @@ class Vectorizer:
                 return False
             site.vectors_revision = 0
             return True
+
+
+def _is_of(model: str, stored: str, dimension: int | None) -> bool:
+    """Whether stored vectors are of a model, as far as is known before its first answer tells the dimension."""
+    return stored.startswith(f"{model}:") if dimension is None else stored == model_of(model, dimension)
 
 
 def _is_wished(site: Site) -> bool:

@@ -35,7 +35,7 @@ class EngineOfLargeHits:
 
 def test_hits_that_are_too_large_to_be_read_at_once_are_ordered_by_words() -> None:
     shown: list[str] = []
-    order = MixedOrder(StubEmbedder(), lambda site_id, ids: {})
+    order = MixedOrder(StubEmbedder(), lambda site_id, ids, dimension: {})
     query = SearchQuery("how do I get a refund", limit=20)
 
     result = order.search(

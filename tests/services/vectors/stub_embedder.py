@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
+from app.services.vectors.vectorizer import PROBE
 
 CONCEPTS = ({"refund", "refunded", "money", "reimbursement"}, {"dog", "dogs", "animals", "pets"}, {"train", "railway"})
 
@@ -17,16 +18,21 @@ class StubEmbedder:
 
     Attributes:
         is_away: Whether it cannot answer.
+        is_misconfigured: Whether it refuses every text.
         refused: Word of texts that it refuses.
         failing: Word of texts at which it fails.
-        asked: The texts of documents that it was asked for.
+        asked: The texts of documents that it was asked for, without the probes of whether it works.
+        spare: Numbers of a vector that say nothing.
     """
 
     languages: frozenset[str] | None = frozenset({"en"})
 
     def __init__(self, model: str = "stub"):
         self.model = model
+        self.dimension: int | None = None
         self.is_away = False
+        self.is_misconfigured = False
+        self.spare = 0
         self.refused = ""
         self.failing = ""
         self.asked: list[str] = []
@@ -35,7 +41,7 @@ class StubEmbedder:
         return self._embed([text])[0]
 
     def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
-        self.asked += texts
+        self.asked += [text for text in texts if text != PROBE]
         return self._embed(texts)
 
     def close(self) -> None:
@@ -44,12 +50,13 @@ class StubEmbedder:
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         if self.is_away or any(self.failing and self.failing in text for text in texts):
             raise EmbedderUnavailable("away")
-        if any(self.refused and self.refused in text for text in texts):
+        if self.is_misconfigured or any(self.refused and self.refused in text for text in texts):
             raise EmbedderRefused("refused")
-        vectors = np.zeros((len(texts), len(CONCEPTS) + 1), np.float32)
+        self.dimension = len(CONCEPTS) + 1 + self.spare
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in enumerate(texts):
             words = set(text.lower().replace("?", " ").replace(".", " ").split())
-            vectors[row] = [*(len(words & concept) for concept in CONCEPTS), 0.1]
+            vectors[row, : len(CONCEPTS) + 1] = [*(len(words & concept) for concept in CONCEPTS), 0.1]
         lengths: NDArray[np.float32] = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: NDArray[np.float32] = vectors / lengths
         return unit

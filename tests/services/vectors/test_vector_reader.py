@@ -34,8 +34,8 @@ def test_a_database_that_hangs_is_left_alone_for_a_while(monkeypatch: pytest.Mon
     database = HangingDatabase()
     reader = VectorReader(cast(Database, database), "stub")
     try:
-        assert reader.read(1, ["a"]) is None
-        assert reader.read(1, ["a"]) is None
+        assert reader.read(1, ["a"], 4) is None
+        assert reader.read(1, ["a"], 4) is None
         assert database.asked == 1
     finally:
         database.goes_on.set()

@@ -14,6 +14,7 @@ from app.services.outbox import purge_site
 from app.services.vectors import vectorizer as vectorizer_module
 from app.services.vectors.stored_vectors import store_vectors
 from app.services.vectors.vectorizer import DOCUMENTS_AT_ONCE, Vectorizer
+from app.storage.backoff import Backoff
 from tests.answers import assert_ok
 from tests.callers import Tenant, page
 from tests.conftest import register_tenant
@@ -54,7 +55,7 @@ def test_each_document_gets_one_vector_and_only_once(site: Tenant, embedder: Stu
     assert len(stored(site)) == DOCUMENTS_AT_ONCE + 3
     assert len(embedder.asked) == DOCUMENTS_AT_ONCE + 3
     revision, reached, model = progress(site)
-    assert (reached, model) == (revision, "stub")
+    assert (reached, model) == (revision, "stub:4")
 
 
 def test_a_changed_document_gets_a_new_vector_and_a_deleted_one_loses_it(site: Tenant, embedder: StubEmbedder) -> None:
@@ -79,8 +80,43 @@ def test_another_model_makes_all_anew(site: Tenant) -> None:
 
     assert run(site, StubEmbedder("other")) == 2
 
-    assert {model for _, model, _ in stored(site).values()} == {"other"}
-    assert progress(site)[2] == "other"
+    assert {model for _, model, _ in stored(site).values()} == {"other:4"}
+    assert progress(site)[2] == "other:4"
+
+
+def test_another_dimension_under_the_same_name_makes_all_vectors_again(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(page(1), page(2))
+    run(site)
+    embedder.spare = 2
+
+    site.find("how do I get a refund for the page")
+    assert run(site) == 2
+    assert {(model, length) for _, model, length in stored(site).values()} == {("stub:6", 6)}
+    assert progress(site)[2] == "stub:6"
+    assert run(site) == 0
+
+
+def test_another_dimension_is_noticed_when_a_vector_is_made(site: Tenant, embedder: StubEmbedder) -> None:
+    site.index(page(1), page(2))
+    run(site)
+    embedder.spare = 2
+    site.index(page(3))
+
+    run(site)
+    run(site)
+
+    assert {(model, length) for _, model, length in stored(site).values()} == {("stub:6", 6)}
+    assert len(stored(site)) == 3
+
+
+def test_a_process_that_starts_makes_no_vectors_again(site: Tenant) -> None:
+    site.index(page(1), page(2))
+    run(site)
+    started = StubEmbedder()
+
+    assert run(site, started) == 0
+    site.index(page(3))
+    assert run(site, started) == 1
 
 
 def test_a_site_that_does_not_wish_for_meaning_has_no_vectors(site: Tenant) -> None:
@@ -171,12 +207,59 @@ def test_a_document_at_which_the_embedder_fails_keeps_no_other_site_waiting(
     other.index(*(page(number) for number in range(DOCUMENTS_AT_ONCE + 1)))
     embedder.failing = "zzz"
 
-    with pytest.raises(EmbedderUnavailable):
-        run(site)
+    moment = 0.0
+    runtime = site.app.extensions["runtime"]
+    vectorizer = Vectorizer(runtime.database, runtime.locks, embedder, Backoff(lambda: moment))
+    vectorizer.run()
     assert (len(stored(site)), len(stored(other))) == (0, DOCUMENTS_AT_ONCE + 1)
 
     embedder.failing = ""
-    assert run(site) == 1
+    assert vectorizer.run() == 0, "it waits"
+    moment = 2.0
+    assert vectorizer.run() == 1
+
+
+def test_sites_whose_documents_are_all_refused_keep_no_other_site_waiting(
+    site: Tenant, other: Tenant, embedder: StubEmbedder
+) -> None:
+    third = register_tenant(site.app, "cy@example.com")
+    switch(third, on=True)
+    for refused in (site, other):
+        refused.index(*(page(number, title="zzz") for number in range(DOCUMENTS_AT_ONCE + 1)))
+    third.index(page(1))
+    embedder.refused = "zzz"
+
+    run(site)
+
+    assert {length for _, _, length in (stored(site) | stored(other)).values()} == {0}
+    assert stored(third)["page-1"][2] == 4
+    assert run(site) == 0
+
+
+def test_the_site_after_the_last_one_has_the_first_turn_of_the_next_run(site: Tenant, other: Tenant) -> None:
+    class Tired(StubEmbedder):
+        """Answers once in each run, and is away then."""
+
+        answers = 0
+
+        def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> Any:
+            self.answers -= 1
+            self.is_away = self.answers < 0
+            return super().embed_documents(texts, timeout_seconds)
+
+    embedder = Tired()
+    embedder.dimension = 4
+    runtime = site.app.extensions["runtime"]
+    vectorizer = Vectorizer(runtime.database, runtime.locks, embedder)
+    site.index(*(page(number) for number in range(5 * DOCUMENTS_AT_ONCE)))
+    other.index(*(page(number) for number in range(5 * DOCUMENTS_AT_ONCE)))
+
+    for _ in range(4):
+        embedder.answers = 1
+        with pytest.raises(EmbedderUnavailable):
+            vectorizer.run()
+
+    assert [len(stored(one)) for one in (site, other)] == [2 * DOCUMENTS_AT_ONCE] * 2
 
 
 def test_the_only_document_that_is_missing_may_be_refused(site: Tenant, embedder: StubEmbedder) -> None:
@@ -191,13 +274,13 @@ def test_the_only_document_that_is_missing_may_be_refused(site: Tenant, embedder
 
 def test_an_embedder_that_refuses_everything_is_asked_again(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(page(1), page(2))
-    embedder.refused = " "
+    embedder.is_misconfigured = True
 
     with pytest.raises(EmbedderUnavailable):
         run(site)
     assert stored(site) == {}
 
-    embedder.refused = ""
+    embedder.is_misconfigured = False
     assert run(site) == 2
 
 
