@@ -21,6 +21,7 @@ from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources.removal import SourceRemoval
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
+from app.services.access.cpu_limits import CpuLimits
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_exposures import KeyExposures
 from app.services.access.key_last_used import KeysLastUsed
@@ -89,6 +90,7 @@ class Runtime:
     mailer: Mailer
     deliverer: Deliverer
     file_copies: FileCopies
+    cpu_limits: CpuLimits
     provider: Provider | None = None
     """The OpenID Connect provider, if people log in with one."""
     embedder: Embedder | None = None
@@ -175,6 +177,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         vectorizer=None if embedder is None else Vectorizer(database, locks, embedder),
         deliverer=_create_deliverer(settings, database),
         file_copies=FileCopies(settings.data_path / "copies"),
+        cpu_limits=CpuLimits(counters),
         task_handlers=SourceRemoval(database, writer).handlers,
     )
 

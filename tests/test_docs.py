@@ -18,8 +18,11 @@ from app.crawl.sources.sources import MAX_SOURCES
 from app.documentation import GROUPS, MOVED_SECTIONS, REFERENCE, anchor_of, documentation_files
 from app.documentation import README as README_PAGE
 from app.errors import STATUS, ErrorCode
+from app.operations import attempts
 from app.plans import SHIPPED_PLANS, PlanTable
+from app.services.access import cpu_limits, quota, sessions
 from app.services.search.search import MAX_SORT_KEYS
+from app.web.parsing import MAX_OPEN_BODY_BYTES
 from backends.embedded.query.ranking import RANKING
 from backends.embedded.query.typos import errors_allowed
 from backends.languages import LANGUAGES
@@ -130,6 +133,7 @@ SETTING = {name: field.default for name, field in SETTINGS.items()}
 SIZES = {
     "documents in one bulk request": MAX_BATCH,
     "body of a bulk request or a file to import": SETTING["MAX_BULK_BODY_BYTES"],
+    "body of a login, a registration, and other forms for anyone": MAX_OPEN_BODY_BYTES,
     "body of any other request": SETTING["MAX_BODY_BYTES"],
     "one document": MAX_DOCUMENT_BYTES,
     "additional fields of one document": MAX_FURTHER_FIELDS,
@@ -162,6 +166,26 @@ def test_sizes_are_those_of_the_code(app: Flask) -> None:
     for path, limit in (("/v1/search", SIZES["hits of one page"]), ("/v1/suggest", SIZES["suggestions of one answer"])):
         (parameter,) = (found for found in paths[path]["get"]["parameters"] if found["name"] == "limit")
         assert parameter["schema"]["maximum"] == limit
+
+
+LIMITS = (
+    f"An account can create {quota.NEW_SITES_LIMIT} sites per day in addition to the number that its plan allows, or "
+    f"{quota.MAX_NEW_SITES:,} where the plan has no limit.",
+    f"at most {quota.FILES_LIMIT} requests per minute, and {quota.VISITOR_LIMIT} requests per minute per visitor.",
+    f"{attempts.PASSWORD_HASHES} per quarter of an hour for one IP address, and {attempts.PASSWORD_CHECKS} per hour for",
+    f"A member has at most {sessions.MAX_SESSIONS} sessions",
+    f"more than {cpu_limits.FREE_SECONDS * 1000:.0f} ms of processor time",
+    f"a tenth of the plan's requests per minute, at least {cpu_limits.MIN_SECONDS}; shared",
+    f"| public keys and engine keys | {cpu_limits.ADDRESS_SECONDS} for each visitor |",
+    f"| sessions | {cpu_limits.MEMBER_SECONDS} for each member |",
+    f"| no valid key or session | {cpu_limits.ADDRESS_SECONDS} for each IP address |",
+    f"have a limit of {quota.READ_PAGES_LIMIT} per minute for an account.",
+)
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_limits_are_those_of_the_code(limit: str) -> None:
+    assert limit in " ".join(PAGES["docs/limits.md"].split())
 
 
 QUERIES: list[tuple[str, str, set[str]]] = [

@@ -10,9 +10,11 @@ from app.errors import ApiError, field_error
 from app.importers.column_map import read_column_map
 from app.importers.formats import read_file
 from app.importers.records import ByteStream, Record, UnreadableFile
+from app.operations.attempts import count_attempt
 from app.runtime import Runtime
 from app.services import sites
 from app.services.access.callers import Caller
+from app.services.access.quota import read_pages_window
 from app.services.imports import FileImport, ImportOutcome
 
 
@@ -58,7 +60,7 @@ def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) 
 
     Raises:
         ApiError: 400 for a file that is none, or columns it does not have; 404; 403 for a paused site or a full plan;
-            503. The message says what was indexed before.
+            429 after too many files that become one document; 503. The message says what was indexed before.
     """
     outcome = ImportOutcome()
     try:
@@ -80,6 +82,7 @@ def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) 
             outcome=outcome,
         )
         if file.form == ONE_PAGE:
+            count_attempt(runtime, [read_pages_window(caller.account.id)], "pages")
             job.run([_read_page(file, site_url)])
         else:
             job.run(read_file(file.stream, file.form, column_map))

@@ -27,7 +27,7 @@ from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import site_record
-from app.services.access.quota import MINUTE_SECONDS
+from app.services.access.quota import MINUTE_SECONDS, read_pages_window
 from app.services.search.plain_search import find_ids_at
 from app.services.sites import get_site, site_inactive
 from schemas.sources import SourceCreateSchema
@@ -222,8 +222,10 @@ def preview_page(
         source_id: The source whose stored headers are sent to its host, and whose rules hold, if none are given.
 
     Raises:
-        ApiError: 404; 400 for an address that is not the site's; 503 while too many pages are looked at.
+        ApiError: 404; 400 for an address that is not the site's; 429 after too many pages; 503 while too many are
+            looked at.
     """
+    count_attempt(runtime, [read_pages_window(caller.account.id)], "pages")
     fields = _with_scheme(runtime, caller, site_id, fields)
     headers, headers_url, rules = fields["headers"], None, fields["fields"]
     with runtime.database.read() as session:

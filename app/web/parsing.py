@@ -25,6 +25,7 @@ from app.importers.json_lines import read_json_lines
 from app.importers.records import BadLine, Read, UnreadableFile
 from app.texts.formats import html_to_marked_text, markdown_to_marked_text
 from app.texts.sections import as_field, take_sections
+from app.web.policy import policy_of
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 from schemas.validation.documents import MAX_BATCH, UnreadableDocument
@@ -49,10 +50,15 @@ def read_body(req: Request) -> bytes:
         return _read_at_once(req, length)
 
 
+MAX_OPEN_BODY_BYTES = 65_536
+"""Size of a body that anyone may send to a page, such as the login: reading a megabyte takes half a CPU second."""
+
+
 def _body_limit(req: Request) -> int:
     config = current_app.config
     limit: int = config["BODY_LIMITS"].get(req.endpoint, config["MAX_BODY_BYTES"])
-    return limit
+    policy = policy_of(req.endpoint)
+    return min(limit, MAX_OPEN_BODY_BYTES) if policy.access.anyone and policy.has_page else limit
 
 
 def _read_at_once(req: Request, length: int) -> bytes:

@@ -32,6 +32,7 @@ from app.operations.attempts import count_uncharged
 from app.plans import QUOTA_REFUSALS
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller, Client
+from app.services.access.cpu_limits import Spender, cpu_seconds, spender_of
 from app.services.access.credentials import KeyRecord
 from app.services.access.quota import (
     ADDRESS_LIMIT,
@@ -70,6 +71,7 @@ def guard(app: Flask) -> None:
     app.before_request(_check)
     app.teardown_request(_leave_share)
     app.after_request(_settle_search)
+    app.after_request(_note_cpu)
     app.after_request(_complete_rate_headers)
 
 
@@ -100,8 +102,10 @@ def _check() -> None:
     state.further_charges = []
     state.uncounted = []
     policy = policy_of(req.endpoint)
+    state.spender = None
     if policy.uncounted:
         return
+    state.cpu_began = cpu_seconds()
     current_runtime = runtime()
     access = policy.access
     token = find_token(req, policy.token_places)
@@ -111,6 +115,9 @@ def _check() -> None:
     who = _name_sharer(caller, policy, token)
     current_runtime.shares.enter(who)
     state.share_of = who
+    state.caller = caller  # Whatever ends the request from here on, its answer is for them.
+    state.spender = spender_of(caller, address())
+    current_runtime.cpu_limits.check(state.spender)
     if caller is None:
         _consume_address(current_runtime, policy, token)
         if req.routing_exception is not None:
@@ -120,7 +127,6 @@ def _check() -> None:
         if policy.opens_session:
             refuse_foreign_form(req)
         return
-    state.caller = caller  # Whatever ends the request from here on, its answer is for them.
     try:
         caller, outcome = _count(current_runtime, req, policy, caller, token)
         state.outcome = None if outcome is None else _charge_further(current_runtime, req, policy, caller, outcome)
@@ -165,6 +171,13 @@ def _note_exposure(runtime: Runtime, req: Request, key: KeyRecord) -> None:
     origin = req.environ.get("HTTP_ORIGIN")
     if origin is not None and not is_own_origin(req, origin):
         runtime.key_exposures.note(key, origin)
+
+
+def _note_cpu(response: Response) -> Response:
+    spender: Spender | None = g.get("spender")
+    if spender is not None and not g.get("counters_away", False):
+        runtime().cpu_limits.note(spender, cpu_seconds() - g.cpu_began)
+    return response
 
 
 def _leave_share(_error: BaseException | None) -> None:

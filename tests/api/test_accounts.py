@@ -137,6 +137,12 @@ class TestLogin:
         assert_ok(Browser(client, answer["csrf_token"]).get("/dashboard"))
         assert_ok(browser.get("/dashboard"))
 
+    @pytest.mark.parametrize("path", ["/login", "/register", "/password/forgot", "/login/account"])
+    def test_forms_for_anyone_are_small(self, shared_app: Flask, path: str) -> None:
+        for kind in ("application/json", "application/x-www-form-urlencoded"):
+            answer = ApiClient(shared_app).post(path, data=b"a=b&" * 16_385, content_type=kind)
+            assert answer.status_code == 413
+
     def test_logins_of_one_address_are_limited_even_with_the_right_password(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             register_browser(app, "ann@example.com")

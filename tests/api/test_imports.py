@@ -11,6 +11,7 @@ from werkzeug.test import TestResponse
 
 from app.importers import formats
 from app.operations import imports
+from app.services.access import quota
 from backends.errors import BackendUnavailable
 from schemas.imports import FORMATS
 from tests.answers import assert_error
@@ -290,6 +291,21 @@ def test_a_file_that_gives_no_page_says_why(tenant: Tenant, body: bytes, url: st
 
     assert [(detail["field"], detail["code"]) for detail in error["details"]] == [(field, code)]
     assert tenant.find("*")["estimatedTotalHits"] == 0
+
+
+def test_pages_that_are_sent_or_previewed_are_limited_per_minute(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "READ_PAGES_LIMIT", 2)
+    preview = f"/api/sites/{tenant.site_id}/sources/preview"
+    elsewhere = {"url": "https://elsewhere.example/"}
+
+    assert send(tenant, b"a" * (10 * 1_048_576 + 1), "file", OCTETS, url="/a.txt").status_code == 400
+    assert_error(tenant.private.post(preview, json=elsewhere), 400, "validation_failed")
+
+    assert_error(send(tenant, "<p>Boats", "file", "text/html", url="/a.html"), 429, "rate_limit_exceeded")
+    assert_error(tenant.private.post(preview, json=elsewhere), 429, "rate_limit_exceeded")
+    assert send(tenant, CSV, "csv", "text/csv").status_code == 200
 
 
 def test_the_types_of_pages_are_those_of_one_page_alone(tenant: Tenant) -> None:

@@ -33,6 +33,8 @@ NEW_SITES_LIMIT = 20
 """Sites that an account may create per day in addition to the number that its plan allows."""
 MAX_NEW_SITES = 1_000
 """Sites per day for accounts whose plan has no limit."""
+READ_PAGES_LIMIT = 30
+"""Pages per minute that an account previews or sends as a file: reading one may take ten CPU seconds."""
 PREVIEW_LIMIT = 1_000
 """Searches a day of an account's own people on the trial pages of its sites."""
 SETTINGS_PREVIEW_LIMIT = 200
@@ -136,6 +138,11 @@ def new_sites_window(account_id: int, limits: PlanLimits) -> WindowRequest:
     """The daily window for new sites. Deleted sites leave the quota, but creating and removing each one costs work."""
     most = MAX_NEW_SITES if limits.sites is None else limits.sites + NEW_SITES_LIMIT
     return WindowRequest(f"sites{account_id}:d", most, DAY_SECONDS)
+
+
+def read_pages_window(account_id: int) -> WindowRequest:
+    """The window of pages that are read while their caller waits."""
+    return WindowRequest(f"reads{account_id}:m", READ_PAGES_LIMIT, MINUTE_SECONDS)
 
 
 def preview_window(account_id: int) -> WindowRequest:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 from sqlalchemy.orm import Session
 
 from app.counters.base import CounterStore
+from app.services.access.cpu_limits import working_for
 from app.services.access.credentials import changed_credentials
 from app.storage.database import Database
 
@@ -104,7 +105,8 @@ class GroupCommit:
         with self._lock:
             group, self._queue = self._queue[:MAX_SHARED], self._queue[MAX_SHARED:]
         try:
-            self._commit(group)
+            with working_for(len(group)):
+                self._commit(group)
         except BaseException as error:  # noqa: BLE001 - raised in every thread that shared the transaction.
             for waiting in group:
                 waiting.error = waiting.error or error
