@@ -29,12 +29,17 @@ class InvitationCreateSchema(BodySchema):
 
 
 class InvitationLinkAnswerSchema(Schema):
-    """An invitation with its link, shown this once."""
+    """An invitation; with its link, shown this once, where the service sends no mail."""
 
     success = fields.Boolean(required=True)
     invitation = fields.Nested(InvitationSchema, required=True)
-    url = fields.Url(required=True, metadata={"description": "The link that accepts the invitation, once."})
-    token = fields.String(required=True, metadata={"description": "The last part of the link."})
+    url = fields.Url(
+        metadata={
+            "description": "The link that accepts the invitation, once. Absent where the service sends mail: then only "
+            "the mail to the invited address has it."
+        }
+    )
+    token = fields.String(metadata={"description": "The last part of the link; absent without `url`."})
 
 
 class InvitationListSchema(Schema):

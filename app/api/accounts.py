@@ -48,7 +48,8 @@ def login(fields: dict[str, Any]) -> Response:
     """Log in and set the session cookie.
 
     If the e-mail belongs to several accounts, the answer lists those that have this password as `accounts`. The
-    session is of the one in `account_id`; without that, of the account that the e-mail belongs to for longest. Members
+    session is of the one in `account_id`; without that, of the account that the e-mail belongs to for longest, those
+    where it is confirmed before all others. Members
     with one-time codes send a `code`, too; without it the answer is 401 `code_required`.
     """
     return logged_in(*log_in(runtime(), current_client(), **fields), status=200)

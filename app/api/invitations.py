@@ -54,21 +54,18 @@ def list_invitations(page: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(InvitationCreateSchema)
 @blp.response(201, InvitationLinkAnswerSchema)
 def create_invitation(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Invite somebody. The link in `url` works once, for seven days, and is never shown again.
+    """Invite somebody. The link works once, for seven days.
 
-    A key invites no owner.
+    It is sent to the invited address. Only where the service sends no mail, it is in `url`, to be passed on, and is
+    never shown again. A key invites no owner.
     """
     issued = member_operations.invite(runtime(), current_caller(), base_url(), fields["email"], Role(fields["role"]))
     return _link_answer(*issued), 201, _NO_STORE
 
 
-def _link_answer(invitation: Invitation, token: str) -> dict[str, Any]:
-    return {
-        "success": True,
-        "invitation": invitation,
-        "url": member_operations.link_of(base_url(), token),
-        "token": token,
-    }
+def _link_answer(invitation: Invitation, token: str | None) -> dict[str, Any]:
+    link = {} if token is None else {"url": member_operations.link_of(base_url(), token), "token": token}
+    return {"success": True, "invitation": invitation, **link}
 
 
 @blp.route(_INVITATION + "/renew", methods=["POST"])
@@ -76,7 +73,7 @@ def _link_answer(invitation: Invitation, token: str) -> dict[str, Any]:
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, InvitationLinkAnswerSchema)
 def renew_invitation(nothing: dict[str, Any], invitation_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Replace an invitation's link with one that works for seven days from now."""
+    """Replace an invitation's link with one that works for seven days from now, and send it again."""
     return (
         _link_answer(*member_operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id)),
         200,

@@ -110,6 +110,8 @@ class Invitation(Base):
     email_key: Mapped[str] = mapped_column(String(254))
     role: Mapped[str] = mapped_column(String(16))
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    is_mailed: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether only the mail to the invited address has the link, so that accepting it proves the mailbox."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
 
@@ -132,6 +134,8 @@ class EmailChange(Base):
     email_key: Mapped[str] = mapped_column(String(254))
     by_key: Mapped[bool]
     """Whether an API key made the change, so that nobody has shown that they know the password."""
+    was_confirmed: Mapped[bool] = mapped_column(default=True, server_default=true())
+    """Whether the member had confirmed the e-mail. Only then may nobody else take it while the change can be undone."""
     expires_at: Mapped[datetime]
 
 

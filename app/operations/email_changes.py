@@ -24,12 +24,12 @@ def show_change(runtime: Runtime, token: str) -> str:
     return _find(runtime, token)[0]
 
 
-def _find(runtime: Runtime, token: str) -> tuple[str, int]:
+def _find(runtime: Runtime, token: str) -> tuple[str, Member]:
     with runtime.database.read() as session:
         change = email_changes.find_change(session, token, runtime.settings.secret_key)
         if change is None:
             raise _ended()
-        return change.email, session.get_one(Member, change.member_id).account_id
+        return change.email, session.get_one(Member, change.member_id)
 
 
 def undo_change(runtime: Runtime, client: Client, token: str) -> None:
@@ -38,17 +38,17 @@ def undo_change(runtime: Runtime, client: Client, token: str) -> None:
     Raises:
         ApiError: 400 if it no longer works.
     """
-    email, account_id = _find(runtime, token)
+    email, member = _find(runtime, token)
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
-    with credential_change(runtime.database, runtime.counters, account_id) as session:
-        get_account(session, account_id, lock=True)
+    with credential_change(runtime.database, runtime.counters, member.account_id) as session:
+        get_account(session, member.account_id, lock=True)
         # Who used the link, or changed the e-mail once more, held that lock: only now it is certain.
         change = email_changes.find_change(session, token, runtime.settings.secret_key)
         if change is None:
             raise _ended()
         with acting(client.member(change.email, change.member_id)):
             email_changes.undo_change(session, change, password_hash)
-    forget_failures(runtime, client, email)
+    forget_failures(runtime, client, email, [member.id])
     runtime.run_engine_tasks()
 
 

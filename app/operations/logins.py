@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import ceil
+
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -22,12 +25,12 @@ from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
 from app.wording import operator_text
 
-MOST_ACCOUNTS = 10
-"""Most accounts of one e-mail whose passwords are compared with one that is sent: each takes a while."""
+COMPARISONS = 10
+"""Passwords that one attempt of a client compares: each takes a while, so more of them count as further attempts."""
 REGISTRATIONS = 30
 """Registrations an hour of one address."""
 CODE_FAILURES = 30
-"""Wrong codes a day for one e-mail, from whichever addresses. Only who knows the password comes so far."""
+"""Wrong codes a day for one member, from whichever addresses. Only callers with the member's password come so far."""
 
 
 class CodeRefused(ApiError):
@@ -87,8 +90,8 @@ def log_in(
     A failure is not written to the audit log: the time that takes would tell which e-mails are known.
 
     Args:
-        account_id: Which account, if the e-mail belongs to several; the oldest membership with this password if not
-            given.
+        account_id: Which account, if the e-mail belongs to several; else, of the memberships with this password, the
+            oldest whose e-mail is confirmed, or the oldest.
         asks: Whether a person is there to be asked which.
 
     Raises:
@@ -98,20 +101,23 @@ def log_in(
         CodeRefused: 401 for a right password with a missing or a wrong code.
     """
     refuse_without_passwords(runtime)
-    counted = count_attempt(runtime, _failure_windows(runtime, client, email), "failed logins")
     with runtime.database.read() as session:
-        known = find_members(session, email)[:MOST_ACCOUNTS]
-    count_hashes(runtime, client, max(1, len(known)))
-    members = [member for member in known if accounts.check_password(member, password)]
+        known = [member for member in find_members(session, email) if account_id in (None, member.account_id)]
+    known.sort(key=lambda member: not member.email_confirmed)
+    hashes = {member.password_hash: member for member in known}
+    windows = _failure_windows(runtime, client, email, attempts=ceil(len(hashes) / COMPARISONS))
+    counted = count_attempt(runtime, windows, "failed logins")
+    count_hashes(runtime, client, max(1, len(hashes)))
+    right = {hash for hash, member in hashes.items() if accounts.check_password(member, password)}
     if not known:
         accounts.check_password(None, password)
-    member = next((member for member in members if account_id in (None, member.account_id)), None)
-    if member is None:
+    members = [member for member in known if member.password_hash in right]
+    if not members:
         raise wrong_credentials()
+    runtime.counters.refund(windows=counted, now=now().timestamp())
     if asks and account_id is None and len(members) > 1:
-        runtime.counters.refund(windows=counted, now=now().timestamp())
         raise AccountChoice(members)
-    return *_enter(runtime, client, member, code, counted), members
+    return *_enter(runtime, client, members[0], code), members
 
 
 def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) -> tuple[Member, str, str]:
@@ -128,9 +134,7 @@ def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) ->
         members = read_offer(proof, runtime.settings.secret_key).find_members(session)
     if len(members) != 1:
         raise ApiError(ErrorCode.INVALID_CREDENTIALS, "That took too long; log in again.")
-    (member,) = members
-    counted = count_attempt(runtime, _failure_windows(runtime, client, member.email), "failed logins")
-    return _enter(runtime, client, member, code, counted)
+    return _enter(runtime, client, members[0], code)
 
 
 def enter(runtime: Runtime, client: Client, member: Member) -> tuple[Member, str, str]:
@@ -141,7 +145,7 @@ def enter(runtime: Runtime, client: Client, member: Member) -> tuple[Member, str
     Raises:
         ApiError: 401 if they have gone since.
     """
-    return _enter(runtime, client, member, None, ())
+    return _enter(runtime, client, member, None)
 
 
 def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int) -> tuple[Member, str, str]:
@@ -156,16 +160,16 @@ def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int
         members = offered.find_members(session)
     for member in members:
         if member.account_id == account_id:
-            return _enter(runtime, client, member, "" if offered.needs_code else None, ())
+            return _enter(runtime, client, member, "" if offered.needs_code else None)
     raise ApiError(ErrorCode.INVALID_CREDENTIALS, "The choice of an account has expired; log in again.")
 
 
-def _enter(
-    runtime: Runtime, client: Client, member: Member, code: str | None, counted: tuple[WindowState, ...]
-) -> tuple[Member, str, str]:
-    """Start the session of somebody whose password was right, if their code is, too; ``None`` where none is asked."""
+def _enter(runtime: Runtime, client: Client, member: Member, code: str | None) -> tuple[Member, str, str]:
+    """Start the session of a member whose password was right, if their code is, too; ``None`` where none is asked."""
+    counted: tuple[WindowState, ...] = ()
     if member.codes_since is not None and code is not None and one_time_codes.is_given(code):
-        counted += count_attempt(runtime, [_code_window(runtime, member.email)], "wrong codes")
+        windows = [*_code_windows(client, member.id), _client_window(client)]
+        counted = count_attempt(runtime, windows, "wrong codes")
     with runtime.database.write() as session:
         # Hashing takes a while, in which the member may have gone or been given another password.
         present = lock_member(session, member.id)
@@ -175,7 +179,7 @@ def _enter(
         if refusal is None:
             login, cookie = sessions.start_session(session, present, runtime.settings.secret_key, client)
             log_login(session, present, client.member(present.email, present.id))
-    if refusal is None or refusal.code is ErrorCode.CODE_REQUIRED:
+    if refusal is None:
         runtime.counters.refund(windows=counted, now=now().timestamp())
     if refusal is not None:
         raise refusal
@@ -220,11 +224,11 @@ def wrong_credentials() -> ApiError:
     return ApiError(ErrorCode.INVALID_CREDENTIALS, "The e-mail or password is incorrect.")
 
 
-def _failure_windows(runtime: Runtime, client: Client, email: str) -> list[WindowRequest]:
-    return [*_account_windows(runtime, client, email), WindowRequest(f"login:{client.key}", 50, QUARTER_SECONDS)]
+def _failure_windows(runtime: Runtime, client: Client, email: str, attempts: int) -> list[WindowRequest]:
+    return [*_email_windows(runtime, client, email), _client_window(client, max(1, attempts))]
 
 
-def _account_windows(runtime: Runtime, client: Client, email: str) -> list[WindowRequest]:
+def _email_windows(runtime: Runtime, client: Client, email: str) -> list[WindowRequest]:
     who = address_key(f"login:{email_key(email)}", runtime.settings.secret_key)
     return [
         WindowRequest(f"login:{who}:{client.key}", 10, QUARTER_SECONDS),
@@ -232,14 +236,26 @@ def _account_windows(runtime: Runtime, client: Client, email: str) -> list[Windo
     ]
 
 
-def _code_window(runtime: Runtime, email: str) -> WindowRequest:
-    who = address_key(f"login:{email_key(email)}", runtime.settings.secret_key)
-    return WindowRequest(f"code:{who}", CODE_FAILURES, DAY_SECONDS)
+def _client_window(client: Client, attempts: int = 1) -> WindowRequest:
+    return WindowRequest(f"login:{client.key}", 50, QUARTER_SECONDS, attempts)
 
 
-def forget_failures(runtime: Runtime, client: Client, email: str) -> None:
-    """Let somebody with a new password log in, however often they tried the one before."""
-    windows = [*_account_windows(runtime, client, email), _code_window(runtime, email)]
+def _code_windows(client: Client, member_id: int) -> list[WindowRequest]:
+    """The windows of a member's wrong codes.
+
+    They are not the e-mail's: with an account of their own, strangers can be members with somebody else's e-mail.
+    """
+    return [
+        WindowRequest(f"login-code:{member_id}:{client.key}", 10, QUARTER_SECONDS),
+        WindowRequest(f"login-code:{member_id}", CODE_FAILURES, DAY_SECONDS),
+    ]
+
+
+def forget_failures(runtime: Runtime, client: Client, email: str, member_ids: Iterable[int]) -> None:
+    """Let the members with a new password log in, however often the one before was tried."""
+    windows = _email_windows(runtime, client, email)
+    for member_id in member_ids:
+        windows += _code_windows(client, member_id)
     runtime.counters.reset([window.key for window in windows])
 
 

@@ -44,8 +44,8 @@ def remove_member(runtime: Runtime, caller: Caller, member_id: int) -> None:
         members.remove_member(session, caller.account.id, member_id, by=caller.member_id)
 
 
-def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Role) -> tuple[Invitation, str]:
-    """Invite somebody; gives the invitation and the token of its link.
+def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Role) -> tuple[Invitation, str | None]:
+    """Invite somebody; returns the invitation and the token of its link, ``None`` if the link was sent by mail.
 
     Raises:
         ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have; 429
@@ -54,13 +54,21 @@ def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Ro
     _count_mail(runtime, caller)
     with runtime.database.write() as session:
         issued = invitations.create_invitation(
-            session, caller.account.id, runtime.settings.secret_key, email=email, role=role, by=caller.member_id
+            session,
+            caller.account.id,
+            runtime.settings.secret_key,
+            email=email,
+            role=role,
+            by=caller.member_id,
+            is_mailed=runtime.settings.sends_mail,
         )
         return _issue(runtime, caller, base_url, session, *issued)
 
 
-def renew_invitation(runtime: Runtime, caller: Caller, base_url: str, invitation_id: str) -> tuple[Invitation, str]:
-    """Give an invitation another link; gives the invitation and the token of the link.
+def renew_invitation(
+    runtime: Runtime, caller: Caller, base_url: str, invitation_id: str
+) -> tuple[Invitation, str | None]:
+    """Give an invitation another link; returns what :func:`invite` does.
 
     Raises:
         ApiError: 404; 429 after too many that are sent by mail.
@@ -68,29 +76,38 @@ def renew_invitation(runtime: Runtime, caller: Caller, base_url: str, invitation
     _count_mail(runtime, caller)
     with runtime.database.write() as session:
         issued = invitations.renew_invitation(
-            session, caller.account.id, runtime.settings.secret_key, invitation_id, by=caller.member_id
+            session,
+            caller.account.id,
+            runtime.settings.secret_key,
+            invitation_id,
+            by=caller.member_id,
+            is_mailed=runtime.settings.sends_mail,
         )
         return _issue(runtime, caller, base_url, session, *issued)
 
 
 def _issue(
     runtime: Runtime, caller: Caller, base_url: str, session: Session, invitation: Invitation, token: str
-) -> tuple[Invitation, str]:
-    """An invitation with its new link, which is also sent to who is invited if there is a mail server."""
+) -> tuple[Invitation, str | None]:
+    """Send the link to the invited address; without a mail server, return it to be passed on.
+
+    Where mail is sent, the inviter does not see it: with it they could join in the name of the address' owner.
+    """
     settings = runtime.settings
-    if settings.sends_mail:
-        account = get_account(session, caller.account.id)
-        letter = write_invitation(invitation, account.name, link_of(base_url, token), settings.public_url)
-        queue_mail(
-            session,
-            invitation.email,
-            letter.subject,
-            letter.text,
-            letter.html,
-            kind=KIND,
-            account_id=account.id,
-        )
-    return invitation, token
+    if not settings.sends_mail:
+        return invitation, token
+    account = get_account(session, caller.account.id)
+    letter = write_invitation(invitation, account.name, link_of(base_url, token), settings.public_url)
+    queue_mail(
+        session,
+        invitation.email,
+        letter.subject,
+        letter.text,
+        letter.html,
+        kind=KIND,
+        account_id=account.id,
+    )
+    return invitation, None
 
 
 def _count_mail(runtime: Runtime, caller: Caller) -> None:

@@ -12,17 +12,14 @@ from app.operations.logins import forget_failures, refuse_without_passwords
 from app.runtime import Runtime
 from app.services.access.callers import Client
 from app.services.access.credentials import changed_credentials
-from app.services.access.quota import address_key
-from app.services.accounts import accounts, password_resets
-from app.services.accounts.members import confirm_email, email_key
+from app.services.accounts import accounts, one_time_codes, password_resets
+from app.services.accounts.members import confirm_email
 from app.services.audit_log.actors import acting
 from app.services.sites import get_account
 from app.wording import operator_text
 
-REQUESTS_PER_EMAIL = 5
-"""Requests an hour for one e-mail, whether or not there is such an account."""
 REQUESTS_PER_ADDRESS = 20
-"""Requests an hour of one client's address."""
+"""Requests an hour of one client's address. What one mailbox gets is limited when mails are sent."""
 
 
 def request_reset(runtime: Runtime, client: Client, email: str) -> None:
@@ -35,12 +32,8 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     if not runtime.settings.sends_mail:
         whom = operator_text(runtime.settings.operator_contact)
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"This service sends no mail; ask {whom} for a new password.")
-    who = address_key(f"reset:{email_key(email)}", runtime.settings.secret_key)
-    windows = [
-        WindowRequest(f"reset:{who}", REQUESTS_PER_EMAIL, HOUR_SECONDS),
-        WindowRequest(f"reset:{client.key}", REQUESTS_PER_ADDRESS, HOUR_SECONDS),
-    ]
-    count_attempt(runtime, windows, "requests for a new password")
+    window = WindowRequest(f"reset:{client.key}", REQUESTS_PER_ADDRESS, HOUR_SECONDS)
+    count_attempt(runtime, [window], "requests for a new password")
     with runtime.database.write() as session:
         password_resets.request_reset(session, email)
 
@@ -59,7 +52,8 @@ def check_token(runtime: Runtime, token: str) -> None:
 def reset_password(runtime: Runtime, client: Client, token: str, new_password: str) -> None:
     """Set a new password for all accounts with the e-mail that a link was sent to, and end all their sessions.
 
-    It ends the link, too, and all others that were sent. Who has it has the mailbox: the e-mail is confirmed.
+    It ends the link, too, and all others that were sent. The link proves the mailbox, so it confirms the e-mail. Until
+    then, anybody may have typed it: one-time codes of unconfirmed members end, so that they keep no owner out.
 
     Raises:
         ApiError: 400 if the link no longer works.
@@ -80,14 +74,15 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
         # Who used the link, or changed the password or the e-mail, held that lock: only now it is certain.
         if password_resets.find_reset(session, token, runtime.settings.secret_key) is None:
             raise _ended()
-        for member in password_resets.find_owners_of(session, email):
-            if member.account_id not in account_ids:
-                continue
+        members = [m for m in password_resets.find_owners_of(session, email) if m.account_id in account_ids]
+        for member in members:
             with acting(client.member(member.email, member.id)):
+                if not member.email_confirmed:
+                    one_time_codes.switch_off(member)
                 confirm_email(member)
                 accounts.replace_password(session, member, password_hash)
             after_commit.enter_context(changed_credentials(runtime.counters, member.account_id))
-    forget_failures(runtime, client, email)
+    forget_failures(runtime, client, email, [member.id for member in members])
 
 
 def _ended() -> ApiError:

@@ -52,10 +52,11 @@ NOTICES = {
     "sessions-ended": "All your other sessions have ended.",
     "role-changed": "Role changed. It takes effect immediately.",
     "member-removed": "Member removed and logged out.",
+    "invitation-sent": "Invitation sent. The link in the mail works once, for seven days.",
     "invitation-revoked": "Invitation revoked. Its link no longer works.",
     "invitation-accepted": "Welcome. You are a member of this account now.",
     "reset-requested": "If there is an account with this e-mail, a mail with a link is on its way. "
-    "The link works once, for 30 minutes.",
+    "The link works once, for 30 minutes. If you were sent one in the last ten minutes, use that.",
     "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",
     "email-restored": "Your e-mail address is restored. Everybody was logged out, and API keys are disabled. "
     "A mail with a link to a new password is on its way.",

@@ -96,15 +96,15 @@ def create_invitation() -> Response:
     """Invite somebody."""
     refill_on_error(_members)
     fields = read_form(InvitationCreateSchema())
-    _, token = member_operations.invite(runtime(), current_caller(), base_url(), fields["email"], Role(fields["role"]))
-    return _to_link(token)
+    return _to_link(
+        *member_operations.invite(runtime(), current_caller(), base_url(), fields["email"], Role(fields["role"]))
+    )
 
 
 def renew_invitation(invitation_id: str) -> Response:
     """Give an invitation another link."""
     refill_on_error(_members)
-    _, token = member_operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id)
-    return _to_link(token)
+    return _to_link(*member_operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id))
 
 
 def revoke_invitation(invitation_id: str) -> Response:
@@ -128,7 +128,9 @@ def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | No
     return member_operations.link_of(base_url(), token), invitation
 
 
-def _to_link(token: str) -> Response:
+def _to_link(invitation: Invitation, token: str | None) -> Response:
+    if token is None:
+        return see_other(PATH, notice="invitation-sent")
     response = see_other(PATH)
     response.headers.add("Set-Cookie", _link_cookie(token))
     return response

@@ -140,7 +140,7 @@ def update_profile(
     """
     account = get_account(session, account_id, lock=True)
     member = first_owner(session, account_id) if member_id is None else get_member(session, account_id, member_id)
-    before = member.email
+    before, was_confirmed = member.email, member.email_confirmed
     is_moved = "email" in changes and email_key(changes["email"]) != member.compared_email
     if member_id is not None and (is_moved or "password_hash" in changes):
         if proof is None:
@@ -163,7 +163,7 @@ def update_profile(
     if is_moved:
         refuse_held_email(session, member)
         if tells_email:
-            note_change(session, member, before, by_key=member_id is None)
+            note_change(session, member, before, was_confirmed=was_confirmed, by_key=member_id is None)
     if changes.keys() & {"email", "password_hash"}:
         end_resets(session, member.id)
     follow_first_owner(session, account)

@@ -35,24 +35,34 @@ UNDO_FOR = timedelta(days=7)
 PATH = "/email/undo"
 
 
-def note_change(session: Session, member: Member, before: str, *, by_key: bool) -> None:
+def note_change(session: Session, member: Member, before: str, *, was_confirmed: bool, by_key: bool) -> None:
     """Make a change of a member's e-mail one that can be undone, and queue the mail that tells the old address.
 
     Args:
         member: With the new e-mail, in an account that is locked.
         before: The e-mail until now.
+        was_confirmed: Whether the member had confirmed that e-mail. Without that anybody may have typed it, and others
+            can take it at once.
         by_key: Whether an API key changed it; else it was the member, who knew the password.
     """
     last = find_last_change(session, member.id)
-    shown = last.email if last is not None and last.by_key else before
-    if last is not None and last.by_key and last.email_key == member.compared_email:
-        _end_changes(session, last)
-        return
+    if last is not None and last.by_key:
+        if last.email_key == member.compared_email:
+            _end_changes(session, last)
+            return
+        before, was_confirmed = last.email, last.was_confirmed
     expires_at = now() + UNDO_FOR
     session.add(
-        EmailChange(member_id=member.id, email=shown, email_key=email_key(shown), by_key=by_key, expires_at=expires_at)
+        EmailChange(
+            member_id=member.id,
+            email=before,
+            email_key=email_key(before),
+            was_confirmed=was_confirmed,
+            by_key=by_key,
+            expires_at=expires_at,
+        )
     )
-    queue_mail(session, shown, "", "", "", kind=KIND, account_id=member.account_id, expires_at=expires_at)
+    queue_mail(session, before, "", "", "", kind=KIND, account_id=member.account_id, expires_at=expires_at)
 
 
 def find_last_change(session: Session, member_id: int) -> EmailChange | None:

@@ -43,7 +43,7 @@ def list_invitations(session: Session, account_id: int, *, limit: int, offset: i
 
 
 def create_invitation(
-    session: Session, account_id: int, secret: str, *, email: str, role: Role, by: int | None
+    session: Session, account_id: int, secret: str, *, email: str, role: Role, by: int | None, is_mailed: bool
 ) -> tuple[Invitation, str]:
     """Invite somebody; gives the invitation and the token of its link, which is kept nowhere.
 
@@ -51,6 +51,7 @@ def create_invitation(
 
     Args:
         by: The member who invites; ``None`` if it is a key.
+        is_mailed: Whether only the invited address gets the link.
 
     Raises:
         ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have, if a
@@ -72,6 +73,7 @@ def create_invitation(
         email_key=email_key(email),
         role=role,
         token_hash=hash_token(token, secret),
+        is_mailed=is_mailed,
         created_at=moment,
         expires_at=moment + VALID,
     )
@@ -81,9 +83,9 @@ def create_invitation(
 
 
 def renew_invitation(
-    session: Session, account_id: int, secret: str, invitation_id: str, *, by: int | None
+    session: Session, account_id: int, secret: str, invitation_id: str, *, by: int | None, is_mailed: bool
 ) -> tuple[Invitation, str]:
-    """Give an invitation another link and a week from now; its old link ends.
+    """Give an invitation another link and a week from now; its old link ends. Arguments as of creating one.
 
     Raises:
         ApiError: 404; 403 if a key renews an owner's, or who asks is an owner no longer.
@@ -92,7 +94,7 @@ def renew_invitation(
     invitation = _get_invitation(session, account_id, invitation_id)
     refuse_key(by, invitation.role)
     token = make_invitation_token()
-    invitation.token_hash = hash_token(token, secret)
+    invitation.token_hash, invitation.is_mailed = hash_token(token, secret), is_mailed
     invitation.expires_at = now() + VALID
     session.flush()
     return invitation, token
@@ -136,7 +138,8 @@ def accept_invitation(
     """Make who has the link a member. Of two who use it at once, one is told that it is gone.
 
     Args:
-        confirmed: Whether they have shown that the e-mail is theirs; the link was seen by who invited them, too.
+        confirmed: Whether they have shown that the e-mail is theirs by other means than the link. A link that only
+            the mail has shows it, too.
 
     Raises:
         ApiError: 404 as :func:`get_open_invitation`; 400 if somebody whose e-mail was changed gets this one back.
@@ -156,7 +159,7 @@ def accept_invitation(
         email=invitation.email,
         password_hash=password_hash,
         role=Role(invitation.role),
-        confirmed=confirmed,
+        confirmed=confirmed or invitation.is_mailed,
     )
 
 

@@ -256,7 +256,7 @@ def flush_email(session: Session) -> None:
 
 
 def refuse_held_email(session: Session, member: Member) -> None:
-    """Refuse an e-mail that was somebody else's, and that they may still get back; to be called when it is written.
+    """Refuse an e-mail that another member had confirmed and may still get back; to be called when it is written.
 
     Raises:
         ApiError: 400.
@@ -264,6 +264,7 @@ def refuse_held_email(session: Session, member: Member) -> None:
     held = select(EmailChange.id).where(
         EmailChange.email_key == member.compared_email,
         EmailChange.member_id != member.id,
+        EmailChange.was_confirmed,
         EmailChange.expires_at > now(),
     )
     if session.scalar(held.limit(1)) is not None:

@@ -6,7 +6,7 @@ sent, and the link is made then, so that a request does the same for every addre
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -22,6 +22,11 @@ from app.wording import moment_text
 
 KIND = "password_reset"
 VALID_FOR = timedelta(minutes=30)
+PAUSE = timedelta(minutes=10)
+"""How long a mailbox is sent no further link, unless the last one has ended.
+
+Requests are not counted by e-mail: then anybody could use up the requests of an address' owner.
+"""
 
 
 def request_reset(session: Session, email: str) -> None:
@@ -30,13 +35,14 @@ def request_reset(session: Session, email: str) -> None:
 
 
 class ResetWriter(LinkWriter):
-    """Writes them; none if there is no such member, or if a key gave them this e-mail and that can still be undone."""
+    """Writes them; none if there is no such member, if a key gave them this e-mail and that can still be undone, or if
+    they have a link that was asked for in the last ten minutes."""
 
     path = "/password/reset"
 
     def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
         members = find_owners_of(session, mail.recipient)
-        if not members:
+        if not members or (mail.attempts == 1 and _has_fresh_link(session, members, mail.expires_at)):
             return None
         member = members[0]
         session.add(PasswordReset(token_hash=token_hash, member_id=member.id, expires_at=mail.expires_at))
@@ -60,6 +66,15 @@ def find_owners_of(session: Session, email: str) -> list[Member]:
 def _has_email_of_key(session: Session, member_id: int) -> bool:
     changes = select(EmailChange.by_key).where(EmailChange.member_id == member_id, EmailChange.expires_at > now())
     return session.scalar(changes.order_by(EmailChange.id.desc()).limit(1)) is True
+
+
+def _has_fresh_link(session: Session, members: list[Member], expires_at: datetime) -> bool:
+    """Whether another mail has brought a link shortly before one that would expire then."""
+    ids = [member.id for member in members]
+    fresh = select(PasswordReset.token_hash).where(
+        PasswordReset.member_id.in_(ids), PasswordReset.expires_at > expires_at - PAUSE
+    )
+    return session.scalar(fresh.limit(1)) is not None
 
 
 def find_reset(session: Session, token: str, secret: str) -> PasswordReset | None:

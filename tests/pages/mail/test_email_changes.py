@@ -293,6 +293,17 @@ def test_nobody_else_takes_the_old_address_while_it_can_come_back(
         register_browser(app, ANN)
 
 
+def test_an_address_that_nobody_confirmed_is_held_against_nobody(app: Flask, part: Runtime, server: MailServer) -> None:
+    """Else a stranger could register an address and change it, again and again, and keep its owner from registering."""
+    stranger = register_tenant(app, ANN)
+    by_session(stranger.browser, NEW)
+    register_browser(app, ANN)
+    link = next(path for to, path in told(part, server) if path.startswith("/email/undo"))
+    assert not ended_by_looking(app, link), "undoing stays possible: whoever has the mailbox has the link"
+    undo(app, link)
+    assert email_of(stranger) == ANN
+
+
 def ended_by_looking(app: Flask, link: str) -> bool:
     return Person(app).call("GET", link).status_code == 400
 

@@ -74,7 +74,7 @@ def test_their_member_is_told_what_becomes_of_codes(app: Flask, part: Runtime, s
 def test_a_new_password_by_mail_does_not_switch_codes_off(app: Flask, part: Runtime, server: MailServer) -> None:
     browser, _ = register_browser(app, ANN)
     recovery = switch_on(browser)
-    told(part, server)
+    confirm_everybody(part)
     person = Person(app)
     person.go("/password/forgot")
     person.press("Send the link", email=ANN)

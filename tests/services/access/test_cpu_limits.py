@@ -10,7 +10,7 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app import create_app
+from app.application import create_app
 from app.counters.base import CountersUnavailable
 from app.services.access import cpu_limits
 from app.services.access.cpu_limits import (

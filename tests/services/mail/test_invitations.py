@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 
 from flask import Flask
+from sqlalchemy import select
 
+from app.models import Invitation, Member
 from app.operations.members import MAILED_INVITATIONS
 from app.runtime import Runtime
+from app.tokens import hash_token, make_invitation_token
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, accept_invitation, member_id, register_tenant
 from tests.mail_server import MailServer
@@ -17,42 +20,75 @@ BO = "bo@example.com"
 
 
 def invite(tenant: Tenant) -> str:
-    return str(assert_ok(tenant.private.post("/api/invitations", json={"email": BO}), 201)["url"])
+    """Invite Bo; returns the id of the invitation."""
+    answer = assert_ok(tenant.private.post("/api/invitations", json={"email": BO}), 201)
+    return str(answer["invitation"]["id"])
 
 
-def test_who_is_invited_gets_the_link(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
-    url = invite(tenant)
+def is_confirmed(part: Runtime) -> bool:
+    with part.database.read() as session:
+        return session.scalars(select(Member).where(Member.email == BO)).one().email_confirmed
+
+
+def links_of(server: MailServer) -> list[str]:
+    """The links of the mails that came."""
+    link = r"^https://search\.example\.com(/invitations/svc_inv_\S+)$"
+    return [found for mail in server.mails for found in re.findall(link, mail.text, re.MULTILINE)]
+
+
+def test_only_the_mail_to_the_invited_address_has_the_link(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
+    """With the link, inviters could join in somebody else's name, and be members with their e-mail."""
+    created = tenant.private.post("/api/invitations", json={"email": BO})
+    invitation = assert_ok(created, 201)["invitation"]
+    assert created.get_json() == {"success": True, "invitation": invitation}
     part.mailer.send_due()
 
     (mail,) = server.mails
-    assert url.startswith("https://search.example.com/invitations/svc_inv_")
-    assert re.search(rf"^{re.escape(url)}$", mail.text, re.MULTILINE)
-    assert url in mail.html
+    assert mail.to == [BO]
+    (link,) = links_of(server)
+    assert link in mail.html
     assert "editor" in mail.text
-    accept_invitation(app, url.removeprefix("https://search.example.com"))
+    accept_invitation(app, link)
     assert member_id(tenant, BO)
+    assert is_confirmed(part), "who has the link has the mailbox"
 
 
-def test_a_renewed_invitation_is_sent_again(part: Runtime, tenant: Tenant, server: MailServer) -> None:
-    invite(tenant)
-    (invitation,) = assert_ok(tenant.private.get("/api/invitations"))["invitations"]
-    url = assert_ok(tenant.private.post(f"/api/invitations/{invitation['id']}/renew"))["url"]
+def test_a_renewed_invitation_is_sent_again(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    renewed = assert_ok(tenant.private.post(f"/api/invitations/{invite(tenant)}/renew"))
+    assert renewed.keys() == {"success", "invitation"}
     part.mailer.send_due()
-    assert [url in mail.text for mail in server.mails] == [False, True]
+    old, new = links_of(server)
+    assert_error(app.test_client().get(old), 404, "invitation_not_found")
+    accept_invitation(app, new)
 
 
-def test_the_page_says_that_a_mail_was_sent(app: Flask) -> None:
+def test_a_link_that_was_shown_proves_no_mailbox(app: Flask, part: Runtime, tenant: Tenant) -> None:
+    """It was made before mail was set up, or by the version before."""
+    invitation_id, token = invite(tenant), make_invitation_token()
+    with part.database.write() as session:
+        invitation = session.get_one(Invitation, invitation_id)
+        invitation.token_hash, invitation.is_mailed = hash_token(token, part.settings.secret_key), False
+    accept_invitation(app, f"/invitations/{token}")
+    assert not is_confirmed(part)
+
+
+def test_the_page_says_that_a_mail_was_sent(app: Flask, server: MailServer, part: Runtime) -> None:
     person = person_of(register_tenant(app, "ann@example.com"))
     person.go("/api/members")
     person.press("Create invitation", email=BO)
-    assert f"We sent this link to {BO}" in person.page.text
+    assert person.notice.startswith("Invitation sent.")
+    assert "svc_inv_" not in person.response.text
+    person.press("Send again")
+    assert person.notice.startswith("Invitation sent.")
+    part.mailer.send_due()
+    assert [mail.to for mail in server.mails].count([BO]) == 2
 
 
 def test_strangers_are_not_flooded(app: Flask) -> None:
     tenant = register_tenant(app, "ann@example.com")
-    invite(tenant)
-    (invitation,) = assert_ok(tenant.private.get("/api/invitations"))["invitations"]
-    path = f"/api/invitations/{invitation['id']}/renew"
+    path = f"/api/invitations/{invite(tenant)}/renew"
     for _ in range(MAILED_INVITATIONS - 1):
         assert_ok(tenant.private.post(path))
 
