@@ -14,7 +14,6 @@ from app import api, logs, pages
 from app.apidoc import openapi
 from app.commands import cli
 from app.config import Settings, load_settings
-from app.doors import indexnow
 from app.doors.agents import views as agents_views
 from app.doors.algolia import views as algolia_views
 from app.doors.custom_search import views as custom_search_views
@@ -27,7 +26,6 @@ from app.web import compression, error_handlers, headers, request_checks
 from app.web.actors import find_actor
 from app.web.parsing import PathInteger
 from app.web.policy import require_policies
-from schemas.doors.indexnow import MAX_SUBMISSION_BYTES
 
 
 class Application(Flask):
@@ -64,18 +62,15 @@ def create_app(
         MAX_BODY_BYTES=settings.max_body_bytes,
         MAX_CONTENT_LENGTH=max(settings.max_body_bytes, settings.max_bulk_body_bytes),
         MAX_FORM_MEMORY_SIZE=settings.max_body_bytes,
-        BODY_LIMITS={
-            "indexnow.submit_addresses": max(settings.max_body_bytes, MAX_SUBMISSION_BYTES),
-            **dict.fromkeys(
-                (
-                    "documents.index_documents",
-                    "documents.change_documents",
-                    "documents.delete_documents",
-                    "imports.import_file",
-                ),
-                settings.max_bulk_body_bytes,
+        BODY_LIMITS=dict.fromkeys(
+            (
+                "documents.index_documents",
+                "documents.change_documents",
+                "documents.delete_documents",
+                "imports.import_file",
             ),
-        },
+            settings.max_bulk_body_bytes,
+        ),
     )
     runtime = create_runtime(settings, background=background)
     attach(app, runtime)
@@ -92,7 +87,6 @@ def create_app(
     smorest.register_blueprint(gateway_views.blp)
     smorest.register_blueprint(custom_search_views.blp)
     smorest.register_blueprint(algolia_views.blp)
-    smorest.register_blueprint(indexnow.blp)
     agents_views.register(app)
     pages.register(app, smorest)
     app.cli = cli.OperatorCommands()

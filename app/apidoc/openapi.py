@@ -85,7 +85,6 @@ _DESCRIPTIONS = {
     412: "Changed meanwhile",
     413: "Request body too large",
     415: "Unsupported content type",
-    422: "Not of this host, or not of this protocol",
     429: "Rate limit or daily quota exceeded",
     500: "Internal error",
     503: "A component is temporarily unavailable; retry after `Retry-After` seconds",

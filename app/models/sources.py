@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, UniqueConstraint, false, text
-from sqlalchemy.orm import Mapped, mapped_column, validates
+from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
 
@@ -18,7 +17,7 @@ class Source(Base):
     """The place where pages of a site are: a web site, a sitemap, a feed or a WordPress blog."""
 
     __tablename__ = "sources"
-    __table_args__ = (UniqueConstraint("site_id", "kind", "url"), Index(None, "next_run_at"), Index(None, "host"))
+    __table_args__ = (UniqueConstraint("site_id", "kind", "url"), Index(None, "next_run_at"))
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     """``src_…``; also the source of its documents."""
@@ -26,8 +25,6 @@ class Source(Base):
     kind: Mapped[str] = mapped_column(String(16))
     """``website``, ``sitemap``, ``feed`` or ``wordpress``."""
     url: Mapped[str] = mapped_column(String(2048))
-    host: Mapped[str] = mapped_column(String(261), server_default=text("''"))
-    """The host of ``url``, with its port unless that is the scheme's own."""
     schedule: Mapped[str] = mapped_column(String(16))
     """``none``, ``hourly``, ``daily`` or ``weekly``."""
     include: Mapped[list[str]] = mapped_column(JSON, default=list)
@@ -49,11 +46,6 @@ class Source(Base):
     """Options of the run that follows the one under way; ``NULL`` if nobody has asked for one since that began."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
-
-    @validates("url")
-    def _note_host(self, _name: str, url: str) -> str:
-        self.host = urlsplit(url).netloc
-        return url
 
 
 class SourceRun(Base):

@@ -49,7 +49,7 @@ FOR_ANYONE = UNCOUNTED | OPENING_SESSIONS | GUIDE | {
     "pages.show_confirmation", "pages.begin_login", "pages.finish_login",
     "pages.show_entrance", "pages.show_entrance.register", "pages.show_forgot", "pages.show_home", "pages.show_plans",
     "pages.show_docs_markdown", "pages.show_llms_txt", "pages.show_reset", "pages.show_unsubscribe",
-    "pages.stop_digest", "indexnow.submit_address", "indexnow.submit_addresses", "sources.run_source_by_hook",
+    "pages.stop_digest", "sources.run_source_by_hook",
 }  # fmt: skip
 """Every door that is open: whoever adds one says so here."""
 

@@ -22,7 +22,6 @@ class RequestExample:
     other_bodies: Mapping[str, str] = field(default_factory=dict)
 
 
-INDEXNOW_KEY = "7d1c0f4e2b9a4c55"
 PASSWORD = "186 steps to the lamp"
 
 HOURS: dict[str, Any] = {
@@ -274,16 +273,6 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listRuns": RequestExample(parameters={"limit": 20}),
     "renewHook": RequestExample(body={}),
     "runSourceByHook": RequestExample(body={"urls": ["https://museum.example/visit/opening-hours"]}),
-    "submitAddress": RequestExample(
-        parameters={"url": "https://museum.example/visit/opening-hours", "key": INDEXNOW_KEY}
-    ),
-    "submitAddresses": RequestExample(
-        body={
-            "host": "museum.example",
-            "key": INDEXNOW_KEY,
-            "urlList": ["https://museum.example/visit/opening-hours", "https://museum.example/visit/tickets"],
-        }
-    ),
     # The account at a glance.
     "showDashboard": RequestExample(),
     "showProfileEditForm": RequestExample(),

@@ -59,7 +59,6 @@ class Previewer:
         self._user_agent = user_agent
         self._private_addresses = private_addresses
         self._room = threading.BoundedSemaphore(AT_ONCE)
-        self._key_room = threading.BoundedSemaphore(AT_ONCE)
 
     def preview(
         self,
@@ -131,28 +130,6 @@ class Previewer:
             return CompletedUrl(_with_scheme(url, otherwise), is_silent=True)
         finally:
             self._room.release()
-
-    def read_key_file(self, url: str) -> str:
-        """The text of a small file by which the owner of a host is known.
-
-        Args:
-            url: Its normalized address.
-
-        Raises:
-            ApiError: 403 if it cannot be had there; 429 while too many are read.
-        """
-        if not self._key_room.acquire(blocking=False):
-            raise ApiError(
-                ErrorCode.RATE_LIMIT_EXCEEDED, "Too many keys are being read; try again.", retry_after=RETRY_SECONDS
-            )
-        from app.crawl.run.visits.answering import read_key_file
-
-        try:
-            return read_key_file(url, self._turns, self._user_agent, private_addresses=self._private_addresses)
-        except NotIndexed as error:
-            raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"There is no key at {url} ({error.reason}).") from error
-        finally:
-            self._key_room.release()
 
 
 def _with_scheme(url: str, scheme: str) -> str:

@@ -126,17 +126,6 @@ def find_by_hook(session: Session, token: str, secret: str, *, lock: bool = Fals
     return source, site
 
 
-def find_on_host(session: Session, host: str) -> Sequence[Source]:
-    """The sources on a host, of all sites that are not paused, or of a suspended account; oldest first.
-
-    Args:
-        host: As :attr:`Source.host` has it.
-    """
-    of_host = select(Source).join(Site, Site.id == Source.site_id).join(Account, Account.id == Site.account_id)
-    of_host = of_host.where(Source.host == host, Site.active, Account.suspended_at.is_(None))
-    return session.scalars(of_host.order_by(Source.site_id, Source.created_at, Source.id)).all()
-
-
 def list_sources(
     session: Session, account_id: int, site_id: int, *, limit: int, offset: int
 ) -> tuple[Sequence[Source], int]:

@@ -1,4 +1,4 @@
-"""invitations by mail, and whether a changed e-mail had been confirmed
+"""invitations by mail, whether a changed e-mail had been confirmed, and no hosts of sources
 
 Revision: 0029
 Follows: 0027
@@ -17,10 +17,12 @@ depends_on = None
 def upgrade() -> None:
     op.add_column('invitations', sa.Column('is_mailed', sa.Boolean(), server_default=sa.false(), nullable=False))
     op.add_column('email_changes', sa.Column('was_confirmed', sa.Boolean(), server_default=sa.true(), nullable=False))
+    op.drop_index(op.f('ix_sources_host'), 'sources')
+    op.drop_column('sources', 'host')
 
 
 def downgrade() -> None:
-    with op.batch_alter_table('email_changes', schema=None) as batch_op:
-        batch_op.drop_column('was_confirmed')
-    with op.batch_alter_table('invitations', schema=None) as batch_op:
-        batch_op.drop_column('is_mailed')
+    op.add_column('sources', sa.Column('host', sa.String(length=261), server_default=sa.text("''"), nullable=False))
+    op.create_index(op.f('ix_sources_host'), 'sources', ['host'])
+    op.drop_column('email_changes', 'was_confirmed')
+    op.drop_column('invitations', 'is_mailed')

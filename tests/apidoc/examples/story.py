@@ -22,10 +22,9 @@ from werkzeug.test import TestResponse
 
 from app.apidoc.code_blocks import ANY_KEY
 from app.apidoc.examples.document import JSON, path_values
-from app.apidoc.examples.requests import HOURS, INDEXNOW_KEY, REQUESTS
+from app.apidoc.examples.requests import HOURS, REQUESTS
 from app.apidoc.openapi import document
 from app.crawl.run import first_page
-from app.crawl.run.visits import answering
 from app.models import RunPage, SourceRun
 from app.services.webhooks.events import announce
 from tests.callers import ApiClient, Browser
@@ -211,9 +210,6 @@ class Story:
                 url, found_on = f"https://museum.example/{path}", "https://museum.example/visit"
                 values = {"url": url, "found_on": found_on, "position": position, "reason": reason}
                 session.execute(insert(RunPage).values(**page, **values))
-
-    def _before_submitAddress(self) -> None:
-        self._patch.setattr(answering, "read_key_file", lambda *args, **kwargs: INDEXNOW_KEY)
 
     def _before_abandonSync(self) -> None:
         sync = self._private("POST", "/api/v1/sync", json={"source": "wordpress"}).get_json()["sync"]
