@@ -187,7 +187,6 @@ class DestroySchema(BodySchema):
     """The document to remove."""
 
     id = Identifier(
-        load_default=None,
         min_length=1,
         max_length=MAX_ID_LENGTH,
         metadata={"description": "The document's id; an integer is read as a string. Required unless `?id=` is given."},
@@ -199,7 +198,6 @@ class DestroyQuerySchema(SiteChoiceSchema):
     """The same as query parameters, for clients that drop the body of a DELETE."""
 
     id = Text(
-        load_default=None,
         min_length=1,
         max_length=MAX_ID_LENGTH,
         metadata={"description": "The document's id, for clients that cannot send a body with DELETE."},

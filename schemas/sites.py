@@ -91,18 +91,22 @@ class SiteUpdateSchema(UpdateSchema):
     )
 
 
+_NAME_OF_DELETED = {"description": "The site's name, so that no other site is deleted by mistake. Optional."}
+_PURGE = {"description": "Whether the site cannot be restored. A deleted site can be purged, too. Default: false."}
+
+
 class SiteDeleteQuerySchema(QuerySchema):
     """The way in which a site is deleted."""
 
-    name = Text(
-        trim=True,
-        max_length=100,
-        metadata={"description": "The site's name, so that no other site is deleted by mistake. Optional."},
-    )
-    purge = QueryFlag(
-        load_default=False,
-        metadata={"description": "Whether the site cannot be restored. A deleted site can be purged, too."},
-    )
+    name = Text(trim=True, max_length=100, metadata=dict(_NAME_OF_DELETED))
+    purge = QueryFlag(metadata=dict(_PURGE))
+
+
+class SiteDeleteBodySchema(BodySchema):
+    """The same in a body."""
+
+    name = Text(trim=True, max_length=100, metadata=dict(_NAME_OF_DELETED))
+    purge = Flag(metadata=dict(_PURGE))
 
 
 class SiteDeleteSchema(BodySchema):

@@ -290,12 +290,19 @@ class SourceUpdateSchema(UpdateSchema):
     headers = Headers(metadata=dict(_HEADERS))
 
 
+_KEEP_DOCUMENTS = {"description": "Whether its documents stay, as if sent through the API. Default: false."}
+
+
 class SourceDeleteQuerySchema(QuerySchema):
     """Parameters of deleting a source."""
 
-    keep_documents = QueryFlag(
-        load_default=False, metadata={"description": "Whether its documents stay, as if sent through the API."}
-    )
+    keep_documents = QueryFlag(metadata=dict(_KEEP_DOCUMENTS))
+
+
+class SourceDeleteSchema(BodySchema):
+    """The same in a body."""
+
+    keep_documents = Flag(metadata=dict(_KEEP_DOCUMENTS))
 
 
 class RunErrorSchema(Schema):

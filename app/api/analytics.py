@@ -66,7 +66,9 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
 
 
 @blp.route("/api/analytics/visitors", methods=["DELETE"])
-@blp.operation("eraseVisitor", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation(
+    "eraseVisitor", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,), empty_body=True
+)
 @blp.arguments(VisitorQuerySchema, location="query")
 @blp.response(200, VisitorErasureSchema)
 def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from flask import Response, request, stream_with_context
 
+from app.api.views import agree
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode, field_error
 from app.runtime import runtime
@@ -111,19 +112,13 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Remove a document. Its id is in the body or in `?id=`."""
     caller = current_caller()
-    document_id = _document_id(query["id"], body["id"])
-    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
-    runtime().writer.remove(caller.account.id, site_id, document_id)
-    return {"success": True, "deleted": 1}
-
-
-def _document_id(in_query: str | None, in_body: str | None) -> str:
-    document_id = in_query if in_body is None else in_body
-    if document_id is None:
+    site_ids = query.pop("site_id"), body.pop("site_id")
+    options = agree(query, body)
+    if "id" not in options:
         raise field_error("id", "required", "is required")
-    if in_query is not None and in_query != document_id:
-        raise field_error("id", "conflict", "in the query and in the body differ")
-    return document_id
+    site_id = choose_written_site(caller, *site_ids)
+    runtime().writer.remove(caller.account.id, site_id, options["id"])
+    return {"success": True, "deleted": 1}
 
 
 @blp.route("/api/v1/documents", methods=["GET"])

@@ -82,7 +82,7 @@ def renew_invitation(nothing: dict[str, Any], invitation_id: str) -> tuple[dict[
 
 
 @blp.route(_INVITATION, methods=["DELETE"])
-@blp.operation("revokeInvitation", _POLICY, errors=(ErrorCode.INVITATION_NOT_FOUND,))
+@blp.operation("revokeInvitation", _POLICY, errors=(ErrorCode.INVITATION_NOT_FOUND,), empty_body=True)
 @blp.response(200, SuccessSchema)
 def revoke_invitation(invitation_id: str) -> dict[str, Any]:
     """Revoke an invitation. Its link stops working."""

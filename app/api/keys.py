@@ -106,7 +106,7 @@ def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, A
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
-@blp.operation("deleteKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS)
+@blp.operation("deleteKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Delete a key. It stops working immediately."""
@@ -125,7 +125,7 @@ def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>/exposure", methods=["DELETE"])
-@blp.operation("dismissKeyExposure", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS)
+@blp.operation("dismissKeyExposure", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
     """Dismiss the notice that a private key is in a web page. Rotating the key ends that, too."""

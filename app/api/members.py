@@ -68,7 +68,7 @@ def patch_member(fields: dict[str, Any], member_id: int) -> dict[str, Any]:
 
 
 @blp.route(_MEMBER, methods=["DELETE"])
-@blp.operation("removeMember", _POLICY, errors=_CHANGE_ERRORS)
+@blp.operation("removeMember", _POLICY, errors=_CHANGE_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def remove_member(member_id: int) -> dict[str, Any]:
     """Remove a member. All of their sessions end. A key removes no owner."""

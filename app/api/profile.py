@@ -144,7 +144,7 @@ def list_sessions(page: dict[str, Any]) -> dict[str, Any]:
 
 
 @blp.route("/profile/sessions", methods=["DELETE"])
-@blp.operation("endOtherSessions", _OWN)
+@blp.operation("endOtherSessions", _OWN, empty_body=True)
 @blp.response(200, SuccessSchema)
 def end_other_sessions() -> dict[str, Any]:
     """End all of your sessions but this one."""
@@ -153,7 +153,7 @@ def end_other_sessions() -> dict[str, Any]:
 
 
 @blp.route("/profile/sessions/<string:session_id>", methods=["DELETE"])
-@blp.operation("endSession", _OWN, errors=(ErrorCode.SESSION_NOT_FOUND,))
+@blp.operation("endSession", _OWN, errors=(ErrorCode.SESSION_NOT_FOUND,), empty_body=True)
 @blp.response(200, SuccessSchema)
 def end_session(session_id: str) -> dict[str, Any]:
     """End one of your sessions, with its next request; of this one, that is to log out."""

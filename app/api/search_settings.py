@@ -140,7 +140,9 @@ def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["DELETE"])
-@blp.operation("forgetClicks", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation(
+    "forgetClicks", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), empty_body=True
+)
 @blp.response(200, SuccessSchema)
 def forget_clicks(site_id: int) -> dict[str, Any]:
     """Take back what the site learned from clicks. It learns anew, from those that come from now on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.api.forms import site_form
-from app.api.views import site_answer
+from app.api.views import agree, site_answer
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import sites as site_operations
@@ -21,6 +21,7 @@ from schemas.sites import (
     PageQuerySchema,
     SiteAnswerSchema,
     SiteCreateSchema,
+    SiteDeleteBodySchema,
     SiteDeleteQuerySchema,
     SiteListSchema,
     SiteShowSchema,
@@ -118,12 +119,16 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
-@blp.operation("deleteSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,))
+@blp.operation("deleteSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
+@blp.arguments(SiteDeleteBodySchema, location="json_optional", required=False)
 @blp.arguments(SiteDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
-def delete_site(options: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Delete a site. For 30 days it can be restored; with `purge=true` it is gone at once, with everything it has."""
-    site_operations.delete_site(runtime(), current_caller(), site_id, **options)
+def delete_site(body: dict[str, Any], query: dict[str, Any], site_id: int) -> dict[str, Any]:
+    """Delete a site. For 30 days it can be restored; with `purge=true` it is gone at once, with everything it has.
+
+    `name` and `purge` may be query parameters or fields of the body.
+    """
+    site_operations.delete_site(runtime(), current_caller(), site_id, **agree(query, body))
     return {"success": True}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response, request
 
-from app.api.views import source_answer
+from app.api.views import agree, source_answer
 from app.apidoc.openapi import ApiBlueprint
 from app.crawl.run.lookup import PageLookup, encode_dead_links, list_dead_links, twins_of_run
 from app.crawl.sources import runs, sources
@@ -33,6 +33,7 @@ from schemas.sources import (
     SourceAnswerSchema,
     SourceCreateSchema,
     SourceDeleteQuerySchema,
+    SourceDeleteSchema,
     SourceListSchema,
     SourceShowSchema,
     SourceUpdateSchema,
@@ -134,12 +135,13 @@ def patch_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[
 
 
 @blp.route(SOURCE, methods=["DELETE"])
-@blp.operation("deleteSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS)
+@blp.operation("deleteSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
+@blp.arguments(SourceDeleteSchema, location="json_optional", required=False)
 @blp.arguments(SourceDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
-def delete_source(query: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Delete a source and its documents, or keep these with `?keep_documents=true`."""
-    source_operations.delete_source(runtime(), current_caller(), site_id, source_id, **query)
+def delete_source(body: dict[str, Any], query: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
+    """Delete a source and its documents, or keep these with `keep_documents=true`, in the query or in the body."""
+    source_operations.delete_source(runtime(), current_caller(), site_id, source_id, **agree(query, body))
     return {"success": True}
 
 

@@ -58,7 +58,7 @@ def show_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
 
 
 @blp.route("/api/v1/sync/<string:sync_id>", methods=["DELETE"])
-@blp.operation("abandonSync", _POLICY, errors=_ERRORS)
+@blp.operation("abandonSync", _POLICY, errors=_ERRORS, empty_body=True)
 @blp.arguments(SiteChoiceSchema, location="query")
 @blp.response(200, SuccessSchema)
 def abandon_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:

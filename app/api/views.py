@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from app.crawl.sources.sources import SourceView
+from app.errors import field_error
 from app.models import Member, Site
 from app.services.access.callers import Caller
 from app.services.access.roles import Role
 from app.web.hosts import hook_url
+
+
+def agree(query: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that a DELETE may have as query parameters or in its body, which some clients and proxies drop.
+
+    Raises:
+        ApiError: 400 for an option that is in both and differs.
+    """
+    for name in query.keys() & body.keys():
+        if query[name] != body[name]:
+            raise field_error(name, "conflict", "in the query and in the body differ")
+    return {**query, **body}
 
 
 def site_answer(site: Site, caller: Caller) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def patch_webhook(changes: dict[str, Any], webhook_id: str) -> dict[str, Any]:
 
 
 @blp.route(_WEBHOOK, methods=["DELETE"])
-@blp.operation("deleteWebhook", _POLICY, errors=_ERRORS)
+@blp.operation("deleteWebhook", _POLICY, errors=_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def delete_webhook(webhook_id: str) -> dict[str, Any]:
     """Delete a webhook with its deliveries. Nothing more is sent to it."""

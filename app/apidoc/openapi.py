@@ -6,11 +6,11 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
+from functools import partial, wraps
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from flask import Flask, current_app
+from flask import Flask, current_app, request
 from flask_smorest import Api
 from flask_smorest import Blueprint as SmorestBlueprint
 from marshmallow import Schema
@@ -20,7 +20,7 @@ from app.apidoc.examples.document import add_examples
 from app.apidoc.examples.errors import ERRORS, GATEWAY_ERRORS
 from app.errors import STATUS, ErrorCode
 from app.web.auth import BEARER
-from app.web.parsing import StrictParser
+from app.web.parsing import StrictParser, read_nothing
 from app.web.policy import OperationPolicy, set_policy
 from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
@@ -157,6 +157,7 @@ class ApiBlueprint(SmorestBlueprint):
         *,
         errors: tuple[ErrorCode, ...] = (),
         body: bool = False,
+        empty_body: bool = False,
     ) -> Callable[[View], View]:
         """Say whom an operation is for and what it may answer; goes below ``route`` and above the rest.
 
@@ -166,6 +167,8 @@ class ApiBlueprint(SmorestBlueprint):
             errors: Error codes of its own; those of keys, limits and bodies follow from the rest, and any request may
                 be malformed.
             body: Whether it reads a JSON body.
+            empty_body: Whether it is a DELETE that reads no body, and refuses one that says anything: the caller may
+                have meant it as a condition.
         """
         codes = {*errors, ErrorCode.VALIDATION_FAILED, ErrorCode.INTERNAL_ERROR}
         if not policy.uncounted:
@@ -179,7 +182,7 @@ class ApiBlueprint(SmorestBlueprint):
             codes.add(ErrorCode.ORIGIN_NOT_ALLOWED)
         if policy.access.session or policy.opens_session:
             codes.add(ErrorCode.CSRF_FAILED)
-        if body:
+        if body or empty_body:
             codes.update(
                 (
                     ErrorCode.INVALID_JSON,
@@ -189,7 +192,8 @@ class ApiBlueprint(SmorestBlueprint):
                 )
             )
 
-        return self.declare(operation_id, policy, error_responses(codes))
+        declare = self.declare(operation_id, policy, error_responses(codes))
+        return (lambda view: declare(_with_empty_body(view))) if empty_body else declare
 
     def declare(self, operation_id: str, policy: OperationPolicy, responses: dict[str, Any]) -> Callable[[View], View]:
         """Give a view its policy, and describe it with these responses; goes where ``operation`` goes."""
@@ -202,6 +206,15 @@ class ApiBlueprint(SmorestBlueprint):
             return documented
 
         return decorate
+
+
+def _with_empty_body(view: View) -> View:
+    @wraps(view)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        read_nothing(request)
+        return view(*args, **kwargs)
+
+    return cast("View", checked)
 
 
 def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:

@@ -132,7 +132,9 @@ def renew_hook(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -
         return sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))
 
 
-def delete_source(runtime: Runtime, caller: Caller, site_id: int, source_id: str, *, keep_documents: bool) -> None:
+def delete_source(
+    runtime: Runtime, caller: Caller, site_id: int, source_id: str, *, keep_documents: bool = False
+) -> None:
     """Remove a source with its documents, or leave these as if they had been sent through the API.
 
     Raises:

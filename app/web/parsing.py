@@ -28,6 +28,7 @@ from app.texts.sections import as_field, take_sections
 from app.web.policy import policy_of
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
+from schemas.base import NothingSchema
 from schemas.validation.documents import MAX_BATCH, UnreadableDocument
 from schemas.validation.problems import MAX_PROBLEMS, Problem, walk
 
@@ -143,6 +144,21 @@ def read_json(req: Request, *, absent: Any = _MUST_BE_THERE, any_type: bool = Fa
         raise ApiError(
             ErrorCode.INVALID_JSON, f"The body is not valid JSON in UTF-8 (line {error.lineno}, column {error.colno})."
         ) from error
+
+
+def read_nothing(req: Request) -> None:
+    """Refuse a body that says anything, where none is read.
+
+    Raises:
+        ApiError: As :func:`read_json`; 400 for any field.
+    """
+    try:
+        _NOTHING.load(read_json(req, absent={}))
+    except ValidationError as error:
+        raise invalid(error) from error
+
+
+_NOTHING = NothingSchema()
 
 
 def read_json_once(req: Request, *, any_type: bool = False) -> Any:

@@ -197,9 +197,17 @@ def test_a_wrong_name_deletes_nothing(tenant: Tenant) -> None:
     for query in ("?name=pages", "?name=", "?name=Pages%202", "?name=pages&purge=true"):
         assert_error(tenant.browser.delete(path + query), 400, "validation_failed", field="name")
     assert_error(tenant.browser.delete(path + "?purge=yes"), 400, "validation_failed", field="purge")
+    for query, body, field in (
+        ("", {"name": "Other"}, "name"),
+        ("?name=Pages", {"name": "Other"}, "name"),
+        ("?purge=false", {"purge": True}, "purge"),
+        ("", {"nam": "Other"}, "nam"),
+        ("", {"purge": "yes"}, "purge"),
+    ):
+        assert_error(tenant.browser.delete(path + query, json=body), 400, "validation_failed", field=field)
     assert_ok(tenant.browser.get(path))
 
-    assert assert_ok(tenant.browser.delete(path + "?name=%20Pages")) == {"success": True}
+    assert assert_ok(tenant.browser.delete(path + "?name=%20Pages", json={"name": "Pages"})) == {"success": True}
 
 
 def test_a_site_is_not_restored_into_a_plan_without_room(tenant: Tenant) -> None:

@@ -529,11 +529,16 @@ def test_the_documents_of_a_deleted_source_go_with_it(tenant: Tenant) -> None:
     assert site["indexed_pages"] == 1
 
 
-def test_the_documents_of_a_deleted_source_may_stay(tenant: Tenant) -> None:
+@pytest.mark.parametrize("place", ["query", "body"])
+def test_the_documents_of_a_deleted_source_may_stay(tenant: Tenant, place: str) -> None:
     source = create(tenant)
     add_documents(tenant, source, 1, 2)
 
-    assert_ok(tenant.private.delete(path_of(source) + "?keep_documents=true"))
+    conflict = tenant.private.delete(path_of(source) + "?keep_documents=false", json={"keep_documents": True})
+    assert_error(conflict, 400, "validation_failed", field="keep_documents")
+    options: dict[str, Any] = {"json": {"keep_documents": True}} if place == "body" else {}
+    query = "?keep_documents=true" if place == "query" else ""
+    assert_ok(tenant.private.delete(path_of(source) + query, **options))
 
     assert document_sources(tenant) == {"page-1": "api", "page-2": "api"}
     assert len(tenant.found_ids("content")) == 2

@@ -11,6 +11,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 import app as application
+from app.apidoc.openapi import document
 from app.application import create_app
 from app.doors.agents import views as agents
 from app.doors.algolia import views as algolia
@@ -233,6 +234,26 @@ def test_every_write_of_a_session_needs_its_token(ann: Tenant) -> None:
         assert_error(response, 403, "csrf_failed")
         if not operation.policy.opens_session:
             assert _open_as_page(ann.browser, operation, {}).status_code == 403, str(operation)
+
+
+def test_no_write_ignores_what_a_body_says(ann: Tenant) -> None:
+    """A caller may have meant it as a condition: ``{"name": "Other"}``, so that no other site is deleted."""
+    with ann.app.app_context():
+        described = document()["paths"]
+    writes = [
+        operation
+        for operation in operations(ann)
+        if operation.writes and operation.policy.access.session and not operation.endpoint.startswith("pages.")
+    ]
+    assert sum(operation.method == "DELETE" for operation in writes) > 10
+    for operation in writes:
+        path = re.sub(r"<(?:[^<>]+:)?(\w+)>", r"{\1}", operation.rule)
+        if "text/csv" in described[path][operation.method.lower()].get("requestBody", {}).get("content", {}):
+            continue  # A file, whatever it says.
+        response = ann.browser.call(operation.method, operation.path, json={"unheard_of": True})
+        assert_error(response, 400, "validation_failed")
+        text = ann.browser.call(operation.method, operation.path, data="name=Other")
+        assert text.status_code in (400, 415), str(operation)
 
 
 def test_no_method_goes_another_way_than_the_declared_one(shared_app: Flask) -> None:
