@@ -165,6 +165,36 @@ def test_filters(tenant: Tenant, ask: Ask, parameters: dict[str, Any], expected:
     assert sorted(urls(ask({"query": "harbour", **parameters}))) == expected
 
 
+@pytest.mark.parametrize("crawled", [False, True])
+def test_records_imported_from_algolia_are_found_by_their_language(tenant: Tenant, ask: Ask, crawled: bool) -> None:
+    """DocSearch's front end filters by ``language``, which records keep when they are imported; crawled pages have
+    ``lang``. The facets are called what was asked for."""
+    records = [
+        {
+            "objectID": language,
+            "url": f"https://www.example.com/{language}",
+            "hierarchy": {"lvl0": "Manual", "lvl1": "Harbour"},
+            "language": language,
+            "content": "Ships",
+        }
+        for language in ("en", "de")
+    ]
+    imported = tenant.private.post(f"/api/sites/{tenant.site_id}/import?format=algolia", json=records)
+    assert imported.get_json()["indexed"] == 2, imported.get_json()
+    if crawled:
+        tenant.index(page("crawled", title="Harbour", url="/crawled", lang="en"))
+    wish = {"query": "harbour", "facets": ["language", "nowhere"]}
+
+    english = answered(ask({**wish, "facetFilters": ["language:en"]}))
+
+    crawled_urls = ["https://www.example.com/crawled"] if crawled else []
+    assert sorted(hit["url"] for hit in english["hits"]) == [*crawled_urls, "https://www.example.com/en"]
+    assert english["facets"] == {"language": {"en": 1 + crawled}}
+    assert answered(ask(wish))["facets"] == {"language": {"en": 1 + crawled, "de": 1}}
+    others = urls(ask({"query": "harbour", "filters": "NOT language:en"}))
+    assert others == ["/de"]
+
+
 @pytest.mark.parametrize(
     ("requests", "message"),
     [

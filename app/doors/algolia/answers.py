@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,12 +31,14 @@ class AlgoliaSearch:
         sent: The checked parameters.
         index: The name that the caller gave.
         window: Documents of a page of results.
+        facets: Fields whose values are counted, by the name that was asked for; ``None`` for all fields.
     """
 
     query: SearchQuery
     sent: Mapping[str, Any]
     index: str
     window: int
+    facets: Mapping[str, tuple[str, ...]] | None
 
 
 def encode_answer(search: AlgoliaSearch, found: Found, site: SiteRecord) -> dict[str, Any]:
@@ -55,7 +58,21 @@ def encode_answer(search: AlgoliaSearch, found: Found, site: SiteRecord) -> dict
         "index": search.index,
         "queryID": found.query_id,
     }
-    return {**answer, "facets": result.facets} if search.query.facets else answer
+    if not search.query.facets:
+        return answer
+    facets = result.facets if search.facets is None else _facets(search.facets, result.facets)
+    return {**answer, "facets": facets}
+
+
+def _facets(names: Mapping[str, tuple[str, ...]], counted: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """The counts of each name's fields together, most frequent values first."""
+    facets = {}
+    for name, fields in names.items():
+        values: Counter[str] = Counter()
+        for field in fields:
+            values.update(counted.get(field, {}))
+        facets[name] = dict(sorted(values.items(), key=lambda pair: (-pair[1], pair[0])))
+    return facets
 
 
 def _hits(document: Mapping[str, Any], site: SiteRecord, tags: tuple[str, str]) -> Iterator[dict[str, Any]]:

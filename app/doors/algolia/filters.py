@@ -24,8 +24,11 @@ from backends.filters import (
 )
 from backends.standard_fields import STANDARD_FIELDS
 
-_NAMES = {"objectID": "id", "language": "lang"}
-"""Algolia's and DocSearch's names of fields that are called otherwise here."""
+_NAMES = {"objectID": ("id",), "language": ("language", "lang")}
+"""Algolia's and DocSearch's names of fields to the fields that they mean here.
+
+Crawled pages have ``lang``; records that were imported from Algolia keep their ``language``.
+"""
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
 _KEYWORD = re.compile(r"\s*(?:(AND|OR|NOT)\b|([()]))")
 _TERM = re.compile(rf"\s*(?P<field>{_QUOTED}|[\w.-]+)\s*(?P<operator><=|>=|!=|[:=<>])\s*(?P<value>{_QUOTED}|[^\s()]+)")
@@ -73,10 +76,21 @@ def _facet(text: str, kinds: FieldKinds) -> Filter:
 
 
 def _condition(name: str, operator: str, value: str, kinds: FieldKinds) -> Filter:
-    field = _NAMES.get(name, name)
-    if field not in STANDARD_FIELDS and field not in kinds:
+    return _on_fields(name, kinds, lambda field: Comparison(field, cast(ComparisonOperator, operator), value))
+
+
+def _on_fields(name: str, kinds: FieldKinds, condition: Callable[[str], Filter]) -> Filter:
+    """A condition that must hold for one of the fields that a name means."""
+    either = tuple(condition(field) for field in fields_named(name, kinds))
+    if not either:
         return NO_DOCUMENT
-    return Comparison(field, cast(ComparisonOperator, operator), value)
+    return either[0] if len(either) == 1 else Or(either)
+
+
+def fields_named(name: str, kinds: FieldKinds) -> tuple[str, ...]:
+    """The fields of a site's documents that one of Algolia's or DocSearch's names means."""
+    fields = _NAMES.get(name, (name,))
+    return tuple(field for field in fields if field in STANDARD_FIELDS or field in kinds)
 
 
 def _unreadable(parameter: str, text: str) -> ApiError:
@@ -138,8 +152,8 @@ class _Expression:
         if end is None:
             return _condition(name, "=", value, self._kinds)
         self._at = end.end()
-        known = _condition(name, "=", value, self._kinds)
-        return Between(known.field, value, _unquoted(end["high"])) if isinstance(known, Comparison) else known
+        high = _unquoted(end["high"])
+        return _on_fields(name, self._kinds, lambda field: Between(field, value, high))
 
     def _take(self, wanted: str) -> bool:
         match = _KEYWORD.match(self._text, self._at)

@@ -10,7 +10,7 @@ from marshmallow import ValidationError
 
 from app.apidoc.openapi import ApiBlueprint, described_errors
 from app.doors.algolia.answers import CLOSE, OPEN, AlgoliaSearch, encode_answer
-from app.doors.algolia.filters import read_filters
+from app.doors.algolia.filters import fields_named, read_filters
 from app.errors import ApiError, ErrorCode, field_error
 from app.services.access.credentials import SiteRecord
 from app.web.auth import Access, TokenPlace
@@ -186,20 +186,26 @@ def make_search(sent: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSe
     by_section = any(name.startswith("hierarchy") for name in sent["attributesToRetrieve"])
     size = sent["hitsPerPage"]
     window = max(1, size // _HITS_OF_PAGE) if by_section and size else size
+    facets = _facets(sent["facets"], site)
     query = SearchQuery(
         text=sent["query"].strip() or MATCH_ALL,
         limit=window,
         offset=sent["page"] * window,
         filter=read_filters(sent, site.kinds),
-        facets=_facets(sent["facets"], site),
+        facets=("*",) if facets is None else tuple(dict.fromkeys(field for of in facets.values() for field in of)),
         highlight=Highlight(pre_tag=OPEN, post_tag=CLOSE, shown=frozenset({"title", "content"}), sentences=True),
         sections=SECTIONS_OF_PAGE if by_section else 0,
     )
-    return AlgoliaSearch(query, sent, index, window)
+    return AlgoliaSearch(query, sent, index, window, facets)
 
 
-def _facets(names: list[str], site: SiteRecord) -> tuple[str, ...]:
-    """The fields whose values are counted; those that no document has are passed over, as at Algolia."""
+def _facets(names: list[str], site: SiteRecord) -> dict[str, tuple[str, ...]] | None:
+    """The fields whose values are counted, by the name that was asked for; ``None`` for all fields.
+
+    Names that no document has are passed over, as at Algolia.
+    """
     if "*" in names:
-        return ("*",)
-    return tuple(name for name in dict.fromkeys(names) if name in COUNTED_FIELDS or name in site.kinds)
+        return None
+    counted = {*COUNTED_FIELDS, *site.kinds}
+    named = {name: tuple(field for field in fields_named(name, site.kinds) if field in counted) for name in names}
+    return {name: fields for name, fields in named.items() if fields}
