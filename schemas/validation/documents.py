@@ -126,8 +126,8 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
             continue
         elif not FIELD_NAME.fullmatch(name):
             problems.append((shown_name(name), _INVALID_NAME))
-        elif name == SECTIONS and is_sections(value):
-            document[name] = value
+        elif name == SECTIONS and value is not None and not _is_list_of_strings(value):
+            document[name] = value  # Checked below, with the content.
         elif value is not None:
             further += 1
             if further > MAX_FURTHER_FIELDS:
@@ -141,7 +141,7 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
         if len(problems) > MAX_PROBLEMS:
             raise DocumentProblems(problems)
     problems.extend(_standard_problems(document))
-    if is_sections(document.get(SECTIONS)):
+    if SECTIONS in document and not _is_list_of_strings(document[SECTIONS]):
         problems.extend(_section_problems(document[SECTIONS], document.get("content") if whole else None))
     if further > MAX_FURTHER_FIELDS:
         problems.append(("", Problem(f"must have at most {MAX_FURTHER_FIELDS} additional fields", "too_many_fields")))
@@ -214,12 +214,20 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
                 yield "date", Problem("must be an ISO 8601 date or date-time", "invalid_date")
 
 
-def _section_problems(sections: list[Any], content: Any) -> Iterator[tuple[str, Problem]]:
+def _is_list_of_strings(value: Any) -> bool:
+    """Whether ``sections`` is a further field's, as before documents had sections."""
+    return isinstance(value, list) and all(isinstance(member, str) for member in value)
+
+
+def _section_problems(sections: Any, content: Any) -> Iterator[tuple[str, Problem]]:
     """The problems of the sections of a document, the first of each kind.
 
     Args:
         content: What they lie in; ``None`` if that is not known.
     """
+    if not isinstance(sections, list):
+        yield SECTIONS, Problem("must be a list of sections", _INVALID_SECTION)
+        return
     if len(sections) > MAX_SECTIONS:
         yield SECTIONS, Problem(f"must have at most {MAX_SECTIONS} sections", _INVALID_SECTION)
         return

@@ -139,6 +139,14 @@ def test_a_patch_whose_sections_lie_beyond_the_content_is_refused(tenant: Tenant
         pytest.param([{**TICKETS, "more": 1}], id="unknown member"),
         pytest.param([{"anchor": "a", "title": "A", "level": 1}], id="no start"),
         pytest.param([TICKETS, "text"], id="string among them"),
+        pytest.param("here", id="string"),
+        pytest.param(7, id="number"),
+        pytest.param(True, id="boolean"),
+        pytest.param(TICKETS, id="object"),
+        pytest.param([1, 2], id="numbers"),
+        pytest.param(["text", 1], id="strings and numbers"),
+        pytest.param([[TICKETS]], id="list in a list"),
+        pytest.param([None], id="null among them"),
         pytest.param([{**TICKETS, "anchor": str(at)} for at in range(MAX_SECTIONS + 1)], id="too many"),
     ],
 )  # fmt: skip
@@ -163,6 +171,15 @@ def test_a_list_of_strings_of_that_name_stays_a_further_field(tenant: Tenant) ->
 
     assert tenant.found_ids("page", filters=tenant.equals("sections", "north")) == ["page-1"]
     assert tenant.find("page", facets="sections")["facetDistribution"]["sections"] == {"north": 1, "south": 1}
+
+
+def test_a_patch_brings_no_wrong_sections_either(tenant: Tenant) -> None:
+    tenant.index(HARBOR)
+    for wrong in ("here", 7, TICKETS):
+        change = {"documents": [{"id": "page-harbor", "sections": wrong}]}
+        problem = assert_error(tenant.private.call("PATCH", LIST, json=change), 400, "validation_failed")
+        assert problem["details"][0]["code"] == "invalid_section"
+    assert stored(tenant)["sections"] == [TICKETS, REFUNDS]
 
 
 @pytest.mark.parametrize(

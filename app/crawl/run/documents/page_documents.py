@@ -66,6 +66,11 @@ def make_document(
         raw[SECTIONS] = as_field(page.sections)
     raw |= {name: _bounded(value) for name, value in list(further.items())[:MAX_FURTHER_FIELDS] if name not in raw}
     raw = {name: _clean(value) for name, value in raw.items()}
+    return _read(raw)
+
+
+def _read(raw: dict[str, Any]) -> ValidDocument:
+    """The document, without optional fields that are not valid."""
     try:
         return read_document(_cut(raw))
     except DocumentProblems as error:
@@ -89,7 +94,7 @@ def retitle(document: dict[str, Any], title: str, section: str | None = None) ->
     changed = {**document, "title": _clean(title[:MAX_TITLE_LENGTH])}
     if section is not None:
         changed["section"] = _clean(section) or None
-    return read_document(_cut(changed))
+    return _read(changed)
 
 
 def without_fields(document: ValidDocument, known: set[str]) -> ValidDocument:

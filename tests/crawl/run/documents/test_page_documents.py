@@ -72,6 +72,11 @@ def test_a_field_that_is_not_valid_is_left_out_alone() -> None:
     }  # fmt: skip
 
 
+def test_a_stored_document_whose_sections_were_taken_before_they_were_checked_keeps_its_text() -> None:
+    stored = {"id": "a", "title": "A", "content": "Text", "url": "/a", "sections": "here"}
+    assert retitle(stored, "B").fields == {"id": "a", "title": "B", "content": "Text", "url": "/a"}
+
+
 def test_more_fields_than_a_document_may_have_are_left_out() -> None:
     page = Page("T", "C", fields={f"f{number}": "x" for number in range(MAX_FURTHER_FIELDS + 5)})
 
