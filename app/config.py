@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from app.mail_settings import parse_sender, parse_smtp_url
 
@@ -215,7 +215,7 @@ def _parse(name: str, text: str, kind: type) -> Any:
 def _problems(settings: Settings) -> Iterator[str]:
     for name in ("public_url", "search_public_url"):
         value = getattr(settings, name)
-        parts = urlsplit(value)
+        parts = _split(value)
         if value and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):
             yield f"{name.upper()} must be an http or https URL."
     for name in ("trusted_proxies", "crawl_runs"):
@@ -266,8 +266,16 @@ def _mail_problems(settings: Settings) -> Iterator[str]:
         yield "OPERATOR_CONTACT must be one line."
 
 
+def _split(url: str) -> SplitResult:
+    """The parts of a URL; empty for text that is none."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
 def _oidc_problems(settings: Settings) -> Iterator[str]:
-    issuer = urlsplit(settings.oidc_issuer)
+    issuer = _split(settings.oidc_issuer)
     is_local = issuer.scheme == "http" and issuer.hostname in ("localhost", "127.0.0.1", "::1")
     if settings.oidc_issuer and (
         not (issuer.scheme == "https" or is_local) or not issuer.netloc or issuer.query or issuer.fragment

@@ -59,6 +59,8 @@ _OIDC = {
 WRONG: list[dict[str, str]] = [
     {"EMBEDDER": "minilm", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "other"},
+    {"PUBLIC_URL": "http://["},
+    {"OIDC_ISSUER": "https://["},
     {"EMBEDDER": "http://[api.example.com/v1/embeddings", "EMBEDDER_MODEL": "small"},
     {"EMBEDDER": "https://api.example.com/v1/embeddings"},
     {"EMBEDDER": "http://127.0.0.1:99999/v1/embeddings?key=secret", "EMBEDDER_MODEL": "small"},

@@ -62,15 +62,19 @@ class CustomSearchQuerySchema(QuerySchema):
         metadata={"type": "string", "description": "Only documents of the last days, weeks, months, or years: `d5`."},
     )
     fileType = Text(load_default="", max_length=100, metadata={"description": "Only files of this type: `pdf`."})
-    siteSearch = Text(load_default="", max_length=255, metadata={"description": "Only pages of this host."})
+    siteSearch = Text(
+        load_default="",
+        max_length=255,
+        metadata={"description": "Only pages of this host, or whose address begins so: `example.com/docs`."},
+    )
     siteSearchFilter = Text(
         load_default="i",
         choices=("i", "e"),
-        metadata={"description": "Whether `siteSearch` is the only host (`i`), or left out (`e`)."},
+        metadata={"description": "Whether only what `siteSearch` names is found (`i`), or all but that (`e`)."},
     )
     exactTerms = _words("A phrase that documents must have.")
     excludeTerms = _words("A word or phrase that documents must not have.")
-    orTerms = _words("Words that are searched, too.")
+    orTerms = _words("Words of which documents must have at least one, as typed.")
     hq = _words("Words that are searched, too.")
     lr = Text(
         load_default="",

@@ -10,6 +10,7 @@ import time_machine
 from werkzeug.test import TestResponse
 
 from tests.callers import ApiClient, Tenant, page
+from tests.gateway.callers import used_today
 
 Ask = Callable[..., TestResponse]
 
@@ -142,7 +143,79 @@ def test_further_terms_are_searched_too(tenant: Tenant, ask: Ask) -> None:
     tenant.index(*[page(name, title=f"The harbour {name}", url=f"/{name}") for name in ("walk", "ferry", "tour")])
 
     assert found(ask(hq="ferry"))[0] == "ferry"
-    assert found(ask(orTerms="tour"))[0] == "tour"
+    assert set(found(ask(None, orTerms="tour walk"))) == {"tour", "walk"}
+
+
+@pytest.fixture
+def manual(tenant: Tenant) -> list[str]:
+    """300 pages about the harbour, of which every tenth is below /docs, and every third about ferries or tours."""
+    kinds = ("ferry", "tour", *["walk"] * 4)
+    pages = [
+        page(
+            number,
+            title=f"The harbour {number}",
+            content=f"About a {kinds[number % 6]}.",
+            url=f"/docs/{number}" if number % 10 == 0 else f"/news/{number}",
+            date=f"2024-01-01T{number // 60:02}:{number % 60:02}:00Z",
+        )
+        for number in range(300)
+    ]
+    tenant.index(*pages)
+    return [item["url"] for item in pages]
+
+
+def every(ask: Ask, **parameters: Any) -> tuple[list[str], int]:
+    """All results that can be had of a query, page by page, and the last page's total."""
+    links: list[str] = []
+    total = 0
+    for start in range(1, 100, 10):
+        answer = ask(start=start, **parameters).get_json()
+        links += [item["link"].removeprefix("https://www.example.com") for item in answer.get("items", [])]
+        total = int(answer["searchInformation"]["totalResults"])
+        if "nextPage" not in answer["queries"]:
+            break
+    return links, total
+
+
+@pytest.mark.parametrize("order", ["", "date"])
+def test_a_site_search_may_name_the_beginning_of_a_path(ask: Ask, manual: list[str], order: str) -> None:
+    wanted = [url for url in manual if url.startswith("/docs/")]
+    links, total = every(ask, siteSearch="www.example.com/docs/*", sort=order)
+    assert sorted(links) == sorted(wanted)
+    assert total == 30
+    if order:
+        assert links == wanted[::-1]
+    item = ask(siteSearch="https://example.com/docs", num=1).get_json()["items"][0]
+    assert item["htmlTitle"].startswith("The <b>harbour</b>")
+    others, _ = every(ask, siteSearch="example.com/docs", siteSearchFilter="e")
+    assert len(others) == 100
+    assert not any(url.startswith("/docs/") for url in others)
+    assert found(ask(siteSearch="elsewhere.example/docs")) == []
+
+
+def test_every_result_has_one_of_the_or_terms(ask: Ask, manual: list[str]) -> None:
+    links, total = every(ask, orTerms="ferry tour ferry")
+    numbers = [int(url.rpartition("/")[2]) for url in links]
+    assert len(numbers) == 100
+    assert {number % 6 for number in numbers} == {0, 1}
+    assert 80 <= total <= 120
+    assert found(ask(orTerms="zeppelin submarine")) == []
+    narrowed, _ = every(ask, orTerms="ferry", siteSearch="example.com/docs")
+    assert sorted(narrowed) == sorted(url for url in manual if url.startswith("/docs/") and int(url[6:]) % 6 == 0)
+
+
+def test_a_narrowed_search_is_one_search(tenant: Tenant, ask: Ask, manual: list[str]) -> None:
+    before = used_today(tenant)
+    ask(orTerms="ferry")
+    assert used_today(tenant) == before + 1
+    tenant.app.extensions["runtime"].events.flush()
+    analytics = tenant.browser.get(f"/api/analytics?site_id={tenant.site_id}").get_json()
+    assert [(each["query"], each["count"]) for each in analytics["top_queries"]] == [("harbour", 1)]
+
+
+def test_an_image_that_is_no_address_is_left_out(tenant: Tenant, ask: Ask) -> None:
+    tenant.index(page(1, title="The harbour", image="http://["))
+    assert ask().get_json()["items"][0]["pagemap"] == {"metatags": [{"image": "http://["}]}
 
 
 def test_a_file_says_what_it_is(tenant: Tenant, ask: Ask) -> None:
@@ -162,7 +235,9 @@ def test_a_file_says_what_it_is(tenant: Tenant, ask: Ask) -> None:
         ({"sort": "date!"}, "sort must be like date, date:a, or date:r:20240101:20240630"),
         ({"dateRestrict": "5d"}, "dateRestrict must be d, w, m, or y with a number, such as d5"),
         ({"dateRestrict": "y9999"}, "dateRestrict begins before the first year"),
-        ({"siteSearch": "example.com/docs"}, "siteSearch must be a host, without a path"),
+        ({"siteSearch": "["}, "siteSearch must be a host or the beginning of an address: example.com/docs"),
+        ({"siteSearch": "/docs"}, "siteSearch must be a host or the beginning of an address: example.com/docs"),
+        ({"q": "x" * 250, "orTerms": "y" * 260}, "q and the other terms must have at most 512 bytes together"),
         ({"callback": "show"}, "callback is not supported"),
         ({"searchType": "image"}, "searchType is not supported"),
         ({"q": "x" * 300, "hq": "y" * 300}, "q and the other terms must have at most 512 bytes together"),

@@ -144,7 +144,10 @@ def _pagemap(document: Mapping[str, Any], site: SiteRecord) -> dict[str, Any]:
     pagemap: dict[str, Any] = {"metatags": [told]} if told else {}
     image = document.get("image")
     if isinstance(image, str) and image:
-        source = urljoin(site.url, image)
+        try:
+            source = urljoin(site.url, image)
+        except ValueError:
+            return pagemap  # The field may hold anything.
         pagemap |= {"cse_image": [{"src": source}], "cse_thumbnail": [{"src": source}]}
     return pagemap
 

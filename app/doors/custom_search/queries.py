@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from app.errors import field_error
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import MAX_SORT_KEYS
 from backends.base import Highlight, SearchQuery, SortKey
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf
-from backends.standard_fields import STANDARD_FIELDS
 from schemas.doors.custom_search import MAX_RESULTS
 from schemas.search import MAX_QUERY_BYTES
 
@@ -56,17 +55,28 @@ def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: da
 
 
 def _text(parameters: Mapping[str, Any]) -> str:
-    wanted = [parameters["q"], parameters["hq"], parameters["orTerms"]]
+    wanted = [parameters["q"], parameters["hq"]]
     if parameters["exactTerms"]:
         wanted.append(_quoted(parameters["exactTerms"]))
-    text = " ".join(filter(None, wanted))
+    text = " ".join(filter(None, wanted)) or parameters["orTerms"]
     if not text:
         raise field_error("q", "required", "is required")
     if parameters["excludeTerms"]:
         text += f" -{_quoted(parameters['excludeTerms'])}"
-    if len(text.encode()) > MAX_QUERY_BYTES:
+    if len(f"{text} {without(any_of(parameters))}".encode()) > MAX_QUERY_BYTES:
         raise field_error("q", "too_long", f"and the other terms must have at most {MAX_QUERY_BYTES} bytes together")
     return text
+
+
+def any_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words of which a document must have one, beside what else is searched."""
+    has_text = any(parameters[name] for name in ("q", "hq", "exactTerms"))
+    return tuple(dict.fromkeys(parameters["orTerms"].split())) if has_text else ()
+
+
+def without(words: Sequence[str]) -> str:
+    """The query for documents that have none of some words."""
+    return " ".join(f"-{_quoted(word)}" for word in words)
 
 
 def _quoted(terms: str) -> str:
@@ -128,13 +138,29 @@ def _of_type(file_type: str, site: SiteRecord) -> list[Filter]:
     return [Comparison("type", "=", wanted)] if "type" in site.kinds else [NO_DOCUMENT]
 
 
-def _of_host(address: str, left_out: bool, site: SiteRecord) -> list[Filter]:
+def read_place(address: str) -> tuple[str, str]:
+    """The host of ``siteSearch``, without ``www.``, and the beginning of its path, if it has one; both may be empty.
+
+    Raises:
+        ApiError: 400.
+    """
     if not address:
+        return "", ""
+    try:
+        parts = urlsplit(address if "//" in address else f"//{address}")
+        host = (parts.hostname or "").removeprefix("*.").removeprefix("www.")
+    except ValueError:
+        host = ""
+    if not host:
+        raise field_error("siteSearch", "invalid", "must be a host or the beginning of an address: example.com/docs")
+    path = unquote(parts.path.rstrip("*"))
+    return host, "" if path == "/" else path
+
+
+def _of_host(address: str, left_out: bool, site: SiteRecord) -> list[Filter]:
+    host, path = read_place(address)
+    if not host or (path and left_out):
         return []
-    parts = urlsplit(address if "//" in address else f"//{address}")
-    host = (parts.hostname or "").removeprefix("*.").removeprefix("www.")
-    if not host or parts.path.strip("/*"):
-        raise field_error("siteSearch", "invalid", "must be a host, without a path")
     if "domain" in site.kinds:
         there: Filter = OneOf("domain", (host, f"www.{host}"))
         return [Not(there) if left_out else there]
@@ -151,5 +177,5 @@ def _in_language(languages: str, site: SiteRecord) -> list[Filter]:
 
 
 def shown_fields(site: SiteRecord) -> frozenset[str]:
-    """The fields of a hit that an answer tells."""
-    return frozenset({*STANDARD_FIELDS, *site.kinds})
+    """The fields of a hit that an answer tells: of its text, only the snippet."""
+    return frozenset({"id", "title", "url", "author", "date", *site.kinds})

@@ -10,6 +10,7 @@ from flask.blueprints import BlueprintSetupState
 from app.apidoc.openapi import ApiBlueprint, described_errors
 from app.clock import now
 from app.doors.custom_search.answers import encode_answer, error_body, error_status
+from app.doors.custom_search.narrowing import read_narrowing, search_narrowed
 from app.doors.custom_search.queries import make_search_query, shown_fields
 from app.errors import ApiError, ErrorCode, field_error
 from app.web.auth import Access, TokenPlace
@@ -73,5 +74,10 @@ def custom_search(parameters: dict[str, Any]) -> Response:
     """Search the key's site, as Google's Custom Search JSON API does."""
     site = choose_searched_site(current_caller(), None)
     query = make_search_query(parameters, site, now().date())
-    found = search_site(site, query, current_visitor(site.id, None), shown_fields(site))
+    narrowing = read_narrowing(parameters, site)
+    visitor, shown = current_visitor(site.id, None), shown_fields(site)
+    if narrowing is None:
+        found = search_site(site, query, visitor, shown)
+    else:
+        found = search_narrowed(site, query, narrowing, visitor, shown)
     return json_answer(encode_answer(parameters, found, site, base_url()))

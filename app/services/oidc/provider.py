@@ -111,7 +111,10 @@ class Provider:
     def _address(self, said: Mapping[str, Any], name: str) -> str:
         """An address of the configuration, at least as safe from others as the issuer, of which http is local only."""
         address = str(said.get(name, ""))
-        scheme = urlsplit(address).scheme
+        try:
+            scheme = urlsplit(address).scheme
+        except ValueError:
+            scheme = ""
         if scheme != "https" and not (scheme == "http" and self.issuer.startswith("http:")):
             raise ProviderUnavailable(f"its {name} is no https URL: {address!r}")
         return address

@@ -122,23 +122,28 @@ class Searcher:
             BackendUnavailable: The engine cannot answer now.
         """
         timed = self._search(site, query, encode, room)
-        if record_for is not None and query.typed != MATCH_ALL:
+        if record_for is not None:
+            self.record(site, query, timed, record_for)
+        return timed
+
+    def record(self, site: SiteRecord, query: SearchQuery, timed: TimedResult, visitor: Visitor) -> None:
+        """Record a search for analytics, unless it is one without words."""
+        if query.typed != MATCH_ALL:
             self._events.record_if_possible(
                 SearchEvent(
                     site_id=site.id,
                     query=query.typed,
                     results_count=timed.result.total,
-                    session_id=record_for.session_id,
+                    session_id=visitor.session_id,
                     occurred_at=timed.searched_at,
                     response_ms=timed.took_ms,
                     matched=timed.result.matched.value,
-                    visitor=record_for.number,
-                    channel=record_for.channel,
-                    page=record_for.page,
+                    visitor=visitor.number,
+                    channel=visitor.channel,
+                    page=visitor.page,
                     mixed=timed.result.mixed,
                 )
             )
-        return timed
 
     def _search(self, site: SiteRecord, query: SearchQuery, encode: EncodeHit, room: AnswerRoom) -> TimedResult:
         started = time.perf_counter()
