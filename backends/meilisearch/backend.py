@@ -45,7 +45,7 @@ from backends.servers.backend import ServerBackend, engine_ids
 from backends.servers.batches import batches, time_shares
 from backends.servers.document_ids import checked_index_name
 from backends.servers.highlighter import Matcher, matched_hit
-from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
+from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch, searched_document
 from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
@@ -270,7 +270,7 @@ class MeilisearchBackend(ServerBackend):
             found = hits[rest : max(rest, rest + limit - len(shown))]
             total = int(results[0]["totalHits"]) + len(pins)
             facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
-            best = orjson.loads(hits[0]["_doc"]) if hits else None
+            best = _searched_document(hits[0]) if hits else None
             words = WordSearch(query, compiled.parts)
             ask = partial(self._ask, query, compiled, words)
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
@@ -322,7 +322,7 @@ class MeilisearchBackend(ServerBackend):
         self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, sought: Sequence[SoughtWord]
     ) -> AskedWords:
         results = self._run([compiled.whole_query(), *map(compiled.word_query, sought)], query)
-        best, *others = [orjson.loads(result["hits"][0]["_doc"]) if result["hits"] else None for result in results]
+        best, *others = [_searched_document(result["hits"][0]) if result["hits"] else None for result in results]
         # A beginning is looked up with typing errors, those without coming first.
         pairs = zip(sought, others, strict=True)
         known = [other is not None and (not each.is_open or words.has(each, other)) for each, other in pairs]
@@ -351,6 +351,10 @@ class MeilisearchBackend(ServerBackend):
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
         return results
+
+
+def _searched_document(found: Mapping[str, Any]) -> dict[str, Any]:
+    return searched_document(found["_doc"], found.get(STORED_SECTIONS))
 
 
 def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:

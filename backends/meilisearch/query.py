@@ -19,6 +19,8 @@ from backends.values import parse_filter_instant
 NOTHING = '"_key" NOT EXISTS'
 EVERYTHING = '"_key" EXISTS'
 
+_SEARCHED_TEXTS = ["_doc", STORED_SECTIONS]
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
@@ -63,14 +65,18 @@ class CompiledQuery:
 
     def whole_query(self) -> dict[str, Any]:
         """The query for the best document that has every word."""
-        query = {**self.query(page=1, hits=1), "matchingStrategy": "all", "attributesToRetrieve": ["_doc"]}
+        query = {
+            **self.query(page=1, hits=1),
+            "matchingStrategy": "all",
+            "attributesToRetrieve": ["_doc", STORED_SECTIONS],
+        }
         return {name: value for name, value in query.items() if name not in ("sort", "showMatchesPosition")}
 
     def word_query(self, sought: SoughtWord) -> dict[str, Any]:
         """The query for the best document of the index that has a word; as typed, if it is no beginning."""
         shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
         q = sought.word if sought.is_open else f'"{sought.word}"'
-        return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": ["_doc"]}
+        return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": _SEARCHED_TEXTS}
 
 
 def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folded: bool) -> CompiledQuery:

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from rapidfuzz.distance import OSA
 
 from backends.base import MATCH_ALL, Matched, SearchQuery
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
+from backends.sections import SECTIONS, unpack
 from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, spell_signs
+from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN, WORD, in_case_of
 
 FORGIVEN_WORDS = 10
@@ -27,6 +30,16 @@ Typesense's search for them takes it most of a second, and Meilisearch does not 
 
 _MOST_READ = 100_000
 """Characters of a text that are looked through; for what stands behind them the server is asked."""
+
+
+def searched_document(source: str, packed_sections: str | None) -> dict[str, Any]:
+    """Return a stored document whose field ``sections`` is the text that is searched: the titles of its sections.
+
+    Args:
+        packed_sections: The sections as :func:`backends.sections.pack` makes them; ``None`` if the hit has none.
+    """
+    titles = (section.title for section in unpack(packed_sections or "[]"))
+    return {**orjson.loads(source), SECTIONS: "\n".join(titles)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +93,8 @@ class AskedWords:
     """The words that a server was asked for.
 
     Attributes:
-        best: The best document that has every word of the query; ``None`` if there is none.
+        best: The best document that has every word of the query, from :func:`searched_document`; ``None`` if there is
+            none.
         known: For each word asked for, whether a document has it as typed.
     """
 
@@ -114,7 +128,7 @@ class WordSearch:
         Args:
             total: Number of documents found.
             pinned: Whether pinned ones are among them.
-            best: The document of the first hit that is not pinned, if one is at hand.
+            best: The document of the first hit that is not pinned, from :func:`searched_document`, if one is at hand.
             ask: Asks the server about the whole query, and about some of its words.
         """
         if self.query.text == MATCH_ALL:
@@ -153,7 +167,8 @@ class WordSearch:
         return list(found.values())
 
     def _texts(self, document: Mapping[str, Any]) -> Iterator[str]:
-        for name in searched_fields(self.query):
+        fields = searched_fields(self.query)
+        for name in (*fields, SECTIONS) if fields == TEXT_FIELDS else fields:
             text = document.get(name)
             if isinstance(text, str):
                 yield text[:_MOST_READ]

@@ -52,7 +52,7 @@ from backends.typesense.query import (
 )
 from backends.typesense.ranks import LIMITS, columns, in_order
 from backends.typesense.refusals import is_stale_schema, rejection_of
-from backends.typesense.reply import facets_unsettled, make_facets, make_hit
+from backends.typesense.reply import facets_unsettled, make_facets, make_hit, searched_document
 from backends.typesense.schema import collection_schema, engine_document, field_types, schema_changes
 from backends.typesense.synonyms import SynonymKeeper
 from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
@@ -334,7 +334,7 @@ class TypesenseBackend(ServerBackend):
                 facets["id"] = self._id_facet(compiled, query)
             total = int(first["found"])
             documents = (hit["document"] for hit in hits)
-            best = next((orjson.loads(each["_doc"]) for each in documents if each["_id"] not in pins), None)
+            best = next((searched_document(each) for each in documents if each["_id"] not in pins), None)
             words = WordSearch(query, compiled.parts, compiled.fold)
             ask = partial(self._ask, query, compiled)
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
@@ -343,7 +343,7 @@ class TypesenseBackend(ServerBackend):
     def _ask(self, query: SearchQuery, compiled: CompiledQuery, words: Sequence[SoughtWord]) -> AskedWords:
         searches = [compiled.whole_search(), *map(compiled.word_search, words)]
         whole, *others = self._run(searches, query)
-        best = next((orjson.loads(hit["document"]["_doc"]) for hit in whole["hits"]), None)
+        best = next((searched_document(hit["document"]) for hit in whole["hits"]), None)
         return AskedWords(best, [int(other["found"]) > 0 for other in others])
 
     def _id_facet(self, compiled: CompiledQuery, query: SearchQuery) -> dict[str, int]:

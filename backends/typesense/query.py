@@ -106,6 +106,7 @@ class CompiledQuery:
     def whole_search(self) -> dict[str, str]:
         """The search for the best document that has every word."""
         wanted = {"drop_tokens_threshold": "0", "sort_by": "_text_match:desc", "highlight_fields": "none"}
+        wanted["include_fields"] = f"_doc,_id,{STORED_SECTIONS}"
         return {**self.search(page=1, per_page=1), **wanted}
 
     def word_search(self, sought: SoughtWord) -> dict[str, str]:

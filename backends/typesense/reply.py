@@ -8,6 +8,7 @@ from typing import Any
 
 from backends.base import FacetStats, Hit, SearchQuery
 from backends.field_rules import first_values
+from backends.servers import matched_words
 from backends.servers.highlighter import Matcher, matched_hit
 from backends.servers.sort_text import facet_text
 from backends.typesense.query import CompiledQuery
@@ -23,6 +24,11 @@ def make_hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQue
     words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
     matcher = Matcher.of(compiled.parts, words, compiled.fold, query.settings.language)
     return matched_hit(document["_id"], source, document.get(STORED_SECTIONS), query, matcher)
+
+
+def searched_document(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a hit with all the text that is searched; it needs ``_doc`` and the stored sections."""
+    return matched_words.searched_document(found["_doc"], found.get(STORED_SECTIONS))
 
 
 def make_facets(

@@ -338,6 +338,18 @@ def test_several_searches_are_answered_in_their_order(tenant: Tenant, gateway: G
     assert {result["indexUid"] for result in (first, second, third)} == {gateway.index}
 
 
+def test_a_mistyped_word_of_a_sections_title_fails_no_other_search(tenant: Tenant, gateway: Gateway) -> None:
+    section = {"anchor": "b", "title": "Watermelon", "level": 2, "start": 0}
+    tenant.index(page(1, title="Fruit", sections=[section]), page(2, title="Car"))
+
+    response = gateway.multi({"q": "xytermelon"}, {"q": "car"})
+
+    assert [[hit["id"] for hit in result["hits"]] for result in response.get_json()["results"]] == [
+        ["page-1"],
+        ["page-2"],
+    ]
+
+
 def test_no_search_at_all_is_answered_with_none(gateway: Gateway) -> None:
     assert gateway.multi().get_json() == {"results": []}
 

@@ -1,7 +1,7 @@
 """analytics sum days; the windows go
 
 Revision: 0030
-Follows: 0027
+Follows: 0029
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 
 
 revision = '0030'
-down_revision = '0027'
+down_revision = '0029'
 branch_labels = None
 depends_on = None
 

@@ -9,12 +9,13 @@ from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+import orjson
 import tantivy
 
 from backends.base import TitleMatch
 from backends.embedded.index.filters import FilterCompiler
-from backends.embedded.index.schema import LANGUAGE
-from backends.sections import SECTIONS
+from backends.embedded.index.schema import LANGUAGE, SOURCE, STORED_SECTIONS
+from backends.sections import SECTIONS, unpack
 
 _CACHE_OF_ONE = 5000
 
@@ -100,6 +101,17 @@ class Snapshot:
     def terms(self, field: str, prefix: str, limit: int) -> list[tuple[str, int]]:
         """Terms of a field that begin with a prefix, most frequent first, with their numbers of documents."""
         return self.searcher.terms_with_prefix(field, prefix, limit=limit)
+
+    def searched_text(self, field: str, address: tantivy.DocAddress) -> str:
+        """Return the text of a document in which the terms of a searched field stand, as it was sent.
+
+        The titles of sections are searched as a field, but are stored beside the document's own fields.
+        """
+        entry = self.searcher.doc(address)
+        if field == SECTIONS:
+            return "\n".join(section.title for section in unpack(bytes(entry.get_first(STORED_SECTIONS) or b"[]")))
+        text: str = orjson.loads(bytes(entry.get_first(SOURCE) or b"{}"))[field]
+        return text
 
     def cached(self, key: Hashable) -> Any:
         """A result kept by :meth:`cache`, or ``None``."""

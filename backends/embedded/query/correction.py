@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-import orjson
 import tantivy
 
 from backends.embedded.analysis.normalization import fold
-from backends.embedded.index.schema import SOURCE
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.relaxations import required_clauses
 from backends.embedded.query.terms import ResolvedQuery, ResolvedTerm
@@ -103,7 +101,7 @@ def _written_forms(snapshot: Snapshot, fields: Sequence[str], term: str) -> Iter
     for field in fields:
         query = tantivy.Query.term_query(snapshot.schema, field, term)
         for _, address in snapshot.searcher.search(query, limit=1, count=False).hits:
-            text = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))[field]
+            text = snapshot.searched_text(field, address)
             words = () if text.isascii() else WORD.finditer(text, 0, _MOST_READ)
             yield from (match[0].lower() for match in words if fold(match[0]) == term)
             yield term

@@ -8,13 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import orjson
 import tantivy
 from rapidfuzz.distance import OSA
 
 from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.index.documents import LONGEST_INDEXED_TEXT
-from backends.embedded.index.schema import SOURCE
 from backends.embedded.index.snapshots import Snapshot, keep_most
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM
 
@@ -189,8 +187,7 @@ def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[s
     for field in fields:
         query = tantivy.Query.fuzzy_term_query(snapshot.schema, field, word, 2, True)
         for _, address in snapshot.searcher.search(query, limit=2, count=False).hits:
-            answer = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
-            for term in set(terms_of(answer[field][:LONGEST_INDEXED_TEXT])):
+            for term in set(terms_of(snapshot.searched_text(field, address)[:LONGEST_INDEXED_TEXT])):
                 if OSA.distance(word, term, score_cutoff=2) <= 2:
                     found[term] = snapshot.frequency(field, term)
     return found

@@ -53,6 +53,26 @@ class MatchedContract:
         result = case.search(text, settings=SearchSettings(stop_words=frozenset({"the"})))
         assert (result.matched, result.corrected_query) == (matched, corrected)
 
+    @pytest.mark.parametrize(("text", "matched", "corrected"), [
+        ("quarantine", ALL, None),
+        ("quaran", ALL, None),
+        ("Übersicht", ALL, None),
+        ("qarantine", CORRECTED, "quarantine"),
+        ("rules qarantine", CORRECTED, "rules quarantine"),
+        ("xuarantina", CORRECTED, "quarantine"),
+        ("UBERSCIHT", CORRECTED, "ÜBERSICHT"),
+        ("qarantine zeppelin", SOME, None),
+    ])  # fmt: skip
+    def test_a_word_that_only_the_title_of_a_section_has_is_a_word_of_the_document(
+        self, case: Case, text: str, matched: Matched, corrected: str | None
+    ) -> None:
+        titles = ("Quarantine", "Übersicht")
+        sections = [{"anchor": str(at), "title": title, "level": 2, "start": 8 * at} for at, title in enumerate(titles)]
+        case.add(page("rules", "Rules", "Nothing to see here", sections=sections), page("other", "Other", "To hear"))
+        result = case.search(text)
+        assert (result.matched, result.corrected_query) == (matched, corrected)
+        assert case.ids(text) == ["rules"]
+
     @pytest.mark.parametrize("options", [
         {"limit": 0}, {"limit": 1, "offset": 1}, {"offset": 100}, {"offset": 20_000}, {"facets": ("color",)},
         {"sort": (SortKey("date", True),)}, {"facets": ("color",), "limit": 0}, {"highlight": Highlight()},

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from backends.base import Matched, SearchSettings
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.base import Highlight, Matched, SearchSettings, SortKey
+from backends.embedded.analysis.normalization import fold
+from backends.embedded.query.typos import edits
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
+
+WORDS = st.sampled_from(("watermelon", "quarantine", "coroutine", "harbor", "lantern", "übersicht"))
+TEXTS = st.lists(WORDS, max_size=3).map(" ".join)
+PAGES = st.lists(
+    st.builds(
+        lambda fields, titles: {
+            **page("", **fields),
+            "sections": [{"anchor": f"s{at}", "title": title, "level": 2, "start": 0} for at, title in titles],
+        },
+        st.fixed_dictionaries({"title": TEXTS, "content": TEXTS, "excerpt": TEXTS}),
+        st.lists(TEXTS, max_size=3).map(enumerate),
+    ),
+    min_size=1,
+    max_size=4,
+)
+OPTIONS = st.fixed_dictionaries({}, optional={
+    "sections": st.just(3), "highlight": st.just(Highlight()), "answers": st.just(True), "explain": st.just(True),
+    "all_words": st.just(True), "sort": st.just((SortKey("title"),)), "facets": st.just(("*",)),
+})  # fmt: skip
 
 
 def test_the_most_frequent_of_the_nearest_words_is_taken() -> None:
@@ -56,3 +81,20 @@ def test_words_that_documents_have_without_their_quotes_are_found() -> None:
     case = index_of(page("a", "Find the lake", "in blue and deep water"), page("b", "Find", "deep blue"))
     assert case.search('find the "blue lake" here there').matched is Matched.ALL
     assert case.search('find the "blue moon" here there').matched is Matched.SOME
+
+
+@given(PAGES, st.data(), OPTIONS)
+def test_a_mistyped_word_is_found_wherever_a_page_has_it(
+    pages: list[dict[str, Any]], data: st.DataObject, options: dict[str, Any]
+) -> None:
+    case = index_of(*({**each, "id": str(at)} for at, each in enumerate(pages)))
+    word = data.draw(WORDS)
+    beginning = data.draw(TEXTS)
+    typed = data.draw(st.sampled_from(sorted(edits(fold(word), 0, len(word) // 2))))
+    having = {str(at) for at, each in enumerate(pages) if word in str(each)}
+    result = case.search(typed, **options)
+    assert {hit.id for hit in result.hits} == having
+    assert (result.matched, result.corrected_query) == ((Matched.CORRECTED, word) if having else (Matched.SOME, None))
+    longer = case.search(f"{beginning} {typed}", **options)
+    if longer.matched is Matched.CORRECTED:
+        assert case.search(f"{beginning} {word}").matched is Matched.ALL

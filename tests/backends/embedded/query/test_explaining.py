@@ -20,7 +20,11 @@ TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 PAGES = st.lists(
     st.fixed_dictionaries(
         {"title": TEXTS, "content": TEXTS, "kind": st.sampled_from(("a", "b"))},
-        optional={"rank": st.integers(-7, 7), "date": st.sampled_from(("2020-01-01", "2031-05-01"))},
+        optional={
+            "rank": st.integers(-7, 7),
+            "date": st.sampled_from(("2020-01-01", "2031-05-01")),
+            "sections": TEXTS.map(lambda title: [{"anchor": "a", "title": title, "level": 2, "start": 0}]),
+        },
     ),
     min_size=1,
     max_size=8,
