@@ -24,12 +24,16 @@ from typing import Any, Final, Self
 
 import orjson
 
-from backends.filters import And, Filter, Not, OneOf
+from backends.filters import And, Filter, Not, OneOf, fields_of
 from backends.sections import Passage, Section, SectionHit, split_sections
+from backends.standard_fields import STANDARD_FIELDS
 from backends.text import normal_form
 
 MAX_PINS: Final = 50
 """Most documents that come first in one search."""
+
+MAX_USED_BOOSTS: Final = 50
+"""Most boosts that rank the hits of one search."""
 
 MATCH_ALL = "*"
 """The query text that matches every document, by date, newest first, then those without, by last change."""
@@ -168,11 +172,17 @@ class Boost:
         rank: -5 to 5.
         filter: Which they are, or
         path: the pattern of their path and query, in which ``*`` stands for anything.
+        further_fields: The fields that the filter names beside the standard ones.
     """
 
     rank: int
     filter: Filter | None = None
     path: str = ""
+    further_fields: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = fields_of(self.filter).keys() if self.filter is not None else frozenset[str]()
+        object.__setattr__(self, "further_fields", frozenset(named).difference(STANDARD_FIELDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,9 +335,9 @@ class SearchQuery:
         """The ids that come first, each once, at most 50; none where the query asks for an order of its own."""
         if self.sort or not (self.settings.pinned or self.effects.pinned):
             return ()
-        hidden = self.hidden
+        hidden = frozenset(self.hidden)
         pinned = dict.fromkeys((*self._named(self.settings.pinned), *self.effects.pinned))
-        return tuple(id for id in pinned if id not in hidden)[:MAX_PINS]
+        return tuple([id for id in pinned if id not in hidden][:MAX_PINS])
 
     @property
     def learned(self) -> Mapping[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from backends.base import Boost, FieldKind, FieldKinds, Recency, SearchQuery, SortKey
+from backends.base import MAX_USED_BOOSTS, Boost, FieldKind, FieldKinds, Recency, SearchQuery, SortKey
 from backends.errors import BackendRejected, RejectedPart
 from backends.filters import Filter, fields_of
 from backends.standard_fields import (
@@ -103,12 +103,13 @@ def searched_fields(query: SearchQuery) -> tuple[str, ...]:
 
 
 def usable_boosts(query: SearchQuery) -> tuple[Boost, ...]:
-    """The boosts of a query, of the settings and of rules, but for those that name a field that no document has."""
-    return tuple(
-        boost
-        for boost in (*query.settings.boosts, *query.effects.boosts)
-        if boost.filter is None or all(is_known(name, query.kinds) for name in fields_of(boost.filter))
-    )
+    """The boosts of a query, those of the settings before those of rules: at most :data:`MAX_USED_BOOSTS`.
+
+    Boosts that rank by 0, or name a field that no document has, are left out.
+    """
+    known = query.kinds.keys()
+    boosts = (*query.settings.boosts, *query.effects.boosts)
+    return tuple([boost for boost in boosts if boost.rank and boost.further_fields <= known][:MAX_USED_BOOSTS])
 
 
 def rank_field(query: SearchQuery) -> str:

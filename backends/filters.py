@@ -127,6 +127,21 @@ def fields_of(expression: Filter) -> dict[str, int]:
     return found
 
 
+def count_values(expression: Filter) -> int:
+    """Number of values that an expression compares fields with; a test without a value counts as one."""
+    match expression:
+        case Not(operand):
+            return count_values(operand)
+        case And(operands) | Or(operands):
+            return sum(map(count_values, operands))
+        case OneOf(_, values):
+            return max(1, len(values))
+        case Between():
+            return 2
+        case _:
+            return 1
+
+
 def _reject(message: str, position: int) -> BackendRejected:
     return BackendRejected("filters", message, position=position)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields, validates_schema
 
+from backends.embedded.analysis.normalization import terms_of
+from backends.filters import count_values, parse_filter
 from backends.languages import LANGUAGES
 from backends.standard_fields import TEXT_FIELDS
 from schemas.base import BodySchema
@@ -17,6 +19,10 @@ from schemas.validation.problems import Problem
 
 MAX_GROUPS = 500
 MAX_GROUP_WORDS = 50
+MAX_SYNONYMS = 10_000
+MAX_RULE_WORDS = 1_000
+MAX_RULE_DOCUMENTS = 1_000
+MAX_FILTER_VALUES = 500
 MAX_STOP_WORDS = 1000
 MAX_WORD_LENGTH = 100
 MAX_PINNED_QUERIES = 500
@@ -90,7 +96,10 @@ class SearchSettingsSchema(BodySchema):
         ItemList(_word(), low=2, high=MAX_GROUP_WORDS),
         high=MAX_GROUPS,
         load_default=list,
-        metadata={"title": "Synonyms", "description": "Groups of words or phrases that mean the same."},
+        metadata={
+            "title": "Synonyms",
+            "description": f"Groups of words or phrases that mean the same, at most {MAX_SYNONYMS:,} in all.",
+        },
     )
     stop_words = ItemList(
         _word(),
@@ -145,7 +154,12 @@ class SearchSettingsSchema(BodySchema):
     )
     rules = Rules(
         load_default=list,
-        metadata={"title": "Rules", "description": "What happens in certain searches; all that hold, in order."},
+        metadata={
+            "title": "Rules",
+            "description": "What happens in certain searches; all that hold, in order. Together they have at most "
+            f"{MAX_RULE_WORDS:,} words to match with `words`, {MAX_RULE_DOCUMENTS:,} documents to pin and hide, and, "
+            f"with `boosts`, {MAX_FILTER_VALUES:,} values in filters.",
+        },
     )
     boosts = ItemList(
         fields.Nested(BoostSchema),
@@ -201,6 +215,35 @@ class SearchSettingsSchema(BodySchema):
             "where the operator has set an embedder.",
         },
     )
+
+    @validates_schema(skip_on_field_errors=True)
+    def _check_totals(self, data: dict[str, Any], **kwargs: Any) -> None:
+        """Bound what the lists have together, and so what they add to each search and preview."""
+        rules, boosts = data["rules"], data["boosts"]
+        words = [
+            rule["when"]["query"] for rule in rules if rule["when"]["match"] == "words" and "query" in rule["when"]
+        ]
+        pages = [page for rule in rules for name in ("pin", "hide") for page in rule["do"].get(name, ())]
+        parts = [part for rule in rules for part in (rule["when"], rule["do"], rule["do"].get("boost", {}))]
+        filters = [part["filters"] for part in (*boosts, *parts) if "filters" in part]
+        totals = (
+            ("synonyms", sum(map(len, data["synonyms"])), MAX_SYNONYMS, "words and phrases"),
+            ("rules", sum(len(terms_of(text)) for text in words), MAX_RULE_WORDS, "words to match with `words`"),
+            ("rules", len(pages), MAX_RULE_DOCUMENTS, "documents to pin and hide"),
+            (
+                "rules",
+                sum(count_values(parse_filter(text)) for text in filters),
+                MAX_FILTER_VALUES,
+                "values in filters, those of boosts included",
+            ),
+        )
+        errors: dict[str, list[str]] = {}
+        for name, count, most, what in totals:
+            if count > most:
+                problem = Problem(f"can have at most {most:,} {what}, all together", "too_long")
+                errors.setdefault(name, []).append(problem)
+        if errors:
+            raise ValidationError(errors)
 
 
 class SearchSettingsAnswerSchema(Schema):

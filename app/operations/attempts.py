@@ -11,7 +11,7 @@ from app.counters.base import CountersUnavailable, WindowRequest, WindowState
 from app.models import Member
 from app.runtime import Runtime
 from app.services.access.callers import Client
-from app.services.access.quota import rate_limited
+from app.services.access.quota import rate_limited, refusal
 from app.services.accounts import accounts
 from app.services.accounts.members import first_owner
 from app.wording import duration
@@ -86,16 +86,20 @@ def counting(runtime: Runtime, windows: Sequence[WindowRequest], what: str) -> I
         raise
 
 
-def count_uncharged(runtime: Runtime, window: WindowRequest, message: str) -> None:
+def count_uncharged(runtime: Runtime, windows: Sequence[WindowRequest], what: str) -> None:
     """Count what costs no search, so that it is not done without end; without counters it goes on.
 
+    Args:
+        what: What is counted, in the singular.
+
     Raises:
-        RateLimited: The window is full; ``message`` says so.
+        RateLimited: A window is full.
     """
     try:
-        outcome = runtime.counters.consume([window], now=now().timestamp())
+        outcome = runtime.counters.consume(windows, now=now().timestamp())
     except CountersUnavailable as error:
         log.error("the counter store is unavailable: %s", error)
         return
     if outcome.refused is not None:
-        raise rate_limited(message, outcome.refused.retry_after(now().timestamp()), outcome.refused)
+        wait = outcome.refused.retry_after(now().timestamp())
+        raise rate_limited(refusal(outcome.refused, what), wait, outcome.refused)

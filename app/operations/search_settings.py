@@ -16,12 +16,7 @@ from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services import search_settings
 from app.services.access.callers import Caller
-from app.services.access.quota import (
-    PREVIEW_LIMIT,
-    SETTINGS_PREVIEW_LIMIT,
-    preview_window,
-    settings_preview_window,
-)
+from app.services.access.quota import settings_preview_windows
 from app.services.audit_log.entries import settings_states
 from app.services.indexing.stored_documents import known_ids
 from app.services.learning.learner import learn_for
@@ -112,7 +107,7 @@ def preview(
             counted as on the trial page: it is looked at as they type.
 
     Raises:
-        ApiError: 404; 403 ``site_inactive``; 429 after a day's worth of previews.
+        ApiError: 404; 403 ``site_inactive``; 429 after a minute's or a day's worth of previews.
         BackendUnavailable: The engine cannot answer now.
     """
     with runtime.database.read() as session:
@@ -122,12 +117,8 @@ def preview(
         saved = read_gains(session, site)
     if not site.active:
         raise site_inactive()
-    if len(wanted) == 1 and caller.member is not None:
-        tried = f"At most {counted(PREVIEW_LIMIT, 'search')} a day can be tried."
-        count_uncharged(runtime, preview_window(caller.account.id), tried)
-    else:
-        most = f"Search settings can be previewed at most {counted(SETTINGS_PREVIEW_LIMIT, 'time')} a day."
-        count_uncharged(runtime, settings_preview_window(caller), most)
+    is_trial = len(wanted) == 1 and caller.member is not None
+    count_uncharged(runtime, settings_preview_windows(caller, is_trial=is_trial), "preview")
     learned: Gains = {}
     if learns_from_clicks(settings):
         is_on = learns_from_clicks(site.search_settings)

@@ -11,21 +11,26 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
+from itertools import chain, islice
+from operator import attrgetter
 from typing import Any
 
-from backends.base import NO_EFFECTS, Boost, FieldKinds, SearchQuery
+from backends.base import NO_EFFECTS, Boost, SearchQuery
 from backends.embedded.analysis.languages import stems
 from backends.embedded.analysis.normalization import terms_of
 from backends.errors import BackendRejected
-from backends.field_rules import is_known
 from backends.filters import And, Filter, Not, Or, fields_of, parse_filter
 from backends.languages import LANGUAGES
+from backends.standard_fields import STANDARD_FIELDS
 from backends.text import normal_form
 from schemas.validation.instants import parse_instant
 
 _STEMMED = tuple(code for code, language in LANGUAGES.items() if language.stemmer)
 _Words = tuple[frozenset[str], ...]
 """For each word, its stems."""
+
+MAX_WORDS = 48
+"""Different words of a query, or of a rule, that are compared: each is stemmed in every language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class Rule:
         first, end: When it holds; ``None``: since ever, for ever.
         words: Those that a query must have.
         action: What it does, as stored.
+        pinned, hidden: The documents that it pins and hides.
+        needed_fields: The fields that documents must have for its filter to hold, beside the standard ones.
     """
 
     place: int
@@ -49,6 +56,9 @@ class Rule:
     action: Mapping[str, Any]
     boost: Boost | None
     filter: Filter | None
+    pinned: tuple[str, ...]
+    hidden: tuple[str, ...]
+    needed_fields: frozenset[str]
 
     @classmethod
     def of(cls, place: int, stored: Mapping[str, Any], words: _Words) -> Rule:
@@ -56,6 +66,7 @@ class Rule:
         when, action = stored["when"], stored["do"]
         first, end = when.get("from"), when.get("to")
         boost = action.get("boost")
+        filter = parse_filter(action["filters"]) if "filters" in action else None
         return cls(
             place,
             stored["id"],
@@ -65,7 +76,10 @@ class Rule:
             words,
             action,
             None if boost is None else Boost(boost["rank"], parse_filter(boost["filters"])),
-            parse_filter(action["filters"]) if "filters" in action else None,
+            filter,
+            tuple(action.get("pin", ())),
+            tuple(action.get("hide", ())),
+            frozenset(fields_of(filter) if filter is not None else ()).difference(STANDARD_FIELDS),
         )
 
 
@@ -96,10 +110,21 @@ class RuleSet:
         """A query as the rules that hold for it change it; itself where none does."""
         if not self._stored:
             return query
-        holding = [rule for rule in self._candidates(query.text) if self._holds(rule, query, now)]
-        return _with_effects(query, sorted(holding, key=lambda rule: rule.place)) if holding else query
+        rules = sorted(self._candidates(query.text), key=attrgetter("place"))
+        if any(rule.conditions for rule in rules):
+            named = _named_by(query)
+            rules = [rule for rule in rules if rule.conditions <= named]
+        if any(rule.first or rule.end for rule in rules):
+            at = now()
+            rules = [
+                rule
+                for rule in rules
+                if (rule.first is None or rule.first <= at) and (rule.end is None or at < rule.end)
+            ]
+        return _with_effects(query, rules) if rules else query
 
     def _candidates(self, text: str) -> Iterator[Rule]:
+        """The rules that may hold for a text, each once."""
         index = self._index
         typed = normal_form(text)
         yield from index.always
@@ -111,21 +136,12 @@ class RuleSet:
             if part in typed:
                 yield from rules
         if index.words:
-            words = self._words(typed)
-            every = frozenset().union(*words)
-            for stem in every.intersection(index.words):
-                for rule in index.words[stem]:
-                    if not any(wanted.isdisjoint(every) for wanted in rule.words):
-                        yield rule
-
-    @staticmethod
-    def _holds(rule: Rule, query: SearchQuery, now: Callable[[], datetime]) -> bool:
-        if rule.conditions and not rule.conditions <= _named_by(query):
-            return False
-        if rule.first is None and rule.end is None:
-            return True
-        at = now()
-        return (rule.first is None or rule.first <= at) and (rule.end is None or at < rule.end)
+            every = frozenset().union(*self._words(typed))
+            # A word has a stem in each language, and a rule stands under all of them.
+            named = {rule.place: rule for stem in every.intersection(index.words) for rule in index.words[stem]}
+            for rule in named.values():
+                if not any(wanted.isdisjoint(every) for wanted in rule.words):
+                    yield rule
 
     @cached_property
     def _index(self) -> _Index:
@@ -146,7 +162,8 @@ class RuleSet:
         return index
 
     def _words(self, text: str) -> _Words:
-        return tuple(_stems(self._languages, word) for word in terms_of(text))
+        words = dict.fromkeys(terms_of(text))
+        return tuple(_stems(self._languages, word) for word in islice(words, MAX_WORDS))
 
 
 NO_RULES = RuleSet()
@@ -187,15 +204,17 @@ def _named_by(query: SearchQuery) -> frozenset[Filter]:
 def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:
     actions = [rule.action for rule in rules]
     text = _first(actions, "replace")
-    filters = [rule.filter for rule in rules if rule.filter is not None and _can_hold(rule.filter, query.kinds)]
+    known = query.kinds.keys()
+    # A filter by a field that no document has would make an error of every search.
+    filters = [rule.filter for rule in rules if rule.filter is not None and rule.needed_fields <= known]
     conditions = [*([] if query.filter is None else [query.filter]), *filters]
     effects = replace(
         NO_EFFECTS,
-        rules=tuple(rule.id for rule in rules),
+        rules=tuple([rule.id for rule in rules]),
         typed=None if text is None else query.text,
-        pinned=_all(actions, "pin"),
-        hidden=_all(actions, "hide"),
-        boosts=tuple(rule.boost for rule in rules if rule.boost is not None),
+        pinned=_all([rule.pinned for rule in rules]),
+        hidden=_all([rule.hidden for rule in rules]),
+        boosts=tuple([rule.boost for rule in rules if rule.boost is not None]),
         redirect=_first(actions, "redirect") or "",
         notice=_first(actions, "notice"),
     )
@@ -207,14 +226,9 @@ def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:
     )
 
 
-def _can_hold(condition: Filter, kinds: FieldKinds) -> bool:
-    """Tell whether documents have every field of a condition; else a rule would make an error of every search."""
-    return all(is_known(name, kinds) for name in fields_of(condition))
-
-
 def _first(actions: Iterable[Mapping[str, Any]], name: str) -> Any:
     return next((action[name] for action in actions if name in action), None)
 
 
-def _all(actions: Iterable[Mapping[str, Any]], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(id for action in actions for id in action.get(name, ())))
+def _all(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))

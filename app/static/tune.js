@@ -127,7 +127,7 @@
       const answer = await fetch(`${form.action}/preview`, {
         method: "POST",
         headers: { Accept: "text/html", "Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": form.elements.csrf_token.value },
-        body,
+        body: `${body}&part=results`,
       }).catch(() => null);
       if (turn !== asked || !answer) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");

@@ -37,7 +37,6 @@ from app.services.access.credentials import KeyRecord
 from app.services.access.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
-    PREVIEW_LIMIT,
     address_key,
     address_window,
     bucket_windows,
@@ -60,7 +59,6 @@ from app.web.hosts import is_host, is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
 from app.web.permissions import find_refusal, refuse_other_site
 from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
-from app.wording import counted
 
 log = logging.getLogger(__name__)
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -445,8 +443,7 @@ def count_preview() -> None:
     Raises:
         RateLimited: The account has made a day's worth of them.
     """
-    tried = f"At most {counted(PREVIEW_LIMIT, 'search')} a day can be tried; the sites themselves can be searched."
-    count_uncharged(runtime(), preview_window(current_caller().account.id), tried)
+    count_uncharged(runtime(), (preview_window(current_caller().account.id),), "trial search")
 
 
 def count_logged_search() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import takewhile
 from typing import Any
 
@@ -139,6 +139,7 @@ class _Search:
         self.condition = condition
         self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
         self.ranks = Ranks(snapshot, query, ranking) if self.by_relevance else None
+        self._weight = 1.0
         self._ordered: list[tuple[_Answer, RankedHits]] = []
         self._with_factors: set[tuple[int, int]] = set()
 
@@ -169,7 +170,7 @@ class _Search:
         factors = Factors()
         if self.ranks is not None and place_of(address) in self._with_factors:
             factors = self.ranks.factors(address)
-        pinned = {"pinned": place_of(address) in {place_of(pinned) for _, pinned in self._pinned()}}
+        pinned = {"pinned": place_of(address) in {place_of(pinned) for _, pinned in self._pinned}}
         for explained in answer.explained:
             explanation = explained.explain(address, factors, is_scored=self.by_relevance and not pinned["pinned"])
             if explanation is not None:
@@ -191,6 +192,7 @@ class _Search:
             parsed, query.text, self.snapshot, query.settings, searched_fields(query), self.ranking
         )
         clauses = Clauses.of(resolved)
+        self._weight = sum(term.idf for term in resolved.terms) or 1.0
         tried: list[Relaxation] = []
         answer: _Answer | None = None
         has_every_word: bool | None = None
@@ -217,7 +219,12 @@ class _Search:
         return _Answer(query, tried[-1].name, highlights, offset, ranked, resolved=resolved, explained=explained)
 
     def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
-        """The hits a page is cut from, best first: from the first one on as far as they are ordered again."""
+        """The hits a page is cut from, best first: from the first one on as far as they are ordered again.
+
+        With ranks, those that may be best by words and ranks.
+        """
+        if self.ranks is not None and not self.ranks.are_neutral:
+            return self.ranks.best(query, self._weight)
         total = max(1, self.snapshot.total)
         start = 0 if offset < RERANKED or offset >= total else offset
         reach = max(RERANKED, offset + limit) if offset < RERANKED else limit
@@ -269,7 +276,7 @@ class _Search:
         return [chosen.get(hit.value, hit.address) if hit.value in values else hit.address for hit in shown]
 
     def _page(self, answer: _Answer, offset: int, limit: int) -> _Page:
-        pinned = self._pinned()
+        pinned = self._pinned
         if not pinned:
             addresses, total = self._listed(answer, offset, limit)
             return _Page(addresses, total, answer.query)
@@ -317,7 +324,7 @@ class _Search:
         """The hits that ranks put in order, and behind them the others by score."""
         ordered = next((known for of, known in self._ordered if of is answer), None)
         if ordered is None:
-            ordered = ranks.order(answer.query)
+            ordered = ranks.order(answer.query, self._weight, answer.ranked)
             self._ordered.append((answer, ordered))
             self._note(ordered.hits)
         found = [address for _, address in ordered.hits[offset : offset + limit]]
@@ -377,15 +384,18 @@ class _Search:
         ).hits
         return [hit[1] for hit in hits]
 
+    @cached_property
     def _pinned(self) -> list[tuple[str, tantivy.DocAddress]]:
         """The documents a site wants first for this query: those that exist and pass the filter."""
-        found = []
-        for id in self.query.pinned:
-            query = _with(_Query.term_query(self.snapshot.schema, ID, id), self.condition)
-            hits = self.snapshot.searcher.search(query, limit=1, count=False).hits
-            if hits:
-                found.append((id, hits[0][1]))
-        return found
+        ids = self.query.pinned
+        if not ids:
+            return []
+        # Each is scored with its own number, so that one search tells which are there.
+        named = enumerate(_Query.term_query(self.snapshot.schema, ID, id) for id in ids)
+        numbered = [(Should, _Query.const_score_query(query, float(len(ids) - at))) for at, query in named]
+        query = _with(_Query.boolean_query(numbered), self.condition)
+        hits = self.snapshot.searcher.search(query, limit=len(ids), count=False).hits
+        return [(ids[len(ids) - round(score)], address) for score, address in hits]
 
 
 def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:

@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-import app as application
+from app import application
 from app.apidoc.openapi import document
 from app.application import create_app
 from app.doors.agents import views as agents
@@ -272,7 +272,7 @@ class TestMissingPolicies:
             started.add_url_rule("/one", "forgotten", lambda: "secret")
             started.add_url_rule("/two", "forgotten.too", lambda: "secret")
 
-        monkeypatch.setattr(application.cli, "register", register)
+        monkeypatch.setattr(application.logs, "register", register)
 
         with pytest.raises(MissingPolicy, match=r": forgotten, forgotten\.too\."):
             create_app(make_settings(tmp_path))

@@ -54,12 +54,14 @@ class Sent:
         text: That text.
         tag: The state that the form began with.
         query: What to search for beside it; empty for the most frequent queries.
+        only_results: Whether the page shows the results of the preview already, and needs nothing else.
     """
 
     site: Site
     draft: Draft | None
     tag: str = ""
     query: str = ""
+    only_results: bool = False
     text: str | None = None
     picker: Picker = field(init=False)
 
@@ -121,7 +123,8 @@ def _load(site_id: int) -> Site:
 def _read(site_id: int) -> Sent:
     """Read what was sent, but for its settings; then whatever is wrong with these can be told beside them."""
     form = read_form_body(request)
-    return Sent(_load(site_id), {}, form.get("tag", ""), form.get("query", "").strip())
+    only_results = form.get("part") == "results"
+    return Sent(_load(site_id), {}, form.get("tag", ""), form.get("query", "").strip(), only_results)
 
 
 def _fill(sent: Sent) -> None:
@@ -181,6 +184,17 @@ def _shown(document: PreviewedDocument, note: str) -> ShownDocument:
 
 def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | None = None) -> str:
     site, picker = sent.site, sent.picker
+    problems = _problems(error, picker)
+    shown = {
+        "problems": problems,
+        "banner": None if error is None or problems.found else error.message,
+        "query": sent.query,
+        "previewed": None if preview is None else len(preview.queries),
+        "changed": [] if preview is None else [_show(each) for each in preview.queries if each.changed],
+        "unchanged": [] if preview is None else [_show(each) for each in preview.queries if not each.changed],
+    }
+    if sent.only_results:
+        return render("tune_results.html", **shown)
     tag, theirs = sent.tag, []
     if error is not None and error.status == 412:
         site = _load(site.id)
@@ -188,7 +202,6 @@ def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | 
         mine = SearchSettingsSchema().load(sent.draft or {})
         theirs = [change_text(change) for change in setting_changes(mine, shown_settings(site.search_settings))]
     rows = _rows(sent)
-    problems = _problems(error, picker)
     with runtime().database.read() as session:
         named = named_ids(rows)
         titles = titles_of(session, site.id, (*named, *(id for ids in picker.offered.values() for id in ids)))
@@ -202,8 +215,6 @@ def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | 
         json_open=sent.text is not None,
         tag=tag,
         theirs=theirs,
-        problems=problems,
-        banner=None if error is None or problems.found else error.message,
         titles=titles,
         offered=picker.offered,
         unknown=unknown,
@@ -214,11 +225,8 @@ def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | 
         has_embedder=runtime().embedder is not None,
         rank_limits=runtime().engines.current.rank_limits,
         weighted=WEIGHTED_FIELDS,
-        query=sent.query,
         frequent=frequent,
-        previewed=None if preview is None else len(preview.queries),
-        changed=[] if preview is None else [_show(each) for each in preview.queries if each.changed],
-        unchanged=[] if preview is None else [_show(each) for each in preview.queries if not each.changed],
+        **shown,
     )
 
 

@@ -39,6 +39,11 @@ PREVIEW_LIMIT = 1_000
 """Searches a day of an account's own people on the trial pages of its sites."""
 SETTINGS_PREVIEW_LIMIT = 200
 """Previews of search settings a day and account, by its members; its keys have as many."""
+SETTINGS_PREVIEW_RATE = 30
+"""Previews of search settings a minute and account, by its members; its keys have as many.
+
+The largest settings take most of a CPU second, more than any other request.
+"""
 
 
 @lru_cache(maxsize=4096)
@@ -150,18 +155,24 @@ def preview_window(account_id: int) -> WindowRequest:
     return WindowRequest(f"t{account_id}:d", PREVIEW_LIMIT, DAY_SECONDS)
 
 
-def settings_preview_window(caller: Caller) -> WindowRequest:
-    """The window of previews of search settings, whose searches are not charged: keys have one, members another."""
+def settings_preview_windows(caller: Caller, *, is_trial: bool) -> tuple[WindowRequest, ...]:
+    """The windows of previews of search settings, whose searches are not charged: keys have some, members others.
+
+    Args:
+        is_trial: Whether a member looks at a single search, as on the trial page: it is counted there for the day.
+    """
     who = f"{caller.account.id}:keys" if caller.member is None else f"{caller.account.id}"
-    return WindowRequest(f"s{who}:d", SETTINGS_PREVIEW_LIMIT, DAY_SECONDS)
+    minute = WindowRequest(f"s{who}:m", SETTINGS_PREVIEW_RATE, MINUTE_SECONDS)
+    day = WindowRequest(f"s{who}:d", SETTINGS_PREVIEW_LIMIT, DAY_SECONDS)
+    return (minute, preview_window(caller.account.id) if is_trial else day)
 
 
-def refusal(window: WindowState) -> str:
-    """The message of a request limit's 429."""
+def refusal(window: WindowState, what: str = "request") -> str:
+    """The message of a request limit's 429; ``what`` it counts, in the singular."""
     assert window.limit is not None  # A window without a limit refuses nothing.
     unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")
     wait = duration(window.retry_after(now().timestamp()))
-    return f"More than {counted(window.limit, 'request')} per {unit}; try again in {wait}."
+    return f"More than {counted(window.limit, what)} per {unit}; try again in {wait}."
 
 
 class RateLimited(ApiError):

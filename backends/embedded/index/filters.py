@@ -64,6 +64,8 @@ class FilterCompiler:
         return self._condition(node), False
 
     def _condition(self, node: OneOf | Between | Comparison | Presence) -> tantivy.Query:
+        if isinstance(node, OneOf) and node.field == ID:
+            return tantivy.Query.term_set_query(self.schema, ID, list(node.values))
         if isinstance(node, OneOf):
             return _any([self._equal(node.field, value, node.position) for value in dict.fromkeys(node.values)])
         if isinstance(node, Between):

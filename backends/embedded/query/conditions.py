@@ -13,6 +13,8 @@ from backends.filters import And, Filter, parse_filter
 def compile_condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
     """The query of a search's filters; adds nothing to scores. ``None`` without filters.
 
+    What rules filter by is remembered for the life of the snapshot: it may be hundreds of conditions.
+
     Raises:
         BackendRejected: The filters cannot be run.
     """
@@ -22,6 +24,12 @@ def compile_condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query |
     if not parts:
         return None
     expression = parts[0] if len(parts) == 1 else And(tuple(parts))
-    for part in parts:
-        check_filter(part, query.kinds)
-    return tantivy.Query.const_score_query(snapshot.filters.compile(expression), 0.0)
+    key = ("condition", expression) if query.effects.rules else None
+    compiled: tantivy.Query | None = None if key is None else snapshot.cached(key)
+    if compiled is None:
+        for part in parts:
+            check_filter(part, query.kinds)
+        compiled = tantivy.Query.const_score_query(snapshot.filters.compile(expression), 0.0)
+        if key is not None:
+            snapshot.cache(key, compiled)
+    return compiled

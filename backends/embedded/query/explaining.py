@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 import tantivy
 
 from backends.base import rank_factor
-from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.ranking import Ranking
-from backends.embedded.query.ranks import Factors
+from backends.embedded.query.ranks import Factors, score_of
 from backends.embedded.query.scoring import Signal
 from backends.embedded.query.terms import ResolvedQuery, ResolvedTerm
 from backends.embedded.query.variants import TermVariant
@@ -43,7 +41,7 @@ class Explained:
         Args:
             is_scored: Whether hits are ordered by score.
         """
-        score = _score(self.query, self.resolved.snapshot, address)
+        score = score_of(self.query, self.resolved.snapshot.searcher, address)
         if score is None:
             return None
         words = {"relaxation": self.relaxation, "words": list(_words(self.resolved, address))}
@@ -73,17 +71,7 @@ class Explained:
                 known += value
 
     def _added(self, signal: Signal, address: tantivy.DocAddress) -> float:
-        return sum(_score(query, self.resolved.snapshot, address) or 0.0 for query in signal(self.resolved))
-
-
-def _score(query: tantivy.Query, snapshot: Snapshot, address: tantivy.DocAddress) -> float | None:
-    """The score that a query gives a document; ``None`` if it does not match."""
-    try:
-        explanation = query.explain(snapshot.searcher, address)
-    except ValueError:
-        return None
-    value: float = orjson.loads(explanation.to_json())["value"]
-    return value
+        return sum(score_of(query, self.resolved.snapshot.searcher, address) or 0.0 for query in signal(self.resolved))
 
 
 def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Mapping[str, str]]:
@@ -100,7 +88,7 @@ def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Map
     for word, variant, kind in forms:
         for field in resolved.queries.fields:
             query = resolved.queries.in_field(field, variant)
-            if query is not None and _score(query, resolved.snapshot, address) is not None:
+            if query is not None and score_of(query, resolved.snapshot.searcher, address) is not None:
                 shown = " ".join(variant.words or variant.terms)
                 yield {"word": word, "variant": shown, "kind": kind, "field": field}
 

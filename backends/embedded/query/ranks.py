@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
 import tantivy
 
-from backends.base import Boost, FieldKind, SearchQuery, bounded_rank, rank_factor
+from backends.base import RECENCY_BONUS, Boost, FieldKind, SearchQuery, bounded_rank, rank_factor
 from backends.distinct import LATEST, distinct_field, preference
 from backends.embedded.index.documents import sort_text
 from backends.embedded.index.schema import (
@@ -23,17 +23,31 @@ from backends.embedded.index.schema import (
 )
 from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query.ranking import Ranking
-from backends.embedded.query.scoring import recency
 from backends.field_rules import rank_field, usable_boosts, usable_recency
 from backends.filters import OneOf
 from backends.values import parse_instant
 from backends.versions import highest_versions
 
-Must = tantivy.Occur.Must
+Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query
 
-WINDOW = 1000
-"""Hits that are ordered by rank: so many of all, and of those of each boost that lifts."""
+WINDOW = 300
+"""Hits that are ordered by rank."""
+
+_WORTH = 0.5
+"""What a rank adds to a score where hits are chosen, as a share of the query's weight.
+
+Scores are about three times that weight, and a rank is worth a quarter of a score.
+"""
+
+_OWN_WORTH = 2 * _WORTH
+"""What a positive rank of a document's own adds there, whatever it is."""
+
+_MORE = 1.25
+"""How much more a rank is worth in the second run, if there are more hits than are ordered.
+
+With so little more, both runs have the same ones; of fewer hits, each run has all, and ranks are worth nothing in it.
+"""
 
 MOST_READ = 100
 """Documents that are read for a date that the index does not have as a number."""
@@ -81,78 +95,110 @@ class RankedHits:
 class Ranks:
     """The ranks and recency of one search.
 
+    The engine can add to a score, but not multiply it. So the query runs twice with the boosts added to it: each rank
+    is worth a certain amount in the first run, and another in the second. The difference of a document's two scores
+    tells its rank, however many boosts there are.
+
     Attributes:
         are_neutral: Whether the site wishes for none.
     """
 
     def __init__(self, snapshot: Snapshot, query: SearchQuery, ranking: Ranking):
         self._snapshot = snapshot
-        self._ranking = ranking
         self._recency = usable_recency(query)
         self._recency_is_number = self._recency is not None and (
             FieldKind.NUMBER in query.kinds.get(self._recency.field, ())
         )
-        boosts = [*usable_boosts(query), *_preferred(snapshot, query)]
-        self._boosts = [(boost.rank, self._members(boost)) for boost in boosts if boost.rank]
+        self._bonus, self._half_life = ranking.recency_boost, ranking.half_life_days
+        if self._recency is not None:
+            self._bonus, self._half_life = RECENCY_BONUS, float(self._recency.half_life_days)
+        self._boosts = self._compiled((*usable_boosts(query), *_preferred(snapshot, query)))
         own = snapshot.dynamic_columns.get(rank_field(query))
         self._own = None if own is None else number_column(own)
-        self.are_neutral = not self._boosts and self._own is None and self._recency is None
+        self.are_neutral = self._boosts is None and self._own is None and self._recency is None
 
-    def order(self, query: tantivy.Query) -> RankedHits:
-        """The best hits of a query, with their scores times :meth:`factors`."""
-        search = self._snapshot.searcher.search
-        first = search(query, limit=WINDOW)
-        hits = {place_of(address): (score, address) for score, address in first.hits}
+    def best(self, query: tantivy.Query, weight: float, worth: float = _WORTH) -> tantivy.SearchResult:
+        """The hits of a query that may be the best by words and ranks, with their number.
+
+        Args:
+            weight: Of the query: inverse document frequencies of its words, which its scores are multiples of.
+            worth: What each rank adds to a score, as a share of the weight.
+        """
+        clauses = [(Must, query)]
+        if self._boosts is not None and worth:
+            clauses.append((Should, _Query.boost_query(self._boosts, weight * worth)))
         if self._own is not None:
-            lifted = _Query.range_query(
-                self._snapshot.schema, self._own, tantivy.FieldType.Float, 0.0, None, False, True
-            )
-            hits |= _by_place(search(_both(query, lifted), limit=WINDOW, count=False).hits)
-        ranks: dict[tuple[int, int], float] = {}
-        for rank, members in self._boosts:
-            found = _by_place(search(_both(query, members), limit=WINDOW, count=False).hits)
-            for place in found:
-                ranks[place] = ranks.get(place, 0.0) + rank
-            if rank > 0:
-                hits |= found
-        addresses = [address for _, address in hits.values()]
-        changes = self._snapshot.searcher.fast_field_values(UPDATED_AT, addresses)
-        products = self._products(addresses, [ranks.get(place, 0.0) for place in hits])
-        scored = [
-            (score * product, address, changed or 0)
-            for (score, address), product, changed in zip(hits.values(), products, changes, strict=True)
-        ]
-        scored.sort(key=lambda each: (-each[0], each[2]))
-        return RankedHits([(score, address) for score, address, _ in scored], match_count(first))
+            clauses.append((Should, _Query.const_score_query(self._with_positive_rank(self._own), weight * _OWN_WORTH)))
+        return self._snapshot.searcher.search(_Query.boolean_query(clauses), limit=WINDOW)
+
+    def order(self, query: tantivy.Query, weight: float, best: tantivy.SearchResult | None = None) -> RankedHits:
+        """The best hits of a query, with their scores times :meth:`factors`.
+
+        Args:
+            weight: As for :meth:`best`.
+            best: What that method found, if it was asked before.
+        """
+        best = self.best(query, weight) if best is None else best
+        hits = best.hits
+        ranks = [0.0] * len(hits)
+        words = [score for score, _ in hits]
+        if self._boosts is not None:
+            worth = 0.0 if match_count(best) <= WINDOW else _WORTH * _MORE
+            again = self.best(query, weight, worth).hits
+            other = {(address.segment_ord, address.doc): score for score, address in again}
+            # What only one run has is at the end of it, and follows with the hits that are not ordered.
+            hits = [hit for hit in hits if (hit[1].segment_ord, hit[1].doc) in other]
+            differences = [other[address.segment_ord, address.doc] - score for score, address in hits]
+            step, more = weight * _WORTH, weight * (worth - _WORTH)
+            ranks = [(difference / more + 0.5) // 1 for difference in differences]
+            words = [score - step * rank for (score, _), rank in zip(hits, ranks, strict=True)]
+        addresses = [address for _, address in hits]
+        if not addresses:
+            return RankedHits([], match_count(best))
+        values = self._snapshot.searcher.fast_field_values
+        if self._own is not None:
+            own = values(self._own, addresses)
+            lifted = {value: weight * _OWN_WORTH if (value or 0.0) > 0 else 0.0 for value in set(own)}
+            words = [score - lifted[value] for score, value in zip(words, own, strict=True)]
+            ranks = _with_own(ranks, own)
+        factor = {rank: rank_factor(rank) for rank in set(ranks)}
+        recencies, changes = self._recencies(addresses), values(UPDATED_AT, addresses)
+        scores = [score * factor[rank] * recent for score, rank, recent in zip(words, ranks, recencies, strict=True)]
+        ordered = sorted(
+            zip([-score for score in scores], [at or 0 for at in changes], range(len(scores)), strict=True)
+        )
+        return RankedHits([(-score, addresses[at]) for score, _, at in ordered], match_count(best))
 
     def factors(self, address: tantivy.DocAddress) -> Factors:
         """The factors of one hit."""
         searcher = self._snapshot.searcher
-        ranks = [float(sum(rank for rank, members in self._boosts if has(members, searcher, address)))]
-        (rank,), (recency_factor,) = self._with_own([address], ranks), self._recencies([address])
-        return Factors(bounded_rank(rank), recency_factor)
+        ranks = [0.0 if self._boosts is None else score_of(self._boosts, searcher, address) or 0.0]
+        if self._own is not None:
+            ranks = _with_own(ranks, searcher.fast_field_values(self._own, [address]))
+        (recent,) = self._recencies([address])
+        return Factors(bounded_rank(ranks[0]), recent)
 
-    def _products(self, addresses: list[tantivy.DocAddress], ranks: list[float]) -> list[float]:
-        """Factors that the scores of hits are multiplied with, given the ranks that boosts give them."""
-        ranks = self._with_own(addresses, ranks)
-        by_rank = {rank: rank_factor(rank) for rank in set(ranks)}
-        return [by_rank[rank] * recent for rank, recent in zip(ranks, self._recencies(addresses), strict=True)]
+    def _compiled(self, boosts: tuple[Boost, ...]) -> tantivy.Query | None:
+        """The documents of boosts, each scored with its ranks; remembered for the life of the snapshot."""
+        if not boosts:
+            return None
+        key = ("boosts", boosts)
+        query: tantivy.Query | None = self._snapshot.cached(key)
+        if query is None:
+            members = [_Query.const_score_query(self._members(boost), float(boost.rank)) for boost in boosts]
+            query = _Query.boolean_query([(Should, member) for member in members])
+            self._snapshot.cache(key, query)
+        return query
 
-    def _with_own(self, addresses: list[tantivy.DocAddress], ranks: list[float]) -> list[float]:
-        """The ranks of hits with those of the documents themselves."""
-        if self._own is None or not addresses:
-            return ranks
-        own = self._snapshot.searcher.fast_field_values(self._own, addresses)
-        return [rank if value is None else rank + bounded_rank(value) for rank, value in zip(ranks, own, strict=True)]
+    def _with_positive_rank(self, column: str) -> tantivy.Query:
+        schema = self._snapshot.schema
+        return _Query.range_query(schema, column, tantivy.FieldType.Float, 0.0, None, False, True)
 
     def _recencies(self, addresses: list[tantivy.DocAddress]) -> list[float]:
-        now = time.time() * 1_000_000
-        return [
-            1.0 if instant is None else self._by_age((now - instant) / _DAY) for instant in self._instants(addresses)
-        ]
-
-    def _by_age(self, days: float) -> float:
-        return recency(days, self._ranking) if self._recency is None else self._recency.factor(days)
+        now, bonus, half_life = time.time() * 1_000_000, self._bonus, self._half_life
+        instants = self._instants(addresses)
+        ages = [None if instant is None else (now - instant) / _DAY for instant in instants]
+        return [1.0 if age is None else 1 + bonus * 0.5 ** (age / half_life if age > 0 else 0.0) for age in ages]
 
     def _instants(self, addresses: list[tantivy.DocAddress]) -> Sequence[float | None]:
         """The dates of some hits, in microseconds."""
@@ -177,27 +223,30 @@ class Ranks:
         return parse_instant(value) if isinstance(value, str) else None
 
     def _members(self, boost: Boost) -> tantivy.Query:
-        filters = self._snapshot.filters
-        query = self._of_path(boost.path) if boost.filter is None else filters.compile(boost.filter)
-        return _Query.const_score_query(query, 0.0)
-
-    def _of_path(self, path: str) -> tantivy.Query:
-        """The documents of a path; remembered for the life of the snapshot, as patterns take long to read."""
-        key = ("path", path)
+        if boost.filter is not None:
+            return self._snapshot.filters.compile(boost.filter)
+        key = ("path", boost.path)
         query: tantivy.Query | None = self._snapshot.cached(key)
-        if query is None:
-            query = _Query.regex_query(self._snapshot.schema, sort_column("url"), _expression(path))
+        if query is None:  # Patterns take long to read, and come with ever other boosts of rules.
+            query = _Query.regex_query(self._snapshot.schema, sort_column("url"), _expression(boost.path))
             self._snapshot.cache(key, query)
         return query
 
 
-def has(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> bool:
-    """Tell whether a query matches a document."""
+def _with_own(ranks: Sequence[float], own: Sequence[float | None]) -> list[float]:
+    """The ranks of hits with those of the documents themselves."""
+    bounded = {value: bounded_rank(value or 0.0) for value in set(own)}
+    return [rank + bounded[value] for rank, value in zip(ranks, own, strict=True)]
+
+
+def score_of(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> float | None:
+    """The score that a query gives a document; ``None`` if it does not match."""
     try:
-        query.explain(searcher, address)
+        explanation = query.explain(searcher, address)
     except ValueError:
-        return False
-    return True
+        return None
+    value: float = orjson.loads(explanation.to_json())["value"]
+    return value
 
 
 def _expression(path: str) -> str:
@@ -225,11 +274,3 @@ def _highest(snapshot: Snapshot, field: str) -> tuple[str, ...]:
         known = highest_versions(str(bucket["key"]) for bucket in buckets)
         snapshot.cache(key, known)
     return known
-
-
-def _by_place(hits: Iterable[_Hit]) -> dict[tuple[int, int], _Hit]:
-    return {place_of(address): (score, address) for score, address in hits}
-
-
-def _both(query: tantivy.Query, condition: tantivy.Query) -> tantivy.Query:
-    return _Query.boolean_query([(Must, query), (Must, _Query.const_score_query(condition, 0.0))])

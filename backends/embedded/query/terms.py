@@ -22,6 +22,9 @@ from backends.embedded.query.variants import Expansion, TermVariant, concatenate
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 
+MAX_SYNONYMS = 50
+"""Synonyms of a word that are looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTerm:
@@ -126,7 +129,7 @@ def resolve_query(
     return ResolvedQuery(
         text=text,
         parsed=parsed,
-        terms=tuple(resolver.resolve(parsed, _phrases_by_synonym(settings.synonyms))),
+        terms=tuple(resolver.resolve(parsed, _Synonyms.of(settings.synonyms))),
         stop_words=stops,
         queries=resolver.queries,
         snapshot=snapshot,
@@ -152,9 +155,7 @@ class _Resolver:
     tonal: bool
     has_tones: bool
 
-    def resolve(
-        self, parsed: ParsedQuery, synonyms: Mapping[tuple[str, ...], Sequence[Phrase]]
-    ) -> Iterator[ResolvedTerm]:
+    def resolve(self, parsed: ParsedQuery, synonyms: _Synonyms) -> Iterator[ResolvedTerm]:
         terms = parsed.query_terms
         stops = [_is_stop_word(term, self.stop_words) for term in terms]
         if all(stops):
@@ -206,21 +207,18 @@ class _Resolver:
             del best[split]
         return list(best.values())
 
-    def _synonyms(
-        self, terms: Sequence[QueryTerm], synonyms: Mapping[tuple[str, ...], Sequence[Phrase]]
-    ) -> list[list[TermVariant]]:
+    def _synonyms(self, terms: Sequence[QueryTerm], synonyms: _Synonyms) -> list[list[TermVariant]]:
         """For each term, what may stand in its place: all words of a phrase share the synonyms of the phrase."""
         found: list[list[TermVariant]] = [[] for _ in terms]
-        longest = max((len(member) for member in synonyms), default=0)
         for start in range(len(terms)):
             parts: tuple[str, ...] = ()
             for end in range(start, len(terms)):
                 parts += terms[end].terms
-                if len(parts) > longest:
+                if len(parts) > synonyms.longest:
                     break
                 variants = [
                     TermVariant(other.terms, self.ranking.synonym, words=other.words)
-                    for other in synonyms.get(parts, ())
+                    for other in synonyms.phrases.get(parts, ())
                 ]
                 for at in range(start, end + 1):
                     found[at] += variants
@@ -263,19 +261,41 @@ def _languages_of(parsed: ParsedQuery, snapshot: Snapshot, settings: SearchSetti
 
 def _stop_words_of(languages: Sequence[str], settings: SearchSettings) -> frozenset[str]:
     if settings.stop_words is not None:
-        return frozenset(fold(word) for word in settings.stop_words)
+        return _folded(settings.stop_words)
     return frozenset().union(*(stop_words(language) for language in languages))
 
 
 @lru_cache(maxsize=64)
-def _phrases_by_synonym(groups: tuple[tuple[str, ...], ...]) -> Mapping[tuple[str, ...], Sequence[Phrase]]:
-    """The phrases that may stand for each synonym, by its terms in a query."""
-    found: dict[tuple[str, ...], list[Phrase]] = {}
-    for group in groups:
-        members = {
-            tuple(part for term in query_terms_of(word) for part in term.terms): Phrase.of(word) for word in group
-        }
-        members.pop((), None)
-        for terms in members:
-            found.setdefault(terms, []).extend(members[other] for other in members if other != terms)
-    return found
+def _folded(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(fold, words))
+
+
+@dataclass(frozen=True, slots=True)
+class _Synonyms:
+    """A site's groups of synonyms, as queries look them up.
+
+    Attributes:
+        phrases: The terms of each synonym in a query to the phrases that may stand for it, at most
+            :data:`MAX_SYNONYMS`.
+        longest: Number of terms of the longest.
+    """
+
+    phrases: Mapping[tuple[str, ...], Sequence[Phrase]]
+    longest: int
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def of(cls, groups: tuple[tuple[str, ...], ...]) -> _Synonyms:
+        """The synonyms of some groups, those of the first groups first."""
+        found: dict[tuple[str, ...], dict[Phrase, None]] = {}
+        for group in groups:
+            members = {
+                tuple(part for term in query_terms_of(word) for part in term.terms): Phrase.of(word) for word in group
+            }
+            members.pop((), None)
+            for terms in members:
+                others = found.setdefault(terms, {})
+                if len(others) < MAX_SYNONYMS:
+                    others.update(dict.fromkeys(members[other] for other in members if other != terms))
+        phrases = {terms: tuple(others)[:MAX_SYNONYMS] for terms, others in found.items()}
+        return cls(phrases, max(map(len, phrases), default=0))
