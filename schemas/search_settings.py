@@ -31,6 +31,7 @@ MAX_HIDDEN_SUGGESTIONS = 500
 MAX_PREFERRED_LENGTH = 100
 MAX_WEIGHT = 10.0
 MAX_PREVIEWED_QUERIES = 50
+MAX_PREVIEWED_BYTES = 4096
 WEIGHTED_FIELDS = TEXT_FIELDS
 
 
@@ -284,8 +285,17 @@ class SettingsPreviewSchema(BodySchema):
         PreviewedQuery(max_bytes=MAX_QUERY_BYTES),
         low=1,
         high=MAX_PREVIEWED_QUERIES,
-        metadata={"description": "The queries to search for; without it, last week's 50 most frequent."},
+        metadata={
+            "description": f"The queries to search for, {MAX_PREVIEWED_BYTES:,} bytes all together; without it, last "
+            "week's 50 most frequent, as far as they are no longer."
+        },
     )
+
+    @validates_schema(skip_on_field_errors=True)
+    def _check_bytes(self, data: dict[str, Any], **kwargs: Any) -> None:
+        if sum(len(query.encode()) for query in data.get("queries", ())) > MAX_PREVIEWED_BYTES:
+            problem = Problem(f"can have at most {MAX_PREVIEWED_BYTES:,} bytes, all together", "too_long")
+            raise ValidationError({"queries": [problem]})
 
 
 class PreviewedDocumentSchema(Schema):

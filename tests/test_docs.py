@@ -35,7 +35,16 @@ from backends.standard_fields import (
     UNCOUNTED_FIELDS,
 )
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, MAX_SESSION_LENGTH
-from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS
+from schemas.search_rules import MAX_RULES
+from schemas.search_settings import (
+    MAX_FILTER_VALUES,
+    MAX_HIDDEN_SUGGESTIONS,
+    MAX_PREVIEWED_BYTES,
+    MAX_PREVIEWED_QUERIES,
+    MAX_RULE_DOCUMENTS,
+    MAX_RULE_WORDS,
+    MAX_SYNONYMS,
+)
 from schemas.validation.documents import (
     MAX_BATCH,
     MAX_DOCUMENT_BYTES,
@@ -148,6 +157,13 @@ SIZES = {
     "documents of one answer": SETTING["MAX_ANSWER_BYTES"],
     "suggestions of one answer": 20,
     "texts that a site never suggests": MAX_HIDDEN_SUGGESTIONS,
+    "words and phrases in all groups of synonyms": MAX_SYNONYMS,
+    "rules of a site": MAX_RULES,
+    "words that rules match with `words`, all together": MAX_RULE_WORDS,
+    "documents that rules pin and hide, all together": MAX_RULE_DOCUMENTS,
+    "values in the filters of rules and `boosts`, all together": MAX_FILTER_VALUES,
+    "queries of one preview": MAX_PREVIEWED_QUERIES,
+    "all queries of one preview": MAX_PREVIEWED_BYTES,
     "`session_id`": MAX_SESSION_LENGTH,
     "sources of one site": MAX_SOURCES,
     "one page that a source reads": MAX_PAGE_BYTES,

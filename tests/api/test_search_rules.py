@@ -49,6 +49,31 @@ def test_a_rule_holds_by_how_it_compares(
     assert [q for q in holds + holds_not if holding(tenant, q)] == holds
 
 
+def test_a_rule_holds_once_however_many_languages_have_its_words(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Boats", kind="a"), page(2, title="Boats", kind="b"))
+    boost = {"filters": "kind = b", "rank": 1}
+    put(
+        tenant,
+        rules=[
+            rule({"boost": boost}, "one", query="boats rentals", match="words"),
+            rule({"redirect": "/"}, "two", query="boat", match="words"),
+        ],
+    )
+
+    assert holding(tenant, "rent a boat: rentals of boats") == ["one", "two"]
+    found = tenant.private.get("/v1/search?q=boats+rental&explain=true").get_json()["results"]["hits"]
+    assert {hit["id"]: hit["_explain"]["rank"] for hit in found} == {"page-1": 0, "page-2": 1}
+
+
+def test_the_first_48_words_of_a_search_are_compared(tenant: Tenant) -> None:
+    tenant.index(page(1))
+    put(tenant, rules=[rule({"redirect": "/"}, query="boat", match="words")])
+    others = [f"w{number}" for number in range(60)]
+
+    assert holding(tenant, " ".join([*others[:47], "boats"])) == ["a"]
+    assert holding(tenant, " ".join([*others[:48], "boats"])) == []
+
+
 def test_words_are_inflected_in_the_sites_language(tenant: Tenant) -> None:
     tenant.index(page(1))
     rules = [rule({"redirect": "/"}, query="Häuser", match="words")]

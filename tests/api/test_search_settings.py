@@ -207,6 +207,7 @@ def test_a_preview_names_the_mistakes_that_saving_does(tenant: Tenant, body: dic
         ({}, "settings"),
         ({"settings": {}, "queries": []}, "queries"),
         ({"settings": {}, "queries": ["a"] * 51}, "queries"),
+        ({"settings": {}, "queries": ["a" * 410] * 10}, "queries"),
         ({"settings": {}, "queries": ["a", " "]}, "queries[1]"),
         ({"settings": {}, "queries": ["é" * 257]}, "queries[0]"),
         ({"settings": {}, "query": "a"}, "query"),
@@ -242,6 +243,22 @@ def test_previews_of_a_day_are_limited(tenant: Tenant, monkeypatch: pytest.Monke
 
     assert [tenant.private.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429]
     assert [tenant.browser.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429], "keys spent theirs"
+
+
+def test_previews_of_a_minute_are_limited_apart_from_other_requests(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "SETTINGS_PREVIEW_RATE", 2)
+    path = f"/sites/{tenant.site_id}/search-settings/preview"
+
+    for caller in (tenant.private, tenant.browser):
+        for queries in (["a"], ["a", "b"]):
+            assert caller.post(path, json={"settings": {}, "queries": queries}).status_code == 200
+        refused = caller.post(path, json={"settings": {}, "queries": ["a"]})
+        body = assert_error(refused, 429, "rate_limit_exceeded")
+        assert body["message"].startswith("More than 2 previews per minute; try again in")
+        assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert tenant.private.get(f"/sites/{tenant.site_id}").status_code == 200
 
 
 def test_what_members_try_as_they_type_counts_as_searches_that_are_tried(
@@ -316,6 +333,14 @@ def test_rules_ranks_and_links_are_answered_as_written(tenant: Tenant) -> None:
         ({"rank_field": "a b"}, "rank_field", "invalid_name"),
         ({"recency": {"half_life_days": 0}}, "recency.half_life_days", "out_of_range"),
         ({"no_results_links": [{"text": "a", "url": "/"}] * 6}, "no_results_links", "too_long"),
+        ({"synonyms": [[f"{at}-{number}" for number in range(26)] for at in range(400)]}, "synonyms", "too_long"),
+        ({"rules": [{"id": f"{at}", "when": {"query": "one two three four five six", "match": "words"},
+                     "do": {"replace": "a"}} for at in range(170)]}, "rules", "too_long"),
+        ({"rules": [{"id": f"{at}", "do": {"pin": [f"{at}-{number}" for number in range(45)], "hide": ["a"] * 6}}
+                    for at in range(20)]}, "rules", "too_long"),
+        ({"rules": [{"id": "a", "do": {"filters": f"kind IN [{', '.join(map(str, range(401)))}]"}}],
+          "boosts": [{"rank": 1, "filters": "price 1 TO 2 OR NOT kind EXISTS"} for _ in range(34)]},
+         "rules", "too_long"),
         ({"no_results_links": [{"text": "a", "url": "mailto:a@example.com"}]}, "no_results_links[0].url",
          "invalid_url"),
     ],

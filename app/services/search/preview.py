@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -25,6 +26,9 @@ from backends.servers.synonyms import SynonymChange
 
 MAX_QUERIES = 50
 """Most queries of one preview."""
+
+MAX_QUERY_BYTES = 4096
+"""Most bytes of all of them."""
 
 SHOWN_DOCUMENTS = 10
 """Documents of each query, before and after."""
@@ -129,18 +133,21 @@ def _keep_saved_synonyms(parts: PreviewParts, record: SiteRecord) -> None:
 
 
 def frequent_queries(session: Session, site_id: int) -> list[str]:
-    """The most frequent searches of a site in the last seven days, today included, most frequent first."""
+    """The most frequent searches of a site in the last seven days, today included, most frequent first.
+
+    They have at most :data:`MAX_QUERY_BYTES` in all.
+    """
     last = (today() - _EPOCH).days
-    return list(
-        session.scalars(
-            select(QueryDay.query)
-            .where(QueryDay.site_id == site_id, QueryDay.day.between(last - _FREQUENT_DAYS + 1, last))
-            .group_by(QueryDay.query)
-            .having(func.sum(QueryDay.searches) > 0)
-            .order_by(func.sum(QueryDay.searches).desc(), QueryDay.query)
-            .limit(MAX_QUERIES)
-        )
-    )
+    queries = session.scalars(
+        select(QueryDay.query)
+        .where(QueryDay.site_id == site_id, QueryDay.day.between(last - _FREQUENT_DAYS + 1, last))
+        .group_by(QueryDay.query)
+        .having(func.sum(QueryDay.searches) > 0)
+        .order_by(func.sum(QueryDay.searches).desc(), QueryDay.query)
+        .limit(MAX_QUERIES)
+    ).all()
+    sizes = accumulate(len(query.encode()) for query in queries)
+    return [query for query, size in zip(queries, sizes, strict=True) if size <= MAX_QUERY_BYTES]
 
 
 def _search(parts: PreviewParts, record: SiteRecord, search: SearchQuery) -> list[PreviewedDocument]:

@@ -14,11 +14,17 @@ from flask import Flask
 
 from app.clock import now
 from app.models import Site
-from app.services.search.preview import MAX_QUERIES, QueryPreview, frequent_queries, preview_settings
+from app.services.search.preview import (
+    MAX_QUERIES,
+    MAX_QUERY_BYTES,
+    QueryPreview,
+    frequent_queries,
+    preview_settings,
+)
 from app.services.sites import get_site
 from backends.base import SearchQuery, SearchResult, SearchSettings
 from backends.registry import create_backend
-from schemas.search_settings import MAX_PREVIEWED_QUERIES, SearchSettingsSchema
+from schemas.search_settings import MAX_PREVIEWED_BYTES, MAX_PREVIEWED_QUERIES, SearchSettingsSchema
 from tests import shared_servers
 from tests.backends.fakes.meilisearch import FakeMeilisearch
 from tests.backends.fakes.typesense import FakeTypesense
@@ -160,4 +166,4 @@ def test_the_most_frequent_queries_of_the_last_week_are_known(app: Flask, tenant
     with part.database.read() as session:
         assert frequent_queries(session, tenant.site_id) == ["common", "some", "rare"]
         assert frequent_queries(session, tenant.site_id + 1) == []
-    assert MAX_QUERIES == MAX_PREVIEWED_QUERIES
+    assert (MAX_QUERIES, MAX_QUERY_BYTES) == (MAX_PREVIEWED_QUERIES, MAX_PREVIEWED_BYTES)

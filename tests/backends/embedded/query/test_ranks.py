@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
-from backends.base import Boost, Document, SearchQuery, SearchSettings
+import pytest
+
+from backends.base import Boost, Document, Hit, SearchQuery, SearchSettings, bounded_rank
 from backends.embedded.query.ranks import WINDOW
 from backends.filters import parse_filter
 from backends.registry import create_backend
 from tests.backends.contract.case import kinds_of
 
 
-def found(pages: list[dict[str, Any]], text: str, *boosts: Boost, limit: int = 20, offset: int = 0) -> list[str]:
+def hits_of(pages: list[dict[str, Any]], text: str, *boosts: Boost, **options: Any) -> Sequence[Hit]:
     documents = [{"id": f"{at}", "url": f"/{at}", "title": "Other", **page} for at, page in enumerate(pages)]
     backend = create_backend("memory://")
     backend.create_index("pages")
     kinds = kinds_of(documents)
     backend.upsert("pages", [Document.of(page["id"], page, at) for at, page in enumerate(documents)], kinds)
-    query = SearchQuery(text, kinds=kinds, settings=SearchSettings(boosts=boosts), limit=limit, offset=offset)
+    query = SearchQuery(text, kinds=kinds, settings=SearchSettings(boosts=boosts), **options)
     hits = backend.search("pages", query).hits
     backend.close()
-    return [hit.id for hit in hits]
+    return hits
+
+
+def found(pages: list[dict[str, Any]], text: str, *boosts: Boost, **options: Any) -> list[str]:
+    return [hit.id for hit in hits_of(pages, text, *boosts, **options)]
 
 
 def test_a_title_that_is_the_query_comes_before_any_mention() -> None:
@@ -37,6 +47,32 @@ def test_a_boosted_page_comes_up_from_behind_all_that_are_ordered() -> None:
     last = {"content": "tea and sugar", "kind": "x"}
 
     assert found([*many, last], "tea", Boost(5, parse_filter("kind = x")), limit=1) == [f"{len(many)}"]
+
+
+@pytest.mark.parametrize("count", [WINDOW // 2, 3 * WINDOW])
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_of_many_boosts_add_up_however_many_hits_there_are(count: int, seed: int) -> None:
+    draw = random.Random(seed)
+    boosts = tuple(
+        Boost(draw.randint(-3, 3), parse_filter(f"{name} = {value}")) for name in "abcd" for value in range(4)
+    )
+    pages = [
+        {
+            "content": " ".join(draw.choices(["tea", "pot", "cup"], k=draw.randint(1, 40))),
+            **{name: draw.randrange(5) for name in "abcd"},
+        }
+        for _ in range(count)
+    ]
+    ranks = [sum(boost.rank for at, boost in enumerate(boosts) if page["abcd"[at // 4]] == at % 4) for page in pages]
+
+    hits = hits_of(pages, "tea pot", *boosts, explain=True)
+
+    explained = [hit.explanation or {} for hit in hits]
+    assert [each["rank"] for each in explained] == [bounded_rank(ranks[int(hit.id)]) for hit in hits]
+    scores = [each["score"] for each in explained]
+    assert len(scores) == 20
+    assert all(a >= b or math.isclose(a, b, rel_tol=1e-4) for a, b in pairwise(scores))
+    assert max(each["rank"] for each in explained) == 5
 
 
 def test_pages_of_hits_join_where_the_order_by_rank_ends() -> None:

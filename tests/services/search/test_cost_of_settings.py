@@ -1,0 +1,198 @@
+"""The largest search settings that are accepted cost little: counted in calls and runs of the engine, not in time."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NamedTuple
+
+import pytest
+
+from app.clock import now
+from app.services import search_rules
+from app.services.search_settings import read_rules, read_settings
+from backends.base import Document, FieldKind, Highlight, SearchBackend, SearchQuery, SearchResult
+from backends.registry import create_backend
+from schemas.search_rules import MAX_BOOSTS, MAX_RULES
+from schemas.search_settings import (
+    MAX_FILTER_VALUES,
+    MAX_GROUPS,
+    MAX_HIDDEN_SUGGESTIONS,
+    MAX_PINNED_QUERIES,
+    MAX_RULE_DOCUMENTS,
+    MAX_RULE_WORDS,
+    MAX_STOP_WORDS,
+    MAX_SYNONYMS,
+    SearchSettingsSchema,
+)
+from tests.answers import assert_ok
+from tests.callers import Tenant, page
+
+CALLS_A_SECOND = 2_000_000
+"""Calls that Python makes in a CPU second at the least, with what is done between them."""
+
+WORDS = ["boat", "harbor", "island", "lake", "river"]
+OTHERS = [f"word{number}" for number in range(500)]
+KINDS = {"kind": frozenset({FieldKind.STRING}), "rank": frozenset({FieldKind.NUMBER})}
+
+
+class Work(NamedTuple):
+    """Work that was done, in numbers that are the same on every machine.
+
+    Attributes:
+        calls: Calls of functions, of Python's own included.
+        searches: Runs of a query by tantivy.
+    """
+
+    calls: int
+    searches: int
+
+
+def work_of(done: Callable[[], object]) -> Work:
+    calls = searches = 0
+
+    def count(frame: FrameType, event: str, called: Any) -> None:
+        nonlocal calls, searches
+        if event in ("call", "c_call"):
+            calls += 1
+            searches += event == "c_call" and getattr(called, "__qualname__", "") == "Searcher.search"
+
+    sys.setprofile(count)
+    try:
+        done()
+    finally:
+        sys.setprofile(None)
+    return Work(calls, searches)
+
+
+def largest() -> dict[str, Any]:
+    """Settings with as much of everything as is accepted, whose rules all hold for a search for :data:`WORDS`."""
+    values = (MAX_FILTER_VALUES - MAX_BOOSTS) // MAX_RULES
+    assert len(WORDS) * MAX_RULES == MAX_RULE_WORDS
+    return {
+        "synonyms": [[f"{number}-{at}" for at in range(MAX_SYNONYMS // MAX_GROUPS)] for number in range(MAX_GROUPS)],
+        "stop_words": [f"stop{number}" for number in range(MAX_STOP_WORDS)],
+        "pinned": [{"query": f"query {number}", "ids": ["1", "2"]} for number in range(MAX_PINNED_QUERIES)],
+        "hidden": [{"query": f"query {number}", "ids": ["3", "4"]} for number in range(MAX_PINNED_QUERIES)],
+        "suggestions_hidden": [f"*casino {number}*" for number in range(MAX_HIDDEN_SUGGESTIONS)],
+        "weights": {"title": 2, "excerpt": 1.5, "content": 0.5},
+        "rules": [
+            {
+                "id": f"rule-{number}",
+                "when": {"query": " ".join(WORDS), "match": "words"},
+                "do": {
+                    "pin": [f"{number}", f"{number + 200}", f"none-{number}"],
+                    "hide": [f"hidden-{number}-{at}" for at in range(MAX_RULE_DOCUMENTS // MAX_RULES - 3)],
+                    "boost": {"filters": f"kind = k{number % 7}", "rank": number % 5 + 1},
+                    "filters": " AND ".join(f"kind != none{number}{at}" for at in range(values - 1)),
+                },
+            }
+            for number in range(MAX_RULES)
+        ],
+        "boosts": [
+            {"rank": number % 11 - 5, **({"path": f"/{number}*"} if number % 2 else {"filters": f"kind = k{number}"})}
+            for number in range(MAX_BOOSTS)
+        ],
+        "rank_field": "rank",
+        "recency": {"half_life_days": 30},
+    }
+
+
+@pytest.fixture(scope="module")
+def backend() -> SearchBackend:
+    draw = random.Random(1)
+    backend = create_backend("memory://")
+    backend.create_index("pages")
+    pages = [
+        {
+            "id": f"{at}",
+            "url": f"/{at}",
+            "title": " ".join(draw.choices(WORDS + OTHERS[:20], k=5)),
+            "content": " ".join(draw.choices(WORDS + OTHERS, k=100)),
+            "date": f"20{at % 24:02}-01-01",
+            "kind": f"k{at % 7}",
+            "rank": at % 4 - 1,
+        }
+        for at in range(1000)
+    ]
+    backend.upsert("pages", [Document(each["id"], each, at) for at, each in enumerate(pages, 1)], KINDS)
+    return backend
+
+
+@pytest.mark.parametrize("text", [" ".join(WORDS), "boat word1", "word7", " ".join(WORDS + OTHERS[:40]), "boat -lake"])
+def test_the_largest_settings_cost_a_search_at_most_as_much_again(backend: SearchBackend, text: str) -> None:
+    def searches(stored: dict[str, Any]) -> Callable[[], SearchResult]:
+        settings, rules = read_settings(stored), read_rules(stored)
+
+        def search() -> SearchResult:
+            query = SearchQuery(text, kinds=KINDS, settings=settings, highlight=Highlight())
+            return backend.search("pages", rules.apply(query, now))
+
+        return search
+
+    plain, loaded = searches({}), searches(SearchSettingsSchema().load(largest()))
+    assert plain().total
+    assert loaded().hits
+
+    without, with_all = work_of(plain), work_of(loaded)
+
+    assert with_all.calls <= 2 * without.calls
+    # The pinned documents are looked up in one more.
+    assert with_all.searches <= 2 * without.searches + 1
+
+
+def test_a_query_runs_as_often_with_fifty_boosts_as_with_one(backend: SearchBackend) -> None:
+    boosts = [{"rank": 1, "filters": f"kind = k{number % 7}"} for number in range(MAX_BOOSTS)]
+
+    def search(count: int) -> Work:
+        query = SearchQuery("boat lake", kinds=KINDS, settings=read_settings({"boosts": boosts[:count]}))
+        return work_of(lambda: backend.search("pages", query))
+
+    assert search(1).searches == search(MAX_BOOSTS).searches
+
+
+def test_a_word_in_all_groups_of_synonyms_has_fifty(backend: SearchBackend) -> None:
+    groups = [["boat", *(f"{word} {number}" for word in WORDS)] for number in range(200)]
+
+    def search(synonyms: list[list[str]]) -> Callable[[], SearchResult]:
+        settings = read_settings({"synonyms": synonyms})
+        return lambda: backend.search("pages", SearchQuery("boat", kinds=KINDS, settings=settings))
+
+    few, many = search(groups[:10]), search(groups)
+    few(), many()
+
+    assert work_of(many).calls <= 1.1 * work_of(few).calls
+
+
+def test_the_largest_settings_are_previewed_within_a_cpu_second(tenant: Tenant) -> None:
+    for start in range(0, 500, 100):
+        tenant.index(*(page(at, content=" ".join(WORDS), kind=f"k{at % 7}") for at in range(start, start + 100)))
+    settings = largest()
+    for number, rule in enumerate(settings["rules"]):
+        rule["when"]["query"] = " ".join(f"{word}{number}" for word in WORDS)  # Each word is to be stemmed.
+    path = f"/sites/{tenant.site_id}/search-settings/preview"
+    body = {"settings": settings, "queries": [f"boat {number}" for number in range(50)]}
+    search_rules._stems.cache_clear()
+
+    work = work_of(lambda: assert_ok(tenant.private.post(path, json=body)))
+
+    assert work.calls <= CALLS_A_SECOND
+
+
+def test_a_member_is_shown_the_results_of_a_preview_without_the_whole_form(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Boats"))
+    path = f"/sites/{tenant.site_id}/search-settings/preview"
+    form = {"json": "{}", "query": "boats", "csrf_token": tenant.browser.csrf_token}
+
+    def shown(**more: str) -> str:
+        response = tenant.browser.post(path, data={**form, **more}, headers={"Accept": "text/html"})
+        assert response.status_code == 200
+        return response.get_data(as_text=True)
+
+    part = shown(part="results")
+    assert part.strip().startswith('<div id="results"')
+    assert "<form" not in part
+    assert "Boats" in part
+    assert part.strip() in shown()
