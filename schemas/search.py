@@ -208,11 +208,20 @@ class SignalSchema(Schema):
 class ExplainedMeaningSchema(Schema):
     """Reasons for the place of a hit that was ordered by meaning, too."""
 
-    place_by_words = fields.Integer(required=True, metadata={"description": "The place by words alone, from 1."})
+    place_by_words = fields.Integer(
+        required=True, metadata={"description": "The place by words alone, from 1, among the hits that are not pinned."}
+    )
     cosine = fields.Float(
         required=True,
         allow_none=True,
-        metadata={"description": "Between the query and the document; null while it has no vector."},
+        metadata={
+            "description": "Between the query and the document; null while it has no vector, and counts like the "
+            "average of the others."
+        },
+    )
+    score = fields.Float(
+        required=True,
+        metadata={"description": "0.4 / (1 + log₂ place) + 0.6 · cosine: the first 100 hits are ordered by it."},
     )
 
 
@@ -221,7 +230,12 @@ class ExplanationSchema(Schema):
 
     pinned = fields.Boolean(metadata={"description": "Whether it stands there because it is pinned."})
     score = fields.Float(
-        allow_none=True, metadata={"description": "Null where hits are not ordered by relevance, and of pinned ones."}
+        allow_none=True,
+        metadata={
+            "description": "The score by words and ranks. Hits are ordered by it, but for what `pinned`, `meaning`, "
+            "`clicks`, `preferred_over`, `has_phrase`, and `beyond_ranks` tell. Null where hits are not ordered by "
+            "relevance, and of pinned ones."
+        },
     )
     relaxation = fields.String(metadata={"description": "How much was demanded: `all_terms`, `any_term`, …"})
     words = fields.List(fields.Nested(ExplainedWordSchema))
@@ -231,6 +245,21 @@ class ExplanationSchema(Schema):
     )
     meaning = fields.Nested(
         ExplainedMeaningSchema, metadata={"description": "Where hits were ordered by meaning as well as by words."}
+    )
+    preferred_over = fields.String(
+        metadata={
+            "description": "Id of the hit at whose place it stands: of the hits with one value of `distinct`, that one "
+            "matches best, but the search settings prefer this one."
+        }
+    )
+    has_phrase = fields.Boolean(
+        metadata={
+            "description": "Where the words in quotes need not match: whether they do. Hits that have them come before "
+            "all others, however they score."
+        }
+    )
+    beyond_ranks = fields.Boolean(
+        metadata={"description": "Present where the hit stands behind those that ranks order; its own has no effect."}
     )
     signals = fields.List(fields.Nested(SignalSchema))
     rank = fields.Float(metadata={"description": "The ranks that hold, added and bounded to ±5."})

@@ -142,6 +142,7 @@ class _Search:
         self._weight = 1.0
         self._ordered: list[tuple[_Answer, RankedHits]] = []
         self._with_factors: set[tuple[int, int]] = set()
+        self._replaced: dict[tuple[int, int], tantivy.DocAddress] = {}
 
     def answer(self) -> _Answer | None:
         """Find the documents, by the first relaxation that finds enough; ``None`` if nothing is searched for."""
@@ -167,15 +168,24 @@ class _Search:
 
     def explain(self, answer: _Answer, address: tantivy.DocAddress) -> dict[str, Any]:
         """Explain as JSON why a hit of the page stands where it does."""
+        place = place_of(address)
+        is_pinned = place in {place_of(pinned) for _, pinned in self._pinned}
+        is_scored = self.by_relevance and not is_pinned
         factors = Factors()
-        if self.ranks is not None and place_of(address) in self._with_factors:
+        told: dict[str, Any] = {"pinned": is_pinned}
+        if self.ranks is not None and place in self._with_factors:
             factors = self.ranks.factors(address)
-        pinned = {"pinned": place_of(address) in {place_of(pinned) for _, pinned in self._pinned}}
-        for explained in answer.explained:
-            explanation = explained.explain(address, factors, is_scored=self.by_relevance and not pinned["pinned"])
+        elif self.ranks is not None and is_scored and not self.ranks.are_neutral:
+            told["beyond_ranks"] = True
+        if place in self._replaced:
+            told["preferred_over"] = str(self.snapshot.searcher.doc(self._replaced[place]).get_first(ID))
+        for at, explained in enumerate(answer.explained):
+            explanation = explained.explain(address, factors, is_scored=is_scored)
             if explanation is not None:
-                return pinned | explanation
-        return {**pinned, "score": None, "relaxation": "", "words": [], "signals": [], "rank": factors.rank}
+                if answer.first is not None and is_scored:
+                    told["has_phrase"] = at < len(answer.first.explained)
+                return told | explanation
+        return {**told, "score": None, "relaxation": "", "words": [], "signals": [], "rank": factors.rank}
 
     @property
     def _enough(self) -> int:
@@ -273,6 +283,12 @@ class _Search:
             if value in values:
                 hits.append((value, texts_of(document.get(preferred.field)), address))
         chosen = choose(preferred, hits)
+        best = {hit.value: hit.address for hit in shown if hit.value in values}
+        self._replaced = {
+            place_of(address): best[value]
+            for value, address in chosen.items()
+            if place_of(address) != place_of(best[value])
+        }
         return [chosen.get(hit.value, hit.address) if hit.value in values else hit.address for hit in shown]
 
     def _page(self, answer: _Answer, offset: int, limit: int) -> _Page:

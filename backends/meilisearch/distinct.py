@@ -11,6 +11,7 @@ from backends.base import SearchQuery
 from backends.distinct import LATEST, choose, distinct_value, preference, texts_of
 from backends.filters import And, Comparison, Filter, Not, OneOf
 from backends.meilisearch.query import CompiledQuery, attribute, compile_filter, with_ids
+from backends.servers.ranks import PREFERRED_OVER
 
 MOST_VERSIONS = 1000
 """Hits among which the preferred ones of a page are looked for."""
@@ -68,7 +69,8 @@ class DistinctHits:
             return found
         fetched = ask(self.compiled.query(page=1, hits=len(ids), more=[with_ids(sorted(ids))]))
         by_id = {each["id"]: each for each in (*found, *fetched)}
-        return [by_id[chosen.get(self._value(each) or "", each["id"])] for each in found]
+        shown = [(by_id[chosen.get(self._value(each) or "", each["id"])], each["id"]) for each in found]
+        return [each if each["id"] == best else {**each, PREFERRED_OVER: best} for each, best in shown]
 
     def _value(self, found: Found) -> str | None:
         return distinct_value(orjson.loads(found["_doc"]).get(self.compiled.distinct))

@@ -20,6 +20,9 @@ from backends.versions import highest_versions
 WINDOW = 1000
 """Hits that are ordered by rank; those behind them stay where they are."""
 
+PREFERRED_OVER = "_preferredOver"
+"""Member of a hit, beside what a server gives: the id of the better hit at whose place it stands."""
+
 _FRESH_SECONDS = 60.0
 _DAY = 86400.0
 MakeHit = Callable[[Mapping[str, Any]], Hit]
@@ -110,6 +113,8 @@ def explaining(make: MakeHit, query: SearchQuery, ranks: Ranks, told: Sequence[s
             "engine": {name: found[name] for name in told if name in found},
             "rank": bounded_rank(ranks.rank(hit.document)),
         }
+        if PREFERRED_OVER in found:
+            explanation["preferred_over"] = found[PREFERRED_OVER]
         return replace(hit, explanation=explanation | ({"limits": limits} if limits else {}))
 
     return make_explained

@@ -35,7 +35,7 @@ from backends.servers.batches import batches
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
-from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
+from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import hits_of, readable, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.sort_text import facet_text
@@ -307,7 +307,8 @@ class TypesenseBackend(ServerBackend):
             hits = read_shown(shown, compiled, ask, explain=query.explain)
             best = [hits[shown.best]] if shown.best in hits else []
         result = self._result(query, compiled, shown.first, pins, best)
-        found = [hits[id] for id in shown.ids if id in hits]
+        replaced = {id: {PREFERRED_OVER: best} for id, best in shown.replaced.items()}
+        found = [{**hits[id], **replaced.get(id, {})} for id in shown.ids if id in hits]
         return _with_hits(replace(result, total=shown.total), found, query, compiled, take)
 
     def _result(

@@ -31,12 +31,14 @@ class ShownHits:
 
     Attributes:
         ids: As sent, in order.
+        replaced: Those of them that are preferred to a better hit, with that hit's id.
         best: The first hit of all that is not pinned, if there is one.
         total: Number of all that are shown.
         first: Typesense's first answer, with the facets.
     """
 
     ids: Sequence[str]
+    replaced: Mapping[str, str]
     best: str | None
     total: int
     first: Result
@@ -74,8 +76,10 @@ def find_shown(
         enough = len(shown) >= query.offset + query.limit and len(hits) >= EXACTLY_COUNTED
         if len(hits) >= found or enough:
             break
+    page = _preferred(query, compiled, hits, shown, pins)[query.offset :][: query.limit]
     return ShownHits(
-        _preferred(query, compiled, hits, shown, pins)[query.offset :][: query.limit],
+        [id for id, _ in page],
+        {id: best for id, best in page if id != best},
         next((each["_id"] for each in hits if each["_id"] not in pins), None),
         len(shown) if len(hits) >= found else max(len(shown), _count(compiled, ask)),
         results[0],
@@ -116,11 +120,11 @@ def _preferred(
     hits: Sequence[Result],
     shown: Sequence[tuple[str | None, str]],
     pins: Sequence[str],
-) -> list[str]:
-    """The ids of the hits to show for the values of the first ones; pinned ones stay."""
+) -> list[tuple[str, str]]:
+    """The ids of the hits to show for the values of the first ones, with those of the latter; pinned ones stay."""
     preferred = preference(query)
     if preferred is None or not compiled.preferred:
-        return [id for _, id in shown]
+        return [(id, id) for _, id in shown]
     fixed = {value for value, id in shown if id in pins}
     rivals = [
         (value, [facet_text(token) for token in hit.get(compiled.preferred, ())], str(hit["_id"]))
@@ -128,7 +132,7 @@ def _preferred(
         if (value := _value(hit, compiled)) is not None and value not in fixed
     ]
     chosen = choose(preferred, rivals)
-    return [id if value is None else chosen.get(value, id) for value, id in shown]
+    return [(id if value is None else chosen.get(value, id), id) for value, id in shown]
 
 
 def _value(hit: Result, compiled: CompiledQuery) -> str | None:

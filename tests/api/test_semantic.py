@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 import pytest
@@ -87,10 +89,42 @@ def test_without_the_embedder_the_order_is_that_of_words(shop: Tenant, embedder:
 def test_explanations_tell_the_cosine_and_the_place_by_words(shop: Tenant) -> None:
     explained = shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}).get_json()
 
-    first = explained["results"]["hits"][0]
-    assert first["id"] == "page-2"
-    assert first["_explain"]["meaning"]["place_by_words"] > 1
-    assert first["_explain"]["meaning"]["cosine"] > 0.9
+    hits = explained["results"]["hits"]
+    meanings = [hit["_explain"]["meaning"] for hit in hits]
+    assert hits[0]["id"] == "page-2"
+    assert meanings[0]["place_by_words"] > 1
+    assert meanings[0]["cosine"] > 0.9
+    for each in meanings:
+        by_place = 0.4 / (1 + math.log2(each["place_by_words"]))
+        assert each["score"] == pytest.approx(by_place + 0.6 * each["cosine"])
+    assert [each["score"] for each in meanings] == sorted((each["score"] for each in meanings), reverse=True)
+
+
+def test_only_hits_that_are_ordered_by_meaning_tell_of_it(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch(shop, semantic=True, pinned=[{"query": QUESTION, "ids": ["page-3"]}])
+    monkeypatch.setattr("app.services.search.mixed_order.MIXED_HITS", 2)
+    answer = assert_ok(shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}))
+    told = {hit["id"]: hit["_explain"] for hit in answer["results"]["hits"]}
+
+    assert [id for id, explanation in told.items() if "meaning" in explanation] == ["page-1"]
+    assert told["page-1"]["meaning"]["place_by_words"] == 1, "pinned pages aside"
+    assert told["page-3"]["pinned"] is True
+
+
+def test_the_page_tells_in_words_why_a_hit_is_before_one_with_a_higher_score(shop: Tenant) -> None:
+    response = shop.browser.get(
+        f"/sites/{shop.site_id}/try", query_string={"q": QUESTION}, headers={"Accept": "text/html"}
+    )
+
+    shown = response.get_data(as_text=True)
+    first, second, _ = shown.split('<details class="why">')[1:4]
+    assert "By words alone, it would be result 2." in first or "By words alone, it would be result 3." in first
+    assert re.search(r"Its meaning is \d\.\d\d like that of the search; 1 is the same\.", first)
+    both = [re.search(r"Words and meaning together score (0\.\d+)", each) for each in (first, second)]
+    assert both[0] is not None
+    assert both[1] is not None
+    assert float(both[0][1]) >= float(both[1][1])
+    assert "Its score by words, " in first
 
 
 def test_an_answer_is_of_the_hits_as_they_are_shown(shop: Tenant) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.wording import counted
+from app.wording import counted, number
 
 _KINDS = {
     "exact": "as typed",
@@ -20,6 +20,10 @@ _KINDS = {
 """How a word is found, by the kind of its variant."""
 _HAS_ALL = "All words of the search are in it."
 _DEMANDED = {"all_terms": _HAS_ALL, "any_term": "Some words of the search are in it."}
+_PHRASES = {
+    True: "It has the words in quotes next to each other, so it comes before all results that do not.",
+    False: "It does not have the words in quotes next to each other, so it comes after all results that do.",
+}
 MAX_WORDS = 20
 _NEUTRAL = 0.005
 """Shares that are nearer to 1 change nothing that anybody sees."""
@@ -30,13 +34,15 @@ class Reasons:
     """Reasons for the place of a hit.
 
     Attributes:
-        score: Rounded; empty where there is none.
+        score: Rounded, by words and ranks; empty where there is none.
+        is_whole: Whether hits are ordered by this score alone.
         factors: Name and share of each signal that changes the score.
     """
 
     sentences: Sequence[str]
     score: str
     factors: Sequence[tuple[str, str]]
+    is_whole: bool
 
 
 def show_reasons(explanation: Mapping[str, Any] | None) -> Reasons | None:
@@ -52,7 +58,12 @@ def show_reasons(explanation: Mapping[str, Any] | None) -> Reasons | None:
     sentences = list(_sentences(explanation))
     if not sentences and score is None:
         return None
-    return Reasons(sentences, "" if score is None else f"{score:.2f}", [] if score is None else factors)
+    return Reasons(
+        sentences,
+        "" if score is None else f"{score:.2f}",
+        [] if score is None else factors,
+        "meaning" not in explanation,
+    )
 
 
 def _sentences(explanation: Mapping[str, Any]) -> Iterator[str]:
@@ -68,8 +79,31 @@ def _sentences(explanation: Mapping[str, Any]) -> Iterator[str]:
         yield f"“{word['variant']}” in the {word['field']}, {_KINDS[word['kind']].format(word['word'])}."
     if explanation.get("rank"):
         yield f"Its rank is {explanation['rank']:+g}."
-    moved = explanation.get("clicks", {}).get("moved_up", 0)
-    if moved:
-        yield f"Clicks moved it {'up' if moved > 0 else 'down'} by {counted(abs(moved), 'place')}."
+    if explanation.get("beyond_ranks"):
+        yield "It stands behind the results that ranks put in order."
+    if "has_phrase" in explanation:
+        yield _PHRASES[explanation["has_phrase"]]
+    if "preferred_over" in explanation:
+        yield f"It replaces “{explanation['preferred_over']}”, which matches better but is not the preferred page."
+    if "meaning" in explanation:
+        yield from _meaning(explanation["meaning"])
+    if "clicks" in explanation:
+        yield _clicks(explanation["clicks"])
     if explanation.get("limits"):
         yield explanation["limits"]
+
+
+def _meaning(meaning: Mapping[str, Any]) -> Iterator[str]:
+    yield f"By words alone, it would be result {number(meaning['place_by_words'])}."
+    if meaning["cosine"] is None:
+        yield "Its meaning is not known yet, and counts like the average of the other results."
+    else:
+        yield f"Its meaning is {meaning['cosine']:.2f} like that of the search; 1 is the same."
+    yield f"Words and meaning together score {meaning['score']:.3f}, and results are ordered by that."
+
+
+def _clicks(clicks: Mapping[str, Any]) -> str:
+    moved, gain = clicks["moved_up"], f"{clicks['gain']:.1f}"
+    if moved > 0:
+        return f"Clicks moved it up by {counted(moved, 'place')}: its own are worth {gain}."
+    return f"Clicks on other results moved it down by {counted(-moved, 'place')}: its own are worth {gain}."

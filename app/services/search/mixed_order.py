@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import log2
+from operator import itemgetter
 from typing import Any
 
 from prometheus_client import Counter
@@ -99,27 +100,33 @@ class MixedOrder:
             return by_words("reply_too_large")
         ids = list(explanations)
         pinned = set(query.pinned)
-        places = {id: place for place, id in enumerate(ids, 1)}
         ordered = [id for id in ids[:MIXED_HITS] if id not in pinned]
+        places = {id: place for place, id in enumerate(ordered, 1)}
         stored = self._read_vectors(site_id, ordered, len(vector))
         vectors = {id: each for id, each in (stored or {}).items() if len(each) == len(vector)}
         if not vectors:
             return by_words("database_unavailable" if stored is None else "no_vectors")
-        scores = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True))
-        shown = [*(id for id in ids if id in pinned), *mixed(ordered, scores), *ids[MIXED_HITS:]][query.offset : end]
+        alike = dict(zip(vectors, cosines(vector, list(vectors.values())), strict=True))
+        scores = mixed(ordered, alike)
+        first_hits = [*(id for id in ids if id in pinned), *scores]
+        shown = [*first_hits, *(id for id in ids[MIXED_HITS:] if id not in pinned)][query.offset : end]
         MIXED_SEARCHES.labels("mixed").inc()
         for hit in _hits_of(engine, index, query, shown):
             if query.explain:
-                meaning = {"place_by_words": places[hit.id], "cosine": scores.get(hit.id)}
-                hit = replace(hit, explanation={**(explanations[hit.id] or {}), "meaning": meaning})
+                hit = replace(hit, explanation=explanations[hit.id])
+            if query.explain and hit.id in scores:
+                meaning = {
+                    "place_by_words": places[hit.id], "cosine": alike.get(hit.id), "score": scores[hit.id],
+                }  # fmt: skip
+                hit = replace(hit, explanation={**(hit.explanation or {}), "meaning": meaning})
             take(hit)
         return replace(result, mixed=True)
 
 
-def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> list[str]:
-    """Documents in the order of words and meaning, of which the first changes least.
+def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> dict[str, float]:
+    """Documents in the order of words and meaning, of which the first changes least, with the scores that order them.
 
-    Each counts ``(1 - w) / (1 + log2(place)) + w * cosine``, the place counted from 1. A document without a vector
+    Each scores ``(1 - w) / (1 + log2(place)) + w * cosine``, the place counted from 1. A document without a vector
     counts as if it had the mean cosine of the others: it is found by its words.
 
     Args:
@@ -131,8 +138,8 @@ def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> list[str]:
     def score(place: int, id: str) -> float:
         return (1 - MEANING_WEIGHT) / (1 + log2(place)) + MEANING_WEIGHT * cosine.get(id, mean)
 
-    scored = {id: score(place, id) for place, id in enumerate(ids, 1)}
-    return sorted(ids, key=scored.__getitem__, reverse=True)
+    scored = [(id, score(place, id)) for place, id in enumerate(ids, 1)]
+    return dict(sorted(scored, key=itemgetter(1), reverse=True))
 
 
 def _hits_of(engine: SearchBackend, index: str, query: SearchQuery, ids: Sequence[str]) -> list[Hit]:

@@ -168,6 +168,16 @@ class DistinctContract:
         assert latest.index(lifted) <= shown.index(lifted)
         assert [id for id in latest if id != lifted] == [id for id in shown if id != lifted]
 
+    def test_a_hit_at_the_place_of_a_better_one_says_so_if_asked(self, case: Case) -> None:
+        case.add(*MANUALS)
+        found = case.search("tea", settings=settings(Preferred("version", "1.9")), explain=True).hits
+        told = {hit.id: (hit.explanation or {}).get("preferred_over") for hit in found}
+        assert told.keys() == {"pot@1.9", "cup@1.9", "alone", "single"}
+        better = {id: over for id, over in told.items() if over is not None}
+        assert all(over != id and over.partition("@")[0] == id.partition("@")[0] for id, over in better.items())
+        # A preferred hit has rank 1, which decides where an engine has no scores.
+        assert bool(better) == (not case.backend.rank_limits)
+
     def test_the_highest_is_taken_among_the_hits_only(self, case: Case) -> None:
         case.add(*MANUALS, manual("pot", "3.0", "Coffee"))
         assert "pot@2.0rc1" in case.ids("tea", settings=settings(LATEST))

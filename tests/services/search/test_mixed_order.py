@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from app.services.search.mixed_order import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
 from backends.base import Hit, SearchBackend, SearchQuery, SearchResult, TakeHit
 from backends.errors import ReplyTooLarge
@@ -13,14 +15,15 @@ from tests.services.vectors.stub_embedder import StubEmbedder
 def test_the_mix_is_of_places_and_cosines() -> None:
     assert (MEANING_WEIGHT, MIXED_HITS) == (0.6, 100)
     # Behind the first place, .2 of its .4 is lost: a third of the cosine's range makes up for it.
-    assert mixed(["a", "b"], {"a": 0.2, "b": 0.5}) == ["a", "b"]
-    assert mixed(["a", "b"], {"a": 0.2, "b": 0.55}) == ["b", "a"]
+    assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.5})) == ["a", "b"]
+    assert mixed(["a", "b"], {"a": 0.2, "b": 0.55}) == pytest.approx({"b": 0.53, "a": 0.52})
+    assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.55})) == ["b", "a"]
     # Far down the list, places count for little.
-    assert mixed(["a", "b", "c", "d", "e"], {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.3}) == list("aebcd")
+    assert list(mixed(list("abcde"), {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.3})) == list("aebcd")
 
 
 def test_a_document_without_a_vector_is_like_the_others() -> None:
-    assert mixed(["a", "b", "c"], {"a": 0.1, "c": 0.9}) == ["c", "b", "a"]
+    assert list(mixed(["a", "b", "c"], {"a": 0.1, "c": 0.9})) == ["c", "b", "a"]
 
 
 class EngineOfLargeHits:

@@ -98,6 +98,31 @@ def test_the_relaxation_that_answered_is_told() -> None:
     assert explained([PAGE], SearchQuery("tea zeppelin"))[0]["relaxation"] == "any_term"
 
 
+def test_hits_with_the_words_in_quotes_say_so_where_others_follow() -> None:
+    having = {"title": "Other", "content": "a log in a room of boats, among many other things that there are " * 9}
+    better = {"title": "Boats and pots find a log room", "content": "find the room log, here and there"}
+
+    found = explained([having, better], SearchQuery('find the "log in" boats pots room here'))
+
+    assert [each["has_phrase"] for each in found] == [True, False]
+    assert found[0]["score"] < found[1]["score"]
+    assert "has_phrase" not in explained([having], SearchQuery('"log in"'))[0]
+
+
+def test_hits_behind_those_that_ranks_order_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backends.embedded.query.ranks.WINDOW", 2)
+    wanted = SearchSettings(boosts=(Boost(-5, parse_filter("kind = a")),))
+
+    found = explained([{**PAGE, "kind": "a"} for _ in range(4)], SearchQuery("tea", settings=wanted))
+
+    assert [(each.get("beyond_ranks", False), each["rank"]) for each in found] == [
+        (False, -5),
+        (False, -5),
+        (True, 0),
+        (True, 0),
+    ]
+
+
 def test_an_exact_title_has_its_signal() -> None:
     (found,) = explained([PAGE], SearchQuery("tea"))
 

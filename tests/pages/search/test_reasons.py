@@ -1,0 +1,59 @@
+"""Explanations of hits as sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.pages.search.reasons import show_reasons
+
+
+@pytest.mark.parametrize(
+    ("explanation", "sentences"),
+    [
+        ({"pinned": True, "score": None}, ["It is pinned for this search."]),
+        ({"rank": -2.0, "beyond_ranks": True}, [
+            "Its rank is -2.", "It stands behind the results that ranks put in order.",
+        ]),
+        ({"has_phrase": True}, [
+            "It has the words in quotes next to each other, so it comes before all results that do not.",
+        ]),
+        ({"has_phrase": False}, [
+            "It does not have the words in quotes next to each other, so it comes after all results that do.",
+        ]),
+        ({"preferred_over": "manual@2"}, [
+            "It replaces “manual@2”, which matches better but is not the preferred page.",
+        ]),
+        ({"meaning": {"place_by_words": 7, "cosine": 0.6234, "score": 0.5112}}, [
+            "By words alone, it would be result 7.",
+            "Its meaning is 0.62 like that of the search; 1 is the same.",
+            "Words and meaning together score 0.511, and results are ordered by that.",
+        ]),
+        ({"meaning": {"place_by_words": 1, "cosine": None, "score": 0.7}}, [
+            "By words alone, it would be result 1.",
+            "Its meaning is not known yet, and counts like the average of the other results.",
+            "Words and meaning together score 0.700, and results are ordered by that.",
+        ]),
+        ({"clicks": {"moved_up": 2, "gain": 2.45}}, ["Clicks moved it up by 2 places: its own are worth 2.5."]),
+        ({"clicks": {"moved_up": -1, "gain": 0.0}}, [
+            "Clicks on other results moved it down by 1 place: its own are worth 0.0.",
+        ]),
+    ],
+)  # fmt: skip
+def test_each_reason_for_a_place_has_a_sentence_with_its_figures(
+    explanation: dict[str, Any], sentences: list[str]
+) -> None:
+    reasons = show_reasons(explanation)
+
+    assert reasons is not None
+    assert list(reasons.sentences) == sentences
+
+
+def test_a_score_that_does_not_order_alone_is_named_as_what_it_is() -> None:
+    meaning = {"place_by_words": 1, "cosine": 0.5, "score": 0.7}
+    by_words, mixed = show_reasons({"score": 2.0}), show_reasons({"score": 2.0, "meaning": meaning})
+
+    assert by_words is not None
+    assert mixed is not None
+    assert (by_words.is_whole, mixed.is_whole) == (True, False)
