@@ -55,11 +55,12 @@ test-all: $(DEV_STAMP)  ## Run all tests that need no servers
 test-live: $(DEV_STAMP)  ## Run the engine tests against real servers (TYPESENSE_URL, MEILISEARCH_URL)
 	$(BIN)/python -m pytest -m live tests/backends $(ARGS)
 
-lint: $(DEV_STAMP)  ## Check style, types and import directions
+lint: $(DEV_STAMP)  ## Check style, types, import directions, and dead code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	! $(BIN)/vulture | grep -E 'unused (class|function|import|method|property)'
 
 bench: $(DEV_STAMP)  ## List the benchmarks
 	@ls benchmarks/*.py

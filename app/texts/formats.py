@@ -77,11 +77,6 @@ def html_to_text(html: str) -> str:
     return node_to_text(parse_html(SURROGATE.sub("\N{REPLACEMENT CHARACTER}", html)))
 
 
-def markdown_to_text(markdown: str) -> str:
-    """The text of Markdown (CommonMark with GitHub's tables, and HTML in between), without its front matter."""
-    return node_to_text(_parse_markdown(markdown))
-
-
 def html_to_marked_text(html: str) -> str:
     """The same as :func:`html_to_text`, with its headings marked for :func:`app.texts.sections.take_sections`."""
     document = parse_html(SURROGATE.sub("\N{REPLACEMENT CHARACTER}", html))
@@ -90,15 +85,14 @@ def html_to_marked_text(html: str) -> str:
 
 
 def markdown_to_marked_text(markdown: str) -> str:
-    """The same of Markdown."""
-    document = _parse_markdown(markdown)
+    """The text of Markdown (CommonMark with GitHub's tables, and HTML in between), without its front matter.
+
+    Its headings are marked as in :func:`html_to_marked_text`.
+    """
+    shallow = DEEP_LINE.sub(r"\1 ", SURROGATE.sub("\N{REPLACEMENT CHARACTER}", markdown))
+    document = parse_html(pyromark.html(shallow, options=MARKDOWN))
     mark_headings(document, slugs=True)
     return node_to_text(document)
-
-
-def _parse_markdown(markdown: str) -> Document:
-    shallow = DEEP_LINE.sub(r"\1 ", SURROGATE.sub("\N{REPLACEMENT CHARACTER}", markdown))
-    return parse_html(pyromark.html(shallow, options=MARKDOWN))
 
 
 def node_to_text(node: Node) -> str:
