@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from app.clock import now
 from app.counters.base import CountersUnavailable, WindowRequest, WindowState
+from app.errors import ApiError
 from app.models import Member
 from app.runtime import Runtime
 from app.services.access.callers import Client
@@ -69,6 +70,18 @@ def count_hashes(runtime: Runtime, client: Client, hashes: int = 1) -> None:
     count_attempt(
         runtime, [WindowRequest(f"hashes:{client.key}", PASSWORD_HASHES, QUARTER_SECONDS, hashes)], "passwords"
     )
+
+
+@contextmanager
+def forgiving_outages(runtime: Runtime, counted: Sequence[WindowState]) -> Iterator[None]:
+    """Refund attempts if the block fails for a reason other than the caller's, such as a database that is away."""
+    try:
+        yield
+    except ApiError:
+        raise
+    except Exception:
+        runtime.counters.refund(windows=counted, now=now().timestamp())
+        raise
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from app.clock import now
 from app.counters.base import WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
 from app.models import Member
-from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt, count_hashes
+from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt, count_hashes, forgiving_outages
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
@@ -63,9 +63,10 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
         whom = operator_text(runtime.settings.operator_contact)
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {whom} for an account.")
     refuse_without_passwords(runtime)
-    count_attempt(runtime, [WindowRequest(f"register:{client.key}", REGISTRATIONS, HOUR_SECONDS)], "registrations")
+    window = WindowRequest(f"register:{client.key}", REGISTRATIONS, HOUR_SECONDS)
+    counted = count_attempt(runtime, [window], "registrations")
     password_hash = accounts.hash_password(password)
-    with acting(client.member(email)), runtime.database.write() as session:
+    with forgiving_outages(runtime, counted), acting(client.member(email)), runtime.database.write() as session:
         owner = accounts.create_owner(
             session, name=name, email=email, password_hash=password_hash, plan=runtime.settings.default_plan
         )
@@ -170,7 +171,7 @@ def _enter(runtime: Runtime, client: Client, member: Member, code: str | None) -
     if member.codes_since is not None and code is not None and one_time_codes.is_given(code):
         windows = [*_code_windows(client, member.id), _client_window(client)]
         counted = count_attempt(runtime, windows, "wrong codes")
-    with runtime.database.write() as session:
+    with forgiving_outages(runtime, counted), runtime.database.write() as session:
         # Hashing takes a while, in which the member may have gone or been given another password.
         present = lock_member(session, member.id)
         if present is None or present.password_hash != member.password_hash:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
-from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes
+from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes, forgiving_outages
 from app.operations.logins import forget_failures, refuse_without_passwords
 from app.runtime import Runtime
 from app.services.access.callers import Client
@@ -33,8 +33,8 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
         whom = operator_text(runtime.settings.operator_contact)
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"This service sends no mail; ask {whom} for a new password.")
     window = WindowRequest(f"reset:{client.key}", REQUESTS_PER_ADDRESS, HOUR_SECONDS)
-    count_attempt(runtime, [window], "requests for a new password")
-    with runtime.database.write() as session:
+    counted = count_attempt(runtime, [window], "requests for a new password")
+    with forgiving_outages(runtime, counted), runtime.database.write() as session:
         password_resets.request_reset(session, email)
 
 

@@ -14,7 +14,7 @@ from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode
 from app.models import Member
 from app.operations import accounts as account_operations
-from app.operations.attempts import HOUR_SECONDS, check_own_password, count_attempt
+from app.operations.attempts import HOUR_SECONDS, check_own_password, count_attempt, forgiving_outages
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, MemberRecord
@@ -130,7 +130,7 @@ def confirm_codes(runtime: Runtime, caller: Caller, code: str) -> list[str]:
     """
     own = _own(caller)
     counted = count_attempt(runtime, [WindowRequest(f"code:{own.id}", CODE_GUESSES, HOUR_SECONDS)], "wrong codes")
-    with runtime.database.write() as session:
+    with forgiving_outages(runtime, counted), runtime.database.write() as session:
         member = _lock(session, own)
         recovery = one_time_codes.confirm(member, code, runtime.settings.secret_key)
         _tell_of_switch(runtime, session, member)

@@ -22,7 +22,7 @@ from app.crawl.sources.docsearch import read_config
 from app.crawl.sources.sources import SourceView
 from app.errors import ApiError, ErrorCode, field_error, validation_error
 from app.models import Site, SourceRun
-from app.operations.attempts import count_attempt
+from app.operations.attempts import count_attempt, forgiving_outages
 from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
@@ -181,8 +181,8 @@ def run_by_hook(runtime: Runtime, token: str, urls: Sequence[str] | None) -> Sou
     with runtime.database.read() as session:
         source, site = sources.find_by_hook(session, token, settings.secret_key)
         checked = _check_addresses(site, urls, private_addresses=settings.crawl_private_addresses)
-    count_attempt(runtime, [WindowRequest(f"hook:{source.id}", 1, MINUTE_SECONDS)], "runs by this hook")
-    with runtime.database.write() as session:
+    counted = count_attempt(runtime, [WindowRequest(f"hook:{source.id}", 1, MINUTE_SECONDS)], "runs by this hook")
+    with forgiving_outages(runtime, counted), runtime.database.write() as session:
         source, _ = sources.find_by_hook(session, token, settings.secret_key, lock=True)
         return runs.ask_run(session, source, checked)
 

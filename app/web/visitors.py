@@ -31,9 +31,6 @@ def current_visitor(site_id: int, session_id: str | None) -> Visitor:
     Args:
         site_id: The site that is searched.
         session_id: What the client names as session.
-
-    Raises:
-        SQLAlchemyError: What addresses are hashed with has to be read, and the database cannot.
     """
     kind = current_caller().kind
     if kind in ("public", "engine"):
@@ -74,9 +71,6 @@ def typing_visitor(site_id: int) -> Visitor | None:
 
     Args:
         site_id: The site that is searched.
-
-    Raises:
-        SQLAlchemyError: As :func:`current_visitor`.
     """
     if request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
         return None

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import pytest
 import time_machine
 from argon2 import PasswordHasher
 from flask import Flask
+from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from app.models import Account, Member
 from app.operations.attempts import PASSWORD_HASHES
 from app.services.accounts import accounts
+from app.storage.database import Database
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, register_browser
 from tests.conftest import close_app, make_app, make_settings
@@ -124,6 +127,10 @@ class TestRegistration:
         close_app(app)
 
 
+def away() -> NoReturn:
+    raise OperationalError("BEGIN IMMEDIATE", {}, sqlite3.OperationalError("database is locked"))
+
+
 class TestLogin:
     """Who knows the password."""
 
@@ -224,6 +231,17 @@ class TestLogin:
             assert body["retry_after"] == 900
             assert_ok(log_in(app, "ann@example.com", address="10.0.0.2"))
             clock.shift(900)
+            assert_ok(log_in(app, "ann@example.com"))
+
+    def test_an_outage_of_the_database_is_no_failed_login(self, app: Flask) -> None:
+        database: Database = app.extensions["runtime"].database
+        with time_machine.travel(NOON, tick=False):
+            register(app, email="ann@example.com")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(database, "write", away)
+                for _ in range(11):
+                    assert_error(log_in(app, "ann@example.com"), 503, "database_unavailable")
+
             assert_ok(log_in(app, "ann@example.com"))
 
     def test_fifty_failures_per_address(self, app: Flask) -> None:

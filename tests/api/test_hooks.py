@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import time_machine
+from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from app.models import Source, SourceRun
@@ -75,6 +77,19 @@ def test_the_same_hook_is_taken_once_a_minute(
     assert refused.headers["Retry-After"] == "40"
     assert_ok(send(tenant, other))
     clock.shift(timedelta(seconds=40))
+    assert_ok(send(tenant, source))
+
+
+def test_a_hook_that_could_not_be_taken_may_be_called_again_at_once(
+    tenant: Tenant, source: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise OperationalError("BEGIN IMMEDIATE", {}, sqlite3.OperationalError("database or disk is full"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tenant.app.extensions["runtime"].database, "write", away)
+        assert_error(send(tenant, source), 503, "database_unavailable")
+
     assert_ok(send(tenant, source))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.counters.base import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
-from app.operations.attempts import HOUR_SECONDS, count_attempt
+from app.operations.attempts import HOUR_SECONDS, count_attempt, forgiving_outages
 from app.runtime import Runtime
 from app.services.access.callers import Caller, Client
 from app.services.access.credentials import credential_change
@@ -54,8 +54,8 @@ def ask_again(runtime: Runtime, caller: Caller) -> None:
     if caller.member is None or not runtime.settings.sends_mail:
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a member who is logged in can have a mail sent.")
     window = WindowRequest(f"confirmation:{caller.member.id}", MAILS_PER_MEMBER, HOUR_SECONDS)
-    count_attempt(runtime, [window], "mails")
-    with runtime.database.write() as session:
+    counted = count_attempt(runtime, [window], "mails")
+    with forgiving_outages(runtime, counted), runtime.database.write() as session:
         confirmations.ask_member(session, get_member(session, caller.account.id, caller.member.id))
 
 

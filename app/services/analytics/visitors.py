@@ -26,6 +26,7 @@ KEY_DAYS = 30
 """UTC days for which one key is used."""
 
 _RETRY_SECONDS = 5.0
+_NO_PERIOD = -1
 _ADD_KEY = text("INSERT INTO visitor_keys (period, key) VALUES (:period, :key) ON CONFLICT DO NOTHING")
 
 log = logging.getLogger(__name__)
@@ -51,9 +52,6 @@ class VisitorKeys:
 
         Args:
             address: An IPv4 address or an IPv6 network.
-
-        Raises:
-            SQLAlchemyError: The key has to be read, and the database cannot.
         """
         return int.from_bytes(self._hash(f"{site_id}:{address}", 8), signed=True)
 
@@ -62,9 +60,6 @@ class VisitorKeys:
 
         Args:
             holder: Whose the engine key is.
-
-        Raises:
-            SQLAlchemyError: As :meth:`address_visitor`.
         """
         return self._hash(f"{holder}:{_today()}:{address}", 12).hex()
 
@@ -82,11 +77,12 @@ class VisitorKeys:
             try:
                 self._known = period, self._read(period) + self._secret
             except SQLAlchemyError as error:
-                if known is None or not is_unavailable(error):
+                if not is_unavailable(error):
                     raise
-                log.warning("visitors are told apart by the last key until the next one can be read: %s", error)
+                log.warning("visitors are told apart by a temporary key until the next one can be read: %s", error)
+                # The last one, or one that no other process has: then a visitor counts twice, once.
+                self._known = known or (_NO_PERIOD, secrets.token_bytes(32) + self._secret)
                 self._retry_at = time.monotonic() + _RETRY_SECONDS
-                return known[1]
             return self._known[1]
 
     def _read(self, period: int) -> bytes:

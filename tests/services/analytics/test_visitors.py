@@ -105,15 +105,20 @@ def test_without_the_database_the_last_key_is_used_until_the_next_can_be_read(
             assert keys.address_visitor(1, ADDRESS) == number
             assert keys.address_visitor(1, ADDRESS) == number
         assert read.call_count == 1, "it is not asked with each search"
-        with pytest.raises(OperationalError):
-            VisitorKeys.address_visitor(fresh_keys(database, away), 1, ADDRESS)
     keys._retry_at = 0.0
 
     assert keys.address_visitor(1, ADDRESS) != number
 
 
-def fresh_keys(database: Database, failure: OperationalError) -> VisitorKeys:
-    """Those of a process that has read none yet, and cannot."""
+def test_a_process_that_can_neither_read_nor_write_a_key_uses_one_of_its_own_for_a_while(
+    database: Database, clock: time_machine.Coordinates
+) -> None:
     keys = VisitorKeys(database, SECRET)
-    keys._read = mock.Mock(side_effect=failure)
-    return keys
+    full = OperationalError("INSERT", {}, Exception("database or disk is full"))
+    with mock.patch.object(keys, "_read", side_effect=full) as read:
+        number = keys.address_visitor(1, ADDRESS)
+        assert keys.address_visitor(1, ADDRESS) == number
+        assert read.call_count == 1
+    keys._retry_at = 0.0
+
+    assert keys.address_visitor(1, ADDRESS) == VisitorKeys(database, SECRET).address_visitor(1, ADDRESS) != number
