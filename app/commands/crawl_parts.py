@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,11 +89,14 @@ class OwnPages(Network):
         return target.origin == self._origin or super().allows(target)
 
     @contextmanager
-    def get(self, target: URL, headers: Mapping[str, str]) -> Iterator[httpcore.Response]:
+    def get(
+        self, target: URL, headers: Mapping[str, str], on_sent: Callable[[], object] = lambda: None
+    ) -> Iterator[httpcore.Response]:
         if target.origin != self._origin:
-            with super().get(target, headers) as response:
+            with super().get(target, headers, on_sent) as response:
                 yield response
             return
+        on_sent()
         client = self._app.test_client(use_cookies=False)
         with client.get(
             target.pathname + target.search,

@@ -115,6 +115,7 @@ class Fetcher:
         any_type: bool = False,
         max_bytes: int = MAX_PAGE_BYTES,
         truncate: bool = False,
+        on_sent: Callable[[], object] = lambda: None,
     ) -> Fetched:
         """Fetch an address, following redirects.
 
@@ -126,6 +127,7 @@ class Fetcher:
             any_type: Whether bodies may be other than text, PDFs, and office files.
             max_bytes: How long the unpacked body may be.
             truncate: Whether a longer body is cut there.
+            on_sent: Called when a request was written, before its answer is waited for.
 
         Raises:
             TryLater: The server asks to wait for at most 600 seconds.
@@ -151,7 +153,13 @@ class Fetcher:
                 begun = time.monotonic()
                 with _reasons(target.hostname), time_limit(left):
                     answer = self._request(
-                        target, cookies, validators(address), any_type=any_type, max_bytes=max_bytes, truncate=truncate
+                        target,
+                        cookies,
+                        validators(address),
+                        any_type=any_type,
+                        max_bytes=max_bytes,
+                        truncate=truncate,
+                        on_sent=on_sent,
                     )
                 left -= time.monotonic() - begun
             if isinstance(answer, Fetched):
@@ -168,10 +176,11 @@ class Fetcher:
         any_type: bool,
         max_bytes: int,
         truncate: bool,
+        on_sent: Callable[[], object],
     ) -> Fetched | URL:
         """An answer, or where it redirects to."""
         sent = self._request_headers(target, cookies, known)
-        with self._network.get(target, sent) as response:
+        with self._network.get(target, sent, on_sent) as response:
             headers = _headers(response.headers)
             self._cookies.keep(target.href, [_text(v) for n, v in response.headers if n.lower() == b"set-cookie"])
             status = response.status

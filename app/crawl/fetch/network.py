@@ -195,38 +195,51 @@ class Network:
         return literal is None or self._backend.allows(literal)
 
     @contextmanager
-    def get(self, target: URL, headers: Mapping[str, str]) -> Iterator[httpcore.Response]:
+    def get(
+        self, target: URL, headers: Mapping[str, str], on_sent: Callable[[], object] = lambda: None
+    ) -> Iterator[httpcore.Response]:
         """Ask for an address as :meth:`send` does."""
-        with self.send("GET", target, headers) as response:
+        with self.send("GET", target, headers, on_sent=on_sent) as response:
             yield response
 
     @contextmanager
     def send(
-        self, method: str, target: URL, headers: Mapping[str, str], body: bytes = b""
+        self,
+        method: str,
+        target: URL,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        *,
+        on_sent: Callable[[], object] = lambda: None,
     ) -> Iterator[httpcore.Response]:
         """Send a request, and close the answer at the end; its body is not yet read.
 
         Args:
             target: The address.
             headers: Sent as they are; ``Host`` is among them, and ``Content-Length`` if there is a body.
+            on_sent: Called when the request was written, before the answer is waited for.
 
         Raises:
             httpcore.NetworkError: There is no connection; see :meth:`CheckedBackend.connect_tcp`.
             httpcore.ProtocolError: The answer is not HTTP.
             httpcore.TimeoutException: The time is up.
         """
-        response = self._send(method, target, headers, body)
+        response = self._send(method, target, headers, body, on_sent)
         try:
             yield response
         finally:
             response.close()
 
-    def _send(self, method: str, target: URL, headers: Mapping[str, str], body: bytes) -> httpcore.Response:
+    def _send(
+        self, method: str, target: URL, headers: Mapping[str, str], body: bytes, on_sent: Callable[[], object]
+    ) -> httpcore.Response:
         connected = False
 
         def trace(event: str, info: Mapping[str, Any]) -> None:
             nonlocal connected
             connected = connected or event.startswith("connection.connect_tcp")
+            if event == "http11.send_request_body.complete":
+                on_sent()
 
         request = httpcore.Request(
             method,

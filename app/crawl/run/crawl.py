@@ -22,7 +22,7 @@ from app.crawl.run.stored_run import StoredRun
 from app.crawl.run.visits.admission import Admission
 from app.crawl.run.visits.page_reading import PageReading, Reading
 from app.crawl.run.visits.patience import TRIES
-from app.crawl.run.visits.visitor import asks_again
+from app.crawl.run.visits.visitor import AskingOrder, asks_again
 from app.models import Source
 
 FETCHERS = 2
@@ -77,6 +77,7 @@ class Crawl:
         """
         self._in_index = in_index
         self._only_deferred = False
+        self._order = AskingOrder()
         self._pool = ThreadPoolExecutor(FETCHERS, thread_name_prefix="crawl")
         try:
             while self._submit() or self._write():
@@ -121,7 +122,8 @@ class Crawl:
         Args:
             anew: Whether it is read also if it did not change.
         """
-        self._in_flight[self._pool.submit(self._reading.read, address, anew)] = address
+        place = self._order.place(address.url)
+        self._in_flight[self._pool.submit(self._reading.read, address, anew, place)] = address
         self._handed_out += 1
         self._only_deferred = False
 

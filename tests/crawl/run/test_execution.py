@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +15,13 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from app.crawl.fetch.addresses import host_of
+from app.crawl.fetch.politeness import Turn
 from app.crawl.run import control as control_module
 from app.crawl.run import decisions, frontier
 from app.crawl.run.control import RunControl
 from app.crawl.run.execution import MUCH_LEFT_OUT_PERCENT, REPORTED_URLS, execute
 from app.crawl.run.visits.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
+from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources import runs
 from app.crawl.sources.docsearch import read_config
 from app.models import Account, Mail, RunPage, Site, Source, SourceRun
@@ -24,7 +31,7 @@ from backends.errors import BackendUnavailable
 from schemas.sources import SourceCreateSchema
 from tests.answers import assert_ok
 from tests.crawl.run.conftest import FreeTurns, Runner, counts
-from tests.crawl.run.websites import Answer, Website, html
+from tests.crawl.run.websites import Answer, Website, html, serving
 from tests.services.webhooks.receiver import add_webhook, deliveries
 
 
@@ -1045,6 +1052,85 @@ def test_the_pages_that_changed_last_are_read_first_whichever_sitemap_lists_them
 
     assert sorted(runner.documents()) == ["/also", "/newest", "/same"]
     assert list(runner.left_out(run)) == ["/old", "/undated", "/odd"]
+
+
+def dated_sitemap(website: Website, count: int) -> list[str]:
+    """List pages in a sitemap, shuffled, each with a date of its own; gives their paths, the latest change first."""
+    paths = [f"/page-{number}" for number in range(count)]
+    entries = [
+        f"<url><loc>{website.address(path)}</loc><lastmod>2026-03-01T{at // 60:02}:{at % 60:02}:00Z</lastmod></url>"
+        for at, path in enumerate(reversed(paths))
+    ]
+    random.Random(1).shuffle(entries)
+    website.pages = {"/map.xml": sitemap(*entries), **{path: html(path) for path in paths}}
+    return paths
+
+
+class UnfairTurns(FreeTurns):
+    """Lets whoever asks first wait for whoever asks next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def take(self, host: str, *, crawl_delay: float = 0.0) -> Turn | float:
+        self.asked += 1
+        return 0.02 if self.asked % 2 else super().take(host)
+
+
+@pytest.fixture
+def queue(runner: Runner) -> Iterator[Website]:
+    """A site that takes one connection after another, so that it knows which came first."""
+    with serving(one_at_a_time=True) as site:
+        runner.website = site
+        yield site
+
+
+def test_a_page_is_asked_for_after_the_one_before_it_whoever_gets_a_turn(runner: Runner, queue: Website) -> None:
+    paths = dated_sitemap(queue, 20)
+    runner.parts = replace(runner.parts, turns=UnfairTurns())
+
+    runner.run(runner.add("/map.xml", kind="sitemap"))
+
+    assert [path for path, _ in queue.asked] == ["/map.xml", *paths]
+
+
+def test_a_page_that_is_not_asked_for_keeps_no_other_waiting(runner: Runner, queue: Website) -> None:
+    paths = dated_sitemap(queue, 8)
+    queue.pages["/robots.txt"] = Answer(
+        b"User-agent: *\nDisallow: /page-0\nDisallow: /page-3", headers={"Content-Type": "text/plain"}
+    )
+    del queue.pages["/page-1"]
+    queue.pages["/page-4"] = Answer(b"no text", headers={"Content-Type": "image/png"})
+
+    runner.run(runner.add("/map.xml", kind="sitemap"))
+
+    assert [path for path, _ in queue.asked] == [
+        "/map.xml", *(path for path in paths if path not in ("/page-0", "/page-3")),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_pages_are_asked_for_in_their_order_on_a_busy_machine(runner: Runner, queue: Website) -> None:
+    paths = dated_sitemap(queue, 40)
+    runner.parts = replace(runner.parts, turns=SharedTurns(runner.part.database))
+
+    with busy_processes(4):
+        runner.run(runner.add("/map.xml", kind="sitemap"))
+
+    assert [path for path, _ in queue.asked] == ["/map.xml", *paths]
+
+
+@contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    """Processes that take all the time they get."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def test_the_start_page_is_read_before_all_that_its_sitemaps_date(runner: Runner, website: Website) -> None:

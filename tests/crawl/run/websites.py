@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,8 @@ class Website:
         before: Called with each path before it is answered.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, one_at_a_time: bool = False) -> None:
+        """With ``one_at_a_time``, connections are taken and ended one after another, in their order."""
         self.pages: dict[str, Answer] = {}
         self.asked: list[tuple[str, int]] = []
         self.sent: list[dict[str, str]] = []
@@ -71,7 +72,7 @@ class Website:
         site = self
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+            protocol_version = "HTTP/1.0" if one_at_a_time else "HTTP/1.1"
 
             def do_GET(self) -> None:
                 site.before(self.path)
@@ -91,8 +92,8 @@ class Website:
             def log_message(self, *args: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        server: type[HTTPServer] = HTTPServer if one_at_a_time else ThreadingHTTPServer
+        self._server = server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -125,9 +126,9 @@ def crawling_tenant(folder: Path, website: Website) -> Iterator[Tenant]:
 
 
 @contextmanager
-def serving() -> Iterator[Website]:
+def serving(*, one_at_a_time: bool = False) -> Iterator[Website]:
     """A site for as long as it is needed."""
-    site = Website()
+    site = Website(one_at_a_time=one_at_a_time)
     try:
         yield site
     finally:

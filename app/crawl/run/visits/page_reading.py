@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.crawl.fetch.values import Fetched, FieldRules, NotIndexed, Page, Selectors, Validators
 from app.crawl.read.reader import PageReader
 from app.crawl.run.frontier import Address, Frontier
-from app.crawl.run.visits.visitor import Visitor
+from app.crawl.run.visits.visitor import Place, Visitor
 from app.models import Source
 
 
@@ -39,14 +39,20 @@ class PageReading:
         self._rules = field_rules(source)
         self._frontier = frontier
 
-    def read(self, address: Address, anew: bool) -> Reading | NotIndexed:
+    def read(self, address: Address, anew: bool, place: Place) -> Reading | NotIndexed:
         """Fetch and read a page, or learn why it is none.
 
         Args:
             anew: Whether it is read also if it did not change.
+            place: When it may be asked for.
         """
         try:
-            fetched = self._visitor.ask_for_page(address.url, lambda url: None if anew else self._validators(url))
+            try:
+                fetched = self._visitor.ask_for_page(
+                    address.url, lambda url: None if anew else self._validators(url), place
+                )
+            finally:
+                place.asked.set()
             if fetched.status == 304:
                 return Reading(fetched, None)
             page = self._reader.read(fetched, self._selectors, self._rules)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from threading import Lock
+from dataclasses import dataclass, field
+from threading import Event, Lock
 
 from app.crawl.fetch.addresses import Scope, host_of, parse_url
 from app.crawl.fetch.fetching import MAX_SECONDS, Fetcher
@@ -17,6 +18,33 @@ from app.models import Source
 
 LOOK_BYTES = 65_536
 """So much is read of a page that only shows whether its host answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a page among those that a run asks a host for.
+
+    Attributes:
+        before: Set when the page before it was asked for; ``None`` for the first.
+        asked: Set when this one was, or will not be.
+    """
+
+    before: Event | None = None
+    asked: Event = field(default_factory=Event)
+
+
+class AskingOrder:
+    """Gives the pages of a run their places, host by host. For one thread."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Event] = {}
+
+    def place(self, url: str) -> Place:
+        """The place behind all that were given for the host of an address."""
+        host = host_of(url)
+        place = Place(self._last.get(host))
+        self._last[host] = place.asked
+        return place
 
 
 class Visitor:
@@ -48,17 +76,32 @@ class Visitor:
         self._hosts: dict[str, HostPatience] = {}
         self._lock = Lock()
 
-    def ask_for_page(self, url: str, validators: Callable[[str], Validators | None]) -> Fetched:
+    def ask_for_page(
+        self, url: str, validators: Callable[[str], Validators | None], place: Place | None = None
+    ) -> Fetched:
         """Fetch a page, unless it is to be asked for later.
 
         Args:
             validators: What is known of an address; see :meth:`app.crawl.fetch.fetching.Fetcher.fetch`.
+            place: The page's turn at the host is taken when the request for the page before it was sent. The caller
+                sets ``asked`` at the end, since there may be no request.
 
         Raises:
             TryLater: Its host asks to wait, and is left alone until then; the page may be asked for again.
             NotIndexed: It cannot be had.
         """
-        return self._ask(url, lambda: self._fetcher.fetch(url, validators=validators, visit=self._visit))
+        place = place or Place()
+
+        @contextmanager
+        def visit(address: str) -> Iterator[None]:
+            while place.before is not None and not place.before.wait(1.0):
+                self._wait(0.0)
+            with self._visit(address):
+                yield
+
+        return self._ask(
+            url, lambda: self._fetcher.fetch(url, validators=validators, visit=visit, on_sent=place.asked.set)
+        )
 
     def fetch_page(self, url: str) -> Fetched:
         """Fetch a page, whatever is known of it; if its host asks to wait, again after that.
