@@ -36,8 +36,18 @@ PostgreSQL checks a foreign key again when a row is updated twice in one transac
 that holds a site and changes it twice would wait for one that holds the account and waits for the site.
 """
 
-UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (OperationalError, InterfaceError, PoolTimeoutError)
-"""What SQLAlchemy raises when the database is away, locked for too long or out of space."""
+
+class StorageUnavailable(Exception):
+    """A file beside the database cannot be made: the disk is full, or read-only."""
+
+
+UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (
+    OperationalError,
+    InterfaceError,
+    PoolTimeoutError,
+    StorageUnavailable,
+)
+"""Errors of a database that is away, locked for too long, or out of space, and of the files beside it."""
 
 
 _OTHER_TABLES = ("42P01", "42703")

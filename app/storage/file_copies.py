@@ -15,6 +15,7 @@ from pathlib import Path
 
 import orjson
 
+from app.storage.database import StorageUnavailable
 from app.storage.locks import FileLocks
 
 FREE_SECONDS = 0.05
@@ -80,6 +81,13 @@ class FileCopies:
             state: The present state of the source.
             make: Makes the text.
         """
+        try:
+            return self._get(name, state, make)
+        except StorageUnavailable as error:
+            log.error("a copy is not shared: %s", error)
+            return self._make(name, state, make)
+
+    def _get(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
         found = self._read(name)
         if found is not None and self._is_usable(name, found.header, state):
             return found
@@ -111,9 +119,12 @@ class FileCopies:
     def _read(self, name: str) -> Copy | None:
         try:
             head, _, gzipped = self._path(name).read_bytes().partition(b"\n")
+            return Copy(Header(**orjson.loads(head)), gzipped)
         except FileNotFoundError:
             return None
-        return Copy(Header(**orjson.loads(head)), gzipped)
+        except (OSError, ValueError, TypeError) as error:  # A power cut may leave a file without its content.
+            log.error("the copy %s cannot be read: %s", name, error)
+            return None
 
     def _is_usable(self, name: str, header: Header, state: str) -> bool:
         if header.state == state:

@@ -12,11 +12,14 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from app.storage.database import Database
+from app.storage.database import Database, StorageUnavailable
 
 
 class Locks(ABC):
-    """Named locks. They end with the process that holds them, however it ends."""
+    """Named locks. They end with the process that holds them, however it ends.
+
+    Both methods raise what :func:`~app.storage.database.is_unavailable` recognizes if locks cannot be had now.
+    """
 
     @abstractmethod
     def hold(self, name: str) -> AbstractContextManager[None]:
@@ -34,8 +37,12 @@ class FileLocks(Locks):
         self._folder = folder
 
     def _open(self, name: str) -> int:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = self._folder / f"{name}.lock"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageUnavailable(f"the lock {path} cannot be opened: {error.strerror}") from error
 
     @contextmanager
     def hold(self, name: str) -> Iterator[None]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,12 +15,13 @@ import requests
 from tests.crawl.run.websites import html, serving
 from tests.patience import PATIENCE_SECONDS
 from tests.server import Server, running_server
-from tests.service.clients import Customer, eventually, page, register
+from tests.service.clients import PASSWORD, Answer, Caller, Customer, eventually, page, register
 from tests.service.stored import rows
 
 pytestmark = pytest.mark.service
 
 DISK_BYTES = 64 * 1024 * 1024
+REFUSALS = {(503, f"{what}_unavailable") for what in ("database", "counters", "search_engine")}
 
 
 @pytest.fixture
@@ -46,19 +48,20 @@ def server(disk: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def customer(server: Server) -> Customer:
-    made = register([server], "ann@example.com")
+    made = register([server], "ann@example.com", ("search", "private", "public"))
     assert made.private.index(page("1"), page("2")).status == 200
     return made
 
 
-def fill(disk: Path) -> Path:
-    """Leave not a byte on the disk."""
+def fill(disk: Path, spared_bytes: int = 0) -> Path:
+    """Leave not a byte on the disk, or only so many."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096, 1):
             with suppress(OSError):
                 while True:
                     file.write(b"x" * size)
+        file.truncate(file.tell() - spared_bytes)
     return filler
 
 
@@ -83,6 +86,82 @@ def test_searches_go_on_and_writes_wait(server: Server, disk: Path, customer: Cu
     filler.unlink()
     assert customer.private.index(page("3")).status == 200
     assert customer.search.search("page").body["results"]["estimatedTotalHits"] == 3
+
+
+def test_every_write_is_refused_in_words_and_taken_afterwards(server: Server, disk: Path, customer: Customer) -> None:
+    public = customer.with_key("public")
+    site, search = f"/sites/{customer.site_id}", f"/engine/indexes/site_{customer.site_id}/search"
+    engine = Caller([server], public.must("GET", "/v1/client-info")["engine_key"])
+    other = customer.session.must("POST", "/sites", {"name": "Other", "url": "https://www.example.org/"})["site"]["id"]
+    numbers = itertools.count()
+    writes: dict[str, Callable[[], Answer]] = {
+        "registration": lambda: Caller([server]).call(
+            "POST", "/register", {"name": "Bo", "email": f"bo{next(numbers)}@example.com", "password": PASSWORD}
+        ),
+        "login": lambda: Caller([server]).call("POST", "/login", {"email": customer.email, "password": PASSWORD}),
+        "site": lambda: customer.session.call("POST", "/sites", {"name": "New", "url": "https://www.example.net/"}),
+        "key": lambda: customer.session.call("POST", f"/api{site}/keys", {"name": "New", "type": "search"}),
+        "settings": lambda: customer.private.call("PUT", f"{site}/search-settings", {"distinct": f"f{next(numbers)}"}),
+        "documents": lambda: customer.private.index(page(f"w{next(numbers)}")),
+        "change": lambda: customer.private.call("PATCH", "/api/v1/documents", {"documents": [page("1")]}),
+        "removal": lambda: customer.private.call("POST", "/api/v1/documents/delete", {"ids": ["page-2"]}),
+        "sync": lambda: customer.private.call("POST", "/api/v1/sync", {"source": "blog", "replace": True}),
+        "source": lambda: customer.private.call(
+            "POST", f"/api{site}/sources", {"kind": "sitemap", "url": f"https://www.example.com/{next(numbers)}"}
+        ),
+        "webhook": lambda: customer.session.call(
+            "POST", "/api/webhooks", {"url": f"{server.base_url}/{next(numbers)}", "events": ["run.finished"]}
+        ),
+        "invitation": lambda: customer.session.call(
+            "POST", "/api/invitations", {"email": f"cy{next(numbers)}@example.com", "role": "viewer"}
+        ),
+        "log": lambda: public.call("POST", "/api/v1/search-log", {"query": "page", "results_count": 1}),
+        "report": lambda: customer.private.call(
+            "POST", "/v1/report-usage", {"operation": "indexing", "count": 1, "index": f"site_{customer.site_id}"}
+        ),
+        "profile": lambda: customer.session.call("PUT", "/profile", {"name": f"Ann {next(numbers)}"}),
+        "codes": lambda: customer.session.call("POST", "/profile/totp", {"current_password": PASSWORD}),
+        "deletion": lambda: customer.session.call("DELETE", f"/sites/{other}"),
+    }
+    filler = fill(disk)
+
+    refused = set()
+    for name, write in writes.items():
+        answer = write()
+        if answer.status >= 400:  # A log of SQLite's that has room in its file takes a little more.
+            assert (answer.status, answer.error) in REFUSALS, (name, answer.status, answer.body)
+            assert 1 <= int(answer.headers["Retry-After"]) <= 60, name
+            refused.add(name)
+    assert refused >= writes.keys() - {"log", "report"}
+    assert engine.call("POST", search, {"q": "page"}).status == 200
+    assert customer.session.call("GET", "/dashboard").status == 200
+    assert "unexpected error" not in server.log
+
+    filler.unlink()
+    for name, write in writes.items():
+        answer = write()
+        assert answer.status in (200, 201), (name, answer.status, answer.body)
+    assert customer.search.found_ids("page") >= {"page-1"}
+
+
+def test_what_is_acknowledged_on_a_disk_that_fills_up_is_stored(server: Server, disk: Path, customer: Customer) -> None:
+    filler = fill(disk, 400_000)
+    answers = {f"page-w{number}": customer.private.index(page(f"w{number}")) for number in range(60)}
+    acknowledged = {name for name, answer in answers.items() if answer.status == 200}
+    refused = {(answer.status, answer.error) for answer in answers.values() if answer.status != 200}
+    assert acknowledged
+    assert refused
+    assert refused <= REFUSALS
+
+    server.kill()
+    filler.unlink()
+    server.start()
+
+    def all_are_found() -> None:
+        assert acknowledged <= customer.search.found_ids("page")
+
+    eventually(all_are_found)
+    assert customer.private.index(page("last")).status == 200
 
 
 def test_a_backup_that_does_not_fit_leaves_nothing_and_an_upload_is_taken_later(

@@ -121,6 +121,24 @@ def test_on_a_full_disk_the_text_is_still_returned(copies: FileCopies, monkeypat
     assert source.get(copies, "a") == "the text of a"
 
 
+def test_without_room_for_a_lock_the_text_is_still_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "copies").write_text("a file where a folder should be")
+
+    assert Source(monkeypatch).get(FileCopies(tmp_path / "copies"), "a") == "the text of a"
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 100, b'{"state":"a"}\n', b"[]\n"])
+def test_a_copy_that_is_damaged_is_made_again(
+    copies: FileCopies, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    source = Source(monkeypatch)
+    source.get(copies, "a")
+    (copies._folder / "text.copy").write_bytes(content)
+
+    assert source.get(copies, "a") == "the text of a"
+    assert source.made == ["a", "a"]
+
+
 def test_old_copies_and_those_beyond_the_room_are_deleted(
     copies: FileCopies, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:

@@ -14,6 +14,7 @@ from app.services.indexing import indexer
 from app.services.indexing.lagging import find_lagging
 from app.storage.backoff import Backoff, Pauses
 from backends.errors import BackendUnavailable
+from tests.answers import assert_error
 from tests.callers import Tenant, page
 
 
@@ -202,3 +203,20 @@ def test_few_large_documents_are_read_and_handed_over_at_once(
     assert max(handed) <= max(step_bytes, largest)
     found = {id for q in ("word", "other") for id in tenant.found_ids(q, limit=100)}
     assert found == {f"page-{number}" for number in range(25) if number != 3}
+
+
+def test_a_disk_without_room_for_a_lock_is_an_outage_after_which_the_document_is_found(
+    app: Flask, tenant: Tenant
+) -> None:
+    part = app.extensions["runtime"]
+    if not part.database.is_sqlite:
+        pytest.skip("locks are rows of the server")
+    locks = part.settings.data_path / "locks"
+    locks.write_text("a file where a folder should be")
+
+    refused = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(1)]})
+    assert_error(refused, 503, "database_unavailable")
+
+    locks.unlink()
+    app.extensions["jobs"].run_all()
+    assert tenant.found_ids("page") == ["page-1"]
