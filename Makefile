@@ -46,7 +46,7 @@ run: $(STAMP)  ## Serve
 	@exec $(SITE_SEARCH) serve
 
 test: $(DEV_STAMP)  ## Run the tests but for the slow ones
-	@$(if $(ARGS),,echo "Running about 9000 tests: some minutes on two cores …")
+	@$(if $(ARGS),,echo "Running the tests: some minutes on two cores …")
 	$(PYTEST) -m "not (slow or live or browser or clients or npm or service or deploy)" $(ARGS)
 
 test-all: $(DEV_STAMP)  ## Run all tests that need no servers

@@ -38,8 +38,8 @@ CALLERS = {
     "session": "a session",
     "engineKey": "an engine key",
 }
-TITLES = {"algolia": "Algolia's search API", "custom_search": "Google's Custom Search API", "engine": "Gateway"}
-"""Tags whose pages have another title than their name."""
+TITLES = {"algolia": "Algolia's search", "custom_search": "Google's Custom Search", "engine": "Gateway"}
+"""Tags whose pages have another title than their name. The page adds “API” to it."""
 
 CANNOT_BE_UNDONE = frozenset({"deleteDocuments", "finishSync", "rotateKey", "updateSearchSettings"})
 """Operations that lose something, beside all with the method DELETE."""

@@ -15,7 +15,7 @@ from app.pages.meters import Meter
 from app.pages.sources.reports import explain_failure
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.inbox.items import Candidate, judge_candidates, list_candidates
+from app.services.inbox.items import Candidate, InboxItem, judge_candidates, list_candidates
 from app.wording import counted, number
 from backends.errors import BackendError
 
@@ -61,8 +61,13 @@ def todos_of_misses(candidates: Sequence[tuple[Site, Sequence[Candidate]]]) -> I
             yield Todo("warn", text, "Inbox", address)
             continue
         if misses:
-            named = ", ".join(f"“{item.query}” ({counted(item.visitors, 'visitor')})" for item in misses)
+            named = ", ".join(f"“{item.query}” ({_how_many(item)})" for item in misses)
             yield Todo("warn", f"Visitors of {site.name} missed something with {named}.", "See to it", address)
+
+
+def _how_many(item: InboxItem) -> str:
+    """The visitors who missed something, or the searches where visitors are not told apart, as of a server's key."""
+    return counted(item.visitors, "visitor") if item.visitors else counted(item.searches, "search")
 
 
 def todos_of_runs(failed: Sequence[FailedSource], running: Sequence[OpenRun]) -> Iterator[Todo]:

@@ -12,7 +12,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from tests.answers import assert_error, assert_ok
-from tests.callers import Tenant, page, register_tenant
+from tests.callers import ApiClient, Tenant, page, register_tenant
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 
@@ -274,6 +274,31 @@ class TestSites:
         owner.app.extensions["runtime"].events.flush()
 
         assert assert_ok(owner.browser.get("/api/analytics"))["total_searches"] == 0
+
+    @pytest.mark.parametrize(
+        "days", [{}, {"period": "7d"}, {"channel": "api"}, {"from": "2031-04-01", "to": "2031-05-13"}]
+    )
+    def test_a_site_in_the_trash_is_as_if_it_had_no_searches_until_it_is_restored(
+        self, owner: Tenant, days: dict[str, str]
+    ) -> None:
+        other = assert_ok(owner.browser.post("/sites", json={"name": "O", "url": "https://o.example/"}), 201)["site"]
+        at = NOON - timedelta(days=2)
+        for query, count in (("both", 1), ("only here", 1), ("none", 0)):
+            log(owner, query, count, at=at)
+        alone = show(owner, **days)
+        key = owner.browser.post(f"/api/sites/{other['id']}/keys", json={"name": "k", "type": "search"}).get_json()
+        there = ApiClient(owner.app, key["api_key"])
+        for query, count in (("both", 1), ("only there", 1), ("none there", 0)):
+            body = {"query": query, "results_count": count, "timestamp": at.isoformat()}
+            assert_ok(there.post("/api/v1/search-log", json=body))
+        together = show(owner, **days)
+        assert (together["total_searches"], together["unique_queries"]) == (6, 5)
+
+        assert_ok(owner.browser.delete(f"/sites/{other['id']}"))
+
+        assert show(owner, **days) == alone
+        assert_ok(owner.browser.post(f"/sites/{other['id']}/restore"))
+        assert show(owner, **days) == together
 
     def test_a_session_sees_the_same(self, owner: Tenant) -> None:
         log(owner, "bicycle")

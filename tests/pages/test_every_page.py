@@ -31,6 +31,8 @@ OPEN = [
     "/docs/start",
     "/docs/reference",
     "/docs/reference/documents",
+    "/docs/reference/custom_search",
+    "/docs/reference/algolia",
     "/nope",
 ]
 MINE = [
@@ -181,6 +183,16 @@ def test_every_page_has_a_language_a_title_one_heading_and_a_way_past_the_menu(
         assert skip.attributes["href"] == f"#{shown.one('main').attributes['id']}", path
         levels = [int(found.tag[1]) for found in shown.walk() if re.fullmatch("h[1-6]", found.tag)]
         assert all(after <= before + 1 for before, after in pairwise(levels)), f"{path}: {levels}"
+
+
+def test_no_page_shows_the_marks_of_code(every_page: list[tuple[str, Person]]) -> None:
+    """What is written with backticks is shown as code, in labels, too."""
+    for path, person in every_page:
+        marked = [found.text for found in person.page.all("label") if "`" in found.text]
+        assert marked == [], path
+        title = person.page.one("head").one("title").text
+        assert "API API" not in title, path
+        assert "`" not in title, path
 
 
 def test_ids_are_unique_and_what_is_referred_to_exists(every_page: list[tuple[str, Person]]) -> None:

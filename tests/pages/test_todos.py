@@ -40,6 +40,17 @@ def test_misses_come_with_the_visitors_who_made_them_until_they_find_something(
     assert _todos(person, f"/sites/{tenant.site_id}") == []
 
 
+def test_misses_of_programs_come_with_their_searches(app: Flask, person: Person, tenant: Tenant) -> None:
+    """Visitors are not told apart where a server searches for them and names no session."""
+    tenant.index(page(1))
+    for _ in range(3):
+        tenant.find("zeppelin")
+    app.extensions["runtime"].events.flush()
+    assert _todos(person, "/dashboard") == [
+        f"Visitors of {tenant.site['name']} missed something with “zeppelin” (3 searches). See to it"
+    ]
+
+
 def test_a_run_that_waits_and_a_quota_that_runs_out_are_told_the_gravest_first(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     tenant.set_plan("pro", documents=2)

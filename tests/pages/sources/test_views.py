@@ -511,6 +511,19 @@ def test_a_preview_shows_what_a_page_would_become_and_keeps_what_was_typed(intra
     assert (source["schedule"], source["exclude"]) == ("weekly", ["/secret"])
 
 
+def test_a_preview_shows_sections_by_title_and_says_what_a_rank_is(intranet: Tenant, website: Website) -> None:
+    body = "<main><h2 id=ships>Ships & boats</h2><p>Old ones.</p><h2 id=rooms>Rooms</h2><p>Eleven.</p></main>"
+    website.pages["/"] = html("Museum", body, head='<meta name="site-search:rank" content="2">')
+    person = person_of(intranet)
+    person.go(f"/sites/{intranet.site_id}/sources/create")
+    person.press("Preview the page")
+    preview = person.page.one("section", id="preview")
+    told = {each.one("dt").text: each.one("dd").text for each in preview.one("dl").all("div")}
+    assert told["Sections"] == "Ships & boats · Rooms"
+    assert told["Rank"].startswith("2, of −5 to 5: ranks move a page up or down")
+    assert "{" not in preview.text
+
+
 def test_a_preview_says_why_a_page_would_not_be_indexed(intranet: Tenant, website: Website) -> None:
     person = person_of(intranet)
     for path, reason in (("/secret", "marked noindex"), ("/gone", "not found")):
