@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, LargeBinary, MetaData, String
+from sqlalchemy import BigInteger, ColumnElement, Integer, LargeBinary, MetaData, String, and_, or_
 from sqlalchemy.engine import Dialect
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute
 from sqlalchemy.types import TypeDecorator
 
 BigId = BigInteger().with_variant(Integer, "sqlite")
@@ -32,6 +32,8 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CLOCK_ERROR = timedelta(days=366)
+"""Times further ahead are meant: work with such a time waits for an operator."""
 
 
 def to_microseconds(moment: datetime) -> int:
@@ -44,6 +46,17 @@ def from_microseconds(value: int) -> datetime:
     """The aware UTC time ``value`` microseconds after the Unix epoch."""
     seconds, microseconds = divmod(value, 1_000_000)
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=microseconds)
+
+
+def has_come(column: InstrumentedAttribute[Any], moment: datetime, longest: timedelta) -> ColumnElement[bool]:
+    """The condition that a time in a column has come.
+
+    A time that lies further ahead than any legitimate one was written by a clock that was ahead, and has come, too.
+
+    Args:
+        longest: How far ahead a time may lie.
+    """
+    return or_(column <= moment, and_(column > moment + longest, column < moment + _CLOCK_ERROR))
 
 
 class Base(DeclarativeBase):

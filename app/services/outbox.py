@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.counters.base import CounterStore
 from app.models import EngineTask, StoredDocument, Sync
+from app.models.base import has_come
 from app.services.analytics import events
 from app.services.engines import Engines
 from app.services.vectors.stored_vectors import remove_vectors
@@ -29,6 +30,8 @@ AT_ENGINES = (DELETE_INDEX, REVOKE_CREDENTIAL)
 """What is done at an engine alone; the others change the database."""
 
 PAUSES = Pauses(1.0, 300.0)
+LATEST = timedelta(minutes=10)
+"""How far ahead a task may be due, unless it waits for an operator."""
 PURGE_STEP = 500
 
 log = logging.getLogger(__name__)
@@ -64,7 +67,7 @@ def run_due(
     """
     with database.read() as session:
         tasks = session.scalars(
-            select(EngineTask).where(EngineTask.due_at <= now()).order_by(EngineTask.id).limit(limit)
+            select(EngineTask).where(has_come(EngineTask.due_at, now(), LATEST)).order_by(EngineTask.id).limit(limit)
         ).all()
     finished = 0
     for task in tasks:

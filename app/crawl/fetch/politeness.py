@@ -20,6 +20,9 @@ MAX_SLOWNESS_SECONDS = 10.0
 LEASE_SECONDS = 120.0
 """After this a turn that was not given back is taken to be lost with its process."""
 
+MAX_PAUSE_SECONDS = 600.0
+"""Seconds for which a host may be left alone: that of the longest ``Retry-After`` that is heeded."""
+
 _MIN_WAIT_SECONDS = 0.02
 
 
@@ -80,9 +83,10 @@ class HostPace:
 
     def take(self, host: str, now: float, *, crawl_delay: float = 0.0) -> tuple[HostPace, Turn | float]:
         """The pace after a turn was asked for at a time; and the turn, or the seconds to wait."""
-        taken = {token: at for token, at in self.taken.items() if now - at < LEASE_SECONDS}
+        # Times far ahead were written by a clock that was ahead.
+        taken = {token: at for token, at in self.taken.items() if abs(now - at) < LEASE_SECONDS}
         pace = replace(self, taken=taken)
-        if now < self.next_at:
+        if now < self.next_at <= now + MAX_PAUSE_SECONDS:
             return pace, self.next_at - now
         if len(taken) >= (1 if crawl_delay > 0 else MAX_AT_ONCE):
             return pace, max(_MIN_WAIT_SECONDS, self.slowness / 4)
@@ -95,8 +99,9 @@ class HostPace:
         if turn.token not in self.taken:
             return self
         taken = {token: at for token, at in self.taken.items() if token != turn.token}
-        slowness = (self.slowness + (now - turn.taken_at)) / 2
-        return HostPace(max(self.next_at, now + pause), slowness, taken)
+        slowness = (self.slowness + min(max(0.0, now - turn.taken_at), LEASE_SECONDS)) / 2
+        next_at = self.next_at if self.next_at <= now + MAX_PAUSE_SECONDS else now
+        return HostPace(max(next_at, now + pause), slowness, taken)
 
 
 @contextmanager

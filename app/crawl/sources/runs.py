@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session, aliased
 from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.models import Account, RunPage, Site, Source, SourceRun
+from app.models.base import has_come
 from app.storage.database import ROW_LOCK
 
 ENDED_RUNS = Counter("search_source_runs_total", "Runs of sources that ended.", ["status"])
@@ -299,7 +300,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
 
 def is_waiting(moment: Any) -> Any:
     """The condition that a run can be claimed at ``moment``."""
-    lapsed = or_(SourceRun.lease_until.is_(None), SourceRun.lease_until <= moment)
+    lapsed = or_(SourceRun.lease_until.is_(None), has_come(SourceRun.lease_until, moment, 2 * LEASE))
     return or_(SourceRun.status == "queued", (SourceRun.status == "running") & lapsed)
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.mail_settings import parse_sender, parse_smtp_url
 from app.models import Mail
+from app.models.base import has_come
 from app.services.mail.messages import Draft, build_message
 from app.services.mail.smtp import MailDeferred, MailRefused, MailServerAway, SmtpConnection
 from app.storage.backoff import Backoff, Pauses
@@ -166,7 +167,7 @@ def count_late(session: Session, since: datetime) -> int:
 
 def _is_free() -> ColumnElement[bool]:
     """The condition that nobody has claimed a mail, and that it is time to try."""
-    return Mail.due_at <= now()
+    return has_come(Mail.due_at, now(), timedelta(seconds=PAUSES.longest))
 
 
 def _mine(mail: Mail) -> tuple[ColumnElement[bool], ...]:

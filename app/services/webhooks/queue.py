@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.models import Webhook, WebhookDelivery
+from app.models.base import has_come
 from app.storage.backoff import Pauses
 from app.storage.database import ROW_LOCK
 
@@ -96,7 +97,13 @@ def _due() -> Select[WebhookDelivery, Webhook]:
     return (
         select(WebhookDelivery, Webhook)
         .join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
-        .where(WebhookDelivery.due_at <= now(), or_(Webhook.lease_until.is_(None), Webhook.lease_until <= now()))
+        .where(
+            or_(
+                has_come(WebhookDelivery.due_at, now(), timedelta(seconds=PAUSES.longest)),
+                (WebhookDelivery.attempts == 0) & WebhookDelivery.due_at.is_not(None),
+            ),
+            or_(Webhook.lease_until.is_(None), has_come(Webhook.lease_until, now(), 2 * CLAIM)),
+        )
         .order_by(WebhookDelivery.due_at, WebhookDelivery.id)
         .limit(1)
     )

@@ -260,3 +260,14 @@ def test_without_a_server_nothing_is_sent(tmp_path: Path) -> None:
 
     assert part.mailer.send_due() == 0
     close_app(made)
+
+
+def test_a_mail_that_was_queued_before_the_clock_was_set_back_does_not_wait(
+    part: Runtime, server: MailServer, clock: time_machine.Traveller
+) -> None:
+    clock.shift(timedelta(hours=1))
+    queue(part)
+    clock.shift(-timedelta(hours=1))
+
+    assert part.mailer.send_due() == 1
+    assert waiting(part) == 0

@@ -1,0 +1,202 @@
+"""The machine's clock jumps by an hour, forward and back: nobody is locked out, and no work waits for the hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pyotp
+import pytest
+import time_machine
+from flask import Flask
+from sqlalchemy import select
+
+from app.crawl.fetch.politeness import LEASE_SECONDS, MAX_PAUSE_SECONDS, HostPace, Turn
+from app.crawl.sources import runs
+from app.crawl.sources.runs import ClaimState
+from app.models import EngineTask, Webhook
+from app.services import outbox
+from app.services.indexing.rebuilder import UNTIL_TOLD
+from app.services.webhooks import queue
+from tests.answers import assert_error, assert_ok
+from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
+from tests.crawl.sources.rows import add_source
+from tests.services.webhooks.receiver import add_webhook, tell
+
+NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+both_ways = pytest.mark.parametrize("jump", [HOUR, -HOUR], ids=["forward", "back"])
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Traveller]:
+    with time_machine.travel(NOON, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def customer(clock: time_machine.Traveller, app: Flask) -> Tenant:
+    """A customer who registered before the clock jumped."""
+    return register_tenant(app, "ann@example.com")
+
+
+@both_ways
+def test_sessions_keys_and_writes_go_on(customer: Tenant, clock: time_machine.Traveller, jump: timedelta) -> None:
+    customer.index(page(1))
+    for shift in (jump, -jump):
+        clock.shift(shift)
+        assert_ok(customer.browser.get("/dashboard"))
+        assert_ok(customer.browser.put(f"/sites/{customer.site_id}", json={"name": f"Site {shift}"}))
+        customer.index(page(2))
+        assert customer.found_ids("page") == ["page-1", "page-2"] or customer.found_ids("page") == ["page-2", "page-1"]
+        assert_ok(ApiClient(customer.app).post("/login", json={"email": customer.email, "password": PASSWORD}))
+
+
+@both_ways
+def test_a_minute_that_is_used_up_ends_within_a_minute(
+    customer: Tenant, clock: time_machine.Traveller, jump: timedelta
+) -> None:
+    customer.set_plan("pro", requests_per_minute=2)
+    for shift in (timedelta(0), jump, -jump):
+        clock.shift(shift)
+        for _ in range(3):
+            answer = customer.private.get("/sites")
+        assert_error(answer, 429, "rate_limit_exceeded")
+        assert int(answer.headers["Retry-After"]) <= 60
+    clock.shift(60)
+    assert_ok(customer.private.get("/sites"))
+
+
+def test_over_midnight_and_back_each_day_keeps_its_own_searches(
+    customer: Tenant, clock: time_machine.Traveller
+) -> None:
+    customer.set_plan("pro", searches_per_day=2)
+    clock.move_to(NOON.replace(hour=23, minute=30))
+    for _ in range(2):
+        assert_ok(customer.search.get("/v1/search?q=a"))
+    clock.shift(HOUR)
+    assert_ok(customer.search.get("/v1/search?q=a"))
+    clock.shift(-HOUR)
+    assert_error(customer.search.get("/v1/search?q=a"), 429, "rate_limit_exceeded")
+    clock.shift(HOUR)
+    assert_ok(customer.search.get("/v1/search?q=a"))
+    assert_error(customer.search.get("/v1/search?q=a"), 429, "rate_limit_exceeded")
+
+
+@both_ways
+def test_failed_logins_are_forgiven_after_at_most_two_hours(
+    customer: Tenant, clock: time_machine.Traveller, jump: timedelta
+) -> None:
+    def log_in(password: str) -> int:
+        body = {"email": customer.email, "password": password}
+        return ApiClient(customer.app).post("/login", json=body).status_code
+
+    for _ in range(11):
+        log_in("wrong password")
+    clock.shift(jump)
+    for _ in range(11):
+        log_in("wrong password")
+    clock.shift(-jump)
+    clock.shift(2 * HOUR)
+    assert log_in(PASSWORD) == 200
+
+
+@both_ways
+def test_one_time_codes_work_again_afterwards_and_recovery_codes_meanwhile(
+    customer: Tenant, clock: time_machine.Traveller, jump: timedelta
+) -> None:
+    def log_in(code: str) -> int:
+        body = {"email": customer.email, "password": PASSWORD, "code": code}
+        return ApiClient(customer.app).post("/login", json=body).status_code
+
+    begun = assert_ok(customer.browser.post("/profile/totp", json={"current_password": PASSWORD}))
+    phone = pyotp.TOTP(begun["secret"])
+    confirmed = assert_ok(customer.browser.post("/profile/totp/confirm", json={"code": phone.at(NOON)}))
+    clock.shift(jump)
+    phones_code = phone.at(NOON + timedelta(seconds=30))
+
+    assert log_in(phones_code) == 401
+    assert log_in(confirmed["recovery_codes"][0]) == 200
+    clock.shift(-jump)
+    clock.shift(30)
+    assert log_in(phones_code) == 200
+
+
+def test_a_run_whose_process_died_before_the_clock_was_set_back_is_continued(
+    customer: Tenant, clock: time_machine.Traveller
+) -> None:
+    database = customer.app.extensions["runtime"].database
+    source = add_source(customer.app, customer)
+    clock.shift(HOUR)
+    with database.write() as session:
+        runs.request_run(session, source)
+        first = runs.claim_run(session)
+    assert first is not None
+    clock.shift(-HOUR)
+
+    with database.write() as session:
+        second = runs.claim_run(session)
+        assert second is not None
+        assert runs.renew_claim(session, first) is ClaimState.LOST
+        assert runs.claim_run(session) is None, "the new claim holds"
+    assert second.run_id == first.run_id
+
+
+def test_a_webhook_and_its_event_do_not_wait_for_the_hour(customer: Tenant, clock: time_machine.Traveller) -> None:
+    database = customer.app.extensions["runtime"].database
+    add_webhook(customer, "https://hooks.example.com/")
+    clock.shift(HOUR)
+    tell(customer)
+    with database.write() as session:
+        session.scalars(select(Webhook)).one().lease_until = datetime.now(UTC) + queue.CLAIM
+    clock.shift(-HOUR)
+
+    with database.write() as session:
+        claim = queue.claim_delivery(session)
+        assert claim is not None
+        assert queue.claim_delivery(session) is None
+        queue.settle(session, claim, 500, "The server answers with status 500.")
+        assert not queue.has_due(session), "what failed waits"
+
+
+def test_work_at_the_engine_does_not_wait_for_the_hour(customer: Tenant, clock: time_machine.Traveller) -> None:
+    runtime = customer.app.extensions["runtime"]
+    engine = runtime.engines.current.identity
+    clock.shift(HOUR)
+    with runtime.database.write() as session:
+        outbox.add(session, engine, outbox.DELETE_INDEX, "gone")
+        outbox.add(session, engine, outbox.DELETE_INDEX, "kept", due_at=UNTIL_TOLD)
+    clock.shift(-HOUR)
+
+    runtime.run_engine_tasks()
+
+    with runtime.database.read() as session:
+        assert session.scalars(select(EngineTask.subject)).all() == ["kept"]
+
+
+class TestHosts:
+    """A host that is crawled is neither forgotten nor hurried."""
+
+    def test_a_turn_that_was_given_an_hour_ahead_keeps_nobody_waiting(self) -> None:
+        ahead = HostPace(next_at=10_000.0 + 3600, taken={"a": 13_600.0, "b": 13_600.0})
+
+        pace, turn = ahead.take("www.example.com", 10_000.0)
+
+        assert isinstance(turn, Turn)
+        assert pace.next_at < 10_001
+        assert pace.taken.keys() == {turn.token}
+
+    @pytest.mark.parametrize("jump", [3600.0, -3600.0])
+    def test_a_request_over_the_jump_does_not_make_a_host_slow(self, jump: float) -> None:
+        pace, turn = HostPace().take("www.example.com", 10_000.0)
+        assert isinstance(turn, Turn)
+
+        after = pace.give_back(turn, 10_000.0 + jump)
+
+        assert 0 <= after.slowness <= LEASE_SECONDS / 2
+        assert isinstance(after.take("www.example.com", 10_001.0 + jump)[1], Turn)
+
+    def test_the_longest_pause_that_a_host_asks_for_is_kept(self) -> None:
+        pace = HostPace(next_at=10_000.0 + MAX_PAUSE_SECONDS)
+
+        assert pace.take("www.example.com", 10_000.0)[1] == MAX_PAUSE_SECONDS
