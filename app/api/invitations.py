@@ -91,7 +91,11 @@ def revoke_invitation(invitation_id: str) -> dict[str, Any]:
 
 
 @blp.route("/invitations/<string:token>", methods=["GET"])
-@blp.operation("showInvitation", OperationPolicy(ANYONE), errors=(ErrorCode.INVITATION_NOT_FOUND,))
+@blp.operation(
+    "showInvitation",
+    OperationPolicy(ANYONE),
+    errors=(ErrorCode.INVITATION_NOT_FOUND, ErrorCode.ACCOUNT_SUSPENDED),
+)
 @blp.response(200, InvitationFormAnswerSchema)
 def show_invitation(token: str) -> dict[str, Any]:
     """Get the form that accepts an invitation. `token` is the last part of its link."""
@@ -107,7 +111,7 @@ def show_invitation(token: str) -> dict[str, Any]:
 @blp.operation(
     "acceptInvitation",
     OperationPolicy(ANYONE, opens_session=True),
-    errors=(ErrorCode.INVITATION_NOT_FOUND, ErrorCode.INSUFFICIENT_PERMISSION),
+    errors=(ErrorCode.INVITATION_NOT_FOUND, ErrorCode.INSUFFICIENT_PERMISSION, ErrorCode.ACCOUNT_SUSPENDED),
     body=True,
 )
 @blp.arguments(InvitationAcceptSchema)

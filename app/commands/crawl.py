@@ -27,6 +27,7 @@ from app.errors import ApiError
 from app.metrics.views import serve_processes
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
+from app.services.sites import account_suspended, get_account
 from app.wording import counted, number
 from schemas.sources import SourceCreateSchema
 
@@ -104,13 +105,16 @@ def _request(runtime: Runtime, site_id: int, url: str, max_removed_percent: int 
     """Queue the run.
 
     Raises:
-        ApiError: The address is none of the site's.
+        ApiError: The address is none of the site's, or its account is suspended.
     """
     private_addresses = runtime.settings.crawl_private_addresses
     with runtime.database.write() as session:
         site = session.get(Site, site_id)
         if site is None:
             raise click.ClickException(f"Site {site_id} does not exist.")
+        account = get_account(session, site.account_id)
+        if account.suspended_at is not None:
+            raise account_suspended(account.suspension_reason)
         address = check_address(site, url, private_addresses=private_addresses)
         source = session.scalar(
             select(Source).where(Source.site_id == site_id, Source.kind == "website", Source.url == address)

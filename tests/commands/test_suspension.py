@@ -13,12 +13,17 @@ from flask import Flask
 from sqlalchemy import func, select
 
 from app.application import create_app
-from app.crawl.sources.runs import ClaimState, claim_run, renew_claim, request_run
+from app.commands.crawl_parts import crawl_parts
+from app.crawl.run.worker import Worker
+from app.crawl.sources.runs import ClaimState, claim_run, count_waiting, renew_claim, request_run
 from app.models import Source, SourceRun
+from app.runtime import Runtime
+from app.services.accounts import accounts
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page
 from tests.conftest import close_app
 from tests.crawl.sources.rows import add_source
+from tests.patience import PATIENCE_SECONDS
 
 NOON = datetime(2031, 5, 14, 12, tzinfo=UTC)
 REASON = "Please pay your bill."
@@ -116,11 +121,91 @@ def test_sources_of_a_suspended_account_do_not_run(tenant: Tenant) -> None:
         late = add_source(tenant.app, tenant)
         with database.write() as session:
             assert session.scalar(select(func.count(SourceRun.id)).where(SourceRun.status == "queued")) == 0
-            request_run(session, session.get_one(Source, late.id))
-            assert claim_run(session) is None, "it waits"
+            waiting = request_run(session, session.get_one(Source, late.id))
+            assert claim_run(session, waiting.id) is None, "it waits"
     account(tenant, "resume")
     with database.write() as session:
+        assert claim_run(session, waiting.id) is not None
+
+
+def test_a_run_goes_no_further_though_nobody_came_to_cancel_it(tenant: Tenant) -> None:
+    """The process that suspended the account was killed between the two."""
+    part: Runtime = tenant.app.extensions["runtime"]
+    source = add_source(tenant.app, tenant)
+    with part.database.write() as session:
+        request_run(session, session.get_one(Source, source.id))
+        claim = claim_run(session)
+        assert claim is not None
+        accounts.suspend(session, tenant.account_id, "")
+        assert renew_claim(session, claim) is ClaimState.CANCELLED
+
+
+def test_what_waits_for_a_suspended_account_keeps_no_worker_busy(tenant: Tenant) -> None:
+    """Else a process would be started for it, again and again, and find nothing to do."""
+    part: Runtime = tenant.app.extensions["runtime"]
+    source = add_source(tenant.app, tenant)
+    account(tenant, "suspend")
+    with part.database.write() as session:
+        request_run(session, session.get_one(Source, source.id))
+        assert (count_waiting(session), claim_run(session)) == (0, None)
+    account(tenant, "resume")
+    with part.database.write() as session:
+        assert count_waiting(session) == 1
+
+
+def test_a_run_of_a_killed_process_ends_while_the_account_is_suspended(tenant: Tenant) -> None:
+    part: Runtime = tenant.app.extensions["runtime"]
+    source = add_source(tenant.app, tenant)
+    with time_machine.travel(NOON, tick=False) as clock:
+        with part.database.write() as session:
+            request_run(session, session.get_one(Source, source.id))
+            assert claim_run(session) is not None
+        account(tenant, "suspend")
+        clock.shift(timedelta(hours=1))
+        with crawl_parts(part) as parts:
+            Worker(parts, runs_at_once=1).run(until_idle=True)
+    with part.database.read() as session:
+        assert session.scalars(select(SourceRun.status)).all() == ["cancelled"]
+
+
+@pytest.mark.parametrize("way", ["hook", "request"])
+def test_a_run_that_is_asked_for_after_the_account_was_resumed_is_not_lost(tenant: Tenant, way: str) -> None:
+    """The run that was cancelled has not noticed yet."""
+    part: Runtime = tenant.app.extensions["runtime"]
+    source = add_source(tenant.app, tenant)
+    path = f"/api/sites/{tenant.site_id}/sources/{source.id}"
+    hook = urlsplit(assert_ok(tenant.private.get(path))["source"]["hook_url"]).path
+    with part.database.write() as session:
+        request_run(session, session.get_one(Source, source.id))
         assert claim_run(session) is not None
+    account(tenant, "suspend")
+    account(tenant, "resume")
+    assert_ok(ApiClient(tenant.app).post(hook) if way == "hook" else tenant.private.post(f"{path}/run"))
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=False), crawl_parts(part) as parts:
+        working = Worker(parts, runs_at_once=1)
+        claim = working._claim()
+        assert claim is not None
+        working.begin(claim).join(PATIENCE_SECONDS)
+    with part.database.read() as session:
+        assert sorted(session.scalars(select(SourceRun.status))) == ["cancelled", "queued"]
+
+
+def test_the_command_that_crawls_says_so(tenant: Tenant) -> None:
+    account(tenant, "suspend", "--reason", REASON)
+    command = ["crawl", "--site", str(tenant.site_id), "https://www.example.com/"]
+    result = tenant.app.test_cli_runner().invoke(args=command)
+    assert (result.exit_code, result.output) == (1, f"Error: The account is suspended. {REASON}\n")
+
+
+def test_nobody_joins_a_suspended_account(tenant: Tenant) -> None:
+    invited = assert_ok(tenant.private.post("/api/invitations", json={"email": "bo@example.com"}), 201)
+    path = urlsplit(invited["url"]).path
+    account(tenant, "suspend", "--reason", REASON)
+    body = {"name": "Bo", "password": PASSWORD}
+    for response in (ApiClient(tenant.app).get(path), ApiClient(tenant.app).post(path, json=body)):
+        assert REASON in assert_error(response, 403, "account_suspended")["message"]
+    account(tenant, "resume")
+    assert_ok(ApiClient(tenant.app).post(path, json=body), 201)
 
 
 def test_hooks_start_no_runs_of_a_suspended_account(tenant: Tenant) -> None:

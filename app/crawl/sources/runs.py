@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from prometheus_client import Counter
-from sqlalchemy import Select, delete, func, or_, select, update
+from sqlalchemy import Select, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from app.clock import now
@@ -86,6 +86,8 @@ def request_run(
     session.execute(select(Source.id).where(Source.id == source.id).with_for_update(**ROW_LOCK))
     run = find_open_run(session, source)
     if run is not None:
+        if run.cancelled:  # It stops within seconds, and what is asked for now must not be lost with it.
+            source.next_options = _widened(source.next_options, urls)
         return run
     options: dict[str, Any] = {}
     if urls is not None:
@@ -139,13 +141,15 @@ def _widened(options: Mapping[str, Any] | None, urls: Sequence[str] | None) -> d
 
 
 def follow_run(session: Session, source: Source, run: SourceRun) -> None:
-    """Queue the run that was asked for while one was under way that has ended; none if that was cancelled.
+    """Queue the run that was asked for while one was under way that has ended.
+
+    Cancelling a run ends what was asked for before; what is asked for while it stops follows it.
 
     Args:
         source: Locked.
     """
     options, source.next_options = source.next_options, None
-    if options is not None and run.status != "cancelled" and session.get_one(Site, source.site_id).active:
+    if options is not None and session.get_one(Site, source.site_id).active:
         request_run(session, source, urls=options.get("urls"))
 
 
@@ -257,7 +261,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
     """Claim the run that is next: one that waits, or whose process renews no more; ``None`` if there is none.
 
     Accounts take turns: of those that wait, a run of the account with the fewest runs under way is next, then the one
-    that waits longest. Those of suspended accounts wait on.
+    that waits longest. Those of suspended accounts wait on, but for cancelled ones, which are only to be ended.
 
     Args:
         run_id: The only run to look at.
@@ -279,7 +283,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
         .join(source, source.id == SourceRun.source_id)
         .join(site, site.id == source.site_id)
         .join(Account, Account.id == site.account_id)
-        .where(is_waiting(moment), Account.suspended_at.is_(None))
+        .where(_is_waiting(moment))
         .order_by(of_account, SourceRun.waiting_since, SourceRun.id)
         .limit(1)
         .with_for_update(of=SourceRun, skip_locked=True)
@@ -298,15 +302,20 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
     return Claim(run.id, run.lease)
 
 
-def is_waiting(moment: Any) -> Any:
-    """The condition that a run can be claimed at ``moment``."""
+def _is_waiting(moment: Any) -> Any:
+    """The condition that a run, joined with its account, can be claimed at ``moment``."""
     lapsed = or_(SourceRun.lease_until.is_(None), has_come(SourceRun.lease_until, moment, 2 * LEASE))
-    return or_(SourceRun.status == "queued", (SourceRun.status == "running") & lapsed)
+    return and_(
+        or_(SourceRun.status == "queued", (SourceRun.status == "running") & lapsed),
+        or_(Account.suspended_at.is_(None), SourceRun.cancelled),
+    )
 
 
 def count_waiting(session: Session) -> int:
     """The number of runs that could be claimed now."""
-    return session.scalar(select(func.count()).select_from(SourceRun).where(is_waiting(now()))) or 0
+    waiting = select(func.count(SourceRun.id)).join(Source, Source.id == SourceRun.source_id)
+    waiting = waiting.join(Site, Site.id == Source.site_id).join(Account, Account.id == Site.account_id)
+    return session.scalar(waiting.where(_is_waiting(now()))) or 0
 
 
 def renew_claim(session: Session, claim: Claim) -> ClaimState:
@@ -315,7 +324,13 @@ def renew_claim(session: Session, claim: Claim) -> ClaimState:
     if run is None:
         return ClaimState.LOST
     run.lease_until = now() + LEASE
-    return ClaimState.CANCELLED if run.cancelled else ClaimState.HELD
+    return ClaimState.CANCELLED if run.cancelled or _is_suspended(session, run) else ClaimState.HELD
+
+
+def _is_suspended(session: Session, run: SourceRun) -> bool:
+    suspended = select(Account.suspended_at).join(Site, Site.account_id == Account.id)
+    suspended = suspended.join(Source, Source.site_id == Site.id).where(Source.id == run.source_id)
+    return session.scalar(suspended) is not None
 
 
 def held_run(session: Session, claim: Claim) -> SourceRun | None:

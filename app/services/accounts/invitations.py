@@ -14,7 +14,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Invitation, Member
 from app.services.access.roles import Role
 from app.services.accounts.members import add_member, check_room, email_key, find_members, lock_as_owner, refuse_key
-from app.services.sites import get_account
+from app.services.sites import account_suspended, get_account
 from app.storage.database import ROW_LOCK
 from app.tokens import hash_token, is_invitation_token, make_invitation_token
 
@@ -122,13 +122,17 @@ def get_open_invitation(session: Session, token: str, secret: str) -> Invitation
     """The invitation that a link is for.
 
     Raises:
-        ApiError: 404 if it was accepted, revoked or replaced, has expired, or never was.
+        ApiError: 404 if it was accepted, revoked or replaced, has expired, or never was; 403 while the account is
+            suspended.
     """
     if not is_invitation_token(token):
         raise invitation_not_found()
     invitation = session.scalar(select(Invitation).where(Invitation.token_hash == hash_token(token, secret)))
     if invitation is None or invitation.expires_at <= now():
         raise invitation_not_found()
+    account = get_account(session, invitation.account_id)
+    if account.suspended_at is not None:
+        raise account_suspended(account.suspension_reason)
     return invitation
 
 

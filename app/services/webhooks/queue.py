@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode
-from app.models import Webhook, WebhookDelivery
+from app.models import Account, Webhook, WebhookDelivery
 from app.models.base import has_come
 from app.storage.backoff import Pauses
 from app.storage.database import ROW_LOCK
@@ -75,8 +75,12 @@ def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDe
 
 
 def claim_delivery(session: Session) -> Claim | None:
-    """Claim what waits longest for a webhook to which nothing is being sent; ``None`` if there is nothing."""
-    row = session.execute(_due().with_for_update(skip_locked=True, **ROW_LOCK)).first()
+    """Claim what waits longest for a webhook to which nothing is being sent; ``None`` if there is nothing.
+
+    What waits for webhooks of suspended accounts waits on.
+    """
+    locked = (WebhookDelivery, Webhook)
+    row = session.execute(_due().with_for_update(of=locked, skip_locked=True, **ROW_LOCK)).first()
     if row is None:
         return None
     delivery, webhook = row
@@ -97,7 +101,9 @@ def _due() -> Select[WebhookDelivery, Webhook]:
     return (
         select(WebhookDelivery, Webhook)
         .join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
+        .join(Account, Account.id == Webhook.account_id)
         .where(
+            Account.suspended_at.is_(None),
             or_(
                 has_come(WebhookDelivery.due_at, now(), timedelta(seconds=PAUSES.longest)),
                 (WebhookDelivery.attempts == 0) & WebhookDelivery.due_at.is_not(None),

@@ -20,6 +20,7 @@ from standardwebhooks import WebhookVerificationError
 
 from app import runtime as runtime_module
 from app.models import Webhook, WebhookDelivery
+from app.operations.accounts import resume_account, suspend_account
 from app.runtime import Runtime, create_runtime
 from app.services.webhooks import queue
 from app.services.webhooks.delivery import NotSent
@@ -63,6 +64,46 @@ def show(tenant: Tenant, webhook: dict[str, Any]) -> dict[str, Any]:
 def again_at(delivery: dict[str, Any]) -> datetime:
     """When it is tried next, told to the millisecond."""
     return datetime.fromisoformat(delivery["next_attempt_at"]) + timedelta(milliseconds=1)
+
+
+def test_nothing_is_sent_for_a_suspended_account_and_what_waited_is_sent_when_it_is_resumed(
+    app: Flask, tenant: Tenant, receiver: Receiver, clock: time_machine.Traveller
+) -> None:
+    """A webhook may be the reason of the suspension; and nothing of an account is lost."""
+    webhook, _ = add_webhook(tenant, receiver.base_url)
+    receiver.status = 503
+    tell(tenant)
+    send(app)
+    tell(tenant)
+    part: Runtime = app.extensions["runtime"]
+    suspend_account(part, tenant.account_id, "Please pay your bill.")
+
+    for _ in range(10):
+        clock.shift(timedelta(days=1))
+        send(app)
+    assert len(receiver.received) == 1
+
+    resume_account(part, tenant.account_id)
+    receiver.status = 200
+    send(app)
+    assert len(set(receiver.ids)) == 2
+    assert {delivery["status"] for delivery in deliveries(tenant, webhook)} == {"delivered"}
+    assert show(tenant, webhook)["active"] is True
+
+
+def test_what_is_being_sent_when_the_account_is_suspended_is_noted_and_nothing_follows(
+    app: Flask, tenant: Tenant, receiver: Receiver
+) -> None:
+    webhook, _ = add_webhook(tenant, receiver.base_url)
+    part: Runtime = app.extensions["runtime"]
+    receiver.wait = lambda path: suspend_account(part, tenant.account_id, "")
+    tell(tenant)
+    tell(tenant)
+    send(app)
+    assert len(receiver.received) == 1
+
+    resume_account(part, tenant.account_id)
+    assert sorted(delivery["status"] for delivery in deliveries(tenant, webhook)) == ["delivered", "waiting"]
 
 
 class TestSigning:
