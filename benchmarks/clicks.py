@@ -90,10 +90,10 @@ def simulate(
                         clicks[query].append(_Click(document_id, number, position, day))
         for query, ranked in rankings.items():
             told = [VisitorClick(c.document_id, c.visitor, c.position, day - c.day) for c in clicks[query]]
-            gains = find_gains(told)
+            places = {document_id: place for place, document_id in enumerate(ranked, 1)}
             if movable is not None:
-                gains = {document_id: gain for document_id, gain in gains.items() if document_id in movable[query]}
-            seen[query] = displayed(ranked, gains)
+                places = {document_id: place for document_id, place in places.items() if document_id in movable[query]}
+            seen[query] = displayed(ranked, find_gains(told, places))
     return seen
 
 

@@ -267,6 +267,38 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
     )
 
 
+class LearnedDocumentSchema(Schema):
+    """A document that clicks move up."""
+
+    id = fields.String(required=True)
+    gain = fields.Float(
+        required=True,
+        metadata={
+            "description": "What its clicks are worth, from 0 to 3 places: it passes a hit whose gain is less by the "
+            "places between them."
+        },
+    )
+
+
+class LearnedQuerySchema(Schema):
+    """A query whose results clicks put into another order."""
+
+    query = fields.String(required=True)
+    documents = fields.List(
+        fields.Nested(LearnedDocumentSchema),
+        required=True,
+        metadata={"description": "At most 20, those with the largest gain first."},
+    )
+
+
+class LearnedClicksSchema(Schema):
+    """What a site learned from clicks."""
+
+    queries = fields.List(
+        fields.Nested(LearnedQuerySchema), required=True, metadata={"description": "In alphabetical order."}
+    )
+
+
 class PreviewedQuery(Text):
     """A query to search with."""
 

@@ -15,13 +15,14 @@ from app.operations import search_settings as settings_operations
 from app.runtime import runtime
 from app.services.access.roles import Role
 from app.services.search.preview import QueryPreview
-from app.services.search_settings import settings_tag, shown_settings
+from app.services.search_settings import list_learned, settings_tag, shown_settings
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
 from backends.base import SearchBackend
 from schemas.search_settings import (
+    LearnedClicksSchema,
     SearchSettingsAnswerSchema,
     SearchSettingsSchema,
     SearchSettingsWrittenSchema,
@@ -137,6 +138,25 @@ def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
     """The warning of what keeps the site, or some documents, from being ordered by meaning."""
     warning = settings_operations.meaning_warning(runtime(), site_id, settings)
     return [] if warning is None else [{"code": warning[0], "message": warning[1]}]
+
+
+@blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["GET"])
+@blp.operation(
+    "listLearnedClicks",
+    OperationPolicy(MANAGING, Scope.SITES, role=Role.EDITOR),
+    errors=(ErrorCode.SITE_NOT_FOUND,),
+)
+@blp.response(200, LearnedClicksSchema)
+def list_learned_clicks(site_id: int) -> dict[str, Any]:
+    """List the queries whose results clicks put into another order, with the documents that move up."""
+    with runtime().database.read() as session:
+        learned = list_learned(session, current_caller().account.id, site_id)
+    return {
+        "queries": [
+            {"query": query, "documents": [{"id": id, "gain": gain} for id, gain in documents.items()]}
+            for query, documents in learned.items()
+        ]
+    }
 
 
 @blp.route("/sites/<int(signed=True):site_id>/learned-clicks", methods=["DELETE"])

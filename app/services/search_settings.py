@@ -106,6 +106,20 @@ def read_gains(session: Session, site: Site) -> Gains:
     return {} if lessons is None else lessons.gains
 
 
+def list_learned(session: Session, account_id: int, site_id: int) -> Gains:
+    """What a site learned from clicks, in alphabetical order of the queries, whether or not searches follow it.
+
+    Raises:
+        ApiError: 404.
+    """
+    lessons = session.get(ClickLessons, get_site(session, account_id, site_id).id)
+    gains = {} if lessons is None else lessons.gains
+    return {
+        query: dict(sorted(documents.items(), key=lambda each: (-each[1], each[0])))
+        for query, documents in sorted(gains.items())
+    }
+
+
 def forget_clicks(session: Session, account_id: int, site_id: int, moment: datetime) -> None:
     """Take back what a site learned from clicks; those before ``moment`` teach nothing any more.
 

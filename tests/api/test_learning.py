@@ -97,6 +97,91 @@ def test_a_visitor_who_clicks_again_and_again_counts_once(harbour: Tenant) -> No
     assert harbour.found_ids("harbour") == before
 
 
+def test_visitors_of_one_network_count_as_one(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    for number in range(40):
+        click(harbour.public, before[-1], 4, address=f"2001:db8:7:{number:x}::{number}")
+
+    learn(harbour)
+    assert harbour.found_ids("harbour") == before
+
+    for number in range(10):
+        click(harbour.public, before[-1], 4, address=f"2001:db8:{number:x}::1")
+    learn(harbour)
+    assert harbour.found_ids("harbour") == [before[-1], *before[:-1]]
+
+
+def test_addresses_that_a_visitor_makes_up_count_for_nothing(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    fields = {"query": "harbour", "id": before[-1], "position": 4}
+    for number in range(20):
+        headers = {"X-Forwarded-For": f"198.51.100.{number}", "Forwarded": f"for=198.51.100.{number}"}
+        assert_ok(harbour.public.post("/api/v1/click", json=fields, headers=headers))
+
+    learn(harbour)
+
+    assert harbour.found_ids("harbour") == before
+
+
+def test_a_search_that_many_visitors_claim_counts_once(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    query_id = harbour.find("harbour")["query_id"]
+    for number in range(20):
+        fields = {"query_id": query_id, "id": before[-1], "position": 4}
+        overrides = {"REMOTE_ADDR": f"198.51.100.{number}"}
+        assert_ok(harbour.public.post("/api/v1/click", json=fields, environ_overrides=overrides))
+
+    learn(harbour)
+
+    assert harbour.found_ids("harbour") == before
+
+
+def test_clicks_of_nobody_in_particular_move_nothing(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    for _ in range(20):
+        assert_ok(harbour.private.post("/api/v1/click", json={"query": "harbour", "id": before[-1], "position": 4}))
+
+    learn(harbour)
+
+    assert harbour.found_ids("harbour") == before
+
+
+def test_a_few_visitors_who_make_up_places_do_not_outweigh_many(harbour: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    switch(harbour)
+    for number in range(100):
+        click(harbour.public, before[0], 1, address=f"203.0.113.{number}")
+    for number in range(10):
+        click(harbour.public, before[-1], 1_000_000, address=f"198.51.100.{number}")
+        click(harbour.public, "no such page", 1_000_000, address=f"198.51.100.{number}")
+
+    learn(harbour)
+
+    assert harbour.found_ids("harbour") == before
+
+
+def test_what_was_learned_can_be_looked_at(harbour: Tenant, stranger: Tenant) -> None:
+    before = harbour.found_ids("harbour")
+    path = f"/sites/{harbour.site_id}/learned-clicks"
+    switch(harbour)
+    assert assert_ok(harbour.private.get(path)) == {"queries": []}
+    click_last(harbour, before)
+    learn(harbour)
+
+    assert assert_ok(harbour.private.get(path)) == {
+        "queries": [{"query": "harbour", "documents": [{"id": before[-1], "gain": 3.0}]}]
+    }
+    assert_error(stranger.private.get(path), 404, "site_not_found")
+    shown = harbour.browser.get(f"/api/analytics?site_id={harbour.site_id}", headers={"Accept": "text/html"})
+    assert f'<a href="/sites/{harbour.site_id}/try?q=harbour">harbour</a>: 1 page moved up' in shown.get_data(
+        as_text=True
+    )
+
+
 def test_a_page_without_all_words_stays(harbour: Tenant) -> None:
     switch(harbour)
     before = harbour.found_ids("harbour master")

@@ -93,6 +93,7 @@ TABLE = [
     Row("GET", "/sites/{site}/search-settings"),
     Row("PUT", "/sites/{site}/search-settings", {}),
     Row("POST", "/sites/{site}/search-settings/preview", {"settings": {}, "queries": ["a"]}),
+    Row("GET", "/sites/{site}/learned-clicks"),
     Row("DELETE", "/sites/{site}/learned-clicks"),
     Row("POST", "/api/sites/{site}/import?format=jsonl", page(1)),
     Row("GET", SOURCES),

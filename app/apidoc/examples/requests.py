@@ -213,6 +213,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "previewSearchSettings": RequestExample(body={"settings": SETTINGS, "queries": ["admission", "museum"]}),
     "updateSearchSettings": RequestExample(body=SETTINGS),
     "showSearchSettings": RequestExample(),
+    "listLearnedClicks": RequestExample(),
     "forgetClicks": RequestExample(),
     # Documents are listed and changed; files and syncs bring more.
     "listDocuments": RequestExample(parameters={"limit": 20, "filters": "section = news"}),

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from flask import request
 
+from app.models import Site
 from app.pages.analytics import lists
 from app.pages.analytics.charts import draw_chart, draw_rates
 from app.pages.analytics.choice import choose_site
@@ -14,7 +15,7 @@ from app.pages.analytics.suggestions import hidden_of
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.analytics.reports import get_analytics
-from app.services.search_settings import learns_from_clicks
+from app.services.search_settings import learns_from_clicks, list_learned
 from app.web.request_checks import current_caller
 from schemas.analytics import PERIODS
 
@@ -69,9 +70,17 @@ def show_analytics() -> str:
         figures=make_figures(analytics),
         chart=draw_chart(analytics.series),
         learns=choice.site is not None and learns_from_clicks(choice.site.search_settings),
+        learned=[] if choice.site is None else _learned_queries(choice.site),
         rates=draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks)),
         lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],
         has_clicks=bool(analytics.totals.clicks),
         short=SHORT_LIST,
         **common,
     )
+
+
+def _learned_queries(site: Site) -> list[tuple[str, int]]:
+    """The queries whose results clicks put into another order, with the number of pages that move up."""
+    with runtime().database.read() as session:
+        learned = list_learned(session, current_caller().account.id, site.id)
+    return [(query, len(documents)) for query, documents in learned.items()]

@@ -12,6 +12,7 @@ import logging
 import secrets
 import threading
 import time
+from ipaddress import IPv6Network
 
 from sqlalchemy import delete, select, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -24,6 +25,9 @@ from app.storage.database import Database, is_unavailable
 
 KEY_DAYS = 30
 """UTC days for which one key is used."""
+
+NETWORK_BITS = 32
+"""Bits of a visitor's number that stand for their network, and as many for the visitor."""
 
 _RETRY_SECONDS = 5.0
 _NO_PERIOD = -1
@@ -50,10 +54,14 @@ class VisitorKeys:
     def address_visitor(self, site_id: int, address: str) -> int:
         """A visitor who searches a site from an address: a signed 64-bit number, another one at each site.
 
+        The first :data:`NETWORK_BITS` of it stand for the address, or for the IPv6 network of /48 that it is in: one
+        customer of a provider may have so many addresses of their own.
+
         Args:
             address: An IPv4 address or an IPv6 network.
         """
-        return int.from_bytes(self._hash(f"{site_id}:{address}", 8), signed=True)
+        first = self._hash(f"{site_id}:{_network(address)}", 4)
+        return int.from_bytes(first + self._hash(f"{site_id}:{address}", 4), signed=True)
 
     def address_session(self, holder: str, address: str) -> str:
         """The session of who names none: what one engine key searches from an address on one UTC day.
@@ -95,6 +103,15 @@ class VisitorKeys:
                 session.execute(_ADD_KEY, {"period": period, "key": secrets.token_bytes(32)})
                 key = session.scalars(wanted).one()
         return key
+
+
+def _network(address: str) -> str:
+    if ":" not in address:
+        return address
+    try:
+        return str(IPv6Network(address).supernet(new_prefix=48))
+    except ValueError:
+        return address
 
 
 def session_visitor(site_id: int, session_id: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 MOST_PLACES = 3.0
@@ -32,7 +32,8 @@ class VisitorClick:
     """A visitor's clicks on one document among the results of one query, which count as one.
 
     Attributes:
-        position: The first place at which it was clicked, from 1; ``None``: not told.
+        visitor: A number for all visitors of one network.
+        position: The first place at which it was clicked, from 1, as it was told; ``None``: not told, taken as 1.
         age_days: Days since the last of them.
     """
 
@@ -42,25 +43,30 @@ class VisitorClick:
     age_days: float
 
 
-def place_share(position: int | None) -> float:
-    """The part of the clicks that a place gets if all that is listed is equally good; the first, if none was told.
+def place_share(position: int) -> float:
+    """The part of the clicks that a place gets if all that is listed is equally good.
 
     It falls more slowly than most lists of results have it: so a better page must be clearly better.
     """
-    share: float = (position or 1) ** -_STEEPNESS / _USUAL_PLACES
+    share: float = position**-_STEEPNESS / _USUAL_PLACES
     return share
 
 
-def find_gains(clicks: Iterable[VisitorClick]) -> dict[str, float]:
+def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dict[str, float]:
     """Places that documents move up for one query, from more than 0 to :data:`MOST_PLACES`, by id.
 
     A document passes its neighbour if its gain is greater by 1 or more. Those that are not much worse than the best
     are told apart, whatever the others are.
 
+    Whoever reports a click can make up its position, and so what it is worth: a click on the last of many results says
+    more than one on the first. So it counts at most as one at the last place where visitors see the document, and
+    clicks on what they do not see count for nothing.
+
     Args:
         clicks: All of the query, each visitor and document once.
+        places: The documents that may move, with their places without any gains, from 1.
     """
-    clicks = list(clicks)
+    clicks = [click for click in clicks if click.document_id in places]
     if len({click.visitor for click in clicks if click.age_days <= VISITOR_DAYS}) < LEAST_VISITORS:
         return {}
     counted: dict[str, float] = defaultdict(float)
@@ -68,12 +74,13 @@ def find_gains(clicks: Iterable[VisitorClick]) -> dict[str, float]:
     for click in clicks:
         weight = math.exp2(-click.age_days / HALF_LIFE_DAYS)
         counted[click.document_id] += weight
-        expected[click.document_id] += weight * place_share(click.position)
+        last = places[click.document_id] + int(MOST_PLACES)
+        expected[click.document_id] += weight * place_share(min(click.position or 1, last))
     total = sum(counted.values())
-    places: dict[str, float] = {}
+    better: dict[str, float] = {}
     for document_id, number in counted.items():
         usual = total * expected[document_id] / number
-        places[document_id] = math.log((number + _SMOOTHING) / (usual + _SMOOTHING), _RATIO_OF_A_PLACE)
-    least = max(0.0, max(places.values()) - MOST_PLACES)
-    gains = {document_id: round(each - least, 2) for document_id, each in places.items()}
+        better[document_id] = math.log((number + _SMOOTHING) / (usual + _SMOOTHING), _RATIO_OF_A_PLACE)
+    least = max(0.0, max(better.values()) - MOST_PLACES)
+    gains = {document_id: round(each - least, 2) for document_id, each in better.items()}
     return {document_id: gain for document_id, gain in gains.items() if gain > 0}

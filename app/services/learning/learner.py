@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -21,14 +21,14 @@ from app.models import ClickLessons, SearchClick, Site
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.access.credentials import SiteRecord, credential_change, site_record
-from app.services.learning.gains import HALF_LIFE_DAYS, VisitorClick, find_gains
+from app.services.analytics.visitors import NETWORK_BITS
+from app.services.learning.gains import HALF_LIFE_DAYS, LEAST_VISITORS, VISITOR_DAYS, VisitorClick, find_gains
 from app.services.search.search import Searcher, for_site
 from app.services.search_rules import NO_RULES
 from app.services.search_settings import learns_from_clicks
 from app.storage.database import ROW_LOCK, Database
 from backends.base import Hit, SearchQuery
 from backends.errors import BackendError
-from backends.filters import OneOf
 
 MEMORY_DAYS = 4 * HALF_LIFE_DAYS
 """Days after which a click, which counts a sixteenth then, is left out."""
@@ -36,8 +36,13 @@ MAX_QUERIES = 500
 """Most queries for which a site learns: those that most visitors clicked."""
 MAX_DOCUMENTS = 20
 """Most documents of a query that move."""
+MAX_PLACE = 100
+"""The last place of a document that may move."""
 MAX_CHARACTERS = 100_000
 """Longest ids and queries of a site's lessons, added up; every process that searches the site has them in memory."""
+
+_NETWORK = SearchClick.visitor.bitwise_rshift(NETWORK_BITS)
+"""The same for all visitors of one network: see :meth:`VisitorKeys.address_visitor`."""
 
 log = logging.getLogger(__name__)
 
@@ -53,13 +58,6 @@ class LearningParts(Protocol):
 
     @property
     def searcher(self) -> Searcher: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Lesson:
-    query: str
-    visitors: int
-    gains: Mapping[str, float]
 
 
 def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: False) -> int:
@@ -107,8 +105,8 @@ def learn(parts: LearningParts, site_id: int) -> int | None:
         lessons = session.get(ClickLessons, site_id)
         since = None if lessons is None else lessons.clicks_since
         before = {} if lessons is None else lessons.gains
-        found = _find_lessons(session, site_id, since)
-    gains = _keep_with_all_words(parts.searcher, site_record(site), found)
+        queries = _clicked_queries(session, site_id, since)
+    gains = _learn_queries(parts, site, queries, since)
     if gains == before:
         with parts.database.write() as session:
             _store(session, site_id, since, gains)
@@ -129,8 +127,7 @@ def learn_for(parts: LearningParts, site: Site, queries: Sequence[str]) -> dict[
     """
     with parts.database.read() as session:
         lessons = session.get(ClickLessons, site.id)
-        found = _find_lessons(session, site.id, None if lessons is None else lessons.clicks_since, queries)
-    return _keep_with_all_words(parts.searcher, site_record(site), found)
+    return _learn_queries(parts, site, queries, None if lessons is None else lessons.clicks_since)
 
 
 def _store(session: Session, site_id: int, since: datetime | None, gains: Mapping[str, Any]) -> None:
@@ -144,75 +141,98 @@ def _store(session: Session, site_id: int, since: datetime | None, gains: Mappin
         session.add(lessons)
 
 
-def _find_lessons(
-    session: Session, site_id: int, since: datetime | None, queries: Sequence[str] | None = None
-) -> list[_Lesson]:
-    """Lessons that clicks teach, the queries first that most visitors clicked.
+def _clicked_queries(session: Session, site_id: int, since: datetime | None) -> list[str]:
+    """The queries that enough visitors clicked lately, those of the most visitors first.
 
     Args:
         since: When the clicks begin that count.
     """
+    first = max(filter(None, (since, now() - timedelta(days=VISITOR_DAYS))))
+    visitors = func.count(_NETWORK.distinct())
+    clicked = (
+        select(SearchClick.query)
+        .where(*_counting(site_id, first))
+        .group_by(SearchClick.query)
+        .having(visitors >= LEAST_VISITORS)
+        .order_by(visitors.desc(), SearchClick.query)
+    )
+    return list(session.scalars(clicked.limit(MAX_QUERIES)))
+
+
+def _learn_queries(
+    parts: LearningParts, site: Site, queries: Sequence[str], since: datetime | None
+) -> dict[str, Mapping[str, float]]:
+    """The gains of documents by query, as far as there is room for them.
+
+    Args:
+        since: When the clicks begin that count.
+    """
+    record = site_record(site)
+    places = {query: _places(parts.searcher, record, query) for query in queries}
+    found: dict[str, Mapping[str, float]] = {}
+    with parts.database.read() as session:
+        for query, clicks in _clicks(session, site.id, queries, since):
+            gains = find_gains(clicks, places[query])
+            found[query] = dict(heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1)))
+    kept: dict[str, Mapping[str, float]] = {}
+    room = MAX_CHARACTERS
+    for query in queries:
+        moved = found.get(query, {})
+        room -= len(query) + sum(map(len, moved))
+        if room < 0:
+            break
+        if moved:
+            kept[query] = moved
+    return kept
+
+
+def _clicks(
+    session: Session, site_id: int, queries: Sequence[str], since: datetime | None
+) -> Iterator[tuple[str, Iterator[VisitorClick]]]:
+    """The clicks of some queries, those of one network on one document as one."""
     moment = now()
-    first = max(since, moment - timedelta(days=MEMORY_DAYS)) if since else moment - timedelta(days=MEMORY_DAYS)
+    first = max(filter(None, (since, moment - timedelta(days=MEMORY_DAYS))))
     clicks = (
         select(
             SearchClick.query,
             SearchClick.document_id,
-            SearchClick.visitor,
+            _NETWORK.label("network"),
             func.min(SearchClick.position).label("position"),
             func.max(SearchClick.occurred_at).label("clicked_at"),
         )
-        .where(
-            SearchClick.site_id == site_id,
-            SearchClick.occurred_at >= first,
-            SearchClick.occurred_at <= moment,
-            SearchClick.visitor.is_not(None),
-        )
-        .group_by(SearchClick.query, SearchClick.document_id, SearchClick.visitor)
+        .where(*_counting(site_id, first), SearchClick.query.in_(queries))
+        .group_by(SearchClick.query, SearchClick.document_id, _NETWORK)
+        .order_by(SearchClick.query)
     )
-    if queries is not None:
-        clicks = clicks.where(SearchClick.query.in_(queries))
-    rows = session.execute(clicks.order_by(SearchClick.query).execution_options(yield_per=1000))
-    return heapq.nlargest(MAX_QUERIES, _lessons(rows, moment), key=lambda lesson: lesson.visitors)
 
+    def read(row: Any) -> VisitorClick:
+        age = (moment - row.clicked_at) / timedelta(days=1)
+        return VisitorClick(row.document_id, row.network, row.position, age)
 
-def _lessons(rows: Iterable[Any], moment: datetime) -> Iterator[_Lesson]:
+    rows = session.execute(clicks.execution_options(yield_per=1000))
     for query, group in groupby(rows, key=itemgetter(0)):
-        clicks = [
-            VisitorClick(row.document_id, row.visitor, row.position, (moment - row.clicked_at) / timedelta(days=1))
-            for row in group
-        ]
-        gains = find_gains(clicks)
-        if gains:
-            best = heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1))
-            yield _Lesson(query, len({click.visitor for click in clicks}), dict(best))
+        yield query, map(read, group)
 
 
-def _keep_with_all_words(
-    searcher: Searcher, record: SiteRecord, lessons: Sequence[_Lesson]
-) -> dict[str, Mapping[str, float]]:
-    """The gains of those documents that have all words of their query, as far as there is room for them."""
-    kept: dict[str, Mapping[str, float]] = {}
-    room = MAX_CHARACTERS
-    for lesson in lessons:
-        found = _having_all_words(searcher, record, lesson.query, list(lesson.gains))
-        gains = {document_id: gain for document_id, gain in lesson.gains.items() if document_id in found}
-        room -= len(lesson.query) + sum(map(len, gains))
-        if room < 0:
-            break
-        if gains:
-            kept[lesson.query] = gains
-    return kept
+def _counting(site_id: int, first: datetime) -> Sequence[ColumnElement[bool]]:
+    """The clicks of a site that count, from a moment on."""
+    return (
+        SearchClick.site_id == site_id,
+        SearchClick.occurred_at >= first,
+        SearchClick.occurred_at <= now(),
+        SearchClick.visitor.is_not(None),
+    )
 
 
-def _having_all_words(searcher: Searcher, record: SiteRecord, query: str, ids: Sequence[str]) -> set[str]:
-    wanted = SearchQuery(query, limit=len(ids), filter=OneOf("id", tuple(ids)), all_words=True)
-    unruled = replace(record, settings=replace(record.settings, pinned={}), rules=NO_RULES)
+def _places(searcher: Searcher, record: SiteRecord, query: str) -> dict[str, int]:
+    """The first documents that have all words of a query, with their places."""
+    wanted = SearchQuery(query, limit=MAX_PLACE, all_words=True)
+    unruled = replace(record, settings=replace(record.settings, pinned={}, learned={}), rules=NO_RULES)
     try:
         timed = searcher.run(record, for_site(wanted, unruled), _encode_id, searcher.new_room())
     except ApiError:
-        return set()  # The engine refuses such a query, so nobody finds anything with it.
-    return {hit.decode() for hit in timed.hits}
+        return {}  # The engine refuses such a query, so nobody finds anything with it.
+    return {hit.decode(): place for place, hit in enumerate(timed.hits, 1)}
 
 
 def _encode_id(hit: Hit) -> bytes:

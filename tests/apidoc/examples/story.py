@@ -25,7 +25,7 @@ from app.apidoc.examples.document import JSON, path_values
 from app.apidoc.examples.requests import HOURS, REQUESTS
 from app.apidoc.openapi import document
 from app.crawl.run import first_page
-from app.models import RunPage, SourceRun
+from app.models import ClickLessons, RunPage, SourceRun
 from app.services.webhooks.events import announce
 from tests.callers import ApiClient, Browser
 
@@ -178,6 +178,12 @@ class Story:
             query_string = {"q": "audio guide", "session_id": f"visitor-{next(numbers)}"}
             self._private("GET", "/v1/search", query_string=query_string)
         self._runtime.events.flush()
+
+    def _before_listLearnedClicks(self) -> None:
+        """Visitors have clicked."""
+        gains = {"opening hours": {"hours": 2.4, "way": 0.7}}
+        with self._runtime.database.write() as session:
+            session.merge(ClickLessons(site_id=1, learned_day=None, clicks_since=None, gains=gains))
 
     def _before_beginSync(self) -> None:
         """Another sync of the source has brought a page that is gone by now."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.learning.gains import LEAST_VISITORS, MOST_PLACES, VisitorClick, find_gains
+from app.services.learning.gains import LEAST_VISITORS, MOST_PLACES, VisitorClick, find_gains, place_share
 from benchmarks.clicks import displayed, simulate, swapped_pairs
 
 SEED = 7
+PLACES = {"first": 1, "second": 2, "third": 3, "a": 1, "b": 2}
 
 
 def clicks(document_id: str, position: int | None, count: int, *, first: int = 0, age: float = 0) -> list[VisitorClick]:
@@ -15,7 +16,7 @@ def clicks(document_id: str, position: int | None, count: int, *, first: int = 0
 
 
 def test_a_page_that_is_clicked_more_than_its_place_leads_to_expect_gains() -> None:
-    gains = find_gains([*clicks("first", 1, 10), *clicks("third", 3, 30, first=10)])
+    gains = find_gains([*clicks("first", 1, 10), *clicks("third", 3, 30, first=10)], PLACES)
 
     assert gains["third"] - gains.get("first", 0) > 2
     assert max(gains.values()) <= MOST_PLACES
@@ -24,23 +25,23 @@ def test_a_page_that_is_clicked_more_than_its_place_leads_to_expect_gains() -> N
 def test_clicks_that_places_explain_leave_the_order_as_it_is() -> None:
     told = [*clicks("first", 1, 30), *clicks("second", 2, 15, first=30), *clicks("third", 3, 10, first=45)]
 
-    assert displayed(["first", "second", "third"], find_gains(told)) == ["first", "second", "third"]
+    assert displayed(["first", "second", "third"], find_gains(told, PLACES)) == ["first", "second", "third"]
 
 
 def test_fewer_visitors_than_five_in_thirty_days_move_nothing() -> None:
     four = clicks("third", 3, LEAST_VISITORS - 1)
     one = clicks("third", 3, 1, first=LEAST_VISITORS)
 
-    assert find_gains(four) == {}
-    assert find_gains([*four, *clicks("third", 3, 20, first=100, age=31)]) == {}
-    assert "third" in find_gains([*four, *one])
+    assert find_gains(four, PLACES) == {}
+    assert find_gains([*four, *clicks("third", 3, 20, first=100, age=31)], PLACES) == {}
+    assert "third" in find_gains([*four, *one], PLACES)
 
 
 def test_a_click_counts_half_after_thirty_days() -> None:
     now = clicks("a", 1, 20)
 
-    old = find_gains([*now, *clicks("b", 1, 40, first=20, age=30)])
-    new = find_gains([*now, *clicks("b", 1, 20, first=20)])
+    old = find_gains([*now, *clicks("b", 1, 40, first=20, age=30)], PLACES)
+    new = find_gains([*now, *clicks("b", 1, 20, first=20)], PLACES)
 
     assert old == new
 
@@ -48,9 +49,41 @@ def test_a_click_counts_half_after_thirty_days() -> None:
 def test_a_place_that_was_not_told_is_the_one_that_expects_most() -> None:
     others = clicks("a", 1, 10)
 
-    assert find_gains([*others, *clicks("b", None, 10, first=10)]) == find_gains(
-        [*others, *clicks("b", 1, 10, first=10)]
+    assert find_gains([*others, *clicks("b", None, 10, first=10)], PLACES) == find_gains(
+        [*others, *clicks("b", 1, 10, first=10)], PLACES
     )
+
+
+def test_a_place_that_is_made_up_says_no_more_than_the_last_at_which_the_page_is_seen() -> None:
+    others = clicks("first", 1, 100)
+    invented, told = ([*others, *clicks("third", place, 10, first=100)] for place in (1_000_000, 6))
+
+    assert find_gains(invented, PLACES) == find_gains(told, PLACES)
+    assert find_gains(invented, PLACES).get("third", 0) < 1
+
+
+def test_clicks_on_what_may_not_move_neither_count_nor_hold_others_back() -> None:
+    better = [*clicks("first", 1, 10), *clicks("third", 3, 30, first=10)]
+
+    assert find_gains([*better, *clicks("nowhere", 90, 500, first=100)], PLACES) == find_gains(better, PLACES)
+    assert find_gains(clicks("nowhere", 90, 500), PLACES) == {}
+
+
+@pytest.mark.parametrize(("others", "invented"), [(0, 6), (100, 19), (1000, 136)])
+def test_the_more_visitors_click_the_more_it_takes_to_move_a_page_to_the_top(others: int, invented: int) -> None:
+    """Figures of ``docs/search.md``: a page at the fourth place, on which nobody clicks of their own accord."""
+    pages = {f"{place}": place for place in range(1, 11)}
+
+    def place_with(count: int) -> int:
+        told, number = [], 0
+        for page, place in pages.items():
+            clicked = 0 if page == "4" else round(others * place_share(place))
+            told += clicks(page, place, clicked, first=number)
+            number += clicked
+        told += clicks("4", 1_000_000, count, first=number)
+        return displayed(list(pages), find_gains(told, pages)).index("4") + 1
+
+    assert (place_with(invented - 1), place_with(invented)) == (2, 1)
 
 
 @pytest.mark.parametrize("steepness", [1.0, 0.7])
