@@ -294,6 +294,9 @@ class SearchQuery:
         effects: What the site's rules do, beside what they put into ``text`` and ``filter``.
         explain: Whether hits tell why they stand where they do.
         answers: Whether hits can be asked for the passage that shows the query best.
+        most_bytes: Bytes of the page's documents beyond which an engine that knows of them raises
+            :class:`~backends.errors.ReplyTooLarge` before it reads them; ``None`` where not all of them is shown.
+        is_preview: Whether its settings are not saved, so that the index keeps the synonyms that it has.
     """
 
     text: str
@@ -314,6 +317,8 @@ class SearchQuery:
     effects: Effects = NO_EFFECTS
     explain: bool = False
     answers: bool = False
+    most_bytes: int | None = None
+    is_preview: bool = False
 
     @property
     def typed(self) -> str:
@@ -499,7 +504,7 @@ class SearchBackend(ABC):
     """What the engine cannot do of ranks and recency, as a sentence for people; ``""`` for nothing."""
 
     keeps_synonyms: bool = False
-    """Tell whether synonyms are the index's: a search with others changes them for all who search it."""
+    """Whether synonyms are the index's: see :meth:`send_synonyms`. The other engines take them from each query."""
 
     @abstractmethod
     def create_index(self, index: str) -> None:
@@ -554,7 +559,20 @@ class SearchBackend(ABC):
 
         Raises:
             BackendRejected: ``filters``, ``sort``, ``facets`` or ``distinct`` cannot be run.
+            ReplyTooLarge: The hits are larger than the query's ``most_bytes``, or than anybody reads.
             IndexNotFound: There is no such index.
+        """
+
+    def send_synonyms(self, index: str, groups: tuple[tuple[str, ...], ...]) -> None:  # noqa: B027 - see keeps_synonyms
+        """Give the index the synonyms of :attr:`SearchSettings.synonyms`, on engines that keep them there.
+
+        A server may apply them after this returns; until then, searches use the synonyms that the index has. A search
+        that is no preview and whose synonyms differ from those last sent sends them, too, but does not wait for them,
+        nor fail because of them.
+
+        Raises:
+            IndexNotFound: There is no such index.
+            BackendUnavailable: They were not, or perhaps not, sent.
         """
 
     @abstractmethod

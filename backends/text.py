@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from typing import Literal
 
 QUOTE_IN_WORD = '(?<=[א-ת\u05b0-\u05c2])"(?=[א-ת](?![א-ת]))'
@@ -102,3 +103,27 @@ _MARKS_IN_WORDS = (
 UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS_IN_WORDS}]))+")
 """A word, or a run of letters of a script without spaces."""
+
+
+_INSIDE_WORDS = re.compile(
+    "[\xad\u200c-\u200f\ufeff\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]"
+)
+"""Signs that are neither letters nor boundaries: invisible joiners, and letters in circles and squares."""
+
+_EMOJI_STYLES = "".join(map(chr, range(0xFE00, 0xFE10)))
+
+
+@cache
+def word_boundaries() -> str:
+    """Returns the characters at which words end, in order: those of the embedded engine, for every other engine.
+
+    Blocks whose signs never stand beside words (such as Braille and SignWriting) are left out.
+    """
+    blocks = ((0, 0x2800), (0x2900, 0x3400), (0xA000, 0xAC00), (0xF900, 0x10000), (0x1F000, 0x1FB00))
+    return "".join(char for first, end in blocks for char in map(chr, range(first, end)) if _ends_words(char))
+
+
+def _ends_words(char: str) -> bool:
+    kind = unicodedata.category(char)
+    is_sign = kind[0] in "PSZ" or kind in ("Cc", "Cf") or char in _EMOJI_STYLES
+    return is_sign and not (WORD.match(char) or _INSIDE_WORDS.match(char))

@@ -62,6 +62,11 @@ class HitShape:
             has_formatted=any(name in known for name in (*highlighted, *(crop.partition(":")[0] for crop in crops))),
         )
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether hits have all fields of their documents."""
+        return EVERY in self.retrieved
+
     def highlight(self) -> Highlight | None:
         """The highlighting to ask for; ``None`` for nothing."""
         if not (self.has_formatted or self.positions):
@@ -91,7 +96,7 @@ class HitShape:
                 extra["_matchesPosition"] = _positions(hit.formatted)
         if hit.sections is not None:
             extra[SECTIONS] = [self._section(section) for section in hit.sections]
-        if EVERY not in self.retrieved:
+        if not self.is_whole:
             shown = {name: value for name, value in hit.document.items() if name in self.retrieved}
             return orjson.dumps({**shown, **extra})
         if hit.sections is not None and SECTIONS in hit.document:

@@ -173,7 +173,9 @@ def _load(schema: Schema, data: Any) -> dict[str, Any]:
 def _run(site: SiteRecord, search: EngineSearch, room: AnswerRoom, record_for: Visitor | None = None) -> dict[str, Any]:
     current_runtime = runtime()
     encode = partial(search.shape.encode, room=room)
-    timed = current_runtime.searcher.run(site, search.query, encode, room, record_for=record_for)
+    timed = current_runtime.searcher.run(
+        site, search.query, encode, room, record_for=record_for, is_whole=search.shape.is_whole
+    )
     answer = search.encode(timed)
     if request.headers.get(METADATA_HEADER, "").strip().lower() in ("true", "1"):
         answer["metadata"] = search_metadata(search, timed, site, current_runtime.settings.secret_key)

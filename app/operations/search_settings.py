@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,13 +30,17 @@ from app.services.search_settings import (
     learns_from_clicks,
     named_ids,
     read_gains,
+    read_settings,
     shown_settings,
 )
 from app.services.sites import get_site, site_inactive
 from app.wording import counted
 from backends.base import SearchBackend
+from backends.errors import BackendUnavailable, IndexNotFound
 from backends.text import normal_form
 from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS, MAX_PINNED_IDS, MAX_PINNED_QUERIES
+
+log = logging.getLogger(__name__)
 
 ResultList = Literal["pinned", "hidden"]
 """The settings that name documents for a query."""
@@ -70,8 +75,11 @@ def update_settings(
         ApiError: 404; 412 ``changed_meanwhile``.
     """
     with changing(runtime, caller) as session:
+        before = _synonyms(get_site(session, caller.account.id, site_id, lock=True))
         site = change_settings(session, caller.account.id, site_id, settings, expected)
-        return site, unknown_ids(session, site, site.search_settings)
+        unknown = unknown_ids(session, site, site.search_settings)
+    _send_synonyms(runtime, site, before)
+    return site, unknown
 
 
 def restore_settings(
@@ -93,8 +101,11 @@ def restore_settings(
         states = settings_states(session, caller.account.id, entry_id)
         if states is None:
             raise ApiError(ErrorCode.NOT_FOUND, "The settings of that time are not kept any more.")
+        before = _synonyms(get_site(session, caller.account.id, states.site_id, lock=True))
         site = change_settings(session, caller.account.id, states.site_id, shown_settings(states.before), expected)
-        return site, unknown_ids(session, site, site.search_settings)
+        unknown = unknown_ids(session, site, site.search_settings)
+    _send_synonyms(runtime, site, before)
+    return site, unknown
 
 
 def preview(
@@ -232,7 +243,25 @@ def edit_together(runtime: Runtime, caller: Caller, site_id: int, change: Callab
         ApiError: 404, and what ``change`` raises.
     """
     with changing(runtime, caller) as session:
+        site = get_site(session, caller.account.id, site_id, lock=True)
+        before = _synonyms(site)
         edit_settings(session, caller.account.id, site_id, change)
+    _send_synonyms(runtime, site, before)
+
+
+def _synonyms(site: Site) -> tuple[tuple[str, ...], ...]:
+    return read_settings(site.search_settings).synonyms
+
+
+def _send_synonyms(runtime: Runtime, site: Site, before: tuple[tuple[str, ...], ...]) -> None:
+    """Send changed synonyms to an engine that keeps them; what fails here is done by the site's next search."""
+    after = _synonyms(site)
+    if after == before or not runtime.engines.knows(site.engine):
+        return
+    try:
+        runtime.engines.get_engine(site.engine).send_synonyms(site.engine_index, after)
+    except (BackendUnavailable, IndexNotFound) as error:
+        log.info("the synonyms of site %d are sent with its next search: %s", site.id, error)
 
 
 def _edit(

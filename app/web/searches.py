@@ -49,6 +49,7 @@ def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, 
     require_search()
     encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
     counted = None if request.method == "HEAD" else visitor
-    timed = current_runtime.searcher.run(site, query, encode, current_runtime.searcher.new_room(), record_for=counted)
+    room = current_runtime.searcher.new_room()
+    timed = current_runtime.searcher.run(site, query, encode, room, record_for=counted, is_whole=shown is None)
     query_id = make_query_id(current_runtime.settings.secret_key, site.id, query.typed, timed.searched_at)
     return Found(query, timed, query_id, site.no_results_links)

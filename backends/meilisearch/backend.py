@@ -7,18 +7,15 @@ prefixes and typing errors reach, and facet values that differ only in case are 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from backends.base import (
     Document,
-    FacetStats,
     FieldKinds,
-    Hit,
     SearchQuery,
     SearchResult,
     TakeHit,
@@ -27,34 +24,37 @@ from backends.base import (
     hand_over,
 )
 from backends.distinct import distinct_field
-from backends.errors import BackendRejected, BackendUnavailable
-from backends.field_rules import first_values
-from backends.meilisearch.distinct import DistinctHits
+from backends.errors import BackendUnavailable
+from backends.meilisearch.distinct import MOST_READ, DistinctHits, Found, first_of_each, in_order_of
 from backends.meilisearch.keys import MeilisearchKeys
 from backends.meilisearch.query import CompiledQuery, attribute, compile_query, with_ids
-from backends.meilisearch.schema import (
-    FOLDED_FIELDS,
-    PRIMARY_KEY,
-    STORED_SECTIONS,
-    engine_document,
-    index_settings,
-    widened,
+from backends.meilisearch.ranks import Order, Page, Run, Wanted, columns, in_order
+from backends.meilisearch.reply import (
+    check_result,
+    filter_rejection,
+    make_facets,
+    make_hit,
+    merged_result,
+    searched_document,
 )
-from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
-from backends.servers.backend import ServerBackend, engine_ids
+from backends.meilisearch.schema import FOLDED_FIELDS, PRIMARY_KEY, engine_document, index_settings, widened
+from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch, Task
+from backends.servers.backend import Groups, ServerBackend, engine_ids
 from backends.servers.batches import batches, time_shares
 from backends.servers.document_ids import checked_index_name
-from backends.servers.highlighter import Matcher, matched_hit
-from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch, searched_document
+from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
-from backends.servers.replies import hits_of, readable, translated
+from backends.servers.replies import count_in, hits_of, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import split_words
 
+T = TypeVar("T")
+FEW = 20
+"""Hits below which documents that have fewer words of a query are found, too."""
+
 _PAGE = 1000
 _TOLD = ("_rankingScore", "_rankingScoreDetails")
-_PLACE = re.compile(r"^(\d+):\d+ ", re.MULTILINE)
 
 
 class MeilisearchBackend(ServerBackend):
@@ -72,7 +72,6 @@ class MeilisearchBackend(ServerBackend):
         self._keys = MeilisearchKeys(self._transport)
         self._filterable: dict[str, frozenset[str]] = {}
         self._folded: dict[str, bool] = {}
-        self._synonyms: dict[str, tuple[tuple[str, ...], ...]] = {}
         self._highest = HighestVersions()
 
     # --- indexes
@@ -80,7 +79,7 @@ class MeilisearchBackend(ServerBackend):
     def create_index(self, index: str) -> None:
         name = checked_index_name(index)
         with translated(index), readable():
-            made = self._transport.change("POST", "/indexes", {"uid": name, "primaryKey": PRIMARY_KEY})
+            made = self._transport.change(name, "POST", "/indexes", {"uid": name, "primaryKey": PRIMARY_KEY})
             try:
                 self._transport.wait([made])
             except RefusedByMeilisearch as error:
@@ -88,18 +87,18 @@ class MeilisearchBackend(ServerBackend):
                     raise
             if "_key" not in self._settings(name)["filterableAttributes"]:
                 settings = index_settings(round(self._transport.url.timeout_seconds * 1000) + 1000)
-                self._transport.wait([self._transport.change("PATCH", f"/indexes/{name}/settings", settings)])
+                self._transport.wait([self._transport.change(name, "PATCH", f"/indexes/{name}/settings", settings)])
                 self._settings(name)
 
     def delete_index(self, index: str) -> None:
         name = checked_index_name(index)
         self._filterable.pop(name, None)
         self._folded.pop(name, None)
-        self._synonyms.pop(name, None)
+        self._forget_synonyms(name)
         self._highest.forget(name)
         with translated(index):
             try:
-                self._transport.wait([self._transport.change("DELETE", f"/indexes/{name}")])
+                self._transport.wait([self._transport.change(name, "DELETE", f"/indexes/{name}")])
             except RefusedByMeilisearch as error:
                 if error.code != "index_not_found":
                     raise
@@ -110,8 +109,8 @@ class MeilisearchBackend(ServerBackend):
             while True:
                 params = {"limit": str(_PAGE), "offset": str(len(found))}
                 page = self._transport.ask("GET", "/indexes", params=params)
-                found += [(each["uid"], each["primaryKey"]) for each in page["results"]]
-                if len(found) >= page["total"] or not page["results"]:
+                found += [(text_in(each["uid"]), each["primaryKey"]) for each in page["results"]]
+                if len(found) >= count_in(page["total"]) or not page["results"]:
                     # An index that is not of this service's making is none of its business.
                     return [name for name, key in found if key == PRIMARY_KEY]
 
@@ -125,13 +124,13 @@ class MeilisearchBackend(ServerBackend):
             with readable():
                 changes = widened(self._settings(name), kinds)
             if changes:
-                self._transport.wait([self._transport.change("PATCH", f"/indexes/{name}/settings", changes)])
-            tasks: list[int] = []
+                self._transport.wait([self._transport.change(name, "PATCH", f"/indexes/{name}/settings", changes)])
+            tasks: list[Task] = []
             shares = 0
             for batch in batches(orjson.dumps(engine_document(each)) for each in documents):
                 body = [orjson.Fragment(each) for each in batch]
                 path, params = f"/indexes/{name}/documents", {"primaryKey": PRIMARY_KEY}
-                tasks.append(self._transport.change("POST", path, body, params=params))
+                tasks.append(self._transport.change(name, "POST", path, body, params=params))
                 shares += time_shares(sum(map(len, batch)))
             self._transport.wait(tasks, shares)
 
@@ -140,7 +139,7 @@ class MeilisearchBackend(ServerBackend):
         keys = engine_ids(ids)
         with translated(index), readable():
             if keys:
-                task = self._transport.change("POST", f"/indexes/{name}/documents/delete-batch", keys)
+                task = self._transport.change(name, "POST", f"/indexes/{name}/documents/delete-batch", keys)
                 self._transport.wait([task])
             else:
                 self._settings(name)
@@ -148,7 +147,7 @@ class MeilisearchBackend(ServerBackend):
     def count(self, index: str) -> int:
         with translated(index), readable():
             stats = self._transport.ask("GET", f"/indexes/{checked_index_name(index)}/stats")
-            return int(stats["numberOfDocuments"])
+            return count_in(stats["numberOfDocuments"])
 
     def document_ids(self, index: str) -> Iterator[str]:
         path = f"/indexes/{checked_index_name(index)}/documents/fetch"
@@ -156,39 +155,55 @@ class MeilisearchBackend(ServerBackend):
         while True:
             with translated(index), readable():
                 page = self._transport.ask("POST", path, {"fields": ["id"], "limit": _PAGE, "offset": offset})
-                found, total = [str(each["id"]) for each in page["results"]], int(page["total"])
+                found, total = [text_in(each["id"]) for each in page["results"]], count_in(page["total"])
             yield from found
             offset += _PAGE
-            if offset >= total:
+            if offset >= total or not found:
                 return
 
     # --- searching
 
     def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
         name = checked_index_name(index)
-        with translated(index), readable():
-            self._keep_synonyms(name, query.settings.synonyms)
-            filterable = self._filterable_of(name, query)
-        compiled = compile_query(name, query, filterable, folded=self._folded[name])
-        with translated(index):
-            return self._search(name, query, compiled, take)
+        with self._pool.operation(), translated(index):
+            self._follow_synonyms(name, query)
+            return self._compiled(name, query, lambda compiled: self._search(name, query, compiled, take))
 
     def find_titles(
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
     ) -> tuple[TitleMatch, ...]:
         name = checked_index_name(index)
         query = title_query(text, 2 * limit, within)
-        with translated(index), readable():
-            filterable = self._filterable_of(name, query or SearchQuery(""))
+        with self._pool.operation(), translated(index):
             if query is None:
+                with readable():
+                    self._filterable_of(name, SearchQuery(""))
                 return ()
-            compiled = compile_query(name, query, filterable, folded=self._folded[name])
-            (result,) = self._run(
-                [{**compiled.query(page=1, hits=query.limit), "attributesToRetrieve": ["title", "url"]}], query
-            )
-            words = query.text.split()
+            return self._compiled(name, query, lambda compiled: self._find_titles(query, compiled, limit))
+
+    def _compiled(self, name: str, query: SearchQuery, run: Callable[[CompiledQuery], T]) -> T:
+        """Run what ``query`` wants with the index's settings as this process knows them, or else as they are."""
+        with readable():
+            filterable = self._filterable_of(name, query)
+        try:
+            return run(compile_query(name, query, filterable, folded=self._folded[name]))
+        except RefusedByMeilisearch as error:
+            # The index was made anew, or restored, since its settings were read.
+            if not error.code.startswith("invalid_search_"):
+                raise
+            with readable():
+                self._settings(name)
+            if self._filterable[name] == filterable:
+                raise
+        return run(compile_query(name, query, self._filterable[name], folded=self._folded[name]))
+
+    def _find_titles(self, query: SearchQuery, compiled: CompiledQuery, limit: int) -> tuple[TitleMatch, ...]:
+        wanted = {**compiled.query(page=1, hits=query.limit), "attributesToRetrieve": ["title", "url"]}
+        (result,) = self._run([wanted], query)
+        words = query.text.split()
+        with readable():
             # Meilisearch forgives typing errors in every field or in none.
-            found = [TitleMatch(hit["title"], hit["url"]) for hit in result["hits"]]
+            found = [TitleMatch(text_in(hit["title"]), text_in(hit["url"])) for hit in result["hits"]]
             return distinct_titles((each for each in found if has_beginnings(each.title, words)), limit)
 
     # --- readiness
@@ -203,11 +218,11 @@ class MeilisearchBackend(ServerBackend):
 
     def index_bytes(self) -> int | None:
         with translated(), readable():
-            return int(self._transport.ask("GET", "/stats")["databaseSize"])
+            return count_in(self._transport.ask("GET", "/stats")["databaseSize"])
 
     def version(self) -> str:
         with translated(), readable():
-            return str(self._transport.ask("GET", "/version")["pkgVersion"])
+            return text_in(self._transport.ask("GET", "/version")["pkgVersion"])
 
     # --- parts
 
@@ -226,19 +241,18 @@ class MeilisearchBackend(ServerBackend):
         self._settings(name)
         return self._filterable[name]
 
-    def _keep_synonyms(self, name: str, groups: tuple[tuple[str, ...], ...]) -> None:
-        """Meilisearch takes synonyms from the index: look when this process first searches it, and when they change."""
-        if self._synonyms.get(name) == groups:
-            return
+    def _put_synonyms(self, name: str, groups: Groups, *, is_first: bool, seconds: float | None = None) -> None:
+        """Put the change into Meilisearch's queue, where others may be before it; nobody waits for it."""
         found: dict[str, set[str]] = {}
         for group in groups:
             phrases = {" ".join(split_words(phrase)) for phrase in group} - {""}
             for phrase in phrases:
                 found.setdefault(phrase, set()).update(phrases - {phrase})
         wanted = {phrase: sorted(others) for phrase, others in found.items() if others}
-        if self._transport.ask("GET", f"/indexes/{name}/settings/synonyms") != wanted:
-            self._transport.wait([self._transport.change("PUT", f"/indexes/{name}/settings/synonyms", wanted)])
-        self._synonyms[name] = groups
+        path = f"/indexes/{name}/settings/synonyms"
+        # What the index has says nothing while a change of ours may be in the queue.
+        if not is_first or self._transport.ask("GET", path, seconds=seconds) != wanted:
+            self._transport.change(name, "PUT", path, wanted, seconds=seconds)
 
     def _search(self, name: str, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
         pins = self._pinned_hits(query, compiled)
@@ -248,68 +262,65 @@ class MeilisearchBackend(ServerBackend):
             with readable():
                 pins, taken = shows_each.first_of(pins)
             others += taken
-        offset, limit = max(0, query.offset - len(pins)), query.limit
-        shown = pins[query.offset : query.offset + limit]
-        page, rest = divmod(offset, limit) if limit else (0, 0)
         ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query)))
-        queries = [compiled.page(page=page + 1, hits=max(1, limit), more=others)]
-        if is_ranked := not ranks.are_neutral and offset < WINDOW:
-            rest = 0
-            ranked = compiled.page(page=1, hits=WINDOW, more=others)
-            queries = [{**compiled.only_values(ranked, ranks.fields), "showRankingScore": True}]
-        if rest:
-            queries.append(compiled.page(page=page + 2, hits=limit, more=others))
-        if query.facets and any(name is not None for name in compiled.facets.values()):
-            queries.append(compiled.query(page=1, hits=0, facets=True))
-        results = self._run(queries, query)
+        wanted = Wanted(query, compiled, ranks, max(0, query.offset - len(pins)), tuple(others))
+        page = self._page(wanted, self._run)
+        if compiled.endings and page.total < (1 if query.sort else FEW):
+            page = self._page(wanted, partial(self._run_loosely, compiled))
+        shown = pins[query.offset : query.offset + query.limit]
+        found = page.hits[: query.limit - len(shown)]
+        total = page.total + len(pins)
         with readable():
-            pages = results[: 1 + bool(rest)]
-            hits = [hit for result in pages for hit in result["hits"]]
-            if is_ranked:
-                hits = self._by_rank(query, compiled, ranks, hits, offset, others)
-            found = hits[rest : max(rest, rest + limit - len(shown))]
-            total = int(results[0]["totalHits"]) + len(pins)
-            facets, stats = _facets(results[-1], compiled, query.facet_values) if query.facets else ({}, {})
-            best = _searched_document(hits[0]) if hits else None
+            facets, stats = make_facets(page.counted, compiled, query.facet_values) if query.facets else ({}, {})
+            best = searched_document(page.hits[0]) if page.hits else None
             words = WordSearch(query, compiled.parts)
             ask = partial(self._ask, query, compiled, words)
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
             if shows_each is not None:
                 found = shows_each.prefer(found, lambda wanted: self._run([wanted], query)[0]["hits"])
-        make = explaining(partial(_hit, query=query, compiled=compiled), query, ranks, _TOLD)
+        make = explaining(partial(make_hit, query=query, compiled=compiled), query, ranks, _TOLD)
         shown_hits = hand_over(hits_of([*shown, *found], make), take)
         return SearchResult(shown_hits, total, facets, stats, matched=matched, corrected_query=corrected)
 
-    def _by_rank(
-        self,
-        query: SearchQuery,
-        compiled: CompiledQuery,
-        ranks: Ranks,
-        hits: Sequence[Mapping[str, Any]],
-        offset: int,
-        others: Sequence[str],
-    ) -> list[dict[str, Any]]:
-        """The hits of the page, whole, and behind those with a score others as Meilisearch has them.
+    def _page(self, wanted: Wanted, run: Run) -> Page:
+        """The hits of a page."""
+        query, compiled, offset = wanted.query, wanted.compiled, wanted.offset
+        limit, rest = query.limit, 0
+        order = self._order(wanted, run) if wanted.is_ordered_here else None
+        if order is not None:
+            ids = order.ids[offset:][:limit]
+            queries = [compiled.by_ids(ids)]
+        else:
+            page, rest = divmod(offset, limit) if limit else (0, 0)
+            queries = [compiled.page(page=page + 1, hits=max(1, limit), more=wanted.others)]
+            if rest:
+                queries.append(compiled.page(page=page + 2, hits=limit, more=wanted.others))
+        if query.facets and any(name is not None for name in compiled.facets.values()):
+            queries.append(compiled.query(page=1, hits=0, facets=True))
+        results = run(queries, query)
+        with readable():
+            if order is not None:
+                return Page(in_order_of(ids, results[0]["hits"]), order.total, results[-1])
+            hits = [hit for result in results[: 1 + bool(rest)] for hit in result["hits"]]
+            return Page(hits[rest : rest + limit], results[0]["totalHits"], results[-1])
 
-        Args:
-            hits: The first ones, with their scores and what decides on their ranks.
-            offset: Of the page.
-        """
-
-        def score(hit: Mapping[str, Any]) -> float:
-            values = {name: hit[attribute(name)] for name in ranks.fields if attribute(name) in hit}
-            return -float(hit["_rankingScore"]) * ranks.factor(values)
-
-        wanted = [hit["id"] for hit in sorted(hits, key=score)][offset : offset + query.limit]
-        queries = [compiled.query(page=1, hits=max(1, len(wanted)), more=[with_ids(wanted)])] if wanted else []
-        missing = query.limit - len(wanted)
-        if missing and len(hits) == WINDOW:
-            beyond = compiled.page(page=1, hits=WINDOW + query.limit, more=others)
-            queries.append(beyond)
-        results = self._run(queries, query) if queries else []
-        whole = {hit["id"]: hit for result in results[:1] for hit in result["hits"]}
-        found = [whole[id] for id in wanted if id in whole]
-        return found + [hit for result in results[1:] for hit in result["hits"][WINDOW : WINDOW + missing]]
+    def _order(self, wanted: Wanted, run: Run) -> Order:
+        """The hits that are shown, where Meilisearch does not know their order, or which they are."""
+        compiled = wanted.compiled
+        names = [*columns(wanted.ranks), *([compiled.distinct] if compiled.distinct else [])]
+        counting = [compiled.page(page=1, hits=1, more=wanted.others)] if compiled.distinct else []
+        for most in (WINDOW, MOST_READ):
+            values = {**compiled.values_query(names, hits=most, more=wanted.others), "showRankingScore": True}
+            results = run([values, *counting], wanted.query)
+            with readable():
+                hits = in_order(results[0]["hits"], wanted.ranks, compiled)
+                shown = first_of_each(hits, compiled.distinct) if compiled.distinct else hits
+                ids = [text_in(hit["id"]) for hit in shown]
+                total = max(len(shown), results[-1]["totalHits"])
+                is_all = len(hits) >= results[0]["totalHits"]
+            if is_all or len(shown) >= wanted.offset + wanted.query.limit:
+                break
+        return Order(ids, len(shown) if is_all else total)
 
     def _values_of(self, name: str, query: SearchQuery, field: str) -> list[str]:
         """The values of a field, the most frequent ones."""
@@ -322,13 +333,13 @@ class MeilisearchBackend(ServerBackend):
         self, query: SearchQuery, compiled: CompiledQuery, words: WordSearch, sought: Sequence[SoughtWord]
     ) -> AskedWords:
         results = self._run([compiled.whole_query(), *map(compiled.word_query, sought)], query)
-        best, *others = [_searched_document(result["hits"][0]) if result["hits"] else None for result in results]
+        best, *others = [searched_document(result["hits"][0]) if result["hits"] else None for result in results]
         # A beginning is looked up with typing errors, those without coming first.
         pairs = zip(sought, others, strict=True)
         known = [other is not None and (not each.is_open or words.has(each, other)) for each, other in pairs]
         return AskedWords(best, known)
 
-    def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[dict[str, Any]]:
+    def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[Found]:
         """The pinned documents that are there and pass the filter, in the order of the settings."""
         pins = query.pinned
         if not pins:
@@ -340,58 +351,34 @@ class MeilisearchBackend(ServerBackend):
         return [found[pin] for pin in pins if pin in found]
 
     def _run(self, queries: Sequence[Mapping[str, Any]], query: SearchQuery) -> list[dict[str, Any]]:
-        try:
-            answer = self._transport.ask("POST", "/multi-search", {"queries": queries})
-        except RefusedByMeilisearch as error:
-            if error.code == "invalid_search_filter" and query.filters:
-                raise _filter_rejection(error, query) from error
-            raise
+        answer = self._multi_search({"queries": queries}, query)
         with readable():
             results: list[dict[str, Any]] = answer["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
+            for each, result in zip(queries, results, strict=True):
+                check_result(result, each, result["indexUid"])
         return results
 
+    def _run_loosely(
+        self, compiled: CompiledQuery, queries: Sequence[Mapping[str, Any]], query: SearchQuery
+    ) -> list[dict[str, Any]]:
+        """The same with documents that have any of the query's words; see :meth:`.CompiledQuery.loosely`."""
+        results = []
+        for each in queries:
+            if not each["q"]:
+                results += self._run([each], query)
+                continue
+            answer = self._multi_search(compiled.loosely(each), query)
+            with readable():
+                results.append(merged_result(answer, each))
+        return results
 
-def _searched_document(found: Mapping[str, Any]) -> dict[str, Any]:
-    return searched_document(found["_doc"], found.get(STORED_SECTIONS))
-
-
-def _hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
-    source: str = found["_doc"]
-    if not query.shows_matches:
-        return Hit(str(found["id"]), source.encode())
-    document = orjson.loads(source)
-    words = []
-    for name, places in (found.get("_matchesPosition") or {}).items():
-        written = document.get(name, found.get(name))
-        if not isinstance(written, str):
-            continue  # The places in a list are of its members.
-        text = written.encode()
-        words += [text[at["start"] : at["start"] + at["length"]].decode(errors="ignore") for at in places]
-    matcher = Matcher.of(compiled.parts, words, language=query.settings.language)
-    return matched_hit(str(found["id"]), source, found.get(STORED_SECTIONS), query, matcher)
-
-
-def _facets(
-    result: Mapping[str, Any], compiled: CompiledQuery, most: int
-) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    counted, bounds = result.get("facetDistribution", {}), result.get("facetStats", {})
-    facets: dict[str, dict[str, int]] = {}
-    stats: dict[str, FacetStats] = {}
-    for name, field in compiled.facets.items():
-        facets[name] = first_values({str(value): int(count) for value, count in counted.get(field, {}).items()}, most)
-        if name in bounds:
-            stats[name] = FacetStats(float(bounds[name]["min"]), float(bounds[name]["max"]))
-    return facets, stats
-
-
-def _filter_rejection(error: RefusedByMeilisearch, query: SearchQuery) -> BackendRejected:
-    place = _PLACE.search(error.message)
-    position = int(place[1]) - 1 if place else None
-    unknown = re.search(r"Attribute `([^`]*)` is not filterable", error.message)
-    if unknown:
-        found = query.filters.find(unknown[1])
-        message = f"The documents have no field {unknown[1]!r} to filter by."
-        return BackendRejected("filters", message, position=found if found >= 0 else position)
-    return BackendRejected("filters", "The filter is not valid in Meilisearch's filter syntax.", position=position)
+    def _multi_search(self, body: Mapping[str, Any], query: SearchQuery) -> Any:
+        try:
+            return self._transport.ask("POST", "/multi-search", body)
+        except RefusedByMeilisearch as error:
+            rejection = filter_rejection(error, query)
+            if rejection is not None:
+                raise rejection from error
+            raise

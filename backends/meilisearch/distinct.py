@@ -1,8 +1,9 @@
-"""Beside Meilisearch's own ``distinct``: pinned hits, and which hit of a value is preferred."""
+"""Beside Meilisearch's own ``distinct``: pinned hits, which hit of a value is preferred, and lists, of which it takes
+every member for a value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -10,14 +11,37 @@ import orjson
 from backends.base import SearchQuery
 from backends.distinct import LATEST, choose, distinct_value, preference, texts_of
 from backends.filters import And, Comparison, Filter, Not, OneOf
-from backends.meilisearch.query import CompiledQuery, attribute, compile_filter, with_ids
+from backends.meilisearch.query import CompiledQuery, attribute, compile_filter
 from backends.servers.ranks import PREFERRED_OVER
+from backends.values import fold_value
 
 MOST_VERSIONS = 1000
 """Hits among which the preferred ones of a page are looked for."""
 
-Found = dict[str, Any]
+MOST_READ = 10_000
+"""Hits that are read where they are chosen here."""
+
+Found = Mapping[str, Any]
 """A hit as Meilisearch gives it."""
+
+
+def first_of_each(hits: Iterable[Found], field: str) -> list[Found]:
+    """The first hit of each value of a field, and each hit without a single one."""
+    seen: set[str] = set()
+    shown: list[Found] = []
+    for hit in hits:
+        value = distinct_value(hit.get(attribute(field)))
+        if value is None or (folded := fold_value(value)) not in seen:
+            shown.append(hit)
+        if value is not None:
+            seen.add(folded)
+    return shown
+
+
+def in_order_of(ids: Sequence[str], hits: Iterable[Found]) -> list[Found]:
+    """Hits in the order of their ids; those that are gone by now are left out."""
+    by_id = {hit["id"]: hit for hit in hits}
+    return [by_id[id] for id in ids if id in by_id]
 
 
 class DistinctHits:
@@ -39,7 +63,7 @@ class DistinctHits:
                 values[value] = None
         return shown, [self._filter(Not(OneOf(self.compiled.distinct, tuple(values))))] if values else []
 
-    def prefer(self, found: list[Found], ask: Callable[[dict[str, Any]], Sequence[Found]]) -> list[Found]:
+    def prefer(self, found: Sequence[Found], ask: Callable[[dict[str, Any]], Sequence[Found]]) -> Sequence[Found]:
         """The hits to show for the values of some that are shown.
 
         Args:
@@ -67,7 +91,7 @@ class DistinctHits:
         ids = set(chosen.values()) - {each["id"] for each in found}
         if not ids:
             return found
-        fetched = ask(self.compiled.query(page=1, hits=len(ids), more=[with_ids(sorted(ids))]))
+        fetched = ask(self.compiled.by_ids(sorted(ids)))
         by_id = {each["id"]: each for each in (*found, *fetched)}
         shown = [(by_id[chosen.get(self._value(each) or "", each["id"])], each["id"]) for each in found]
         return [each if each["id"] == best else {**each, PREFERRED_OVER: best} for each, best in shown]

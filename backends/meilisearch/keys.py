@@ -18,6 +18,7 @@ import orjson
 
 from backends.errors import UnreadableReply
 from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch
+from backends.servers.replies import count_in
 
 _MARK = "site-search"
 _PAGE = 1000
@@ -77,7 +78,7 @@ class MeilisearchKeys:
             page = self._transport.ask("GET", "/keys", params={"limit": str(_PAGE), "offset": str(offset)})
             yield from page["results"]
             offset += _PAGE
-            if offset >= page["total"]:
+            if offset >= count_in(page["total"]) or not page["results"]:
                 return
 
 

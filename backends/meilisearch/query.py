@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from backends.base import MATCH_ALL, SearchQuery
 from backends.distinct import distinct_field
-from backends.field_rules import check_filter, check_sort, facet_fields, instant_of, number_of, searched_fields
+from backends.errors import BackendRejected
+from backends.field_rules import (
+    SCALAR_KINDS,
+    check_filter,
+    check_sort,
+    facet_fields,
+    instant_of,
+    number_of,
+    searched_fields,
+)
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
-from backends.meilisearch.schema import FOLDED_FIELDS, STORED_SECTIONS, id_token, seconds_of
-from backends.servers.matched_words import SoughtWord
-from backends.servers.tokenizer import QueryPart, query_parts, without_stop_words
+from backends.meilisearch.schema import (
+    BLANK_FIELDS,
+    FOLDED_FIELDS,
+    STORED_SECTIONS,
+    blank_token,
+    id_token,
+    seconds_of,
+)
+from backends.servers.matched_words import FORGIVEN_WORDS, SoughtWord
+from backends.servers.tokenizer import QueryPart, query_parts, query_stop_words, without_stop_words
 from backends.standard_fields import STANDARD_FIELDS
 from backends.values import parse_filter_instant
 
@@ -20,6 +37,9 @@ NOTHING = '"_key" NOT EXISTS'
 EVERYTHING = '"_key" EXISTS'
 
 _SEARCHED_TEXTS = ["_doc", STORED_SECTIONS]
+_TOKEN = re.compile(r"""(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|[\w./-]+|\S)""", re.DOTALL)
+_OF_FEDERATION = frozenset({"page", "hitsPerPage", "facets", "distinct"})
+_BEFORE_A_NAME = frozenset({"", "(", "AND", "OR", "NOT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +50,32 @@ class CompiledQuery:
         common: Members of every query.
         filters: Expressions that must all hold.
         facets: Asked field to the Meilisearch field with its values, ``None`` if the index does not have it yet.
-        parts: The words the person typed.
+        typed: The words of the query.
+        parts: Those that are searched: without stop words.
         distinct: The field of whose values one hit each is shown; ``""`` for none.
+        has_lists: Whether documents may hold lists in that field, of which Meilisearch compares every member.
+        endings: The query from each of its words on, with the share of its words; none where it has a phrase, a single
+            word, or must be met as a whole.
     """
 
     common: dict[str, Any]
     filters: tuple[str, ...]
     facets: dict[str, str | None]
+    typed: tuple[QueryPart, ...]
     parts: tuple[QueryPart, ...]
     distinct: str = ""
+    has_lists: bool = False
+    endings: tuple[tuple[str, float], ...] = ()
 
     def page(self, *, page: int, hits: int, more: Sequence[str] = ()) -> dict[str, Any]:
         """The query for a page of the hits that are shown; ``more`` as for :meth:`query`."""
         shown = {"distinct": attribute(self.distinct)} if self.distinct else {}
         return {**self.query(page=page, hits=hits, more=more), **shown}
 
-    def values_query(self, names: Sequence[str], *, hits: int, more: Sequence[str]) -> dict[str, Any]:
+    def values_query(self, names: Iterable[str], *, hits: int, more: Sequence[str]) -> dict[str, Any]:
         """The query for ids and some fields of the hits, nothing else of them."""
-        return self.only_values(self.query(page=1, hits=hits, more=more), names)
-
-    @staticmethod
-    def only_values(query: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-        """A query for ids and some fields of its hits, nothing else of them."""
-        wanted = {**query, "attributesToRetrieve": list(dict.fromkeys(["id", *map(attribute, names)]))}
-        return {name: value for name, value in wanted.items() if name != "showMatchesPosition"}
+        fields = list(dict.fromkeys(["id", *map(attribute, names)]))
+        return {**self.query(page=1, hits=hits, more=more), "attributesToRetrieve": fields}
 
     def query(self, *, page: int, hits: int, facets: bool = False, more: Sequence[str] = ()) -> dict[str, Any]:
         """One query; ``more`` are further expressions that must hold."""
@@ -63,14 +85,36 @@ class CompiledQuery:
             query["facets"] = sorted(names | ({"date"} if "_date" in names else set()))
         return query
 
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Any]:
+        """The query for whole documents that the query finds; with its words only where they are to be explained."""
+        query = self.query(page=1, hits=max(1, len(ids)), more=[with_ids(ids)])
+        return query if "showRankingScoreDetails" in query else {**query, "q": ""}
+
+    def loosely(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """A query of this one, as a search of Meilisearch's that also finds documents with any of its words.
+
+        By itself, Meilisearch leaves words out of a query, but never the rarest of them, and none where all are equally
+        rare. So the query is also asked for from each of its words on: that word must be there, those behind it need
+        not. Scores of documents with as many words are alike, whichever query finds them.
+        """
+        federation = {"page": query["page"], "hitsPerPage": query["hitsPerPage"]}
+        if "facets" in query:
+            federation["facetsByIndex"] = {query["indexUid"]: query["facets"]}
+        each = {name: value for name, value in query.items() if name not in _OF_FEDERATION}
+        endings = [
+            {**each, "q": text, "matchingStrategy": "last", "federationOptions": {"weight": share}}
+            for text, share in self.endings
+        ]
+        return {"federation": federation, "queries": [each, *endings]}
+
     def whole_query(self) -> dict[str, Any]:
         """The query for the best document that has every word."""
         query = {
             **self.query(page=1, hits=1),
             "matchingStrategy": "all",
-            "attributesToRetrieve": ["_doc", STORED_SECTIONS],
+            "attributesToRetrieve": _SEARCHED_TEXTS,
         }
-        return {name: value for name, value in query.items() if name not in ("sort", "showMatchesPosition")}
+        return {name: value for name, value in query.items() if name != "sort"}
 
     def word_query(self, sought: SoughtWord) -> dict[str, Any]:
         """The query for the best document of the index that has a word; as typed, if it is no beginning."""
@@ -89,12 +133,14 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
     Raises:
         BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it.
     """
-    parts = () if query.text == MATCH_ALL else without_stop_words(query_parts(query.text), query.settings)
+    check_native_filter(query.filters)
+    typed = () if query.text == MATCH_ALL else tuple(query_parts(query.text))
+    parts = without_stop_words(typed, query_stop_words(typed, query.settings))
     common: dict[str, Any] = {
         "indexUid": index,
         "q": " ".join(_written(part, folded) for part in parts),
-        "attributesToRetrieve": ["id", "_doc"],
-        "matchingStrategy": "all" if query.all_words else "last",
+        "attributesToRetrieve": ["id", "_doc", *([STORED_SECTIONS] if query.needs_sections else [])],
+        "matchingStrategy": "all" if query.all_words else "frequency",
     }
     filters = [query.filters] if query.filters else []
     condition = query.condition
@@ -108,11 +154,8 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         filters.append(NOTHING)
     elif query.fields and parts:
         common["attributesToSearchOn"] = list(searched)
-    if query.shows_matches and parts:
-        common["showMatchesPosition"] = True
-        common["attributesToRetrieve"] = ["id", "_doc", *searched, *([STORED_SECTIONS] if query.needs_sections else [])]
     if query.sort:
-        common["sort"] = _sorts(query)
+        common["sort"] = _sorts(query, filterable)
     if query.explain:
         common |= {"showRankingScore": True, "showRankingScoreDetails": True}
     distinct = distinct_field(query)
@@ -120,9 +163,28 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
         common,
         tuple(filters),
         _facets(query, filterable),
+        typed,
         parts,
         distinct if distinct in STANDARD_FIELDS or distinct in filterable else "",
+        endings=() if query.all_words else tuple(_endings(parts, folded)),
+        has_lists=not query.kinds.get(distinct, frozenset()) <= SCALAR_KINDS,
     )
+
+
+def check_native_filter(filters: str) -> None:
+    """Refuse names that no field of a document has, in a filter of Meilisearch's syntax: the adapter's own fields, and
+    features of Meilisearch that its operator must switch on.
+
+    Raises:
+        BackendRejected: With the position.
+    """
+    before = ""
+    for token in _TOKEN.finditer(filters):
+        name = token[0].strip("\"'")
+        if before in _BEFORE_A_NAME and name.startswith("_"):
+            message = f"The documents have no field {name!r} to filter by."
+            raise BackendRejected("filters", message, position=token.start())
+        before = token[0]
 
 
 def attribute(name: str) -> str:
@@ -152,7 +214,7 @@ def compile_filter(node: Filter, query: SearchQuery, filterable: Set[str]) -> st
         case And() | Or():
             joint = " AND " if isinstance(node, And) else " OR "
             return "(" + joint.join(f"({compile_filter(each, query, filterable)})" for each in node.operands) + ")"
-    condition = _id_condition(node) if node.field == "id" else _condition(node)
+    condition = _id_condition(node) if node.field == "id" else _condition(node, filterable)
     needed = f"_n_{node.field}" if _compares(node) and node.field in query.kinds else node.field
     if needed in STANDARD_FIELDS or needed in filterable:
         return condition
@@ -169,26 +231,38 @@ def _id_condition(node: Comparison | Between | OneOf | Presence) -> str:
             return with_ids([node.value], without=node.operator == "!=")
         case OneOf():
             return with_ids(node.values) if node.values else NOTHING
-    return _condition(node)
+    return _condition(node, frozenset())
 
 
-def _condition(node: Comparison | Between | OneOf | Presence) -> str:
+def _condition(node: Comparison | Between | OneOf | Presence, filterable: Set[str]) -> str:
     name = quoted(f"_n_{node.field}" if _compares(node) and node.field not in STANDARD_FIELDS else node.field)
     match node:
         case Presence():
             return f"{name} {'EXISTS' if node.test == 'exists' else 'IS NULL' if node.test == 'null' else 'IS EMPTY'}"
         case OneOf():
-            values = [value for value in (_equal(node.field, each) for each in node.values) if value is not None]
-            return f"{name} IN [{', '.join(values)}]" if values else NOTHING
+            values = [value for each in node.values if each.strip() and (value := _equal(node.field, each)) is not None]
+            tests = [f"{name} IN [{', '.join(values)}]"] if values else []
+            if not all(each.strip() for each in node.values):
+                tests.append(_is_blank(node.field, filterable))
+            return f"({' OR '.join(tests)})" if tests else NOTHING
         case Between():
             low, high = (_bound(node.field, each, node.position) for each in (node.low, node.high))
             return f"{name} {low} TO {high}"
+    if node.operator in ("=", "!=") and not node.value.strip():
+        return f"{'NOT ' if node.operator == '!=' else ''}{_is_blank(node.field, filterable)}"
     if node.operator in ("=", "!="):
         value = _equal(node.field, node.value)
         if value is None:
             return NOTHING if node.operator == "=" else EVERYTHING
         return f"{name} {node.operator} {value}"
     return f"{name} {node.operator} {_bound(node.field, node.value, node.position)}"
+
+
+def _is_blank(field: str, filterable: Set[str]) -> str:
+    """The test for an empty text, which Meilisearch does not have among the values of a field."""
+    if BLANK_FIELDS not in filterable:  # In indexes made by earlier versions, an empty list passes, too.
+        return f"{quoted(field)} IS EMPTY"
+    return f"{quoted(BLANK_FIELDS)} = {quoted(blank_token(field))}"
 
 
 def _equal(field: str, value: str) -> str | None:
@@ -211,9 +285,21 @@ def _written(part: QueryPart, folded: bool) -> str:
     return f'{minus}"{words}"' if part.phrase or (part.excluded and len(part.words) > 1) else minus + words
 
 
-def _sorts(query: SearchQuery) -> list[str]:
+def _endings(parts: Sequence[QueryPart], folded: bool) -> Iterator[tuple[str, float]]:
+    words = [part for part in parts if not part.excluded]
+    if len(words) < 2 or any(part.phrase for part in words):
+        return
+    excluded = [part for part in parts if part.excluded]
+    for number in range(min(len(words), FORGIVEN_WORDS)):
+        written = " ".join(_written(part, folded) for part in (*excluded, *words[number:]))
+        yield written, 1 - number / len(words)
+
+
+def _sorts(query: SearchQuery, filterable: Set[str]) -> list[str]:
+    """The order, without fields that no document of the index has yet."""
     check_sort(query.sort, query.kinds)
-    return [f"{key.field}:{'desc' if key.descending else 'asc'}" for key in query.sort]
+    known = [key for key in query.sort if key.field in STANDARD_FIELDS or key.field in filterable]
+    return [f"{key.field}:{'desc' if key.descending else 'asc'}" for key in known]
 
 
 def _facets(query: SearchQuery, filterable: Set[str]) -> dict[str, str | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -39,6 +40,24 @@ class RefusedByMeilisearch(Refusal):
         return self.code == "index_not_found"
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A change in Meilisearch's queue.
+
+    A server that was restored, or started empty, counts its tasks anew: another one may have the number.
+    """
+
+    uid: int
+    index: str
+    kind: str
+    enqueued_at: str
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any], uid: int) -> Task:
+        """A task as Meilisearch tells of it."""
+        return cls(uid, told["indexUid"], told["type"], told["enqueuedAt"])
+
+
 class MeilisearchTransport:
     """Requests and tasks of one server."""
 
@@ -53,8 +72,12 @@ class MeilisearchTransport:
         body: Any = None,
         *,
         params: Mapping[str, str] | None = None,
+        seconds: float | None = None,
     ) -> Any:
         """Send one request, once more if the connection broke; repeating it must be harmless.
+
+        Args:
+            seconds: The time for it; ``None`` for the usual one.
 
         Returns:
             The answer's JSON, or ``None`` if it has none.
@@ -63,7 +86,7 @@ class MeilisearchTransport:
             RefusedByMeilisearch: Meilisearch said no.
             BackendUnavailable: No answer came in time, or none that can be read.
         """
-        budget = Budget(self.url.timeout_seconds)
+        budget = self.pool.budget(seconds)
         data = None if body is None else orjson.dumps(body)
         failure: Exception | None = None
         for turn in range(2):
@@ -83,18 +106,29 @@ class MeilisearchTransport:
         wait = int(answer.retry_after) if isinstance(failure, EngineAnswer) and answer.retry_after.isdigit() else 5
         raise BackendUnavailable(retry_after=max(1, wait)) from failure
 
-    def change(self, method: str, path: str, body: Any = None, *, params: Mapping[str, str] | None = None) -> int:
-        """Send a change; returns the task that will do it.
+    def change(
+        self,
+        index: str,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+    ) -> Task:
+        """Send a change of an index; returns the task that will do it.
 
         Raises:
             RefusedByMeilisearch, BackendUnavailable: As for :meth:`ask`.
         """
-        answer = self.ask(method, path, body, params=params)
-        if not isinstance(answer, dict) or type(answer.get("taskUid")) is not int:
+        answer = self.ask(method, path, body, params=params, seconds=seconds)
+        with readable():
+            task = Task.of(answer, answer["taskUid"])
+        if type(task.uid) is not int or task.index != index:
             raise UnreadableReply
-        return int(answer["taskUid"])
+        return task
 
-    def wait(self, tasks: Sequence[int], shares: int = 0) -> None:
+    def wait(self, tasks: Sequence[Task], shares: int = 0) -> None:
         """Return when every task is done; together they have the time of all.
 
         Meilisearch may do tasks that came one after the other in one go, so that all end with the last one.
@@ -110,8 +144,8 @@ class MeilisearchTransport:
         for task in tasks:
             end = self._await_end(task, budget)
             if end["status"] == "failed":
-                error = end.get("error") or {}
-                raise RefusedByMeilisearch(str(error.get("code")), str(error.get("message")))
+                with readable():
+                    raise _refusal(400, end["error"])
             if end["status"] != "succeeded":
                 raise BackendUnavailable("The search engine did not take the change.")
 
@@ -128,16 +162,23 @@ class MeilisearchTransport:
         with readable():
             for task in self.ask("GET", "/tasks", params=unfinished)["results"]:
                 # The newest, and the tasks of an index are done in order.
-                self._await_end(int(task["uid"]), Budget(self.url.timeout_seconds))
+                self._await_end(Task.of(task, task["uid"]), Budget(self.url.timeout_seconds))
 
-    def _await_end(self, task: int, budget: Budget) -> dict[str, Any]:
+    def _await_end(self, task: Task, budget: Budget) -> dict[str, Any]:
         pause = _FIRST_POLL_SECONDS
         while True:
-            answer = self.ask("GET", f"/tasks/{task}")
-            if not isinstance(answer, dict):
-                raise UnreadableReply
-            if answer.get("status") not in ("enqueued", "processing"):
-                return {"status": None, **answer}
+            try:
+                answer: dict[str, Any] = self.ask("GET", f"/tasks/{int(task.uid)}")
+                with readable():
+                    is_same, status = Task.of(answer, answer["uid"]) == task, answer["status"]
+            except RefusedByMeilisearch as error:
+                if error.code != "task_not_found":
+                    raise
+                is_same = False
+            if not is_same:
+                raise BackendUnavailable("The search engine has lost the change.")
+            if status not in ("enqueued", "processing"):
+                return answer
             if budget.remaining() <= pause:
                 raise BackendUnavailable("The search engine has not finished in time; it may finish later.")
             time.sleep(pause)

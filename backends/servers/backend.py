@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import time
+from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import ClassVar, Protocol, Self
 
-from backends.base import Credential, SearchBackend
+from backends.base import Credential, SearchBackend, SearchQuery
+from backends.errors import BackendUnavailable
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import HttpPool
 from backends.servers.replies import readable, translated
 from backends.servers.server_url import ServerUrl
+
+Groups = tuple[tuple[str, ...], ...]
+_SYNONYM_SECONDS = 1.0
+_SYNONYM_PAUSE_SECONDS = 30.0
+log = logging.getLogger(__name__)
 
 
 class ServerKeys(Protocol):
@@ -41,6 +50,8 @@ class ServerBackend(SearchBackend):
 
     def __init__(self, url: ServerUrl):
         self.identity = url.identity
+        self._sent_synonyms: dict[str, Groups] = {}
+        self._synonym_pauses: dict[str, float] = {}
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -54,14 +65,53 @@ class ServerBackend(SearchBackend):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.identity}>"
 
+    def send_synonyms(self, index: str, groups: Groups) -> None:
+        name = checked_index_name(index)
+        with translated(index), readable():
+            self._put_synonyms(name, groups, is_first=name not in self._sent_synonyms)
+        self._sent_synonyms[name] = groups
+
+    def _follow_synonyms(self, name: str, query: SearchQuery) -> None:
+        """Send the synonyms of a search if others were sent last; a failed attempt is repeated after half a minute."""
+        groups = query.settings.synonyms
+        if (
+            query.is_preview
+            or self._sent_synonyms.get(name) == groups
+            or time.monotonic() < self._synonym_pauses.get(name, 0.0)
+        ):
+            return
+        seconds = min(_SYNONYM_SECONDS, self._pool.timeout_seconds / 5)
+        try:
+            with translated(name), readable():
+                self._put_synonyms(name, groups, is_first=name not in self._sent_synonyms, seconds=seconds)
+        except BackendUnavailable as error:
+            self._synonym_pauses[name] = time.monotonic() + _SYNONYM_PAUSE_SECONDS
+            log.warning("index %s keeps its synonyms for now: %s (%s)", name, error, error.__cause__)
+        else:
+            self._sent_synonyms[name] = groups
+
+    def _forget_synonyms(self, name: str) -> None:
+        """Look at the synonyms of an index anew: it is gone."""
+        self._sent_synonyms.pop(name, None)
+        self._synonym_pauses.pop(name, None)
+
+    @abstractmethod
+    def _put_synonyms(self, name: str, groups: Groups, *, is_first: bool, seconds: float | None = None) -> None:
+        """Send the synonyms of an index to the server.
+
+        Args:
+            is_first: Whether this process has sent none to it yet, so that the index may have them.
+            seconds: The time for it; ``None`` for the usual one of each request.
+        """
+
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
         # Of this index: another installation on the same server may have holders of the same names.
         reference = sha256(f"holder {holder} {index}".encode()).hexdigest()[:32]
-        with translated(index), readable():
+        with self._pool.operation(), translated(index), readable():
             return Credential(self._keys.issue(checked_index_name(index), reference, expires_at), reference)
 
     def revoke_credential(self, reference: str) -> None:
-        with translated(), readable():
+        with self._pool.operation(), translated(), readable():
             self._keys.revoke(reference)
 
     def close(self) -> None:

@@ -9,8 +9,10 @@ sending the body, and the answer are bounded each.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
 from ssl import SSLCertVerificationError
@@ -101,6 +103,38 @@ class HttpPool:
         self._url = url
         self._headers = dict(headers)
         self._sessions: dict[int, requests.Session] = {}
+        self._operations = threading.local()
+
+    @property
+    def timeout_seconds(self) -> float:
+        """The time for one piece of work."""
+        return self._url.timeout_seconds
+
+    @contextmanager
+    def operation(self) -> Iterator[None]:
+        """All requests that this thread sends inside have the time of one piece of work together."""
+        outer = self._budget_of_this_thread()
+        self._operations.budget = outer or Budget(self.timeout_seconds)
+        try:
+            yield
+        finally:
+            self._operations.budget = outer
+
+    def budget(self, seconds: float | None = None, shares: int = 1) -> Budget:
+        """The time for a request: what is left for the operation under way, or else time of its own.
+
+        Args:
+            seconds: The most that it gets; ``None`` for the usual time.
+            shares: How many times the usual time that is, outside an operation.
+        """
+        operation = self._budget_of_this_thread()
+        if operation is not None:
+            return operation if seconds is None else Budget(min(seconds, operation.remaining()))
+        return Budget(self.timeout_seconds * shares if seconds is None else seconds)
+
+    def _budget_of_this_thread(self) -> Budget | None:
+        found: Budget | None = getattr(self._operations, "budget", None)
+        return found
 
     def send(
         self,

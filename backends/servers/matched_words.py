@@ -8,8 +8,9 @@ the hit lacks are in any document as typed. What the other ones were taken for s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from rapidfuzz.distance import OSA
 from backends.base import MATCH_ALL, Matched, SearchQuery
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
 from backends.sections import SECTIONS, unpack
-from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, spell_signs
+from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, spell_signs, split_words
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN, WORD, in_case_of
 
@@ -28,6 +29,7 @@ FORGIVEN_WORDS = 10
 Typesense's search for them takes it most of a second, and Meilisearch does not search further words at all.
 """
 
+_ASCII_WORD = re.compile("[a-z0-9]+")
 _MOST_READ = 100_000
 """Characters of a text that are looked through; for what stands behind them the server is asked."""
 
@@ -79,6 +81,18 @@ class SoughtWord:
         size, most = len(self.word), self.forgiven
         shapes = {found, *(found[: size + more] for more in range(-most, most + 1) if self.is_open)}
         return min(OSA.distance(self.word, each, score_cutoff=most) for each in shapes)
+
+    def similar_in(self, words: Iterable[str]) -> Iterator[str]:
+        """The folded words that are this one with typing errors; one in the first letter counts as two."""
+        first, second, size, most = self.word[0], self.word[1], len(self.word), self.forgiven
+        for word in words:
+            begins = word[0] == first
+            # With an error in the first letter, one of the first two is where the other one was, or as typed.
+            if not begins and (most < 2 or (word[0] != second and word[1:2] not in (first, second))):
+                continue
+            fits = size - most <= len(word) and (self.is_open or len(word) <= size + most)
+            if fits and 0 < self.errors_to(word) + (not begins) <= most:
+                yield word
 
     @property
     def forgiven(self) -> int:
@@ -154,6 +168,35 @@ class WordSearch:
 
         return Matched.CORRECTED, WORD.sub(shown, self.query.text)
 
+    def words_in(self, texts: Iterable[str]) -> set[str]:
+        """The folded words of texts that stand for words of the query in another form than as typed or begun.
+
+        They have typing errors, join words of the query or are parts of one, or are synonyms.
+        """
+        read = [self._read(text[:_MOST_READ]) for text in texts]
+        there = set().union(*read)
+        found: set[str] = set()
+        for sought in self._sought():
+            if sought.forgiven:
+                found.update(sought.similar_in(there))
+        typed = [part.words[0] for part in self.parts if len(part.words) == 1 and not (part.phrase or part.excluded)]
+        found.update({"".join(typed[at : at + size]) for size in (2, 3) for at in range(len(typed) - size + 1)} & there)
+        halves = {(word[:at], word[at:]) for word in set(typed) - there for at in range(1, len(word))}
+        halves = {pair for pair in halves if there.issuperset(pair)}
+        if halves:
+            found.update(word for words in read for pair in pairwise(words) if pair in halves for word in pair)
+        for phrase in self._synonyms():
+            found.update(phrase if there.issuperset(phrase) else ())
+        return found
+
+    def _synonyms(self) -> Iterator[tuple[str, ...]]:
+        """The phrases that mean the same as one of the query."""
+        text = f" {' '.join(word for part in self.parts if not part.excluded for word in part.words)} "
+        for group in self.query.settings.synonyms:
+            phrases = [tuple(split_words(phrase)) for phrase in group]
+            if any(f" {' '.join(phrase)} " in text for phrase in phrases if phrase):
+                yield from phrases
+
     def _sought(self) -> list[SoughtWord]:
         parts = [part for part in self.parts if not part.excluded]
         forgiving = sum(len(part.words) for part in self.parts) <= FORGIVEN_WORDS
@@ -188,6 +231,11 @@ class WordSearch:
             if not sought:
                 break
         return sought
+
+    def _read(self, text: str) -> list[str]:
+        if text.isascii() and not has_signs(text):
+            return _ASCII_WORD.findall(text.lower())
+        return list(self._words(text))
 
     def _words(self, text: str) -> Iterator[str]:
         return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text)))

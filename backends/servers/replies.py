@@ -72,6 +72,40 @@ def readable() -> Iterator[None]:
         raise UnreadableReply from error
 
 
+def count_in(value: Any) -> int:
+    """A number of things in a reply.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if isinstance(value, bool | float) or int(value) < 0:
+        raise ValueError(f"{value!r} is not a number of things")
+    return int(value)
+
+
+def text_in(value: Any) -> str:
+    """A text in a reply that is not empty.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r} is not a text")
+    return value
+
+
+def source_in(value: Any) -> str:
+    """A document in a reply, as JSON, which is answered as it is.
+
+    Raises:
+        ValueError: It is none.
+    """
+    source = text_in(value)
+    if not (source.startswith("{") and source.endswith("}")):
+        raise ValueError("not a document")
+    return source
+
+
 def hits_of(found: Iterable[_Found], make_hit: Callable[[_Found], Hit]) -> Iterator[Hit]:
     """The hits, each made when it is asked for."""
     for each in found:

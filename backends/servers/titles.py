@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backends.base import SearchQuery
+from backends.base import SearchQuery, SearchSettings
 from backends.servers.tokenizer import cut_word, spell_signs, split_words
 from backends.text import UNSPACED_RUN
 
@@ -21,7 +21,8 @@ def title_query(text: str, limit: int, within: SearchQuery | None = None) -> Sea
     words = [cut_word(word) for word in split_words(spell_signs(text))[:_MOST_WORDS]]
     if not words:
         return None
-    query = SearchQuery(" ".join(words), limit, fields=("title",), all_words=True)
+    every_word = SearchSettings(stop_words=frozenset())
+    query = SearchQuery(" ".join(words), limit, fields=("title",), all_words=True, settings=every_word)
     return query if within is None else replace(query, filters=within.filters, filter=within.filter, kinds=within.kinds)
 
 

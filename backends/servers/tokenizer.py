@@ -2,9 +2,9 @@
 
 Typesense reads text that has no spaces (Chinese, Japanese, Korean, Thai, …) as one word per sentence, and folds only
 some Latin letters; Meilisearch folds some others. Queries reach both folded by :func:`fold_word`. Texts with a letter
-that the engine folds otherwise therefore carry their own list of words: every two neighbouring letters of a run without
-spaces, every single one, and the other words folded. The texts themselves are given to the engine as they are, for
-filters in its own syntax and for clients that ask it directly.
+that the engine folds otherwise, or a sign at which it does not split, therefore carry their own list of words: every
+two neighbouring letters of a run without spaces, every single one, and the other words folded. The texts themselves are
+given to the engine as they are, for filters in its own syntax and for clients that ask it directly.
 """
 
 from __future__ import annotations
@@ -12,18 +12,29 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 
 from backends.base import SearchSettings
+from backends.languages import LANGUAGES
 from backends.servers.latin import FOLDS, OTHER_IN_MEILISEARCH, OTHER_IN_TYPESENSE
-from backends.text import ABBREVIATION, QUOTE_IN_WORD, UNSPACED_RUN, WORD, normalized, straight_quotes
+from backends.text import (
+    ABBREVIATION,
+    QUOTE_IN_WORD,
+    UNSPACED_RUN,
+    WORD,
+    normalized,
+    straight_quotes,
+    word_boundaries,
+)
 
 _TYPOGRAPHIC = str.maketrans({
     "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"',
     "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2015": "-", "\u2026": ".",
-    "\u00a0": " ", "\u202f": " ", "\u200b": " ", "\u00b7": "-", "\u2022": "-", "\u00bf": "?", "\u00a1": "!",
+    "\u00b7": "-", "\u2022": "-", "\u00bf": "?", "\u00a1": "!",
 })  # fmt: skip
+_UNUSUAL = "\t\n\r\u037e\u0387\u061d\u066b\u066c"
 Fold = Callable[[str], str]
 """What makes of a word the word that is searched."""
 
@@ -83,8 +94,31 @@ def _folded(word: str) -> str:
 
 
 def plain_punctuation(text: str) -> str:
-    """``text`` with typographic marks as ASCII ones, which Typesense can split words at; its length is kept."""
-    return text if text.isascii() else text.translate(_TYPOGRAPHIC)
+    """``text`` with other word boundaries than Typesense can split at as some that it can; its length is kept."""
+    return text.translate(_plain_boundaries())
+
+
+@cache
+def _plain_boundaries() -> Mapping[int, str]:
+    others = (char for char in word_boundaries() if char != "\n" and not (char.isascii() and char.isprintable()))
+    return {**dict.fromkeys(map(ord, others), " "), **_TYPOGRAPHIC}
+
+
+@cache
+def _unsplit_in_meilisearch() -> re.Pattern[str]:
+    """A sign beside a word at which Meilisearch does not split, though it is told of the frequent ones."""
+    told = {*meilisearch_separators()}
+    others = "".join(char for char in word_boundaries() if char not in told and unicodedata.category(char)[0] in "SC")
+    signs = f"[{re.escape(others)}]"
+    return re.compile(f"(?<=\\w){signs}|{signs}(?=\\w)")
+
+
+@cache
+def meilisearch_separators() -> tuple[str, ...]:
+    """Returns the frequent word boundaries; Meilisearch compares every word of a text with each that it is told of."""
+    return tuple(
+        char for char in word_boundaries() if char in _UNUSUAL or " " <= char <= "\xff" or "\u2000" <= char < "\u2300"
+    )
 
 
 def split_words(text: str, fold: Fold = fold_word) -> list[str]:
@@ -126,9 +160,31 @@ def query_parts(text: str, fold: Fold = fold_word) -> list[QueryPart]:
     return parts
 
 
-def without_stop_words(parts: Sequence[QueryPart], settings: SearchSettings) -> tuple[QueryPart, ...]:
-    """The parts but for single stop words of the site; all where nothing else is searched for."""
-    stops = {fold_word(word) for word in settings.stop_words or ()}
+def query_stop_words(parts: Sequence[QueryPart], settings: SearchSettings) -> frozenset[str]:
+    """The folded stop words for a query: those that the site names, or else those of its language.
+
+    Where the site has no language, at least two stop words of one language tell that the query is in it.
+    """
+    if settings.stop_words is not None:
+        return frozenset(map(fold_word, settings.stop_words))
+    if settings.language is not None:
+        return stop_words(settings.language)
+    words = {word for part in parts for word in part.words}
+    known = [stop_words(language) & words for language in LANGUAGES]
+    most = max(map(len, known))
+    # One word is not enough: "war" and "hat" are stop words in German only.
+    return frozenset.intersection(*(each for each in known if len(each) == most)) if most > 1 else frozenset()
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """The folded stop words of a language; none of an unknown one."""
+    known = LANGUAGES.get(language)
+    return frozenset() if known is None else frozenset(map(fold_word, known.stop_words.split()))
+
+
+def without_stop_words(parts: Sequence[QueryPart], stops: Set[str]) -> tuple[QueryPart, ...]:
+    """The parts but for single stop words; all where nothing else is searched for."""
     kept = [
         part for part in parts if part.phrase or part.excluded or not (len(part.words) == 1 and part.words[0] in stops)
     ]
@@ -161,8 +217,8 @@ def extra_words(text: str) -> str:
 
 
 def folded_words(text: str) -> str:
-    """The words of a text that Meilisearch folds otherwise, and names such as C++, for a field beside the text."""
-    other = not text.isascii() and OTHER_IN_MEILISEARCH.search(text) is not None
+    """The words of a text that Meilisearch folds or splits otherwise, and names such as C++, for a field beside it."""
+    other = not text.isascii() and (OTHER_IN_MEILISEARCH.search(text) or _unsplit_in_meilisearch().search(text))
     return " ".join([*_signed_names(text), *(split_words(text) if other else ())])
 
 

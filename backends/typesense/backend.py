@@ -30,16 +30,17 @@ from backends.base import (
     hand_over,
 )
 from backends.errors import BackendUnavailable
-from backends.servers.backend import ServerBackend, engine_ids
+from backends.servers.backend import Groups, ServerBackend, engine_ids
 from backends.servers.batches import batches
 from backends.servers.document_ids import checked_index_name, encode_id
 from backends.servers.http import Answer, Budget
-from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
+from backends.servers.matched_words import FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
-from backends.servers.replies import hits_of, readable, translated
+from backends.servers.replies import count_in, hits_of, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.sort_text import facet_text
 from backends.servers.titles import has_beginnings, title_query
+from backends.servers.tokenizer import QueryPart
 from backends.typesense.distinct import Order, find_shown, read_shown
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.query import (
@@ -52,9 +53,10 @@ from backends.typesense.query import (
 )
 from backends.typesense.ranks import LIMITS, columns, in_order
 from backends.typesense.refusals import is_stale_schema, rejection_of
-from backends.typesense.reply import facets_unsettled, make_facets, make_hit, searched_document
+from backends.typesense.reply import check_result, facets_unsettled, make_facets, make_hit, searched_document
 from backends.typesense.schema import collection_schema, engine_document, field_types, schema_changes
-from backends.typesense.synonyms import SynonymKeeper
+from backends.typesense.sizes import PageSizes
+from backends.typesense.synonyms import put_synonyms
 from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 
 T = TypeVar("T")
@@ -62,6 +64,7 @@ _DELETE_IDS = 50
 _READY_SECONDS = 2.0
 _TOLD = ("text_match", "text_match_info")
 _POLL_SECONDS = 0.05
+_MIDDLE = 2
 
 
 class TypesenseBackend(ServerBackend):
@@ -76,9 +79,9 @@ class TypesenseBackend(ServerBackend):
         self._transport = TypesenseTransport(url)
         self._pool = self._transport.pool
         self._keys = TypesenseKeys(self._transport, url.key)
-        self._synonyms = SynonymKeeper(self._transport)
         self._types: dict[str, dict[str, str]] = {}
         self._highest = HighestVersions()
+        self._sizes = PageSizes()
 
     # --- indexes
 
@@ -97,7 +100,8 @@ class TypesenseBackend(ServerBackend):
         name = checked_index_name(index)
         self._types.pop(index, None)
         self._highest.forget(index)
-        self._synonyms.forget(index)
+        self._sizes.forget(index)
+        self._forget_synonyms(index)
         with translated(index), readable():
             try:
                 _expect(self._transport.delete(_path(name), dict)["name"] == name)
@@ -110,7 +114,7 @@ class TypesenseBackend(ServerBackend):
         with translated(), readable():
             collections = Collections(self._transport).retrieve()
             # A collection that is not of this service's making is none of its business.
-            return [str(each["name"]) for each in collections if "_doc" in field_types(each)]
+            return [text_in(each["name"]) for each in collections if "_doc" in field_types(each)]
 
     # --- documents
 
@@ -140,7 +144,7 @@ class TypesenseBackend(ServerBackend):
 
     def count(self, index: str) -> int:
         with translated(index), readable():
-            return int(self._transport.get(_path(checked_index_name(index)), dict)["num_documents"])
+            return count_in(self._transport.get(_path(checked_index_name(index)), dict)["num_documents"])
 
     def document_ids(self, index: str) -> Iterator[str]:
         path = f"/collections/{checked_index_name(index)}/documents/export"
@@ -148,7 +152,7 @@ class TypesenseBackend(ServerBackend):
             empty = True
             for line in self._transport.lines(path, {"include_fields": "_id"}):
                 empty = False
-                yield str(orjson.loads(line)["_id"])
+                yield text_in(orjson.loads(line)["_id"])
             if empty:
                 _expect(self.count(index) == 0)
 
@@ -156,9 +160,8 @@ class TypesenseBackend(ServerBackend):
 
     def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
         name = checked_index_name(index)
-        with translated(index):
-            with readable():
-                self._synonyms.keep(name, query.settings.synonyms)
+        with self._pool.operation(), translated(index):
+            self._follow_synonyms(name, query)
             return self._with_types(name, query, lambda types: self._search(name, query, types, take))
 
     def _with_types(self, name: str, query: SearchQuery, ask: Callable[[Mapping[str, str]], T]) -> T:
@@ -181,7 +184,7 @@ class TypesenseBackend(ServerBackend):
     ) -> tuple[TitleMatch, ...]:
         name = checked_index_name(index)
         query = title_query(text, limit, within)
-        with translated(index):
+        with self._pool.operation(), translated(index):
             if query is None:
                 self._with_types(name, SearchQuery(""), len)
                 return ()
@@ -221,13 +224,16 @@ class TypesenseBackend(ServerBackend):
     def index_bytes(self) -> int | None:
         # Typesense keeps its indexes in memory, and tells no more than how much that is in all.
         with translated(), readable():
-            return int(self._transport.get("/metrics.json", dict)["typesense_memory_active_bytes"])
+            return count_in(self._transport.get("/metrics.json", dict)["typesense_memory_active_bytes"])
 
     def version(self) -> str:
         with translated(), readable():
-            return str(self._transport.get("/debug", dict)["version"])
+            return text_in(self._transport.get("/debug", dict)["version"])
 
     # --- parts
+
+    def _put_synonyms(self, name: str, groups: Groups, *, is_first: bool, seconds: float | None = None) -> None:
+        put_synonyms(self._transport, name, groups, seconds)
 
     def _read_types(self, name: str) -> dict[str, str]:
         with readable():
@@ -258,16 +264,48 @@ class TypesenseBackend(ServerBackend):
             raise BackendUnavailable(message) from cause
 
     def _search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
+        result = self._find(name, query, types, take)
+        known = () if result.total or query.all_words else self._known_parts(name, query, types)
+        if not known:
+            return result
+        found = self._find(name, query, types, take, known)
+        return replace(found, matched=result.matched, corrected_query=result.corrected_query)
+
+    def _known_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
+        """The words of a query that documents have; none where all have or lack them.
+
+        Typesense leaves words out from the right and from the left, so that it never searches for those in the middle
+        alone.
+        """
+        compiled = compile_query(name, query, types)
+        words = [part for part in compiled.parts if not part.excluded]
+        if not _MIDDLE < len(words) <= FORGIVEN_WORDS:
+            return ()
+        results = self._run(compiled.part_searches(), query)
+        with readable():
+            known = [part for part, result in zip(words, results, strict=True) if result["found"]]
+        return [*known, *(part for part in compiled.parts if part.excluded)] if 0 < len(known) < len(words) else ()
+
+    def _find(
+        self,
+        name: str,
+        query: SearchQuery,
+        types: Mapping[str, str],
+        take: TakeHit | None,
+        parts: Sequence[QueryPart] | None = None,
+    ) -> SearchResult:
         ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query, types)))
-        compiled = replace(compile_query(name, query, types), ranks=ranks, deciding=columns(ranks, types))
+        compiled = replace(compile_query(name, query, types, parts), ranks=ranks, deciding=columns(ranks, types))
         pins = self._pins(name, query, compiled)
+        with readable():
+            self._sizes.check(name, query, compiled, types, len(pins), partial(self._run, query=query))
         if compiled.distinct or not (ranks.are_neutral or query.offset >= WINDOW):
             order = list if ranks.are_neutral else partial(self._in_order, ranks=ranks, types=types, pins=pins)
             return self._search_distinct(query, compiled, pins, order, take)
         offset, limit = query.offset, query.limit
         if limit == 0 or offset > COUNT_FIRST_OFFSET:
             first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
-            if limit == 0 or offset >= int(first[0]["found"]):
+            if limit == 0 or offset >= first[0]["found"]:
                 return self._result(query, compiled, first[0], pins, _hits(first))
         page, rest = divmod(offset, limit)
         searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
@@ -333,7 +371,7 @@ class TypesenseBackend(ServerBackend):
             facets, stats = make_facets(counted, compiled, query.facet_values)
             if compiled.id_facet:
                 facets["id"] = self._id_facet(compiled, query)
-            total = int(first["found"])
+            total: int = first["found"]
             documents = (hit["document"] for hit in hits)
             best = next((searched_document(each) for each in documents if each["_id"] not in pins), None)
             words = WordSearch(query, compiled.parts, compiled.fold)
@@ -345,7 +383,7 @@ class TypesenseBackend(ServerBackend):
         searches = [compiled.whole_search(), *map(compiled.word_search, words)]
         whole, *others = self._run(searches, query)
         best = next((searched_document(hit["document"]) for hit in whole["hits"]), None)
-        return AskedWords(best, [int(other["found"]) > 0 for other in others])
+        return AskedWords(best, [other["found"] > 0 for other in others])
 
     def _id_facet(self, compiled: CompiledQuery, query: SearchQuery) -> dict[str, int]:
         search = {**compiled.search(page=1, per_page=100), "sort_by": "_s_id:asc", "include_fields": "_id"}
@@ -379,12 +417,13 @@ class TypesenseBackend(ServerBackend):
             results: list[dict[str, Any]] = answer["results"]
             if len(results) != len(searches):
                 raise ValueError(f"{len(results)} results for {len(searches)} searches")
-            for result in results:
+            for search, result in zip(searches, results, strict=True):
                 if "error" in result:
                     error = RefusedByTypesense(int(result["code"]), str(result["error"]))
                     if error.is_missing_index or (is_stale_schema(error) and needs_types(query)):
                         raise error
                     raise rejection_of(error, query) from error
+                check_result(result, search)
         return results
 
 

@@ -69,7 +69,7 @@ def find_shown(
         ])  # fmt: skip
         results += part
         read += pages
-        found = int(results[0]["found"])
+        found = results[0]["found"]
         found_hits += [hit for result in part for hit in result["hits"]]
         hits = [hit["document"] for hit in order(found_hits)]
         shown = _first_of_each(hits, compiled)
@@ -143,5 +143,6 @@ def _value(hit: Result, compiled: CompiledQuery) -> str | None:
 def _count(compiled: CompiledQuery, ask: Ask) -> int:
     """Number of values, and of hits without one."""
     grouped, alone = ask(compiled.count_searches())
-    missing = int(alone["found"])
-    return int(grouped["found"]) - bool(missing) + missing
+    missing: int = alone["found"]
+    grouped_found: int = grouped["found"]
+    return grouped_found - bool(missing) + missing

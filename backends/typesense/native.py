@@ -1,6 +1,7 @@
-"""Filters in Typesense's own syntax that must not reach Typesense: 0.24.1 never answers it.
+"""Filters in Typesense's own syntax that must not reach Typesense.
 
-It takes whole numbers apart without asking whether they fit into 64 bits, and an id of nothing but backticks for one.
+Some name the adapter's own fields. Some Typesense 0.24.1 never answers: it takes whole numbers apart without asking
+whether they fit into 64 bits, and an id of nothing but backticks for one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def has_long_numbers(filters: str) -> bool:
 
 
 def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
-    """Refuse what Typesense would not answer.
+    """Refuse the adapter's own fields, and what Typesense would not answer.
 
     Args:
         types: The collection's fields; those that are not there are taken for numbers.
@@ -35,6 +36,9 @@ def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
     """
     for start, expression in _expressions(filters):
         field, _, value = expression.partition(":")
+        if field.strip().startswith("_"):
+            message = f"The documents have no field {field.strip()!r} to filter by."
+            raise BackendRejected("filters", message, position=start)
         if field.strip() == "id":
             if not value.lstrip(" =!").strip("` ") and "`" in value:
                 place = start + expression.index("`")

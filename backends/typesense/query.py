@@ -27,6 +27,7 @@ from backends.servers.tokenizer import (
     fold_word_as_before,
     grams,
     query_parts,
+    query_stop_words,
     without_stop_words,
 )
 from backends.standard_fields import TEXT_FIELDS
@@ -109,6 +110,11 @@ class CompiledQuery:
         wanted["include_fields"] = f"_doc,_id,{STORED_SECTIONS}"
         return {**self.search(page=1, per_page=1), **wanted}
 
+    def part_searches(self) -> list[dict[str, str]]:
+        """The searches for each of the words, or phrases, alone."""
+        whole = {**self.search(page=1, per_page=0), "drop_tokens_threshold": "0"}
+        return [{**whole, "q": _written(part)} for part in self.parts if not part.excluded]
+
     def word_search(self, sought: SoughtWord) -> dict[str, str]:
         """The search for documents of the index that have a word as typed."""
         names = ("collection", "query_by", "query_by_weights")
@@ -117,11 +123,14 @@ class CompiledQuery:
         return {**shared, "q": sought.word, "num_typos": "0", "prefix": prefix, "page": "1", "per_page": "0"}
 
 
-def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> CompiledQuery:
+def compile_query(
+    index: str, query: SearchQuery, types: Mapping[str, str], parts: Sequence[QueryPart] | None = None
+) -> CompiledQuery:
     """Compile everything but the page.
 
     Args:
         types: The collection's fields; further ones as far as :func:`needs_types` of the query.
+        parts: The words to search for; ``None`` for those of the query.
 
     Raises:
         BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it, or Typesense would
@@ -129,7 +138,9 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
     """
     fold = fold_word if FOLDING in types else fold_word_as_before
     check_native_filter(query.filters, types)
-    parts = () if query.text == MATCH_ALL else without_stop_words(query_parts(query.text, fold), query.settings)
+    if parts is None:
+        typed = () if query.text == MATCH_ALL else query_parts(query.text, fold)
+        parts = without_stop_words(typed, query_stop_words(typed, query.settings))
     filters = [f"({query.filters})"] if query.filters else []
     condition = query.condition
     if condition is not None:
@@ -154,7 +165,7 @@ def compile_query(index: str, query: SearchQuery, types: Mapping[str, str]) -> C
             "snippet_threshold": "1",
         }
     facets = _facets(query, types)
-    compiled = CompiledQuery(common, facets, "id" in facets, parts, fold)
+    compiled = CompiledQuery(common, facets, "id" in facets, tuple(parts), fold)
     distinct, preferred = distinct_field(query), preference(query)
     # A field that no document of the collection has yet is none.
     if not distinct or f"_v_{distinct}" not in types:

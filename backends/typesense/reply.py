@@ -10,20 +10,33 @@ from backends.base import FacetStats, Hit, SearchQuery
 from backends.field_rules import first_values
 from backends.servers import matched_words
 from backends.servers.highlighter import Matcher, matched_hit
+from backends.servers.replies import count_in, source_in, text_in
 from backends.servers.sort_text import facet_text
 from backends.typesense.query import CompiledQuery
 from backends.typesense.schema import STORED_SECTIONS
 
 
+def check_result(result: Mapping[str, Any], search: Mapping[str, str]) -> None:
+    """Make sure that a result can be one of a search.
+
+    Raises:
+        ValueError: It is of another collection, or its numbers cannot be true.
+    """
+    told = result.get("request_params", {}).get("collection_name", search["collection"])
+    found, given = count_in(result["found"]), len(result.get("hits", ()))
+    if told != search["collection"] or not given <= found or given > int(search.get("per_page", given)):
+        raise ValueError("a result of another search")
+
+
 def make_hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
     """One of the hits that Typesense gives."""
     document = found["document"]
-    source: str = document["_doc"]
+    id, source = text_in(document["_id"]), source_in(document["_doc"])
     if not query.shows_matches:
-        return Hit(document["_id"], source.encode())
+        return Hit(id, source.encode())
     words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
     matcher = Matcher.of(compiled.parts, words, compiled.fold, query.settings.language)
-    return matched_hit(document["_id"], source, document.get(STORED_SECTIONS), query, matcher)
+    return matched_hit(id, source, document.get(STORED_SECTIONS), query, lambda _document: matcher)
 
 
 def searched_document(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +55,7 @@ def make_facets(
         counts: dict[str, int] = {}
         for item in by_name.get(values, {}).get("counts", ()):
             text = facet_text(item["value"])
-            counts[text] = counts.get(text, 0) + int(item["count"])
+            counts[text] = counts.get(text, 0) + count_in(item["count"])
         facets[name] = first_values(counts, most)
         bounds = by_name.get(numbers, {}).get("stats", {})
         if counts and "min" in bounds and "max" in bounds:

@@ -15,6 +15,7 @@ change type:
 ``_id``             its id as sent, stored only; Typesense's ``id`` is ``encode_id`` of it
 ``_terms``          tokens for equality, presence and emptiness of every field
 ``_changed_at``     time of the last write
+``_bytes``          size of ``_doc``; collections made by earlier versions lack it
 ``_g_title`` …      words of texts that Typesense folds otherwise (:mod:`backends.servers.tokenizer`)
 ``_sections``       titles of its sections; ``_g_sections`` their words that Typesense folds otherwise
 ``_places``         its sections, stored only
@@ -40,6 +41,7 @@ from backends.servers.document_ids import encode_id
 from backends.servers.sort_text import as_list, facet_token, number_term, ordered_number, sort_text, term, text_term
 from backends.servers.tokenizer import extra_words, plain_punctuation
 from backends.standard_fields import SORTED_FIELDS, STANDARD, TEXT_FIELDS
+from backends.text import word_boundaries
 from backends.values import INT64, parse_instant, value_text
 
 STANDARD_SORTS = {name: f"_s_{name}" for name in SORTED_FIELDS if name != "date"}
@@ -48,10 +50,9 @@ _EMPTY = {field.name: "" for field in _STRINGS if field.required}
 
 SECTION_TITLES = "_sections"
 STORED_SECTIONS = "_places"
+DOCUMENT_BYTES = "_bytes"
 FOLDING = "_folding"
 """A field of every collection but those made when fewer letters had their words in ``_g_…``."""
-
-_SEPARATORS = list("-/._:,;()[]'\"+@#*=<>|&!?%~^{}\\`$")
 
 
 def _optional(name: str, kind: str, **more: Any) -> dict[str, Any]:
@@ -62,7 +63,9 @@ def collection_schema(name: str) -> dict[str, Any]:
     """The schema of a new, empty collection."""
     return {
         "name": name,
-        "token_separators": _SEPARATORS,
+        "token_separators": [
+            char for char in word_boundaries() if char.isascii() and char.isprintable() and char != " "
+        ],
         "fields": [
             *({"name": name, "type": "string"} for name in _EMPTY),
             _optional("excerpt", "string"),
@@ -79,6 +82,7 @@ def collection_schema(name: str) -> dict[str, Any]:
             _optional(STORED_SECTIONS, "string", index=False),
             *(_optional(field, "string", sort=True) for field in STANDARD_SORTS.values()),
             _optional("_doc", "string", index=False),
+            _optional(DOCUMENT_BYTES, "int64", facet=True),
             _optional("_id", "string", index=False),
             _optional(FOLDING, "string", index=False),
         ],
@@ -145,10 +149,12 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
     """One document as Typesense gets it."""
     fields = document.fields
     terms: set[str] = set()
+    source = orjson.dumps(with_required_fields(fields))
     made: dict[str, Any] = {
         "id": encode_id(document.id),
         "_id": document.id,
-        "_doc": orjson.dumps(with_required_fields(fields)).decode(),
+        "_doc": source.decode(),
+        DOCUMENT_BYTES: len(source),
         "_changed_at": document.changed_at,
         **_EMPTY,
         "_s_id": sort_text(document.id),

@@ -1,14 +1,12 @@
-"""A site's synonyms, kept in its Typesense collection.
-
-Typesense takes synonyms from the collection, not from the query. A process looks at them when it first searches an
-index and whenever the settings it is given differ from those it saw last.
-"""
+"""A site's synonyms in its Typesense collection: Typesense takes them from there, not from the query."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from hashlib import blake2b
 
+from backends.errors import UnreadableReply
+from backends.servers.http import Budget
 from backends.servers.tokenizer import split_words
 from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 
@@ -16,43 +14,36 @@ Groups = tuple[tuple[str, ...], ...]
 _MARK = "site-search-"
 
 
-class SynonymKeeper:
-    """Brings the collections' synonyms in line with the sites' settings."""
+def put_synonyms(transport: TypesenseTransport, index: str, groups: Groups, seconds: float | None) -> None:
+    """Make the collection's synonyms those of ``groups``.
 
-    def __init__(self, transport: TypesenseTransport):
-        self._transport = transport
-        self._kept: dict[str, Groups] = {}
+    Args:
+        seconds: The time for it; ``None`` for the usual one of each request.
 
-    def keep(self, index: str, groups: Groups) -> None:
-        """Make the collection's synonyms those of ``groups``; asks nothing if they were so the last time.
+    Raises:
+        RefusedByTypesense: There is no such collection.
+        BackendUnavailable: It was not done in time.
+    """
+    budget = None if seconds is None else Budget(seconds)
 
-        Raises:
-            RefusedByTypesense: There is no such collection.
-            BackendUnavailable: It was not done in time.
-        """
-        if self._kept.get(index) == groups:
-            return
-        path = f"/collections/{index}/synonyms"
-        found = self._transport.get(path, dict).get("synonyms", [])
-        there = {str(each["id"]): frozenset(each["synonyms"]) for each in found if str(each["id"]).startswith(_MARK)}
-        wanted = {_name(group): group for group in map(_words, groups) if len(group) > 1}
-        gone = _with_overlapping(there.keys() - wanted.keys(), there)
-        for name in sorted(gone):
-            self._delete(f"{path}/{name}")
-        for name in sorted(wanted.keys() - (there.keys() - gone)):
-            self._transport.put(f"{path}/{name}", dict, {"synonyms": wanted[name]})
-        self._kept[index] = groups
+    def left() -> float | None:
+        return None if budget is None else budget.remaining()
 
-    def forget(self, index: str) -> None:
-        """The collection is gone, and its synonyms with it."""
-        self._kept.pop(index, None)
-
-    def _delete(self, path: str) -> None:
+    path = f"/collections/{index}/synonyms"
+    found = transport.read("GET", path, seconds=left()).json()["synonyms"]
+    there = {str(each["id"]): frozenset(each["synonyms"]) for each in found if str(each["id"]).startswith(_MARK)}
+    wanted = {_name(group): group for group in map(_words, groups) if len(group) > 1}
+    gone = _with_overlapping(there.keys() - wanted.keys(), there)
+    for name in sorted(gone):
         try:
-            self._transport.delete(path, dict)
+            transport.write("DELETE", f"{path}/{name}", seconds=left())
         except RefusedByTypesense as error:
             if error.status != 404 or error.is_missing_index:
                 raise  # Else another process did it.
+    for name in sorted(wanted.keys() - (there.keys() - gone)):
+        kept = transport.write("PUT", f"{path}/{name}", body={"synonyms": wanted[name]}, seconds=left()).json()
+        if kept["id"] != name:
+            raise UnreadableReply
 
 
 def _with_overlapping(gone: Set[str], there: Mapping[str, Set[str]]) -> Set[str]:

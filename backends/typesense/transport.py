@@ -84,14 +84,25 @@ class TypesenseTransport(ApiCall):
 
     # --- sending
 
-    def read(self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Any = None) -> Answer:
+    def read(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        seconds: float | None = None,
+    ) -> Answer:
         """Ask one node after the other until one answers.
+
+        Args:
+            seconds: The time for it; ``None`` for the usual one.
 
         Raises:
             RefusedByTypesense: Typesense said no.
             BackendUnavailable: No node answered in time.
         """
-        budget = Budget(self.url.timeout_seconds)
+        budget = self.pool.budget(seconds)
         data = _encoded(body)
         failure: Exception | None = None
         for turn in range(2):
@@ -115,17 +126,26 @@ class TypesenseTransport(ApiCall):
                 time.sleep(_RETRY_SECONDS / 2)
         raise BackendUnavailable() from failure
 
-    def write(self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Any = None) -> Answer:
+    def write(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        seconds: float | None = None,
+    ) -> Answer:
         """Send a change to the leader, waiting for one to be elected; repeating it must be harmless.
 
-        The time for it grows with the body: see :func:`.time_shares`.
+        Args:
+            seconds: The time for it; ``None`` for the usual one, which grows with the body: see :func:`.time_shares`.
 
         Raises:
             RefusedByTypesense: Typesense said no.
             BackendUnavailable: It was not, or perhaps not, done in time.
         """
         data = _encoded(body)
-        budget = Budget(self.url.timeout_seconds * time_shares(len(data or b"")))
+        budget = self.pool.budget(seconds, time_shares(len(data or b"")))
         content_type = "text/plain" if isinstance(body, bytes | str) else "application/json"
         failure: Exception | None = None
         tries = 0

@@ -29,6 +29,7 @@ CALLS: dict[str, Callable[[SearchBackend], object]] = {
     "upsert": lambda b: b.upsert("site_1", [DOCUMENT], {}),
     "delete": lambda b: b.delete("site_1", ["a"]),
     "search": lambda b: b.search("site_1", SearchQuery("word", facets=("author",))),
+    "send_synonyms": lambda b: b.send_synonyms("site_1", (("word", "term"),)),
     "find_titles": lambda b: b.find_titles("site_1", "word", 8),
     "count": lambda b: b.count("site_1"),
     "document_ids": lambda b: list(b.document_ids("site_1")),

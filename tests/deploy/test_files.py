@@ -328,6 +328,12 @@ def test_the_engines_have_the_versions_that_are_tested() -> None:
     assert {version.removeprefix("v").rpartition(".")[0] for version in found["meilisearch"]} == {tested[1]}
 
 
+def test_meilisearch_prepares_no_more_memory_for_a_small_write_than_the_manual_says() -> None:
+    environment = compose(DEPLOY / "meilisearch" / "compose.yaml")["services"]["meilisearch"]["environment"]
+    assert environment["MEILI_MAX_INDEXING_MEMORY"] == "1GiB"
+    assert "`MEILI_MAX_INDEXING_MEMORY=1GiB`" in (PROJECT / "docs" / "engines.md").read_text()
+
+
 def test_an_engine_runs_as_in_its_own_compose_file() -> None:
     together = compose(DEPLOY / "compose.yaml")["services"]
     for name in ("typesense", "meilisearch"):

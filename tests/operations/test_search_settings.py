@@ -1,7 +1,9 @@
-"""Going back to search settings of before, by the audit log."""
+"""Going back to search settings of before, by the audit log; synonyms of engines that keep them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,14 +11,21 @@ from sqlalchemy import select
 
 from app.errors import ApiError
 from app.models import AuditEntry
-from app.operations.search_settings import restore_settings
+from app.operations.search_settings import edit_together, restore_settings
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.audit_log import recording
 from app.services.audit_log.entries import SettingsStates, settings_states
 from app.services.search_settings import settings_tag, shown_settings
+from app.services.sites import get_site
 from tests.answers import assert_error
-from tests.callers import Tenant, register_tenant
+from tests.backends.contract.case import settle
+from tests.backends.fakes.meilisearch import FakeMeilisearch
+from tests.backends.fakes.typesense import FakeTypesense
+from tests.callers import Tenant, page, register_tenant
+from tests.conftest import close_app, make_app, make_settings
+
+Server = FakeTypesense | FakeMeilisearch
 
 
 def put(tenant: Tenant, **settings: Any) -> None:
@@ -132,3 +141,66 @@ def test_settings_of_a_site_that_is_gone_cannot_be_restored(tenant: Tenant) -> N
     assert tenant.private.delete(f"/sites/{tenant.site_id}").status_code == 200
 
     assert states(tenant, entry) is None
+
+
+@pytest.fixture(params=[FakeTypesense, FakeMeilisearch])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with request.param().running() as server:
+        yield server
+
+
+@pytest.fixture
+def shop(server: Server, tmp_path: Path) -> Iterator[Tenant]:
+    """A customer with pages on an engine that keeps synonyms."""
+    app = make_app(make_settings(tmp_path, search_url=server.url))
+    shop = register_tenant(app, "ann@example.com")
+    shop.index(page(1, title="Car"), page(2, title="Automobile"))
+    yield shop
+    close_app(app)
+
+
+def sent_synonyms(server: Server) -> int:
+    """The number of times that the engine was sent synonyms."""
+    return sum("synonyms" in str(request.url) and request.method != "GET" for request in server.requests)
+
+
+def finds_both(shop: Tenant) -> bool:
+    runtime = runtime_of(shop)
+    with runtime.database.read() as session:
+        index = get_site(session, shop.account_id, shop.site_id).engine_index
+    settle(runtime.engines.current, index)
+    return sorted(shop.found_ids("car")) == ["page-1", "page-2"]
+
+
+def test_an_engine_gets_changed_synonyms_when_they_are_saved(shop: Tenant, server: Server) -> None:
+    put(shop, synonyms=[["car", "automobile"]])
+    assert sent_synonyms(server) == 1
+    put(shop, synonyms=[["car", "automobile"]], distinct="other")
+    assert finds_both(shop)
+    assert sent_synonyms(server) == 1
+
+    edit_together(runtime_of(shop), caller_of(shop), shop.site_id, lambda settings: settings["synonyms"].clear())
+    assert sent_synonyms(server) == 2
+    assert not finds_both(shop)
+
+    restore_settings(runtime_of(shop), caller_of(shop), entries(shop)[-1])
+    assert sent_synonyms(server) == 3
+    assert finds_both(shop)
+
+
+def test_settings_are_saved_while_their_engine_is_away_and_a_search_sends_their_synonyms(
+    shop: Tenant, server: Server
+) -> None:
+    server.fault = lambda request: (500, {}, b"") if request.method != "GET" else None
+    put(shop, synonyms=[["car", "automobile"]])
+    server.fault = None
+    shop.found_ids("car")
+    assert finds_both(shop)
+
+
+def test_a_rebuilt_index_has_the_synonyms_before_it_is_searched(shop: Tenant, server: Server) -> None:
+    put(shop, synonyms=[["car", "automobile"]])
+    runtime_of(shop).rebuilder.rebuild(shop.site_id)
+    sent = sent_synonyms(server)
+    assert finds_both(shop)
+    assert sent_synonyms(server) == sent

@@ -27,6 +27,7 @@ from app.services import outbox
 from app.services.access.credentials import credential_change
 from app.services.engines import Engines
 from app.services.indexing.stored_documents import bodies_in_parts
+from app.services.search_settings import read_settings
 from app.services.site_fields import SeenKinds, kinds_of, remember
 from app.services.sites import end_direct_keys
 from app.storage.backoff import Backoff
@@ -219,7 +220,7 @@ class Indexer:
         """
         log.info("index %s is missing and is built from the stored documents", site.engine_index)
         if not site.applied_revision:
-            engine.create_index(site.engine_index)
+            _create(engine, site, site.engine_index)
             applied = self.send(engine, site.id, site.engine_index, 0, SeenKinds(kinds_of(site)))
             self._note_applied(site, applied)
             return applied
@@ -238,7 +239,7 @@ class Indexer:
         """
         index = site.index_name(site.index_generation + 1)
         engine.delete_index(index)
-        engine.create_index(index)
+        _create(engine, site, index)
         return index
 
     def switch(
@@ -411,6 +412,13 @@ def site_is_kept(engines: Engines, site: Site) -> bool:
     except IndexNotFound:
         return False
     return True
+
+
+def _create(engine: SearchBackend, site: Site, index: str) -> None:
+    """Make an empty index with the site's synonyms."""
+    engine.create_index(index)
+    if synonyms := read_settings(site.search_settings).synonyms:
+        engine.send_synonyms(index, synonyms)
 
 
 def _changes(

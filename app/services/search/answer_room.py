@@ -16,6 +16,11 @@ class AnswerRoom:
         self._most = most
         self._left = most
 
+    @property
+    def left(self) -> int:
+        """The bytes that are left."""
+        return self._left
+
     def check(self, size: int) -> None:
         """Refuse what is about to be made if so many bytes, or more, do not fit.
 

@@ -31,7 +31,8 @@ class LearnedOrder:
         self._shown_at = self._place
         """Where the next hit that is passed on stands."""
         self._waiting: list[tuple[float, int, Hit]] = []
-        self.query = replace(query, offset=self._place, limit=self._end + MOST_PLACES - self._place)
+        limit = self._end + MOST_PLACES - self._place
+        self.query = replace(query, offset=self._place, limit=limit, most_bytes=None)
         """What to ask the engine for."""
 
     def take(self, hit: Hit) -> None:

@@ -89,7 +89,8 @@ class MixedOrder:
             return by_words("embedder_unavailable")
         explanations: dict[str, Mapping[str, Any] | None] = {}
         end = query.offset + query.limit
-        first = replace(query, offset=0, limit=max(end, MIXED_HITS), highlight=None, sections=0, answers=False)
+        limit = max(end, MIXED_HITS)
+        first = replace(query, offset=0, limit=limit, highlight=None, sections=0, answers=False, most_bytes=None)
 
         def note(hit: Hit) -> None:
             explanations[hit.id] = hit.explanation

@@ -18,10 +18,9 @@ from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record, with_settings
 from app.services.engines import Engines
 from app.services.search.search import Searcher, encode_hit, for_site
-from app.services.search_settings import Gains, read_settings
+from app.services.search_settings import Gains
 from app.services.sites import site_inactive
-from app.storage.database import Database
-from backends.base import MATCH_ALL, SearchQuery
+from backends.base import SearchQuery
 from backends.servers.synonyms import SynonymChange
 
 MAX_QUERIES = 50
@@ -40,9 +39,6 @@ _EPOCH = date(1970, 1, 1)
 
 class PreviewParts(Protocol):
     """The parts of a process that a preview needs."""
-
-    @property
-    def database(self) -> Database: ...
 
     @property
     def engines(self) -> Engines: ...
@@ -105,31 +101,16 @@ def preview_settings(
     record = site_record(site, learned[0])
     wanted = with_settings(record, settings, learned[1])
     engine = parts.engines.get_engine(record.engine)
-    searches = [SearchQuery(text.strip(), limit=SHOWN_DOCUMENTS) for text in queries]
+    searches = [SearchQuery(text.strip(), limit=SHOWN_DOCUMENTS, is_preview=True) for text in queries]
     before = [_search(parts, record, search) for search in searches]
     if not engine.keeps_synonyms:
         after = [_search(parts, wanted, search) for search in searches]
         return [QueryPreview(*each) for each in zip(queries, before, after, strict=True)]
     change = SynonymChange(record.settings.synonyms, wanted.settings.synonyms)
     kept = replace(wanted, settings=replace(wanted.settings, synonyms=record.settings.synonyms))
-    try:
-        after = [_search(parts, kept, search) for search in searches]
-    finally:
-        _keep_saved_synonyms(parts, record)
+    after = [_search(parts, kept, search) for search in searches]
     exact = [not change.concerns(search.text) for search in searches]
     return [QueryPreview(*each) for each in zip(queries, before, after, exact, strict=True)]
-
-
-def _keep_saved_synonyms(parts: PreviewParts, record: SiteRecord) -> None:
-    """Search once with the settings as they are by now, if others were saved meanwhile.
-
-    The preview's searches gave the index back the synonyms that it had before, and other processes would not notice.
-    """
-    with parts.database.read() as session:
-        site = session.get(Site, record.id)
-    if site is not None and site.active and read_settings(site.search_settings).synonyms != record.settings.synonyms:
-        now_saved = site_record(site)
-        _search(parts, now_saved, SearchQuery(MATCH_ALL, limit=0))
 
 
 def frequent_queries(session: Session, site_id: int) -> list[str]:

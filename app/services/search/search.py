@@ -109,19 +109,21 @@ class Searcher:
         room: AnswerRoom,
         *,
         record_for: Visitor | None = None,
+        is_whole: bool = False,
     ) -> TimedResult:
         """Search one site, and record the search for analytics. Its charge was reserved before.
 
         Args:
             encode: Makes the JSON of a hit.
             room: What the hits must fit into.
+            is_whole: Whether that JSON has the whole document.
             record_for: Who searched; ``None`` if it is not to be recorded, as a search without words never is.
 
         Raises:
             ApiError: 400 for what the query got wrong, or for hits that do not fit.
             BackendUnavailable: The engine cannot answer now.
         """
-        timed = self._search(site, query, encode, room)
+        timed = self._search(site, replace(query, most_bytes=room.left) if is_whole else query, encode, room)
         if record_for is not None:
             self.record(site, query, timed, record_for)
         return timed

@@ -10,6 +10,7 @@ import pytest
 
 from backends.base import Document, FieldKind, SearchBackend, SearchQuery, SearchResult
 from backends.filters import parse_filter
+from backends.meilisearch.backend import MeilisearchBackend
 from backends.sections import SECTIONS, is_sections
 
 S, N, B = FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN
@@ -88,6 +89,12 @@ def has_native_filters(backend: SearchBackend) -> bool:
     return backend.name in ("typesense", "meilisearch")
 
 
+def settle(backend: SearchBackend, index: str) -> None:
+    """Wait until an engine has applied what it was sent."""
+    if isinstance(backend, MeilisearchBackend):
+        backend._transport.await_earlier(index)
+
+
 class Case:
     """One index of one backend, with the few words the tests are written in."""
 
@@ -96,6 +103,7 @@ class Case:
         self.index = index
         self.kinds: dict[str, frozenset[FieldKind]] = {}
         self.clock = 1_700_000_000_000_000
+        self.synonyms: tuple[tuple[str, ...], ...] = ()
 
     def add(self, *documents: Mapping[str, Any]) -> None:
         for name, kinds in kinds_of(documents).items():
@@ -114,7 +122,12 @@ class Case:
         return SearchQuery(text, kinds=self.kinds, **options)
 
     def search(self, text: str, filters: str = "", **options: Any) -> SearchResult:
-        return self.backend.search(self.index, self.query(text, filters, **options))
+        query = self.query(text, filters, **options)
+        if query.settings.synonyms != self.synonyms:
+            self.synonyms = query.settings.synonyms
+            self.backend.send_synonyms(self.index, self.synonyms)
+            settle(self.backend, self.index)
+        return self.backend.search(self.index, query)
 
     def ids(self, text: str, filters: str = "", **options: Any) -> list[str]:
         return [hit.id for hit in self.search(text, filters, **options).hits]

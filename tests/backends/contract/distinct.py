@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -175,8 +176,9 @@ class DistinctContract:
         assert told.keys() == {"pot@1.9", "cup@1.9", "alone", "single"}
         better = {id: over for id, over in told.items() if over is not None}
         assert all(over != id and over.partition("@")[0] == id.partition("@")[0] for id, over in better.items())
-        # A preferred hit has rank 1, which decides where an engine has no scores.
-        assert bool(better) == (not case.backend.rank_limits)
+        # Where ranks order the versions of a page, the preferred one is the best already, and at no other's place.
+        ranks = {hit.id: (hit.explanation or {}).get("rank") for hit in found}
+        assert better or (ranks["pot@1.9"], ranks["cup@1.9"]) == (1, 1)
 
     def test_the_highest_is_taken_among_the_hits_only(self, case: Case) -> None:
         case.add(*MANUALS, manual("pot", "3.0", "Coffee"))
@@ -195,6 +197,17 @@ class DistinctContract:
         case.add(*(manual("far", f"0.{number}", "tea " * (1 + number % 3) + "x " * number) for number in range(300)))
         assert case.ids("tea", settings=settings(LATEST), limit=1) == ["far@0.299"]
         assert case.ids("tea", settings=settings(Preferred("version", "0.298")), limit=1) == ["far@0.298"]
+
+    def test_a_document_with_a_list_is_shown_whatever_values_it_has(self, case: Case) -> None:
+        case.add(*MANUALS, page("list", "Tea for all", "Tea", page=["pot", "cup"]), page("empty", "Tea", page=[]))
+        everything = case.search("tea", distinct="page", limit=100)
+        shown = [hit.id for hit in everything.hits]
+        assert {"list", "empty", "alone", "single"} < set(shown)
+        assert len(shown) == everything.total == 6
+        assert [id.partition("@")[0] for id in shown].count("pot") == 1
+        pages = [case.ids("tea", distinct="page", limit=2, offset=offset) for offset in (0, 2, 4)]
+        assert [*chain(*pages)] == shown
+        assert case.search("tea", distinct="page", limit=0).total == 6
 
     def test_a_preference_for_what_no_document_has_changes_nothing(self, case: Case) -> None:
         case.add(*MANUALS)

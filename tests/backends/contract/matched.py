@@ -59,7 +59,7 @@ class MatchedContract:
         ("Übersicht", ALL, None),
         ("qarantine", CORRECTED, "quarantine"),
         ("rules qarantine", CORRECTED, "rules quarantine"),
-        ("xuarantina", CORRECTED, "quarantine"),
+        ("quarentina", CORRECTED, "quarantine"),
         ("UBERSCIHT", CORRECTED, "ÜBERSICHT"),
         ("qarantine zeppelin", SOME, None),
     ])  # fmt: skip

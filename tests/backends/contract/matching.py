@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import random
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, ClassVar
 
 import pytest
@@ -33,6 +34,42 @@ class CommonMatchingContract:
     def test_documents_with_all_words_come_first(self, case: Case) -> None:
         case.add(page("one", "apple"), page("two", "apple", "banana"), page("three", "cherry"))
         assert case.ids("apple banana")[0] == "two"
+
+    @pytest.mark.parametrize(("text", "found"), [
+        ("When are tickets refunded?", {"tickets"}), ("zebra boat", {"boats"}), ("boat zebra", {"boats"}),
+        ("how to get a boat", {"boats"}), ("xqzzyq boat at the pier", {"boats"}), ("apple cherry", {"apple", "cherry"}),
+        ("cherry xqzzyq apple", {"apple", "cherry"}), ("walrus otter", {"both", "walrus"}),
+        ("zebra boat xqzzyq", {"boats"}),
+    ])  # fmt: skip
+    def test_a_query_finds_pages_that_lack_some_of_its_words(self, case: Case, text: str, found: set[str]) -> None:
+        case.add(
+            page("tickets", "Tickets", "Day tickets can be returned up to noon."),
+            page("boats", "Boats", "Every boat leaves from this pier."),
+            page("apple", "Apple", "It is red."),
+            page("cherry", "Cherry", "It is dark red."),
+            page("both", "Other", "A walrus, an otter"),
+            page("walrus", "Walrus", "A large seal"),
+        )
+        assert set(case.ids(text)[: len(found)]) == found
+
+    def test_every_page_and_facet_of_such_a_query_counts_the_same_documents(self, case: Case) -> None:
+        case.add(*(page(f"{word}{at}", word, color=word) for word in ("apple", "cherry") for at in range(4)))
+        everything = case.search("apple cherry", limit=100, facets=("color",))
+        assert (everything.total, everything.facets) == (8, {"color": {"apple": 4, "cherry": 4}})
+        pages = [case.ids("apple cherry", limit=3, offset=offset) for offset in range(0, 9, 3)]
+        assert [*chain(*pages)] == [hit.id for hit in everything.hits]
+        assert case.ids("apple cherry", "color = cherry", limit=100) == case.ids("cherry", limit=100)
+        assert case.ids("apple cherry", sort=(SortKey("id"),)) == sorted(hit.id for hit in everything.hits)
+        assert case.ids("apple -cherry", limit=100) == case.ids("apple", limit=100)
+
+    def test_words_end_at_signs_and_spaces_of_any_kind(self, case: Case) -> None:
+        signs = "\t\n\u00a0\u202f\u200b\u2014!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~°€£©®™→½²µ¶·×÷±…•★✓😀\u2028"
+        letters = {sign for sign in signs if sign.isalnum()}
+        names = {sign: f"q{chr(97 + at // 26)}{chr(97 + at % 26)}z" for at, sign in enumerate(signs)}
+        case.add(*(page(names[sign], names[sign], f"first{sign}second") for sign in signs))
+        for sign in signs:
+            found = [case.ids(f"{word} {names[sign]}", all_words=True) for word in ("first", "second")]
+            assert found == [[] if sign in letters else [names[sign]]] * 2, repr(sign)
 
     def test_a_title_match_beats_a_content_match(self, case: Case) -> None:
         case.add(page("content", "other thing", "the walrus"), page("title", "the walrus", "other thing"))

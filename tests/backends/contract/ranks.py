@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
+import pytest
+
 from backends.base import Boost, Effects, Preferred, Recency, SearchSettings, SortKey
 from backends.filters import parse_filter
 from tests.backends.contract.case import Case, page
@@ -123,10 +125,19 @@ class RanksContract:
             assert found == ["new", "middle", "old", "older", "undated"]
 
     def test_a_rank_outweighs_a_slightly_better_match_where_the_engine_has_scores(self, case: Case) -> None:
-        case.add(about("title"), {**about("text", "Tea brewing"), "title": "Other"}, about("more"))
+        titles = {id: {**about(id), "title": f"Brewing at {id}"} for id in ("home", "work")}
+        case.add(*titles.values(), {**about("text", "Tea brewing"), "title": "Other"})
         found = case.ids("brewing", settings=ranked(boost(5, "id = text")))
-        assert set(found) == {"title", "text", "more"}
+        assert set(found) == {"home", "work", "text"}
         assert (found[0] == "text") == (not case.backend.rank_limits)
+
+    @pytest.mark.parametrize("text", ["brewing", "opening hours", "opening hours of the pier"])
+    def test_a_page_whose_title_is_the_query_comes_before_one_of_rank_three_that_mentions_it(
+        self, case: Case, text: str
+    ) -> None:
+        others = [page(f"{at}", f"Page {at}", "Other words " * 20) for at in range(20)]
+        case.add(page("title", text.title(), "Something else"), page("text", "Other", f"About {text}"), *others)
+        assert case.ids(text, settings=ranked(boost(3, "id = text")))[:2] == ["title", "text"]
 
     def test_hits_tell_why_they_stand_where_they_do_if_asked(self, case: Case) -> None:
         case.add(*PAGES)

@@ -27,6 +27,9 @@ ANSWERS: dict[str, bytes] = {
     "other list": _reply("200 OK", "[1, null]"),
     "null": _reply("200 OK", "null"),
     "cut": _reply("200 OK", '{"results": [', 5000),
+    "cut in a chunk": b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n{"results": [',
+    "cut between chunks": b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nd\r\n{"results": [\r\n',
+    "cut without a length": b'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"results": [',
     "redirect": b"HTTP/1.1 302 Found\r\nLocation: http://example.invalid/\r\nContent-Length: 0\r\n\r\n",
     "500 empty": _reply("500 Internal Server Error", ""),
     "500": _reply("500 Internal Server Error", '{"message": "secret words of the engine", "code": "internal"}'),
@@ -40,7 +43,7 @@ ANSWERS: dict[str, bytes] = {
 }
 """What the server says, whatever it is asked."""
 
-WAYS = ("refuses", "hangs", "resets", "drips", *ANSWERS)
+WAYS = ("refuses", "hangs", "resets", "resets in the middle", "drips", *ANSWERS)
 
 
 @contextmanager
@@ -81,8 +84,10 @@ def _serve(listener: socket.socket, way: str, done: threading.Event, held: list[
 def _talk(connection: socket.socket, way: str, done: threading.Event) -> None:
     with contextlib.suppress(OSError):
         connection.settimeout(PATIENCE_SECONDS)
-        if way == "resets":
+        if way.startswith("resets"):
             connection.recv(16)
+            if way == "resets in the middle":
+                connection.sendall(ANSWERS["cut"])
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
             return

@@ -8,7 +8,6 @@ import json
 import re
 import threading
 import time
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
@@ -21,11 +20,13 @@ import responses
 from backends.errors import BackendRejected
 from backends.filters import parse_filter
 from tests.backends.fakes.meilisearch_filters import holds, names_in
-from tests.backends.fakes.typesense_text import Wishes, candidates, class_of, match, parse_query, tokens
+from tests.backends.fakes.meilisearch_text import Matching, ranked, words_in, words_of
 
 Reply = tuple[int, dict[str, str], bytes]
-SEPARATORS = list("-/._:,;()[]'\"+@#*=<>|&!?%~^{}\\`$")
-_KEEPS_MARKS = re.compile("[\u0400-\u052f\u0900-\u097f]")
+NOT_ENABLED = (
+    "Using `CONTAINS` in a filter requires enabling the `contains filter` experimental feature. See "
+    "https://github.com/orgs/meilisearch/discussions/763"
+)
 _PK = re.compile(r"[A-Za-z0-9_-]{1,511}")
 _NOW = "2026-01-01T00:00:00.000000Z"
 
@@ -45,6 +46,8 @@ class Index:
             "filterableAttributes": [],
             "sortableAttributes": [],
             "synonyms": {},
+            "separatorTokens": [],
+            "typoTolerance": {"minWordSizeForTypos": {"oneTypo": 5, "twoTypos": 9}},
             "rankingRules": ["words", "typo", "proximity", "attribute", "sort", "exactness"],
             "pagination": {"maxTotalHits": 1000},
             "faceting": {"maxValuesPerFacet": 100},
@@ -323,6 +326,8 @@ class FakeMeilisearch:
     # --- searching
 
     def multi_search(self, wish: dict[str, Any]) -> Reply:
+        if "federation" in wish:
+            return _json(200, self.federated(wish["federation"], wish["queries"]))
         results = []
         for at, query in enumerate(wish["queries"]):
             uid = query["indexUid"]
@@ -337,19 +342,42 @@ class FakeMeilisearch:
                 raise Refusal(status, refusal.code, f"Inside `.queries[{at}]`: {refusal.message}") from None
         return _json(200, {"results": results})
 
+    def federated(self, federation: Mapping[str, Any], queries: list[dict[str, Any]]) -> dict[str, Any]:
+        """The hits of several queries of one index, each by its best weighted score."""
+        index = self.index(queries[0]["indexUid"])
+        best: dict[str, tuple[float, int, tuple[Any, float]]] = {}
+        for at, query in enumerate(queries):
+            assert not federation.keys() & query.keys(), "Meilisearch refuses the page of a query of several"
+            weight = query.get("federationOptions", {}).get("weight", 1.0)
+            for item in self.found(index, query):
+                pk = str(item[0][index.primary_key])
+                if pk not in best or best[pk][0] < item[1] * weight:
+                    best[pk] = (item[1] * weight, at, item)
+        merged = sorted(best.values(), key=lambda each: -each[0])
+        if "sort" in queries[0]:
+            order = [item[0] for item in self.sorted(index, [item for _, _, item in merged], queries[0]["sort"])]
+            merged.sort(key=lambda each: next(at for at, document in enumerate(order) if document is each[2][0]))
+        size, page = federation["hitsPerPage"], federation["page"]
+        shown = merged[size * (page - 1) :][:size]
+        result: dict[str, Any] = {
+            "hits": [
+                {
+                    **self.hit(item, queries[at]),
+                    "_federation": {"indexUid": index.uid, "queriesPosition": at, "weightedRankingScore": score},
+                }
+                for score, at, item in shown
+            ],
+            "processingTimeMs": 0, "hitsPerPage": size, "page": page,
+            "totalPages": -(-len(merged) // size) if size else 0, "totalHits": len(merged), "requestUid": "0198c3a0",
+        }  # fmt: skip
+        if names := federation.get("facetsByIndex", {}).get(index.uid):
+            counted = self.facets(index, [item[0] for _, _, item in merged], names)
+            told = {"distribution": counted["facetDistribution"], "stats": counted["facetStats"]}
+            result["facetsByIndex"] = {index.uid: told}
+        return result
+
     def search(self, index: Index, wish: Mapping[str, Any]) -> dict[str, Any]:
-        found = [d for d in index.documents.values() if self.passes(index, d, wish.get("filter"))]
-        ranked = self.ranked(index, found, wish)
-        for key in wish.get("sort", []):
-            name = key.rpartition(":")[0]
-            if name not in index.settings["sortableAttributes"]:
-                text = f"Index `{index.uid}`: Attribute `{name}` is not sortable."
-                raise Refusal(400, "invalid_search_sort", text)
-        for key in [*reversed(wish.get("sort", []))]:
-            name, _, direction = key.rpartition(":")
-            there = [item for item in ranked if item[0].get(name) is not None]
-            there.sort(key=lambda item: _sortable(item[0][name]), reverse=direction == "desc")
-            ranked = there + [item for item in ranked if item[0].get(name) is None]
+        ranked = self.found(index, wish)
         if "distinct" in wish:
             ranked = self.distinct(index, ranked, wish["distinct"])
         hits, page = int(wish.get("hitsPerPage", 20)), int(wish.get("page", 1))
@@ -373,6 +401,24 @@ class FakeMeilisearch:
             result |= self.facets(index, [item[0] for item in ranked], wish["facets"])
         return result
 
+    def found(self, index: Index, wish: Mapping[str, Any]) -> list[tuple[Any, float]]:
+        """The documents that a query finds, in order, each with its ranking score."""
+        found = [d for d in index.documents.values() if self.passes(index, d, wish.get("filter"))]
+        return self.sorted(index, self.ranked(index, found, wish), wish.get("sort", []))
+
+    def sorted(self, index: Index, ranked: list[tuple[Any, float]], keys: list[str]) -> list[tuple[Any, float]]:
+        for key in keys:
+            name = key.rpartition(":")[0]
+            if name not in index.settings["sortableAttributes"]:
+                text = f"Index `{index.uid}`: Attribute `{name}` is not sortable."
+                raise Refusal(400, "invalid_search_sort", text)
+        for key in reversed(keys):
+            name, _, direction = key.rpartition(":")
+            there = [item for item in ranked if item[0].get(name) is not None]
+            there.sort(key=lambda item: _sortable(item[0][name]), reverse=direction == "desc")
+            ranked = there + [item for item in ranked if item[0].get(name) is None]
+        return ranked
+
     def distinct(self, index: Index, ranked: list[tuple[Any, Any]], name: str) -> list[tuple[Any, Any]]:
         if name not in index.settings["filterableAttributes"]:
             text = f"Index `{index.uid}`: Attribute `{name}` is not filterable and thus, cannot be used as distinct "
@@ -390,6 +436,9 @@ class FakeMeilisearch:
     def passes(self, index: Index, document: Mapping[str, Any], filters: Any) -> bool:
         expressions = [filters] if isinstance(filters, str) else filters or []
         for text in expressions:
+            if operator := re.search(r"\bCONTAINS\b", text):
+                place = f"{operator.start() + 1}:{operator.end() + 1} {text}"
+                raise Refusal(400, "feature_not_enabled", f"{NOT_ENABLED}\n{place}")
             try:
                 tree = parse_filter(text)
             except BackendRejected as error:
@@ -404,46 +453,39 @@ class FakeMeilisearch:
                 return False
         return True
 
-    def ranked(self, index: Index, found: list[dict[str, Any]], wish: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    def ranked(self, index: Index, found: list[dict[str, Any]], wish: Mapping[str, Any]) -> list[tuple[Any, float]]:
+        """The documents that are found, each with its ranking score."""
         found = sorted(found, key=lambda d: d.get("_changed_at", 0), reverse=True)
         dated = sorted((d for d in found if "date" in d), key=lambda d: d["date"], reverse=True)
         found = dated + [d for d in found if "date" not in d]
-        needs = parse_query(wish.get("q") or "", SEPARATORS, _fold)
-        if not needs:
-            return [(document, {}) for document in found]
+        separators = frozenset(index.settings["separatorTokens"])
+        text = wish.get("q") or ""
+        if not words_of(text, separators):
+            return [(document, 1.0) for document in found]
         fields = tuple(wish.get("attributesToSearchOn") or index.settings["searchableAttributes"])
-        weights = tuple(range(len(fields), 0, -1))
-        wishes = Wishes(fields, weights, (2,) * len(fields), True, 5, 9, 10**9)
-        queries = [needs]
-        text = " ".join(tokens(wish["q"], SEPARATORS, _fold))
-        queries += [parse_query(each, SEPARATORS, _fold) for each in index.settings["synonyms"].get(text, [])]
-        best: dict[int, tuple[Any, Any, Any]] = {}
+        sizes = index.settings["typoTolerance"]["minWordSizeForTypos"]
+        rules = Matching(fields, sizes["oneTypo"], sizes["twoTypos"])
+        universe = {
+            pk: {name: words_in(document[name], separators) for name in fields if name in document}
+            for pk, document in index.documents.items()
+        }
+        pairs = [(document, universe[str(document[index.primary_key])]) for document in found]
+        plain = " ".join(words_of(text, separators))
+        queries = [text, *index.settings["synonyms"].get(plain, [])]
+        best: dict[int, tuple[Any, float]] = {}
         for query in queries:
-            for wanted in candidates(query)[: 1 if wish.get("matchingStrategy") == "all" else None]:
-                for document in found:
-                    words = {name: tokens(str(document.get(name, "")), SEPARATORS, _fold) for name in fields}
-                    hit = match(words, wanted, wishes)
-                    if hit is not None and (id(document) not in best or best[id(document)][1] < hit[0]):
-                        best[id(document)] = (document, *hit)
-        ordered = sorted((best[id(d)] for d in found if id(d) in best), key=lambda item: item[1], reverse=True)
-        return [({**document, "_rankingScore": class_of(score) / 2**32}, words) for document, score, words in ordered]
+            strategy = wish.get("matchingStrategy", "last")
+            for document, score in ranked(pairs, query, strategy, separators, rules, list(universe.values())):
+                if id(document) not in best or best[id(document)][1] < score:
+                    best[id(document)] = document, score
+        return sorted((best[id(each)] for each in found if id(each) in best), key=lambda each: -each[1])
 
-    def hit(self, item: tuple[Any, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
-        document, words = item
+    def hit(self, item: tuple[Any, float], wish: Mapping[str, Any]) -> dict[str, Any]:
+        document, score = item
         wanted = wish.get("attributesToRetrieve")
         hit = {k: v for k, v in document.items() if wanted is None or k in wanted}
-        if wish.get("showRankingScore"):
-            hit["_rankingScore"] = document.get("_rankingScore", 1.0)
-        if wish.get("showMatchesPosition"):
-            places: dict[str, list[dict[str, int]]] = {}
-            for name, found in words.items():
-                text = str(document[name])
-                for word in re.finditer(r"\w+", text):
-                    if tokens(word[0], SEPARATORS, _fold)[:1] and tokens(word[0], SEPARATORS, _fold)[0] in found:
-                        start, length = len(text[: word.start()].encode()), len(word[0].encode())
-                        places.setdefault(name, []).append({"start": start, "length": length})
-            hit["_matchesPosition"] = places
-        return hit
+        assert not wish.get("showMatchesPosition"), "the server takes every text of every hit apart for that"
+        return {**hit, "_rankingScore": score} if wish.get("showRankingScore") else hit
 
     def facets(self, index: Index, found: list[Any], names: list[str]) -> dict[str, Any]:
         counted: dict[str, dict[str, int]] = {}
@@ -464,14 +506,6 @@ class FakeMeilisearch:
             limit = index.settings["faceting"]["maxValuesPerFacet"]
             counted[name] = dict(sorted(counts.items(), key=lambda pair: -pair[1])[:limit])
         return {"facetDistribution": counted, "facetStats": stats}
-
-
-def _fold(word: str) -> str:
-    """As charabia does without language packs: a stroke or a hook is no accent, and ß stays."""
-    letters = unicodedata.normalize("NFKD", word).lower().replace("æ", "ae").replace("œ", "oe")
-    if _KEEPS_MARKS.search(letters):
-        return letters
-    return "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
 
 
 def _sortable(value: Any) -> tuple[int, Any]:

@@ -43,6 +43,34 @@ class MeilisearchPromises(NativeFilters):
         case.add(*SHOP)
         assert set(self.native(case, expression)) == expected
 
+    @pytest.mark.parametrize(("expression", "position"), [
+        ("_key EXISTS", 0), ('author = Ann OR "_key" EXISTS', 16), ("NOT(_doc EXISTS)", 4), ("_vectors EXISTS", 0),
+        ("author=\"_x\"AND'_date' > 1", 14), ("_geoRadius(1, 2, 3)", 0), ("author = Ann AND _n_price > 5", 17),
+    ])  # fmt: skip
+    def test_a_filter_knows_no_fields_but_those_of_documents(self, case: Case, expression: str, position: int) -> None:
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected, match="no field") as caught:
+            self.native(case, expression)
+        assert (caught.value.part, caught.value.position) == ("filters", position)
+
+    def test_values_may_begin_with_a_low_line(self, case: Case) -> None:
+        case.add(page("a", "reading", brand="_key"), page("b", "reading", brand="other", author='_"(x'))
+        assert self.native(case, "brand = _key") == ["a"]
+        assert self.native(case, "brand IN [_doc, '_key']") == ["a"]
+        assert self.native(case, 'author = "_\\"(x" AND brand NOT IN [_key]') == ["b"]
+        assert self.native(case, "brand _a TO _z") in ([], ["a"])
+
+    @pytest.mark.parametrize(("expression", "position"), [
+        ("author CONTAINS Ann", 7), ("price > 5 AND author NOT CONTAINS b", 25),
+    ])  # fmt: skip
+    def test_a_filter_that_needs_a_feature_that_is_off_is_the_callers_to_change(
+        self, case: Case, expression: str, position: int
+    ) -> None:
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected, match="feature") as caught:
+            self.native(case, expression)
+        assert (caught.value.part, caught.value.position) == ("filters", position)
+
     @pytest.mark.parametrize("expression", ["price > 99999999999999999999", "price < 1e39", "price = 1e400"])
     def test_numbers_of_any_size_are_answered_or_rejected(self, case: Case, expression: str) -> None:
         case.add(*SHOP)
@@ -52,7 +80,9 @@ class MeilisearchPromises(NativeFilters):
     def test_an_index_made_before_every_letter_was_folded_finds_what_it_found(self, case: Case) -> None:
         backend: Any = case.backend
         settings = {"searchableAttributes": ["title", "excerpt", "content"]}
-        backend._transport.wait([backend._transport.change("PATCH", f"/indexes/{case.index}/settings", settings)])
+        backend._transport.wait(
+            [backend._transport.change(case.index, "PATCH", f"/indexes/{case.index}/settings", settings)]
+        )
         case.add(page("a", "ŋutsu Москва łódź café"))
         for text in ("ŋutsu", "москва", "Łódź", "cafe", "café"):
             for fields in ((), ("title",)):
@@ -103,3 +133,17 @@ class MeilisearchPromises(NativeFilters):
         settings = SearchSettings(synonyms=(("laptop", "notebook"),))
         assert sorted(case.ids("laptop", settings=settings)) == ["a", "b"]
         assert case.ids("laptop") == ["a"]
+
+    def test_words_that_matched_in_another_form_are_marked(self, case: Case) -> None:
+        case.add(page("a", "Documentation", "A note book, laptops, and node.js"))
+        settings = SearchSettings(synonyms=(("portable", "laptops"),))
+        for text, marked in {
+            "documantation": "<em>Documentation</em>",
+            "documen": "<em>Documentation</em>",
+            "notebook": "A <em>note</em> <em>book</em>, laptops, and node.js",
+            "portable": "A note book, <em>laptops</em>, and node.js",
+            "lap tops": "A note book, <em>laptops</em>, and node.js",
+        }.items():
+            (hit,) = case.search(text, settings=settings, highlight=Highlight()).hits
+            assert hit.formatted is not None
+            assert marked in (hit.formatted["title"], hit.formatted["content"]), text

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 
-from backends.base import SearchQuery
+from backends.base import Highlight, SearchQuery, SearchSettings, SortKey
 from backends.errors import BackendMisconfigured, BackendUnavailable, IndexNotFound
+from backends.filters import parse_filter
 from backends.meilisearch import transport
 from backends.meilisearch.backend import MeilisearchBackend
 from backends.registry import create_backend
+from backends.servers import backend as servers_backend
 from backends.servers import batches, http
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
+from tests.backends.contract.case import settle
+from tests.backends.fakes.clock import Clock
 from tests.backends.fakes.meilisearch import FakeMeilisearch, Reply
 from tests.backends.meilisearch.promises import MeilisearchPromises
 from tests.backends.recorded import assert_agrees, recorded, recordings
@@ -51,19 +58,6 @@ def test_no_text_of_a_caller_is_ever_in_a_path_or_query_string(case: Case, serve
         assert not any(mark in parts.path for mark in ("..", "%", "//"))
         assert request.headers["Authorization"] == f"Bearer {server.key}"
         assert server.key not in (request.url or "")
-
-
-class Clock:
-    """Time that passes only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def test_what_was_given_up_is_not_sent_again_while_it_is_still_in_the_queue(
@@ -137,16 +131,140 @@ def test_a_write_is_done_only_when_its_task_is(server: FakeMeilisearch, monkeypa
     assert backend.count("site_1") == 1
 
 
+SYNONYMS = SearchSettings(synonyms=(("laptop", "notebook"),))
+
+
+def test_a_search_waits_for_no_synonyms_and_sends_them_once(case: Case, server: FakeMeilisearch) -> None:
+    case.add(page("a", "laptop"), page("b", "notebook"))
+    server.stuck = True
+    tasks = len(server.tasks)
+    query = case.query("laptop", settings=SYNONYMS)
+    for _ in range(3):
+        assert [hit.id for hit in case.backend.search(case.index, query).hits] == ["a"]
+    assert [task["type"] for task in server.tasks[tasks:]] == ["settingsUpdate"]
+    server.stuck = False
+    settle(case.backend, case.index)
+    assert sorted(hit.id for hit in case.backend.search(case.index, query).hits) == ["a", "b"]
+
+
+def test_the_synonyms_that_were_sent_last_win_while_others_are_in_the_queue(
+    case: Case, server: FakeMeilisearch
+) -> None:
+    case.add(page("a", "laptop"), page("b", "notebook"))
+    server.stuck = True
+    plain = case.query("laptop")
+    for query in (case.query("laptop", settings=SYNONYMS), plain):
+        case.backend.search(case.index, query)
+    server.stuck = False
+    settle(case.backend, case.index)
+    assert [hit.id for hit in case.backend.search(case.index, plain).hits] == ["a"]
+
+
+def test_a_preview_leaves_the_synonyms_of_the_index_as_they_are(case: Case, server: FakeMeilisearch) -> None:
+    case.add(page("a", "laptop"), page("b", "notebook"))
+    tasks = len(server.tasks)
+    case.backend.search(case.index, case.query("laptop", settings=SYNONYMS, is_preview=True))
+    assert len(server.tasks) == tasks
+
+
+def test_synonyms_that_the_server_does_not_take_fail_no_search_and_are_sent_again_later(
+    case: Case, server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(servers_backend, "time", clock)
+    case.add(page("a", "laptop"), page("b", "notebook"))
+    full = {"message": "No space left on device", "code": "no_space_left_on_device", "type": "system", "link": ""}
+    server.fault = lambda request: (422, {}, json.dumps(full).encode()) if request.method == "PUT" else None
+    query = case.query("laptop", settings=SYNONYMS)
+    for _ in range(3):
+        assert [hit.id for hit in case.backend.search(case.index, query).hits] == ["a"]
+    assert sum(request.method == "PUT" for request in server.requests) == 1
+    assert "keeps its synonyms for now" in caplog.text
+    server.fault = None
+    clock.now += 31
+    case.backend.search(case.index, query)
+    settle(case.backend, case.index)
+    assert sorted(hit.id for hit in case.backend.search(case.index, query).hits) == ["a", "b"]
+
+
+def test_matches_are_found_in_the_texts_that_are_shown_only(case: Case, server: FakeMeilisearch) -> None:
+    case.add(page("a", "Documentation", "All of the documentation " * 30))
+    before = len(server.requests)
+    wish = Highlight(shown=frozenset({"title"}))
+    (hit,) = case.search("documantation", highlight=wish).hits
+    assert hit.formatted == {"title": "<em>Documentation</em>"}
+    for request in server.requests[before:]:
+        for query in json.loads(request.body or b"{}").get("queries", []):
+            assert "showMatchesPosition" not in query, "it takes every displayed text of every hit apart"
+
+
+@contextmanager
+def told_of_tasks(server: FakeMeilisearch, change: dict[str, object] | None) -> Iterator[None]:
+    """The server says something else of tasks, or that it knows none of them."""
+
+    def tell(request: requests.PreparedRequest) -> Reply | None:
+        if "/tasks/" not in (request.url or ""):
+            return None
+        if change is None:
+            each = recorded("meilisearch", "47_")
+            return each["status"], {}, json.dumps(each["answer"]).encode()
+        server.fault = None
+        status, headers, body = server.answer(request)
+        server.fault = tell
+        return status, headers, json.dumps({**json.loads(body), **change}).encode()
+
+    server.fault = tell
+    yield
+    server.fault = None
+
+
 def test_a_failed_task_is_no_success(case: Case, server: FakeMeilisearch) -> None:
-    task = recorded("meilisearch", "13_")["answer"]
-    body = json.dumps({**task, "uid": 0}).encode()
-    server.fault = lambda request: (200, {}, body) if "/tasks/" in (request.url or "") else None
-    with pytest.raises(BackendUnavailable) as caught:
+    failed = {name: recorded("meilisearch", "13_")["answer"][name] for name in ("status", "error")}
+    with told_of_tasks(server, failed), pytest.raises(BackendUnavailable) as caught:
         case.add(page("a", "word"))
     assert "identifier" not in str(caught.value)
-    body = json.dumps(recorded("meilisearch", "20_")["answer"]).encode()
-    with pytest.raises(IndexNotFound):
+    missing = {name: recorded("meilisearch", "20_")["answer"][name] for name in ("status", "error")}
+    with told_of_tasks(server, missing), pytest.raises(IndexNotFound):
         case.backend.delete(case.index, ["a"])
+
+
+@pytest.mark.parametrize("change", [
+    None, {"indexUid": "site_2"}, {"enqueuedAt": "2020-01-01T00:00:00Z"}, {"type": "indexSwap"}, {"uid": 10**6},
+])  # fmt: skip
+def test_a_change_is_not_done_because_another_task_is_that_has_its_number(
+    case: Case, server: FakeMeilisearch, change: dict[str, object] | None
+) -> None:
+    for write in (lambda: case.add(page("a", "word")), lambda: case.backend.delete(case.index, ["a"])):
+        with told_of_tasks(server, change), pytest.raises(BackendUnavailable, match="has lost the change"):
+            write()
+
+
+def test_a_task_that_was_canceled_is_no_success(case: Case, server: FakeMeilisearch) -> None:
+    with told_of_tasks(server, {"status": "canceled"}), pytest.raises(BackendUnavailable, match="did not take"):
+        case.add(page("a", "word"))
+
+
+def test_a_task_of_another_index_is_no_answer_to_a_change(case: Case, server: FakeMeilisearch) -> None:
+    answer = {"taskUid": 0, "indexUid": "site_2", "status": "enqueued", "type": "x", "enqueuedAt": "now"}
+    server.fault = lambda request: (202, {}, json.dumps(answer).encode()) if request.method == "POST" else None
+    with pytest.raises(BackendUnavailable, match="cannot be read"):
+        case.add(page("a", "word"))
+    server.fault = None
+
+
+def test_an_index_made_anew_elsewhere_is_searched_as_it_is_now(case: Case, server: FakeMeilisearch) -> None:
+    case.add(page("a", "word", size=1, kind="x"))
+    wishes: tuple[dict[str, Any], ...] = (
+        {"facets": ("size",)}, {"sort": (SortKey("size"),)}, {"filter": parse_filter("kind = x OR size > 0")},
+        {"distinct": "kind"},
+    )  # fmt: skip
+    for wish in wishes:
+        assert case.search("word", **wish).total == 1
+        elsewhere = create_backend(server.url)
+        elsewhere.delete_index(case.index)
+        elsewhere.create_index(case.index)
+        assert case.search("word", **wish).total == 0
+        case.add(page("a", "word", size=1, kind="x"))
 
 
 def test_writing_to_an_index_that_is_gone_does_not_make_it(
@@ -214,8 +332,6 @@ ANSWERED_ALIKE = (
 
 
 def test_the_fake_answers_as_meilisearch_does(server: FakeMeilisearch) -> None:
-    import requests
-
     def send(method: str, path: str, body: object = None) -> requests.Response:
         headers = {"Authorization": f"Bearer {server.key}"} | ({"Content-Type": "application/json"} if body else {})
         data = json.dumps(body) if body is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.servers.highlighter import Matcher
+from backends.servers.highlighter import Matcher, crop_window
 from backends.servers.tokenizer import query_parts
 
 
@@ -22,3 +22,24 @@ def test_a_word_matches_if_it_begins_with_any_word_that_matched(matched: list[st
     }
     firsts = matcher.beginnings
     assert not any(other.startswith(first) for first in firsts for other in firsts if other != first)
+
+
+@given(
+    st.lists(st.text("abC-+ 1_", min_size=1, max_size=6), max_size=5),
+    st.lists(st.text("abcABC-+#_.1", min_size=1, max_size=6), max_size=20),
+)
+def test_a_text_of_ascii_is_marked_as_any_other(query: list[str], words: list[str]) -> None:
+    matcher = Matcher.of(query_parts(" ".join(query)), words[:2])
+    text = " ".join(words)
+    assert matcher.spans(text) == matcher.spans(f"{text} é")
+
+
+def test_the_part_of_a_long_text_is_chosen_around_its_matches() -> None:
+    filler = "word " * 60_000
+    matcher = Matcher.of(query_parts("needle pin"), ())
+    for text in (f"{filler}needle pin tail {filler}", f"needle pin {filler}", f"{filler}needle pin"):
+        spans, (start, end) = matcher.best_part(text, 30)
+        assert len(spans) == 2
+        assert "needle pin" in text[start:end]
+        assert 20 <= len(text[start:end].split()) <= 30
+    assert crop_window(filler, [], 30) == (0, len("word " * 30) - 1)

@@ -24,6 +24,8 @@ class Echo(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.connections.add(self.client_address)
+        if self.path == "/late":
+            self.server.release.wait(PATIENCE_SECONDS)
         body = (self.headers.get("Cookie") or self.path).encode()
         self.send_response(302 if self.path == "/away" else 200)
         self.send_header("Location", "/elsewhere")
@@ -41,6 +43,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     server.daemon_threads = True
     server.connections = set()
+    server.release = threading.Event()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -67,6 +70,33 @@ def test_connections_are_kept_and_closed(server: ThreadingHTTPServer, pool: Http
     pool.close()
     assert get(pool) == b"/x"
     assert len(server.connections) == 2
+
+
+def test_an_answer_that_comes_too_late_is_never_that_to_the_next_request(
+    server: ThreadingHTTPServer, pool: HttpPool
+) -> None:
+    for _ in range(3):
+        server.release.clear()
+        with pytest.raises(TransportFailure):
+            pool.send("GET", pool._url.nodes[0], "/late", Budget(0.1))
+        server.release.set()
+        assert get(pool, "/y") == b"/y"
+
+
+def test_requests_of_one_operation_have_its_time_together_and_others_their_own(pool: HttpPool) -> None:
+    with pool.operation():
+        first = pool.budget()
+        with pool.operation():
+            assert pool.budget() is first
+        assert pool.budget(1e9).remaining() <= pool.timeout_seconds
+        assert 0 < pool.budget(0.5).remaining() <= 0.5
+        others: list[Budget] = []
+        thread = threading.Thread(target=lambda: others.append(pool.budget()))
+        thread.start()
+        thread.join()
+        assert others[0] is not first
+    assert pool.budget() is not first
+    assert pool.budget(shares=3).remaining() > pool.timeout_seconds
 
 
 def test_cookies_are_not_kept_and_redirects_not_followed(pool: HttpPool) -> None:
@@ -109,7 +139,9 @@ def test_a_reply_is_read_up_to_a_size(pool: HttpPool, monkeypatch: pytest.Monkey
     assert get(pool) == b"/x"
 
 
-@pytest.mark.parametrize("way", ["hangs", "drips", "cut"])
+@pytest.mark.parametrize(
+    "way", ["hangs", "drips", "cut", "cut in a chunk", "cut between chunks", "resets in the middle"]
+)
 def test_an_answer_that_does_not_come_in_time_is_given_up(way: str) -> None:
     with broken_server(way) as port:
         pool = HttpPool(ServerUrl.parse(f"typesense://:k@127.0.0.1:{port}", default_port=1), {})

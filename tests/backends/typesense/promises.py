@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from backends.base import MATCH_ALL, Document, FieldKind, Highlight, SearchBackend, SearchQuery, SearchSettings
-from backends.errors import BackendRejected
+from backends.errors import BackendRejected, ReplyTooLarge
 from backends.filters import parse_filter
 from tests.backends.contract import SHOP, Case, page
 from tests.backends.native_filters import NativeFilters
@@ -74,6 +74,13 @@ class TypesensePromises(NativeFilters):
     ) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
+            self.native(case, expression)
+        assert (caught.value.part, caught.value.position) == ("filters", position)
+
+    @pytest.mark.parametrize(("expression", "position"), [("_changed_at:>1", 0), ("author:=Ann && (_terms:!=x)", 16)])
+    def test_a_filter_knows_no_fields_but_those_of_documents(self, case: Case, expression: str, position: int) -> None:
+        case.add(*SHOP)
+        with pytest.raises(BackendRejected, match="no field") as caught:
             self.native(case, expression)
         assert (caught.value.part, caught.value.position) == ("filters", position)
 
@@ -161,6 +168,29 @@ class TypesensePromises(NativeFilters):
         values = case.search("word", facets=("color",)).facets["color"]
         assert list(values) == [f"c{n:04}" for n in range(100)]
         assert list(case.search("word", facets=("id",)).facets["id"])[:2] == ["p0", "p1"]
+
+    def test_a_page_that_is_certainly_too_large_is_refused_before_its_documents_are_read(self, case: Case) -> None:
+        case.add(*(page(f"p{n}", "word", "x" * 1000) for n in range(10)), page("small", "word", "y"))
+        for options in (
+            {"limit": 11, "most_bytes": 9_000},  # All that is found is on the page.
+            {"limit": 5, "most_bytes": 100},  # The smallest document as many times is larger.
+            {"limit": 5, "most_bytes": 4_000, "filters": "content:!=y"},
+            {"limit": 5, "offset": 3, "most_bytes": 4_000, "filters": "content:!=y", "highlight": Highlight()},
+        ):
+            query = SearchQuery("word", kinds=case.kinds, **options)
+            with pytest.raises(ReplyTooLarge):
+                case.backend.search(case.index, query)
+
+    def test_a_page_that_may_fit_is_given(self, case: Case) -> None:
+        case.add(*(page(f"p{n}", "word", "x" * 1000) for n in range(10)), page("small", "word", "y"))
+        for options in (
+            {"limit": 11, "most_bytes": 20_000}, {"limit": 2, "most_bytes": 1_500}, {"limit": 20, "offset": 10},
+            {"limit": 5, "offset": 10, "most_bytes": 1_500}, {"limit": 0, "most_bytes": 10}, {"limit": 11},
+        ):  # fmt: skip
+            assert case.search("word", **options).total == 11
+        pinned = SearchSettings(pinned={"word": ("small",)})
+        assert case.search("word", limit=1, most_bytes=500, settings=pinned).hits[0].id == "small"
+        assert case.search("nothing", limit=11, most_bytes=10).total == 0
 
     def test_facet_values_keep_case_marks_and_length(self, case: Case) -> None:
         names = ["A/B", "AB", "a b", "日本", "x" * 150, "x" * 151, "C++"]

@@ -11,13 +11,16 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from backends.base import SearchQuery
+from backends.base import SearchQuery, SearchSettings
 from backends.errors import BackendMisconfigured, BackendUnavailable
 from backends.registry import create_backend
+from backends.servers import backend as servers_backend
 from backends.servers import http
 from backends.servers.batches import SHARE_BYTES
+from backends.typesense import sizes, transport
 from backends.typesense.backend import TypesenseBackend
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
+from tests.backends.fakes.clock import Clock
 from tests.backends.fakes.typesense import FakeTypesense, Reply
 from tests.backends.recorded import recorded
 from tests.backends.typesense.promises import TypesensePromises
@@ -81,6 +84,44 @@ def test_a_search_refused_for_time_or_load_is_unavailable(case: Case, server: Fa
     server.fault = lambda request: replay(name) if "multi_search" in (request.url or "") else None
     with pytest.raises(BackendUnavailable):
         case.search("word")
+
+
+def test_the_largest_document_is_asked_for_once_a_minute_and_only_where_it_matters(
+    case: Case, server: FakeTypesense, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(sizes, "time", clock)
+    case.add(page("a", "word"))
+
+    def asked(most_bytes: int | None) -> int:
+        before = len(server.requests)
+        assert case.search("word", most_bytes=most_bytes).total == 1
+        return sum(b"_bytes" in bytes(request.body or b"") for request in server.requests[before:])
+
+    assert asked(None) == 0
+    assert [asked(10_000) for _ in range(3)] == [1, 0, 0]
+    assert asked(500) == 1, "one document of many may be too large"
+    clock.now += 61
+    assert asked(10_000) == 1
+
+
+def test_synonyms_that_the_server_does_not_take_cost_a_search_a_second_at_most_and_fail_none(
+    case: Case, server: FakeTypesense, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    for module in (http, transport, servers_backend):
+        monkeypatch.setattr(module, "time", clock)
+    case.add(page("a", "laptop"), page("b", "notebook"))
+    query = case.query("laptop", settings=SearchSettings(synonyms=(("laptop", "notebook"),)))
+    server.fault = lambda request: (503, {}, b'{"message": "Not Ready"}') if request.method == "PUT" else None
+    began = clock.now
+    for _ in range(3):
+        assert [hit.id for hit in case.backend.search(case.index, query).hits] == ["a"]
+    assert clock.now - began <= 1.1
+    assert "keeps its synonyms for now" in caplog.text
+    server.fault = None
+    clock.now += 31
+    assert sorted(hit.id for hit in case.backend.search(case.index, query).hits) == ["a", "b"]
 
 
 def test_a_server_that_is_not_ready_does_not_pass_the_check(backend: TypesenseBackend, server: FakeTypesense) -> None:

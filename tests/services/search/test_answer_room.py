@@ -190,6 +190,22 @@ class TestAnswers:
         assert_error(owner.search.get("/v1/search?q=page"), 400, "answer_too_large")
         assert_engine_error(gateway.send({"q": "page"}), 400, "answer_too_large")
 
+    def test_only_searches_for_whole_documents_tell_the_engine_how_much_they_take(
+        self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        owner.index(page(1))
+        engine = app.extensions["runtime"].engines.current
+        told: list[int | None] = []
+        real = engine.search
+        monkeypatch.setattr(engine, "search", lambda *given: told.append(given[1].most_bytes) or real(*given))
+
+        owner.find("page")
+        owner.find("page", fields="title,url")
+        gateway.send({"q": "page"})
+        gateway.send({"q": "page", "attributesToRetrieve": ["title"]})
+
+        assert told == [MOST, None, MOST, None]
+
     def test_the_page_says_so(self, owner: Tenant) -> None:
         owner.index(*map(long_page, range(5)))
 

@@ -1,0 +1,252 @@
+"""Whatever a server's reply says, a backend gives what can be true, or raises that the engine is unavailable."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
+from typing import Any
+
+import orjson
+import pytest
+
+from backends.base import (
+    Boost,
+    Document,
+    FieldKind,
+    Highlight,
+    Preferred,
+    SearchBackend,
+    SearchQuery,
+    SearchResult,
+    SearchSettings,
+)
+from backends.errors import BackendError, BackendUnavailable
+from backends.filters import parse_filter
+from backends.meilisearch import transport as meilisearch_transport
+from backends.registry import create_backend
+from backends.servers import http
+from backends.typesense import backend as typesense_backend
+from backends.typesense import transport as typesense_transport
+from tests.backends.contract import SHOP, Case, page
+from tests.backends.fakes.clock import Clock
+from tests.backends.fakes.meilisearch import FakeMeilisearch
+from tests.backends.fakes.typesense import FakeTypesense
+from tests.backends.test_errors import CALLS
+
+Server = FakeTypesense | FakeMeilisearch
+Reply = tuple[int, dict[str, str], bytes]
+Call = Callable[[SearchBackend], object]
+
+NUMBER = frozenset({FieldKind.NUMBER})
+DOCUMENT = Document("a", page("a", "word", size=2), 9_000_000_000_000_000)
+SOON = datetime.now(UTC) + timedelta(hours=1)
+WRONG = (None, True, -1, 1.5, "x", "", [], {}, [1], {"a": 1}, 10**15)
+"""What may stand in the place of any part of a reply."""
+
+
+def calls(case: Case) -> dict[str, Call]:
+    """One call of every method, and searches of every kind, over the little shop."""
+
+    def search(text: str, **options: Any) -> Call:
+        return lambda backend: backend.search(case.index, case.query(text, **options))
+
+    pins = SearchSettings(pinned={"reading": ("sofa",)}, synonyms=(("a", "b"),))
+    ranks = SearchSettings(boosts=(Boost(2, parse_filter("price > 100")),))
+    latest = SearchSettings(preferred=Preferred("price", "latest"))
+    return {
+        "create_index": lambda b: b.create_index("site_2"),
+        "delete_index": lambda b: b.delete_index("site_3"),
+        "list_indexes": lambda b: b.list_indexes(),
+        "upsert": lambda b: b.upsert(case.index, [DOCUMENT], {"size": NUMBER}),
+        "delete": lambda b: b.delete(case.index, ["x"]),
+        "search": search("reading", limit=2, offset=1, facets=("author", "price"), highlight=Highlight(), sections=2),
+        "search for fewer words": search("reeding zzzz", limit=3),
+        "search with pins": search("reading", settings=pins, most_bytes=10_000),
+        "search with ranks": search("reading", settings=ranks, explain=True),
+        "search for distinct hits": search("reading", distinct="brand", settings=latest),
+        "find_titles": lambda b: b.find_titles(case.index, "so", 5),
+        "count": lambda b: b.count(case.index),
+        "document_ids": lambda b: list(b.document_ids(case.index)),
+        "check": lambda b: b.check(),
+        "version": lambda b: b.version(),
+        "index_bytes": lambda b: b.index_bytes(),
+        "issue_credential": lambda b: b.issue_credential(case.index, "holder", SOON),
+        "revoke_credential": lambda b: b.revoke_credential("6f4b2a8c"),
+        "send_synonyms": lambda b: b.send_synonyms(case.index, (("x", "y"),)),
+    }
+
+
+def check_answer(answer: object) -> None:
+    """Fail if something is not what its type says; numbers of things are not negative."""
+    if isinstance(answer, SearchResult):
+        check_answer(answer.total)
+        check_answer([count for facet in answer.facets.values() for count in facet.values()])
+        for hit in answer.hits:
+            check_answer(hit.id)
+            assert isinstance(orjson.loads(hit.json), dict)
+    elif isinstance(answer, list | tuple):
+        for each in answer:
+            check_answer(each)
+    elif type(answer) is int:
+        assert answer >= 0
+    elif not isinstance(answer, str):
+        check_answer([getattr(answer, name) for name in getattr(answer, "__slots__", ())])
+        assert answer is None or hasattr(answer, "__slots__"), answer
+    else:
+        assert answer
+
+
+def parts_of(reply: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of a reply's parts; of long lists, of the first two members."""
+    yield place
+    members = reply.items() if isinstance(reply, dict) else enumerate(reply[:2]) if isinstance(reply, list) else ()
+    for name, value in members:
+        yield from parts_of(value, (*place, name))
+
+
+def changed(reply: Any, place: tuple[Any, ...], value: Any) -> Any:
+    if not place:
+        return value
+    reply = copy.copy(reply)
+    reply[place[0]] = changed(reply[place[0]], place[1:], value)
+    return reply
+
+
+def lies_of(body: bytes, most: int) -> Iterator[tuple[str, bytes]]:
+    """What a reply may be instead, each with a name: half of it, a page, or each part with so many other values."""
+    yield "half", body[: len(body) // 2]
+    yield "a page", b"<html>Welcome to the router</html>"
+    try:
+        lines, reply = False, json.loads(body) if body else None
+    except ValueError:
+        lines, reply = True, [json.loads(line) for line in body.split(b"\n")]
+
+    def encoded(lie: Any) -> bytes:
+        return "\n".join(map(json.dumps, lie)).encode() if lines and isinstance(lie, list) else json.dumps(lie).encode()
+
+    wrong = cycle(WRONG)
+    for place in parts_of(reply):
+        for value in islice(wrong, most):
+            yield f"{place} is {value!r}", encoded(changed(reply, place, value))
+
+
+class Liar:
+    """A server of which one reply of a call is another."""
+
+    def __init__(self, server: Server):
+        self._server = server
+        self._route = server.route
+        self.replies: list[Reply] = []
+
+    def run(self, call: Call, place: int = -1, body: bytes = b"") -> object:
+        """A call of a new backend, which knows nothing of the server yet."""
+        self.replies = []
+
+        def route(*given: Any) -> Reply:
+            status, headers, honest = self._route(*given)
+            self.replies.append((status, headers, honest))
+            return status, headers, body if len(self.replies) == place + 1 else honest
+
+        self._server.route = route  # type: ignore[method-assign]
+        getattr(self._server, "collections", getattr(self._server, "indexes", {})).pop("site_2", None)
+        backend = create_backend(self._server.url)
+        try:
+            return call(backend)
+        finally:
+            backend.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    for module in (http, meilisearch_transport, typesense_backend, typesense_transport):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.fixture(params=[FakeTypesense, FakeMeilisearch])
+def server(request: pytest.FixtureRequest, clock: Clock) -> Iterator[Server]:
+    with request.param().running() as server:
+        yield server
+
+
+@pytest.fixture
+def case(server: Server) -> Case:
+    backend = create_backend(server.url)
+    backend.create_index("site_1")
+    case = Case(backend, "site_1")
+    case.add(*SHOP)
+    return case
+
+
+def test_every_method_is_lied_to() -> None:
+    assert {name.partition(" ")[0] for name in calls(Case(create_backend("memory://"), ""))} == set(CALLS)
+
+
+@pytest.mark.parametrize("most", [1, pytest.param(len(WRONG), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", calls(Case(create_backend("memory://"), "")))
+def test_no_lie_of_a_server_is_more_than_an_engine_that_is_unavailable(
+    name: str, most: int, server: Server, case: Case
+) -> None:
+    call, liar = calls(case)[name], Liar(server)
+    check_answer(liar.run(call))
+    for place, (_, _, body) in enumerate(list(liar.replies)):
+        for lie, told in lies_of(body, most):
+            answer: object = None
+            with contextlib.suppress(BackendError):
+                answer = liar.run(call, place, told)
+            try:
+                check_answer(answer)
+            except (AssertionError, ValueError) as error:
+                raise AssertionError(f"reply {place} of {name}, of which {lie}: {answer}") from error
+
+
+@pytest.mark.parametrize("lie", [
+    {"found": 1, "totalHits": 1}, {"found": 10**9, "totalHits": 10**9, "hits": 3},
+    {"request_params": {"collection_name": "site_9"}, "indexUid": "site_9"},
+])  # fmt: skip
+def test_hits_of_another_index_and_numbers_that_disagree_are_no_result(
+    server: Server, case: Case, lie: dict[str, Any]
+) -> None:
+    def tell(request: Any) -> Reply | None:
+        server.fault = None
+        status, headers, body = server.answer(request)
+        server.fault = tell
+        if "search" not in request.url or request.method != "POST":
+            return status, headers, body
+        reply = json.loads(body)
+        for result in reply["results"]:
+            if lie.get("hits"):
+                result["hits"] *= lie["hits"]
+            result |= {name: value for name, value in lie.items() if name in result and name != "hits"}
+        return status, headers, json.dumps(reply).encode()
+
+    server.fault = tell
+    with pytest.raises(BackendUnavailable, match="cannot be read"):
+        case.backend.search(case.index, SearchQuery("reading", limit=5))
+
+
+@pytest.mark.parametrize("name", ["search with pins", "search for fewer words", "find_titles", "issue_credential"])
+def test_all_requests_of_an_operation_have_its_time_together(
+    name: str, server: Server, case: Case, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = http.HttpPool.send
+
+    def slowly(self: http.HttpPool, method: str, node: str, path: str, budget: http.Budget, **more: Any) -> Any:
+        answer = send(self, method, node, path, budget, **more)
+        clock.now += min(2.0, budget.remaining())
+        if not budget.remaining():
+            raise http.TransportFailure("timeout", node)
+        return answer
+
+    monkeypatch.setattr(http.HttpPool, "send", slowly)
+    began, real = clock.now, time.monotonic()
+    with contextlib.suppress(BackendUnavailable):
+        Liar(server).run(calls(case)[name])
+    assert clock.now - began <= 5.2
+    assert time.monotonic() - real < 5
