@@ -27,6 +27,10 @@ NOT_ENABLED = (
     "Using `CONTAINS` in a filter requires enabling the `contains filter` experimental feature. See "
     "https://github.com/orgs/meilisearch/discussions/763"
 )
+NO_VECTORS = (
+    "using a vector filter requires enabling the `multimodal` experimental feature. See "
+    "https://github.com/orgs/meilisearch/discussions/846"
+)
 _PK = re.compile(r"[A-Za-z0-9_-]{1,511}")
 _NOW = "2026-01-01T00:00:00.000000Z"
 
@@ -430,7 +434,7 @@ class FakeMeilisearch:
             texts = {_distinct(each) for each in (value if isinstance(value, list) else [value])}
             if seen.isdisjoint(texts):
                 shown.append(item)
-            seen |= texts
+                seen |= texts
         return shown
 
     def passes(self, index: Index, document: Mapping[str, Any], filters: Any) -> bool:
@@ -439,6 +443,8 @@ class FakeMeilisearch:
             if operator := re.search(r"\bCONTAINS\b", text):
                 place = f"{operator.start() + 1}:{operator.end() + 1} {text}"
                 raise Refusal(400, "feature_not_enabled", f"{NOT_ENABLED}\n{place}")
+            if text.startswith("_vectors"):
+                raise Refusal(400, "feature_not_enabled", f"{NO_VECTORS}\n1:9 {text}")
             try:
                 tree = parse_filter(text)
             except BackendRejected as error:

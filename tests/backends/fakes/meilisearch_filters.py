@@ -27,7 +27,8 @@ def holds(tree: Filter, document: Mapping[str, Any]) -> bool:
         case Presence():
             return tree.field in document and document[tree.field] in ("", [], {})
     value = document.get(tree.field)
-    values = value if isinstance(value, list) else [] if value is None else [value]
+    # An empty text is none of a field's values.
+    values = [each for each in (value if isinstance(value, list) else [value]) if each not in (None, "")]
     match tree:
         case OneOf():
             return any(_equal(each, wanted) for each in values for wanted in tree.values)

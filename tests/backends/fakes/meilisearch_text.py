@@ -106,8 +106,11 @@ class Matching:
                 errors = _errors(term, word, most)
                 if errors is not None:
                     found.append((errors, place, word))
-            if any(left + right == term.words[0] for left, right in pairwise(there)):
-                found.append((1, place, term.words[0]))
+            if split := next((pair for pair in pairwise(there) if "".join(pair) == term.words[0]), None):
+                first = next(
+                    at for at, each in enumerate(self.fields) if not set(split).isdisjoint(words.get(each, ()))
+                )
+                found.append((1, first, term.words[0]))
         return min(found, default=None)
 
     def joined(self, terms: Sequence[Term], words: Words) -> dict[Term, tuple[int, int, str]]:
@@ -188,6 +191,10 @@ def _has_exactly(words: Words, term: Term, fields: Sequence[str]) -> bool:
     )
 
 
+def _size(terms: Iterable[Term]) -> int:
+    return sum(len(term.words) for term in terms)
+
+
 def _score(
     searched: Sequence[Term],
     needed: set[Term],
@@ -196,16 +203,17 @@ def _score(
     rules: Matching,
 ) -> float:
     """The rules words, typo, attribute and exactness, each within the steps of those before it."""
-    most = sum(most_errors(term.words[0], rules.one_error_from, rules.two_errors_from) for term in needed)
-    errors = sum(hits[term][0] for term in needed)
-    place = min((hits[term][1] for term in needed), default=0)
+    plain = [term.words[0] for term in needed if not term.is_phrase]
+    most = max(1, sum(most_errors(word, rules.one_error_from, rules.two_errors_from) for word in plain)) if plain else 0
+    errors = min(most, sum(hits[term][0] for term in needed))
+    fields = len(rules.fields) * max(1, len(needed))
     typed = [word for term in searched for word in term.words]
     is_exact = any(list(words.get(name, ())) == typed for name in rules.fields)
     exact = sum(hits[term][2] in (term.words[0], " ".join(term.words)) for term in needed)
-    fields = len(rules.fields)
     ranks = [
-        (len(needed), max(1, len(searched))), (most + 1 - errors, most + 1), (fields - place, fields),
-        (3 if is_exact else 1, 3), (exact + 1, len(needed) + 1),
+        (_size(needed), max(1, _size(searched))), (most + 1 - errors, most + 1),
+        (fields - sum(hits[term][1] for term in needed), fields), (3 if is_exact else 1, 3),
+        (exact + 1, len(needed) + 1),
     ]  # fmt: skip
     rank, steps = 1, 1
     for each, of in ranks:
