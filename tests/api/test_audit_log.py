@@ -268,9 +268,21 @@ class TestWhat:
         path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}/rotate"
         fresh = assert_ok(tenant.private.post(path))["api_key"]
         link = assert_ok(tenant.private.post("/api/invitations", json={"email": BO}), 201)["url"]
+        sources = f"/api/sites/{tenant.site_id}/sources"
+        body = {"kind": "website", "url": "https://www.example.com/", "headers": {"X-Staging": "sesame opens"}}
+        source = assert_ok(tenant.private.post(sources, json=body), 201)["source"]
+        changed = {"headers": {"X-Staging": "sesame closes"}}
+        hook = assert_ok(tenant.private.call("PATCH", f"{sources}/{source['id']}", json=changed))["source"]["hook_url"]
+        renewed = assert_ok(tenant.private.post(f"{sources}/{source['id']}/hook"))["source"]["hook_url"]
+        webhook = {"url": "https://hooks.example.com/", "events": ["run.failed"]}
+        secret_of_webhook = assert_ok(tenant.private.post("/api/webhooks", json=webhook), 201)["secret"]
+        codes = assert_ok(tenant.browser.post("/profile/totp", json={"current_password": PASSWORD}))["secret"]
         with app.extensions["runtime"].database.read() as session:
             stored = repr([vars(entry) for entry in session.scalars(select(AuditEntry))])
-        for secret in (*tenant.tokens.values(), fresh, link.rpartition("/")[2], PASSWORD, "argon2"):
+        secrets = [fresh, PASSWORD, "argon2", "sesame", secret_of_webhook, codes]
+        secrets += [url.rpartition("/")[2] for url in (link, hook, renewed)]
+        assert "hooks.example.com" in stored
+        for secret in (*tenant.tokens.values(), *secrets):
             assert secret not in stored
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.callers import Tenant, add_member, member_id
+from tests.callers import Browser, Tenant, add_member, member_id
 from tests.pages.people import Person
 
 PATH = "/api/audit-log"
@@ -68,6 +68,45 @@ def test_older_entries_are_a_link_away_and_the_choice_stays(person: Person, tena
 def test_a_mistake_in_the_address_is_told(person: Person) -> None:
     assert person.call("GET", f"{PATH}?since=yesterday").status_code == 400
     assert person.call("GET", f"{PATH}?kind=%FF").status_code == 400
+
+
+def restore(browser: Browser, entry: int) -> int:
+    """Press the button of an entry; returns the status."""
+    return browser.client.post(f"/audit-log/{entry}/restore", data={"csrf_token": browser.csrf_token}).status_code
+
+
+def test_only_an_owner_of_the_account_restores_settings_and_nothing_else(tenant: Tenant, stranger: Tenant) -> None:
+    path = f"/sites/{tenant.site_id}/search-settings"
+    for word in ("car", "tv"):
+        tenant.browser.put(path, json={"synonyms": [[word, "other"]]})
+    entries = tenant.private.get(f"{PATH}?limit=100").get_json()["entries"]
+    change = next(entry["id"] for entry in entries if entry["object"]["kind"] == "search_settings")
+    others = [entry["id"] for entry in entries if entry["object"]["kind"] != "search_settings"]
+    for role in ("editor", "viewer"):
+        browser = add_member(tenant, f"{role}@example.com", role)
+        assert restore(browser, change) == 403
+        assert browser.client.get(f"{PATH}?kind=search_settings", headers={"Accept": "text/html"}).status_code == 403
+        assert browser.client.get("/audit-log/export").status_code == 403
+    assert restore(stranger.browser, change) == 404
+    for entry in (*others, 0, 10**9, 2**63 - 1, 2**63, 10**19 - 1):
+        assert restore(tenant.browser, entry) == 404, entry
+    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == [["tv", "other"]]
+
+    assert restore(tenant.browser, change) == 303
+    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == [["car", "other"]]
+    actor = tenant.private.get(f"{PATH}?kind=search_settings&limit=1").get_json()["entries"][0]["actor"]
+    assert (actor["kind"], actor["name"]) == ("member", tenant.email)
+
+
+def test_the_settings_of_a_site_in_the_trash_are_not_restored(tenant: Tenant) -> None:
+    path = f"/sites/{tenant.site_id}/search-settings"
+    for word in ("car", "tv"):
+        tenant.browser.put(path, json={"synonyms": [[word, "other"]]})
+    (change, *_) = tenant.private.get(f"{PATH}?kind=search_settings").get_json()["entries"]
+    tenant.browser.delete(f"/sites/{tenant.site_id}")
+    assert restore(tenant.browser, change["id"]) == 404
+    tenant.browser.post(f"/sites/{tenant.site_id}/restore")
+    assert tenant.private.get(path).get_json()["settings"]["synonyms"] == [["tv", "other"]]
 
 
 def test_search_settings_from_before_a_change_are_restored_with_a_button(person: Person, tenant: Tenant) -> None:

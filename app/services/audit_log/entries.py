@@ -15,6 +15,7 @@ from app.clock import isoformat, now
 from app.errors import ApiError, ErrorCode
 from app.models import AuditEntry, Site
 from app.services.csv_export import csv_lines, harmless
+from app.services.sites import MAX_INT64
 from app.storage.database import Database
 
 KEPT = timedelta(days=400)
@@ -86,7 +87,7 @@ def settings_states(session: Session, account_id: int, entry_id: int) -> Setting
     Raises:
         ApiError: 404 if the account has no such entry.
     """
-    entry = session.get(AuditEntry, entry_id)
+    entry = session.get(AuditEntry, entry_id) if entry_id <= MAX_INT64 else None
     if entry is None or entry.account_id != account_id or entry.kind != "search_settings":
         raise ApiError(ErrorCode.NOT_FOUND, "There is no such change of search settings.")
     site = session.get(Site, entry.site_id)
