@@ -688,6 +688,36 @@ def test_a_configuration_is_taken_whole_or_not_at_all(
     assert assert_ok(tenant.private.get(sources_of(tenant)))["total"] == 1
 
 
+@pytest.mark.parametrize(
+    ("address", "code"),
+    [
+        (f"https://ann:secret@{URL.removeprefix('https://')}", "invalid_url"),
+        (f"https:/ann@{URL.removeprefix('https://')}", "invalid_url"),
+        ("http://127.0.0.1/", "other_host"),
+        ("http://2130706433/", "other_host"),
+        ("http://169.254.169.254/latest/", "other_host"),
+        ("https://www.example.com.evil.test/", "other_host"),
+        ("file:///etc/passwd", "invalid_url"),
+        ("https://.*/", "invalid_url"),
+    ],
+)
+def test_a_configuration_leads_nowhere_else(tenant: Tenant, address: str, code: str) -> None:
+    body = assert_error(import_config(tenant, {"start_urls": [f"{URL}a/", address]}), 400, "validation_failed")
+    assert [(each["field"], each["code"]) for each in body["details"]] == [("start_urls[1].url", code)]
+    assert assert_ok(tenant.private.get(sources_of(tenant)))["total"] == 0
+
+
+def test_a_source_is_refused_with_a_user_however_its_address_is_written(tenant: Tenant) -> None:
+    for address in (
+        "https://ann@www.example.com/",
+        "https://:secret@www.example.com/",
+        r"https://\ann@www.example.com",
+    ):
+        refused = tenant.private.post(sources_of(tenant), json={"kind": "website", "url": address})
+        body = assert_error(refused, 400, "validation_failed", field="url")
+        assert "user name" in body["message"]
+
+
 def test_other_formats_and_what_is_no_object_are_refused(tenant: Tenant) -> None:
     assert_error(import_config(tenant, {}, "sphinx"), 400, "validation_failed", field="format")
     assert_error(import_config(tenant, []), 400, "validation_failed", field="body")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ada_url import URL
 from turbohtml import parse
 
 from app.crawl.fetch.addresses import Scope, host_of, normalize_url, parse_url
@@ -30,7 +31,7 @@ def check_address(site: Site, url: str, *, private_addresses: bool, field: str =
         host = host_of(url)
     except ValueError as error:
         raise field_error(field, "invalid_url", "must be an absolute http or https URL") from error
-    if _has_user(url):
+    if has_user(url):
         raise field_error(field, "invalid_url", "must not contain a user name or password; send them in headers")
     if not any(scope.contains(normalized) for scope in scopes):
         raise field_error(field, "other_host", f"must be {', or '.join(map(_where, scopes))}")
@@ -51,7 +52,7 @@ def check_receiver(url: str, *, private_addresses: bool) -> str:
         target = parse_url(url)
     except ValueError as error:
         raise field_error("url", "invalid_url", "must be an absolute http or https URL") from error
-    if _has_user(url):
+    if has_user(url):
         raise field_error("url", "invalid_url", "must not contain a user name or password")
     if len(target.href) > MAX_URL_LENGTH:
         raise field_error("url", "too_long", f"must have at most {MAX_URL_LENGTH} characters, encoded")
@@ -59,8 +60,13 @@ def check_receiver(url: str, *, private_addresses: bool) -> str:
     return target.href
 
 
-def _has_user(url: str) -> bool:
-    return "@" in url.partition("://")[2].partition("/")[0]
+def has_user(url: str) -> bool:
+    """Whether a URL has a user name or a password, as browsers read it."""
+    try:
+        parsed = URL(url)
+    except ValueError:
+        return False
+    return bool(parsed.username or parsed.password)
 
 
 def _refuse_private(host: str, field: str, *, private_addresses: bool) -> None:

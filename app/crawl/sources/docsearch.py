@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.values import RANK
+from app.crawl.sources.checks import has_user
 from app.crawl.sources.docsearch_parts import EVERYWHERE, NAMES, Plan, PlannedSource, read_list, read_object, read_texts
 from app.crawl.sources.docsearch_selectors import DocSearchSelectors
 from app.crawl.sources.sources import MAX_SOURCES
@@ -19,7 +20,7 @@ from app.errors import field_error
 from schemas.validation.field_rules import MAX_RULES, name_problem
 
 MAX_RANK = 5
-MAX_PAGES = 500
+MAX_PAGES = 200
 """Patterns of pages that all entries of ``start_urls`` stand for, and those of ``stop_urls`` that are looked at."""
 
 _USED = frozenset(("start_urls", "sitemap_urls", "stop_urls", "selectors", "selectors_exclude"))
@@ -75,10 +76,14 @@ class _Reading:
         self.plan = Plan()
         self._selectors = DocSearchSelectors(config, self.plan)
         self.plan.ignore_others(config, _USED)
-        entries = enumerate(read_list(config.get("start_urls", []), "start_urls"))
-        found = [start for position, entry in entries for start in self._starts(position, entry)]
-        if sum(len(start.pages) for start in found) > MAX_PAGES:
-            raise field_error("start_urls", "too_long", f"must stand for at most {MAX_PAGES} patterns of addresses")
+        found: list[_Start] = []
+        pages = 0
+        for position, entry in enumerate(read_list(config.get("start_urls", []), "start_urls")):
+            named = self._starts(position, entry)
+            pages += sum(len(start.pages) for start in named)
+            if pages > MAX_PAGES:
+                raise field_error("start_urls", "too_long", f"must stand for at most {MAX_PAGES} patterns of addresses")
+            found += named
         starts = self._kept(found)
         stops = list(self._stops())
         for start in starts[: MAX_SOURCES + 1]:
@@ -129,7 +134,7 @@ class _Reading:
         found = {}
         for name, values in read_object(given.get("variables", {}), f"{origin}.variables").items():
             if isinstance(values, list) and values and f"(?P<{name}>" in expression and not name_problem(name):
-                found[name] = read_texts(values, f"{origin}.variables.{name}")
+                found[name] = list(dict.fromkeys(read_texts(values, f"{origin}.variables.{name}")))
             else:
                 self.plan.ignore(f"{origin}.variables.{name}")
         return found
@@ -150,7 +155,7 @@ class _Reading:
         rank = given.get("page_rank", 0)
         try:
             wanted = int(rank)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise field_error(f"{origin}.page_rank", "type", "must be an integer") from error
         if abs(wanted) > MAX_RANK:
             self.plan.ignore(f"{origin}.page_rank")
@@ -176,7 +181,7 @@ class _Reading:
             path = f"stop_urls[{position}]"
             begins, ends = text.startswith("^"), text.endswith("$") and not text.endswith(r"\$")
             try:
-                found = expand(text[begins : len(text) - ends], {})
+                found = expand(text[begins : len(text) - ends], {}) if count <= MAX_PAGES else []
             except NoPattern:
                 found = []
             count += len(found)
@@ -244,6 +249,9 @@ def _places(expression: str, chosen: Mapping[str, str], origin: str) -> Iterator
     patterns = expand(expression.removesuffix("$"), {name: [value] for name, value in chosen.items()})
     for address in sorted(patterns, key=_is_plain):
         pattern = address.partition("#")[0]
+        if has_user(pattern):
+            message = "must not contain a user name or password; send them in headers"
+            raise field_error(f"{origin}.url", "invalid_url", message)
         literal, star, _ = pattern.partition("*")
         begin = literal[: literal.rfind("/") + 1] if star else literal
         try:

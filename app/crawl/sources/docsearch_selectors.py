@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from app.crawl.sources.checks import is_css
@@ -12,6 +13,8 @@ from app.errors import field_error
 from schemas.validation.field_rules import name_problem
 
 MAX_SELECTOR_LENGTH = 500
+MAX_SELECTORS = 100
+"""Selectors of a set that are looked at."""
 
 _LEVELS = tuple(f"lvl{number}" for number in range(7))
 _TEXTS = ("text", "content")
@@ -37,15 +40,16 @@ class DocSearchSelectors:
         Raises:
             ApiError: 400 for what is malformed.
         """
-        if key not in self._sets:
-            given = read_object(self._config.get("selectors", {}), "selectors")
-            named = {name: each for name, each in given.items() if _is_set(each)}
-            own = {name: each for name, each in given.items() if name not in named}
-            if key not in named and key != "default":
-                self._plan.ignore(f"{origin}.selectors_key")
-            path, chosen = (f"selectors.{key}", named[key]) if key in named else ("selectors", own)
-            self._sets[key] = self._read_set(path, chosen)
-        return self._sets[key]
+        given = read_object(self._config.get("selectors", {}), "selectors")
+        named = {name: each for name, each in given.items() if _is_set(each)}
+        if key not in named and key != "default":
+            self._plan.ignore(f"{origin}.selectors_key")
+        path = f"selectors.{key}" if key in named else "selectors"
+        if path not in self._sets:
+            chosen = named[key] if key in named else {name: given[name] for name in given if name not in named}
+            self._plan.ignore(*(f"{path}.{name}" for name in islice(chosen, MAX_SELECTORS, None)))
+            self._sets[path] = self._read_set(path, dict(islice(chosen.items(), MAX_SELECTORS)))
+        return self._sets[path]
 
     def _read_set(self, path: str, given: Mapping[str, Any]) -> tuple[dict[str, str], list[dict[str, Any]]]:
         css = {name: self._css(each, f"{path}.{name}", name) for name, each in given.items()}

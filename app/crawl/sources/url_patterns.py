@@ -9,9 +9,13 @@ from itertools import product
 MAX_PATTERNS = 50
 """Patterns that one expression may stand for."""
 MAX_GROUPS = 20
+MAX_LENGTH = 2_048
+"""Characters of an expression, and of a pattern: as many as an address may have."""
 ANY = "*"
 
 _GROUP = re.compile(r"\((\?P<(\w+)>|\?:)?")
+_PLAIN = re.compile(r"[^\\()\[\]{}|.*+?^$]+(?![*+?{])")
+"""Characters that mean themselves, up to one that is repeated."""
 _REPEAT = re.compile(r"(?:[*+?]|\{\d*,?\d*\})\??")
 
 
@@ -30,7 +34,7 @@ def expand(expression: str, variables: Mapping[str, Sequence[str]]) -> list[str]
     Raises:
         NoPattern: There are none, or too many.
     """
-    if expression.count("(") > MAX_GROUPS:
+    if len(expression) > MAX_LENGTH or expression.count("(") > MAX_GROUPS:
         raise NoPattern
     found, end = _alternatives(expression, 0, variables)
     if end < len(expression):
@@ -55,6 +59,8 @@ def _alternatives(text: str, place: int, variables: Mapping[str, Sequence[str]])
         if len(current) * len(parts) + len(found) > MAX_PATTERNS:
             raise NoPattern
         current = [before + part for before, part in product(current, parts)]
+        if max(map(len, current)) > MAX_LENGTH:
+            raise NoPattern
     return found + current, place
 
 
@@ -77,7 +83,8 @@ def _part(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tupl
         return [escaped], place + 2
     if character in "[*+?{^$":
         raise NoPattern
-    return [character], place + 1
+    plain = _PLAIN.match(text, place)
+    return ([character], place + 1) if plain is None else ([plain[0]], plain.end())
 
 
 def _repeated(parts: list[str], repeat: str, *, is_last: bool) -> list[str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from marshmallow import ValidationError
 
 from app.crawl.sources.docsearch import read_config
-from app.crawl.sources.docsearch_parts import MAX_ITEMS
+from app.crawl.sources.docsearch_parts import MAX_ITEMS, Plan
 from app.errors import ApiError
 from schemas.sources import SourceCreateSchema
+from tests.work import work_of
 
 BASE = "https://docs.example.com"
 SELECTORS = {"lvl0": "article h1", "lvl1": "article h2", "text": "article p, article li"}
@@ -179,10 +184,86 @@ def test_more_than_a_source_holds_is_left_out_and_named() -> None:
         ({"start_urls": BASE, "selectors": {"text": 1}}, "selectors.text"),
         ({"start_urls": BASE, "stop_urls": [1]}, "stop_urls"),
         ({"start_urls": BASE, "stop_urls": ["/"] * (MAX_ITEMS + 1)}, "stop_urls"),
-        ({"start_urls": [f"{BASE}/{number}/" for number in range(501)]}, "start_urls"),
+        ({"start_urls": [f"{BASE}/{number}/" for number in range(201)]}, "start_urls"),
+        ({"start_urls": ["https://ann:secret@docs.example.com/guide/"]}, "start_urls[0].url"),
+        ({"start_urls": ["https:/ann@docs.example.com/(a|b)/"]}, "start_urls[0].url"),
+        ({"start_urls": [{"url": BASE, "page_rank": "9" * 5000}]}, "start_urls[0].page_rank"),
     ],
 )
 def test_what_is_malformed_is_refused_with_its_place(config: Any, field: str) -> None:
     with pytest.raises(ApiError) as refused:
         read_config(config)
     assert [detail.field for detail in refused.value.details] == [field]
+
+
+SMALL = st.sampled_from([
+    None, True, 0, -1, 1e300, "", " ", "h1", ".a", "p:has(", "//p", "default", "lang", BASE, f"{BASE}/a/",
+    f"{BASE}/(a|b)+/c", f"{BASE}/(?P<lang>.*?)/", "(?P<lang>", "https://[", "http://u:p@x/", "^", "$", "*", "\\d{9}",
+    "a{1,99999}", "(a|a)*$",
+])  # fmt: skip
+NAMES_OF_ALL = st.sampled_from([
+    "start_urls", "sitemap_urls", "stop_urls", "selectors", "selectors_exclude", "url", "variables", "lang", "tags",
+    "page_rank", "extra_attributes", "selectors_key", "default", "lvl0", "lvl1", "text", "selector", "type", "global",
+    "default_value", "custom_settings", "x\x00\n", "",
+])  # fmt: skip
+ANYTHING = st.recursive(
+    SMALL, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES_OF_ALL, inner, max_size=4), max_leaves=20
+)
+
+
+@given(st.dictionaries(NAMES_OF_ALL, ANYTHING))
+def test_whatever_is_sent_becomes_sources_or_is_refused_by_name(config: dict[str, Any]) -> None:
+    plan = Plan()
+    refusal = None
+    try:
+        plan = read_config({"start_urls": f"{BASE}/docs/", **config})
+    except ApiError as error:
+        refusal = error
+    assert plan.sources or (refusal is not None and refusal.status == 400 and refusal.details)
+    for each in plan.sources:
+        with suppress(ValidationError):
+            SourceCreateSchema().load(each.values)
+
+
+MANY = range(MAX_ITEMS)
+HOSTILE: dict[str, dict[str, Any]] = {
+    "a long address": {"start_urls": [f"{BASE}/{'a' * 900_000}"]},
+    "a long stop": {"stop_urls": ["a" * 900_000]},
+    "alternatives": {"stop_urls": ["(a|b)" * 5 + "x" * 400 + str(number) for number in MANY]},
+    "values": {
+        "start_urls": [
+            {"url": f"{BASE}/(?P<v>.*?)/{'a' * 300}/", "variables": {"v": [f"{at}" for at in range(50)]}} for _ in MANY
+        ]
+    },
+    "values that are one": {
+        "start_urls": [{"url": f"{BASE}/(?P<v>.*?)/{'a' * 300}/", "variables": {"v": ["x"] * 50}} for _ in MANY]
+    },
+    "addresses within each other": {"start_urls": [f"{BASE}/{'a/' * number}" for number in range(200)]},
+    "addresses beside each other": {"start_urls": [f"{BASE}/{number}/" for number in range(200)]},
+    "selectors": {
+        "start_urls": [{"url": f"{BASE}/{number}/", "selectors_key": f"k{number}"} for number in range(30)],
+        "selectors": {f"field{number}": f"div.a{number} > p:not(.b) ~ span" for number in range(20_000)},
+    },
+    "exclusions": {"selectors_exclude": [f"div.a{number} > p" for number in MANY]},
+    "groups": {"stop_urls": ["(" * 20 + "a" + ")" * 20] * MAX_ITEMS},
+    "repetitions": {"stop_urls": ["(a+)+$" * 3 + "b" * 100] * MAX_ITEMS},
+}
+
+
+@pytest.mark.parametrize("config", HOSTILE.values(), ids=HOSTILE)
+def test_reading_a_hostile_configuration_takes_little_work(config: dict[str, Any]) -> None:
+    def read_it() -> None:
+        with suppress(ApiError):
+            read_config({"start_urls": f"{BASE}/docs/", **config})
+
+    assert work_of(read_it).calls < 1_000_000
+
+
+def test_a_set_has_at_most_a_hundred_selectors() -> None:
+    selectors = {"text": "p", **{f"field{number}": f".a{number}" for number in range(120)}}
+
+    plan = read_config({"start_urls": f"{BASE}/", "selectors": selectors})
+
+    assert [each for each in plan.ignored if each.startswith("selectors.")] == [
+        f"selectors.field{number}" for number in range(99, 120)
+    ]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -29,6 +27,7 @@ from schemas.search_settings import (
 )
 from tests.answers import assert_ok
 from tests.callers import Tenant, page
+from tests.work import Work, work_of
 
 CALLS_A_SECOND = 2_000_000
 """Calls that Python makes in a CPU second at the least, with what is done between them."""
@@ -36,35 +35,6 @@ CALLS_A_SECOND = 2_000_000
 WORDS = ["boat", "harbor", "island", "lake", "river"]
 OTHERS = [f"word{number}" for number in range(500)]
 KINDS = {"kind": frozenset({FieldKind.STRING}), "rank": frozenset({FieldKind.NUMBER})}
-
-
-class Work(NamedTuple):
-    """Work that was done, in numbers that are the same on every machine.
-
-    Attributes:
-        calls: Calls of functions, of Python's own included.
-        searches: Runs of a query by tantivy.
-    """
-
-    calls: int
-    searches: int
-
-
-def work_of(done: Callable[[], object]) -> Work:
-    calls = searches = 0
-
-    def count(frame: FrameType, event: str, called: Any) -> None:
-        nonlocal calls, searches
-        if event in ("call", "c_call"):
-            calls += 1
-            searches += event == "c_call" and getattr(called, "__qualname__", "") == "Searcher.search"
-
-    sys.setprofile(count)
-    try:
-        done()
-    finally:
-        sys.setprofile(None)
-    return Work(calls, searches)
 
 
 def largest() -> dict[str, Any]:
