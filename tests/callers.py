@@ -12,6 +12,8 @@ from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from app.models import Mail
+from app.services.sites import get_site
+from tests.backends.contract.case import settle
 
 PASSWORD = "correct horse battery"
 
@@ -108,6 +110,13 @@ class Tenant:
         assert response.status_code == 200, response.get_json()
         answer: dict[str, Any] = response.get_json()
         return answer
+
+    def settle(self) -> None:
+        """Wait until the engine has applied the site's settings."""
+        runtime = self.app.extensions["runtime"]
+        with runtime.database.read() as session:
+            site = get_site(session, self.account_id, self.site_id)
+        settle(runtime.engines.get_engine(site.engine), site.engine_index)
 
     def find(self, q: str, **parameters: Any) -> dict[str, Any]:
         """Search, which must work; gives ``results``."""

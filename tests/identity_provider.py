@@ -7,11 +7,11 @@ import hashlib
 import json
 import secrets
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, BinaryIO, cast
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from joserfc import jws, jwt
@@ -42,6 +42,7 @@ class IdentityProvider:
         takes_codes_again: Whether a code is good more than once.
         asked: Paths that it was asked for.
         held: While it is cleared, no request is answered.
+        raw: Paths at which it writes bytes of its own instead of an answer.
     """
 
     issuer: str = ""
@@ -57,6 +58,7 @@ class IdentityProvider:
     takes_codes_again: bool = False
     asked: list[str] = field(default_factory=list)
     held: threading.Event = field(default_factory=threading.Event)
+    raw: dict[str, Callable[[BinaryIO], None]] = field(default_factory=dict)
     waiting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -155,7 +157,14 @@ def identity_provider() -> Iterator[IdentityProvider]:
             if not provider.held.is_set():
                 provider.waiting.release()
                 provider.held.wait()
-            status, said = provider.answer(method, urlsplit(self.path).path, self.headers, form)
+            path = urlsplit(self.path).path
+            if path in provider.raw:
+                provider.asked.append(path)
+                self.close_connection = True
+                with suppress(OSError):  # Whoever asked has given up.
+                    provider.raw[path](cast(BinaryIO, self.wfile))
+                return
+            status, said = provider.answer(method, path, self.headers, form)
             body = json.dumps(said).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

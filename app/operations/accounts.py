@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlalchemy.orm import Session
+
 from app.clock import now
 from app.crawl.sources import removal
 from app.crawl.sources.runs import cancel_runs_of_sites
@@ -12,7 +14,7 @@ from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import account_record, credential_change
 from app.services.accounts import accounts, one_time_codes
-from app.services.accounts.members import find_members, lock_member
+from app.services.accounts.members import find_members, is_same_mailbox, lock_member
 
 
 def create_account(runtime: Runtime, *, name: str, email: str, password: str, plan: str) -> Account:
@@ -54,7 +56,7 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
     """
     password_hash = accounts.hash_password(password)
     with runtime.database.write() as session:
-        members = sorted(find_members(session, email), key=lambda member: member.account_id)
+        members = sorted(_members_of(session, email), key=lambda member: member.account_id)
         for member in members:
             accounts.replace_password(session, member, password_hash)
         return members[0] if members else None
@@ -66,11 +68,16 @@ def reset_codes(runtime: Runtime, email: str) -> Member | None:
     Gives the member of the oldest account; ``None`` if nobody has this e-mail.
     """
     with runtime.database.write() as session:
-        found = [lock_member(session, member.id) for member in find_members(session, email)]
+        found = [lock_member(session, member.id) for member in _members_of(session, email)]
         members = [member for member in found if member is not None]
         for member in members:
             one_time_codes.switch_off(member)
         return members[0] if members else None
+
+
+def _members_of(session: Session, email: str) -> list[Member]:
+    """The members whose mailbox it is."""
+    return [member for member in find_members(session, email) if is_same_mailbox(member.email, email)]
 
 
 def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:

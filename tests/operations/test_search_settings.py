@@ -17,9 +17,7 @@ from app.services.access.callers import Caller
 from app.services.audit_log import recording
 from app.services.audit_log.entries import SettingsStates, settings_states
 from app.services.search_settings import settings_tag, shown_settings
-from app.services.sites import get_site
 from tests.answers import assert_error
-from tests.backends.contract.case import settle
 from tests.backends.fakes.meilisearch import FakeMeilisearch
 from tests.backends.fakes.typesense import FakeTypesense
 from tests.callers import Tenant, page, register_tenant
@@ -165,10 +163,7 @@ def sent_synonyms(server: Server) -> int:
 
 
 def finds_both(shop: Tenant) -> bool:
-    runtime = runtime_of(shop)
-    with runtime.database.read() as session:
-        index = get_site(session, shop.account_id, shop.site_id).engine_index
-    settle(runtime.engines.current, index)
+    shop.settle()
     return sorted(shop.found_ids("car")) == ["page-1", "page-2"]
 
 

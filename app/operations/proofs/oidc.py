@@ -26,12 +26,13 @@ from app.runtime import Runtime
 from app.services.access.callers import Client
 from app.services.access.credentials import changed_credentials
 from app.services.accounts import accounts, identities, invitations
-from app.services.accounts.members import email_key
+from app.services.accounts.members import is_same_mailbox
 from app.services.audit_log.actors import acting
 from app.services.oidc.provider import AnswerRefused, Provider, ProviderUnavailable
 from app.services.sites import get_account
 from app.tokens import hash_token, read_signed, sign
 from app.wording import operator_text
+from schemas.accounts import is_email
 
 if TYPE_CHECKING:
     from app.services.oidc.id_tokens import Person
@@ -135,6 +136,8 @@ def finish(
         redirect_uri = runtime.settings.public_url + CALLBACK
         given = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
         person = read_person(provider, given, attempt.derive("nonce"))
+        if not is_email(person.email):
+            raise AnswerRefused("The provider tells no e-mail address.")
     except AnswerRefused as error:
         log.warning("a login with the identity provider was refused: %s", error)
         raise _refused(str(error)) from error
@@ -196,7 +199,7 @@ def _link_members(session: Session, person: Person, password_hash: str, connects
 
 def _accept(runtime: Runtime, session: Session, person: Person, invitation: str, password_hash: str) -> Member:
     secret = runtime.settings.secret_key
-    if email_key(invitations.get_open_invitation(session, invitation, secret).email) != email_key(person.email):
+    if not is_same_mailbox(invitations.get_open_invitation(session, invitation, secret).email, person.email):
         raise _forbidden("The invitation is for another e-mail address than the one you have at the provider.")
     member = invitations.accept_invitation(
         session, invitation, secret, name=person.name, password_hash=password_hash, confirmed=True

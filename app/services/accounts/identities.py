@@ -17,7 +17,7 @@ from app.models import Identity, Invitation, Member
 from app.models import Session as Login
 from app.services.access.keys import disable_keys
 from app.services.access.sessions import end_other_sessions
-from app.services.accounts.members import confirm_email, find_members, first_owner
+from app.services.accounts.members import confirm_email, find_members, first_owner, is_same_mailbox
 from app.services.accounts.one_time_codes import switch_off
 from app.services.accounts.password_resets import end_resets
 
@@ -39,7 +39,9 @@ def find_unknown(session: Session, issuer: str, email: str, connects: int | None
     return [
         member
         for member in find_members(session, email)
-        if (not member.email_by_key or member.id == connects) and not _is_linked(session, member, issuer)
+        if is_same_mailbox(member.email, email)
+        and (not member.email_by_key or member.id == connects)
+        and not _is_linked(session, member, issuer)
     ]
 
 

@@ -28,8 +28,20 @@ def email_key(email: str) -> str:
     return normalized("NFC", email.strip()).casefold()
 
 
+def is_same_mailbox(email: str, other: str) -> bool:
+    """Whether two e-mails are one person's: without case, as far as the case of ASCII goes.
+
+    Other letters are equal without case that are not the same: ``straße.example`` and ``strasse.example`` are domains
+    of different people. What a mailbox proves must hold for that mailbox alone.
+    """
+    return email.strip().encode().lower() == other.strip().encode().lower()
+
+
 def find_members(session: Session, email: str) -> Sequence[Member]:
-    """The members with this e-mail, one of each account, oldest first."""
+    """The members with this e-mail, one of each account, oldest first.
+
+    Those found without case may be of different people; see :func:`is_same_mailbox`.
+    """
     key = email_key(email)
     has_email = or_(Member.email_key == key, Member.shared_email_key == key)
     return session.scalars(select(Member).where(has_email).order_by(Member.id)).all()

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import EmailChange, Mail, Member, PasswordReset
-from app.services.accounts.members import find_members
+from app.services.accounts.members import find_members, is_same_mailbox
 from app.services.mail.letters import Letter, Link
 from app.services.mail.link_writer import LinkWriter
 from app.services.mail.queue import queue_mail
@@ -41,7 +41,9 @@ class ResetWriter(LinkWriter):
     path = "/password/reset"
 
     def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
-        members = find_owners_of(session, mail.recipient)
+        found = find_members(session, mail.recipient)
+        meant = [member for member in found if is_same_mailbox(member.email, mail.recipient)] or found[:1]
+        members = find_owners_of(session, meant[0].email) if meant else []
         if not members or (mail.attempts == 1 and _has_fresh_link(session, members, mail.expires_at)):
             return None
         member = members[0]
@@ -60,7 +62,11 @@ class ResetWriter(LinkWriter):
 
 def find_owners_of(session: Session, email: str) -> list[Member]:
     """The members whom the mailbox of an e-mail makes known: not those to whom a key gave it, which can be undone."""
-    return [member for member in find_members(session, email) if not _has_email_of_key(session, member.id)]
+    return [
+        member
+        for member in find_members(session, email)
+        if is_same_mailbox(member.email, email) and not _has_email_of_key(session, member.id)
+    ]
 
 
 def _has_email_of_key(session: Session, member_id: int) -> bool:

@@ -47,17 +47,17 @@ def read_person(provider: Provider, answer: Mapping[str, Any], nonce: str) -> Pe
         ProviderUnavailable: The provider does not answer.
     """
     claims = _verified_claims(provider, answer.get("id_token"), nonce)
+    told: Mapping[str, Any] = claims
     if "email" not in claims:
-        more = provider.userinfo(str(answer.get("access_token", "")))
-        if more.get("sub") != claims["sub"]:
+        told = provider.userinfo(str(answer.get("access_token", "")))
+        if told.get("sub") != claims["sub"]:
             raise AnswerRefused("The provider told of another person.")
-        claims = {**more, **claims}
-    email, name = claims.get("email"), claims.get("name")
+    email, name = told.get("email"), told.get("name", claims.get("name"))
     if not isinstance(email, str) or not email:
         raise AnswerRefused("The provider tells no e-mail address.")
-    if claims.get("email_verified") is not True:
+    if told.get("email_verified") is not True:
         raise AnswerRefused("The provider has not verified your e-mail address; verify it there first.")
-    shown = name.strip()[:100] if isinstance(name, str) else ""
+    shown = "".join(filter(str.isprintable, name)).strip()[:100] if isinstance(name, str) else ""
     return Person(provider.issuer, claims["sub"], email.strip(), shown or email.partition("@")[0][:100])
 
 
@@ -80,7 +80,7 @@ def _verified_claims(provider: Provider, token: Any, nonce: str) -> dict[str, An
         raise AnswerRefused("The provider's ID token is for somebody else.")
     if not isinstance(claims["nonce"], str) or not hmac.compare_digest(claims["nonce"].encode(), nonce.encode()):
         raise AnswerRefused("The provider's ID token belongs to another login.")
-    if not 0 < len(claims["sub"]) <= MAX_SUBJECT:
+    if not (0 < len(claims["sub"]) <= MAX_SUBJECT and claims["sub"].isprintable()):
         raise AnswerRefused("The provider does not say who you are.")
     return claims
 

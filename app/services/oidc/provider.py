@@ -6,10 +6,13 @@ failed is not asked again for some seconds.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlsplit
 
@@ -31,6 +34,7 @@ KEPT_SECONDS = 3600.0
 """How long what the provider publishes is kept."""
 PAUSE_SECONDS = 10.0
 """How long a provider that failed is left alone."""
+_URL_CHARACTERS = re.compile("[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class Provider:
             ProviderUnavailable: It does not say, or is another issuer.
         """
         with self._lock:
-            if self._endpoints is not None and _seconds() < self._endpoints_until:
+            if self._endpoints is not None and _is_ahead(self._endpoints_until, KEPT_SECONDS):
                 return self._endpoints
         found = self._read_configuration()
         with self._lock:
@@ -100,6 +104,8 @@ class Provider:
         if said.get("issuer") != self.issuer:
             raise ProviderUnavailable(f"its configuration is that of another issuer: {said.get('issuer')!r}")
         methods = said.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        if not isinstance(methods, list):
+            raise ProviderUnavailable("its token_endpoint_auth_methods_supported is no list")
         return Endpoints(
             self._address(said, "authorization_endpoint"),
             self._address(said, "token_endpoint"),
@@ -112,10 +118,11 @@ class Provider:
         """An address of the configuration, at least as safe from others as the issuer, of which http is local only."""
         address = str(said.get(name, ""))
         try:
-            scheme = urlsplit(address).scheme
+            parts = urlsplit(address)
+            is_url = bool(parts.hostname) and _URL_CHARACTERS.fullmatch(address) is not None
         except ValueError:
-            scheme = ""
-        if scheme != "https" and not (scheme == "http" and self.issuer.startswith("http:")):
+            is_url = False
+        if not is_url or not (parts.scheme == "https" or (parts.scheme == "http" and self.issuer.startswith("http:"))):
             raise ProviderUnavailable(f"its {name} is no https URL: {address!r}")
         return address
 
@@ -129,17 +136,9 @@ class Provider:
             ProviderUnavailable: It does not say.
         """
         with self._lock:
-            if self._keys is not None and not anew and _seconds() < self._keys_until:
+            if self._keys is not None and not anew and _is_ahead(self._keys_until, KEPT_SECONDS):
                 return self._keys
-        # The cryptography takes some 10 MB of a process: only one in which people log in so loads it.
-        from joserfc.errors import JoseError
-        from joserfc.jwk import KeySet
-
-        said = self._call("GET", self.endpoints().keys)
-        try:
-            found = KeySet.import_key_set({"keys": said["keys"]})
-        except (JoseError, LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ProviderUnavailable(f"its keys cannot be read: {error}") from error
+        found = _read_keys(self._call("GET", self.endpoints().keys).get("keys"))
         with self._lock:
             self._keys, self._keys_until = found, _seconds() + KEPT_SECONDS
         return found
@@ -181,17 +180,20 @@ class Provider:
         return self._call("GET", address, headers={"Authorization": f"Bearer {access_token}"})
 
     def _call(self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
-        if _seconds() < self._paused_until:
+        if _is_ahead(self._paused_until, PAUSE_SECONDS):
             raise ProviderUnavailable("it failed some seconds ago")
         if not self._places.acquire(blocking=False):
             raise ProviderUnavailable(f"{MOST_AT_ONCE} requests are waiting for it")
+        answer: Future[tuple[int, bytes]] = Future()
+        answer.add_done_callback(lambda _: self._places.release())
+        # Time limits of sockets are for each piece: an answer that trickles in must not hold the thread that asks.
+        work = partial(_send_into, answer, method, url, headers or {}, options)
+        threading.Thread(target=work, name="identity-provider", daemon=True).start()
         try:
-            status, body = _send(method, url, headers or {}, options)
-        except (OSError, _TooMuch) as error:
+            status, body = answer.result(LONGEST_SECONDS)
+        except (OSError, ValueError, _TooMuch) as error:
             self._paused_until = _seconds() + PAUSE_SECONDS
-            raise ProviderUnavailable(f"{urlsplit(url).netloc}: {error}") from error
-        finally:
-            self._places.release()
+            raise ProviderUnavailable(f"{urlsplit(url).netloc}: {error or type(error).__name__}") from error
         if (400 <= status < 500 and method == "POST") or status in (401, 403):
             raise AnswerRefused(f"The provider answered {status}.")
         if status != 200:
@@ -209,8 +211,45 @@ def _seconds() -> float:
     return now().timestamp()
 
 
+def _is_ahead(moment: float, seconds: float) -> bool:
+    """Whether a moment that was set so many seconds ahead is still to come; not after a clock was set back."""
+    return 0 < moment - _seconds() <= seconds
+
+
 class _TooMuch(Exception):
     """An answer is too long, or takes too long."""
+
+
+def _read_keys(published: object) -> KeySet:
+    """The keys of a set, without those of kinds that are not known here (RFC 7517, section 5).
+
+    Raises:
+        ProviderUnavailable: None of them can be read.
+    """
+    # The cryptography takes some 10 MB of a process: only one in which people log in so loads it.
+    from joserfc.errors import JoseError
+    from joserfc.jwk import KeySet
+
+    keys, why = [], "there are none"
+    for key in published if isinstance(published, list) else ():
+        try:
+            keys += KeySet.import_key_set({"keys": [key]}).keys
+        except (JoseError, LookupError, TypeError, ValueError, AttributeError) as error:
+            why = str(error)
+    if not keys:
+        raise ProviderUnavailable(f"its keys cannot be read: {why}")
+    return KeySet(keys)
+
+
+def _send_into(answer: Future[tuple[int, bytes]], *request: Any) -> None:
+    from urllib3.exceptions import HTTPError
+
+    try:
+        answer.set_result(_send(*request))
+    except HTTPError as error:  # Raw reads raise it, where requests would raise an OSError.
+        answer.set_exception(OSError(str(error)))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the thread that asks raises it
+        answer.set_exception(error)
 
 
 def _send(method: str, url: str, headers: Mapping[str, str], options: Mapping[str, Any]) -> tuple[int, bytes]:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import threading
+import time
+from base64 import urlsafe_b64encode
 from datetime import timedelta
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import time_machine
 from flask import Flask
 from joserfc import jwt
-from joserfc.jwk import ECKey, OctKey
+from joserfc.jwk import ECKey, Key, OctKey
+from joserfc.jws import JWSRegistry
 from sqlalchemy import func, select
 
 from app.clock import now
 from app.models import Account, Identity
 from app.runtime import Runtime
+from tests.answers import assert_ok
+from tests.callers import register_tenant
 from tests.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
+from tests.mail_installation import confirm_everybody
 from tests.pages.oidc.visitors import begin, come, is_logged_in
 from tests.pages.people import Person
 
@@ -233,6 +241,14 @@ def test_the_userinfo_of_another_person(app: Flask, provider: IdentityProvider) 
         {"token_endpoint": "ftp://evil.example/token"},
         {"jwks_uri": ""},
         {"authorization_endpoint": 7},
+        {"authorization_endpoint": "https://["},
+        {"authorization_endpoint": "https://"},
+        {"authorization_endpoint": "https://id.example.com/\r\nSet-Cookie: session=stolen"},
+        {"authorization_endpoint": "https://id.example.com/log in"},
+        {"authorization_endpoint": "https://id.example.com/\u00e9\u4e00"},
+        {"token_endpoint": "https://[::1"},
+        {"token_endpoint_auth_methods_supported": 7},
+        {"token_endpoint_auth_methods_supported": {"client_secret_basic": True}},
     ],
 )
 def test_a_configuration_that_is_not_believed(
@@ -243,6 +259,226 @@ def test_a_configuration_that_is_not_believed(
     person.call("GET", "/login/oidc")
     assert_nobody_came(app, person, "does not answer as it should")
     assert person.call("GET", "/login").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("person", "said"),
+    [
+        pytest.param({"email": "ann"}, "no e-mail address", id="no domain"),
+        pytest.param({"email": "ann@example.com, eve@example.com"}, "no e-mail address", id="two addresses"),
+        pytest.param({"email": "ann@example.com\nBcc: eve@example.com"}, "no e-mail address", id="a line of a header"),
+        pytest.param({"email": "a" * 300 + "@example.com"}, "no e-mail address", id="longer than an address may be"),
+        pytest.param({"email": "ann\x00@example.com"}, "no e-mail address", id="a NUL in the e-mail"),
+        pytest.param({"email": "ann\ud800@example.com"}, "no e-mail address", id="half a character in the e-mail"),
+        pytest.param({"sub": "a\x00b"}, "who you are", id="a NUL in the subject"),
+        pytest.param({"sub": "a\ud800b"}, "who you are", id="half a character in the subject"),
+    ],
+)
+def test_what_is_told_of_a_person_must_be_what_can_be_kept(
+    app: Flask, provider: IdentityProvider, person: dict[str, str], said: str
+) -> None:
+    provider.person |= person
+    assert_nobody_came(app, come_with(app, provider, {"alg": "ES256", "kid": "first"}), said)
+
+
+@pytest.mark.parametrize("name", ["\x00", "\ud800", "A\x00n\ud800n", "x" * 10_000, ""])
+def test_a_name_that_cannot_be_kept_is_cut(app: Flask, provider: IdentityProvider, name: str) -> None:
+    provider.person["name"] = name
+    person = come_with(app, provider, {"alg": "ES256", "kid": "first"})
+    assert is_logged_in(person)
+    shown = person.client.get("/profile/edit").get_json()["user"]["name"]
+    assert 0 < len(shown) <= 100
+    assert shown.isprintable()
+
+
+def test_an_unverified_address_of_the_userinfo_is_not_made_good_by_the_token(
+    app: Flask, provider: IdentityProvider
+) -> None:
+    provider.userinfo = {**provider.person, "email_verified": False}
+    provider.person = {"sub": provider.person["sub"], "email_verified": True}
+    assert_nobody_came(app, come(app, provider), "has not verified")
+
+
+@pytest.mark.parametrize(
+    ("member", "person"),
+    [
+        ("ann@strasse.example", "ann@stra\u00dfe.example"),
+        ("ss@example.com", "\u00df@example.com"),
+        ("kim@example.com", "\u212aim@example.com"),
+        ("\u00e4nn@example.com", "\u00c4nn@example.com"),
+        ("sam@example.com", "\u017fam@example.com"),
+    ],
+)
+def test_another_mailbox_whose_address_only_looks_alike(
+    app: Flask, provider: IdentityProvider, member: str, person: str
+) -> None:
+    """Without case they are equal, but other people may have them: `straße.example` is another domain."""
+    victim = register_tenant(app, member)
+    confirm_everybody(app.extensions["runtime"])
+    provider.person |= {"email": person}
+    attacker = come(app, provider)
+    assert attacker.response.status_code == 403
+    assert "belongs to an account of somebody else here" in " ".join(attacker.alerts)
+    assert not is_logged_in(attacker)
+    assert_ok(victim.browser.get("/dashboard"))
+    assert_ok(victim.search.get("/v1/search?q=x"))
+    provider.person |= {"email": member.replace("example", "EXAMPLE"), "sub": "the right one"}
+    assert is_logged_in(come(app, provider))
+
+
+def test_an_invitation_is_for_the_very_address(app: Flask, provider: IdentityProvider) -> None:
+    owner = register_tenant(app, "owner@example.com")
+    body = {"email": "ann@strasse.example", "role": "owner"}
+    path = urlsplit(assert_ok(owner.browser.post("/api/invitations", json=body), 201)["url"]).path
+    token = path.rpartition("/")[2]
+    provider.person |= {"email": "ann@stra\u00dfe.example"}
+    person = come(app, provider, f"/login/oidc?invitation={token}")
+    assert person.response.status_code == 403
+    assert "for another e-mail address" in " ".join(person.alerts)
+
+
+def test_a_person_whom_the_provider_calls_otherwise_is_another_person(app: Flask, provider: IdentityProvider) -> None:
+    """The address of somebody who left was given to a successor; or the provider mixes people up."""
+    first = come(app, provider)
+    assert is_logged_in(first)
+    provider.person["sub"] = "successor"
+    successor = come(app, provider)
+    assert successor.response.status_code == 403
+    assert "belongs to an account of somebody else here" in " ".join(successor.alerts)
+    assert is_logged_in(first)
+    provider.person["sub"] = "248289761001"
+    assert is_logged_in(come(app, provider))
+
+
+@pytest.mark.parametrize("more", ["jwk", "jku", "x5c", "crit", "b64"])
+def test_a_token_that_brings_its_own_key(app: Flask, provider: IdentityProvider, more: str) -> None:
+    """Nothing in a token's header says which key is right, but for the name of one that the provider publishes."""
+    own = ECKey.generate_key("P-256", parameters={"kid": "first"})
+    values: dict[str, Any] = {
+        "jwk": own.as_dict(private=False),
+        "jku": "https://evil.example/keys",
+        "x5c": ["MIIB"],
+        "crit": ["urn:unheard-of"],
+        "b64": False,
+    }
+    header = {"alg": "ES256", "kid": "first", more: values[more], **({"crit": ["b64"]} if more == "b64" else {})}
+    person = come_with(app, provider, header, provider.key if more in ("crit", "b64") else own)
+    assert_nobody_came(app, person, "not valid")
+
+
+def come_with(app: Flask, provider: IdentityProvider, header: dict[str, Any], key: Key | None = None) -> Person:
+    """Log in with a token that has whatever header and text, which libraries refuse to write."""
+    person = Person(app)
+    path = provider.log_in(begin(person))
+    nonce = next(iter(provider._codes.values()))["nonce"]
+    moment = int(now().timestamp())
+    claims = {"iss": provider.issuer, "aud": CLIENT_ID, "iat": moment, "exp": moment + 300, "nonce": nonce}
+    encoded = [urlsafe_b64encode(json.dumps(part).encode()) for part in (header, claims | provider.person)]
+    signed = b".".join(part.rstrip(b"=") for part in encoded)
+    signature = JWSRegistry.algorithms["ES256"].sign(signed, key or provider.key)
+    provider.token = f"{signed.decode()}.{urlsafe_b64encode(signature).decode().rstrip('=')}"
+    person.call("GET", path)
+    return person
+
+
+def test_a_token_that_is_nested_without_end(app: Flask, provider: IdentityProvider) -> None:
+    deep = urlsafe_b64encode(("[" * 50_000 + "]" * 50_000).encode()).decode()
+    provider.token = f"{deep}.{deep}.{deep}"
+    assert_nobody_came(app, come(app, provider), "not valid")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [{"kty": "AKP", "kid": "next", "alg": "ML-DSA-65", "pub": "AAAA"}],
+        [{"kty": "RSA", "kid": "broken", "n": "AQ", "e": "AQAB"}, {"kty": "oct", "k": "c2VjcmV0", "kid": "first "}],
+        [{}, {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "bad"}],
+    ],
+)
+def test_keys_of_kinds_that_nobody_knows_yet_keep_nobody_out(
+    app: Flask, provider: IdentityProvider, others: list[dict[str, str]]
+) -> None:
+    """RFC 7517: who reads a set of keys passes over those that it does not understand."""
+    keys = [*others, provider.key.as_dict(private=False)]
+    body = json.dumps({"keys": keys}).encode()
+    provider.raw["/keys"] = lambda out: out.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)  # type: ignore[func-returns-value]
+    assert is_logged_in(come(app, provider))
+
+
+@pytest.mark.parametrize("keys", [[], ["x"], [None], {}, 7, [{"kty": "AKP", "pub": "AAAA"}]])
+def test_without_a_key_that_can_be_read_nobody_is_logged_in(app: Flask, provider: IdentityProvider, keys: Any) -> None:
+    body = json.dumps({"keys": keys}).encode()
+    provider.raw["/keys"] = lambda out: out.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)  # type: ignore[func-returns-value]
+    person = come(app, provider)
+    assert_nobody_came(app, person, "does not answer as it should")
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(HEAD + b"Content-Length: 5000\r\n\r\n{", id="cut off"),
+        pytest.param(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", id="chunks that are none"),
+        pytest.param(HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{", id="a chunk that is cut off"),
+        pytest.param(HEAD + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"[" * 10_000_000), id="a gzip bomb"),
+        pytest.param(HEAD + b"\r\n" + b"[" * 1_500_000, id="longer than an answer may be"),
+        pytest.param(HEAD + b"\r\n" + b"[" * 500_000, id="nested without end"),
+        pytest.param(HEAD + b"X: " + b"x" * 70_000 + b"\r\n\r\n{}", id="a long header"),
+        pytest.param(HEAD + b"X: y\r\n" * 500 + b"\r\n{}", id="many headers"),
+        pytest.param(HEAD + b"\r\n\xff\xfe", id="no text"),
+        pytest.param(HEAD + b"\r\n[]", id="no object"),
+        pytest.param(b"HTTP/1.1 302 Found\r\nLocation: https://evil.example/\r\n\r\n", id="a redirect"),
+        pytest.param(b"SSH-2.0-OpenSSH\r\n", id="another protocol"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/keys", "/token"])
+def test_an_answer_that_is_none(app: Flask, provider: IdentityProvider, path: str, answer: bytes) -> None:
+    provider.raw[path] = lambda out: out.write(answer)  # type: ignore[func-returns-value]
+    person = Person(app)
+    began = person.call("GET", "/login/oidc")
+    if began.status_code == 303:
+        person.call("GET", provider.log_in(began.headers["Location"]))
+    assert_nobody_came(app, person, "does not answer as it should")
+
+
+@pytest.mark.parametrize("begin_with", [b"", b"HTTP/1.1 200 OK\r\nX: ", HEAD + b"Content-Length: 900\r\n\r\n"])
+def test_an_answer_that_comes_a_byte_at_a_time_is_given_up(
+    app: Flask, provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, begin_with: bytes
+) -> None:
+    """Each byte comes in time, so that only the whole answer can be too slow."""
+    monkeypatch.setattr("app.services.oidc.provider.LONGEST_SECONDS", 0.5)
+    ended = threading.Event()
+
+    def trickle(out: BinaryIO) -> None:
+        out.write(begin_with)
+        while not ended.wait(0.05):
+            out.write(b"x")
+            out.flush()
+
+    provider.raw["/.well-known/openid-configuration"] = trickle
+    person = Person(app)
+    started = time.monotonic()
+    person.call("GET", "/login/oidc")
+    took = time.monotonic() - started
+    ended.set()
+    assert_nobody_came(app, person, "does not answer as it should")
+    assert took < 5
+
+
+def test_a_clock_that_jumps_back_keeps_nobody_out(app: Flask, provider: IdentityProvider) -> None:
+    """What was noted in the hour that comes again is of no use."""
+    moment = now()
+    with time_machine.travel(moment + timedelta(hours=1), tick=False):
+        part: Runtime = app.extensions["runtime"]
+        assert part.provider is not None
+        there, part.provider.issuer = part.provider.issuer, "http://127.0.0.1:1"
+        assert Person(app).call("GET", "/login/oidc").status_code == 503
+        part.provider.issuer = there
+    with time_machine.travel(moment, tick=False):
+        assert is_logged_in(come(app, provider))
 
 
 def test_a_provider_that_fails_says_so_and_is_left_alone_for_a_while(app: Flask, provider: IdentityProvider) -> None:

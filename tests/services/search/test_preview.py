@@ -26,7 +26,6 @@ from backends.base import SearchQuery, SearchSettings
 from backends.registry import create_backend
 from schemas.search_settings import MAX_PREVIEWED_BYTES, MAX_PREVIEWED_QUERIES, SearchSettingsSchema
 from tests import shared_servers
-from tests.backends.contract.case import settle
 from tests.backends.fakes.meilisearch import FakeMeilisearch
 from tests.backends.fakes.typesense import FakeTypesense
 from tests.callers import Tenant, page, register_tenant
@@ -74,7 +73,7 @@ def preview(tenant: Tenant, queries: list[str], **settings: Any) -> dict[str, Qu
 def save(tenant: Tenant, **settings: Any) -> None:
     response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings)
     assert response.status_code == 200, response.get_json()
-    settle(tenant.app.extensions["runtime"].engines.current, load(tenant).engine_index)
+    tenant.settle()
 
 
 QUERIES = ["car", "automobile", "car club", "vehicle tax", "bakery", "the bakery", '"car" park', "bread -rolls", "*"]
@@ -142,7 +141,7 @@ def test_synonyms_saved_during_a_preview_hold_in_every_process(shop: Tenant, mon
     monkeypatch.setattr(part.searcher, "run", save_meanwhile)
     preview(shop, ["car", "bakery"], synonyms=[["car", "automobile"]])
 
-    settle(other, site.engine_index)
+    shop.settle()
     assert sorted(hit.id for hit in other.search(site.engine_index, query).hits) == ["page-5", "page-6"]
     assert sorted(shop.found_ids("bread")) == ["page-5", "page-6"]
 
