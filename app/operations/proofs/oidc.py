@@ -136,7 +136,7 @@ def finish(
         redirect_uri = runtime.settings.public_url + CALLBACK
         given = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
         person = read_person(provider, given, attempt.derive("nonce"))
-        if not is_email(person.email):
+        if not (is_email(person.email) and person.email.isprintable()):
             raise AnswerRefused("The provider tells no e-mail address.")
     except AnswerRefused as error:
         log.warning("a login with the identity provider was refused: %s", error)
