@@ -321,7 +321,8 @@ def main() -> None:
     floors: Floors = json.loads(wishes.floors.read_text()) if wishes.floors and not wishes.renew else {}
     alone = EngineWithMeaning if wishes.meaning else EngineAlone
     system = RunningService(wishes.url, wishes.key) if wishes.url else alone()
-    folders = sorted(path.parent for path in wishes.data.glob("*/qrels.tsv") if wishes.only in path.parent.name)
+    files = wishes.data.glob("*/documents.jsonl.gz")  # Other folders have questions about documents of their own.
+    folders = sorted(path.parent for path in files if wishes.only in path.parent.name)
     if not folders:
         parser.error(f"{wishes.data} holds no sets")
     reached = True

@@ -292,7 +292,7 @@ class LearnedQuerySchema(Schema):
 
 
 class LearnedClicksSchema(Schema):
-    """What a site learned from clicks."""
+    """The gains that a site learned from clicks."""
 
     queries = fields.List(
         fields.Nested(LearnedQuerySchema), required=True, metadata={"description": "In alphabetical order."}

@@ -41,7 +41,7 @@ def test_only_the_operators_commands_are_offered(tmp_path: Path) -> None:
     listed = {line.split()[0] for line in result.output.partition("Commands:")[2].splitlines() if line.strip()}
     assert {"account", "backup", "doctor", "serve"} <= listed
     assert not {"limiter", "routes", "run", "shell"} & listed
-    assert CliRunner().invoke(main, ["routes", "--help"], env=settings).exit_code == 0
+    assert CliRunner().invoke(main, ["routes", "--help"], env=settings).exit_code == 2, "`flask --app wsgi` has it"
 
 
 def test_wrong_settings_are_told_in_a_line(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_missing_tables_are_told_in_a_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["account", "list"], env={"DATA_DIR": str(tmp_path)})
 
     assert result.exit_code == 1
-    assert "Error: The database's tables are missing or of an older version. Run `database upgrade`." in result.output
+    assert "Error: The database's tables are missing or outdated. Run `database upgrade`." in result.output
 
 
 def test_a_database_that_is_away_is_told_in_a_line(tmp_path: Path) -> None:

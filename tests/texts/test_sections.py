@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.texts.formats import html_to_marked_text, html_to_text, markdown_to_marked_text, markdown_to_text
+from app.texts.formats import html_to_marked_text, html_to_text, markdown_to_marked_text
 from app.texts.sections import take_sections
 from backends.sections import Section
 from schemas.validation.documents import MAX_SECTION_TITLE, MAX_SECTIONS
@@ -117,8 +117,3 @@ def test_marks_change_no_text_and_sections_lie_in_it_in_order(pieces: list[str])
     assert starts == sorted(starts)
     assert all(start <= len(text) for start in starts)
     assert len({section.anchor for section in sections}) == len(sections)
-
-
-def test_text_of_markdown_is_the_same_with_sections() -> None:
-    markdown = "# A\n\nText\n\n## B\n\n- c\n"
-    assert take_sections(markdown_to_marked_text(markdown))[0] == markdown_to_text(markdown)

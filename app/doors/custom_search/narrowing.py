@@ -33,7 +33,7 @@ WINDOWS = 5
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What hits must have beside what their query says.
+    """Conditions on hits beside those of their query.
 
     Attributes:
         is_at: Whether the hit with this URL is wanted.

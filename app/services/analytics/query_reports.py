@@ -15,7 +15,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
 from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.clicks import document_key
-from app.services.analytics.rates import mean, part
+from app.services.analytics.origins.reports import mean, part
 from app.services.analytics.reports import EPOCH, snapshot
 from backends.text import normal_form
 

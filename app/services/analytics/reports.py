@@ -24,9 +24,10 @@ from app.services.analytics.origins.reports import (
     count_channels,
     list_clicked_pages,
     list_pages,
+    mean,
+    part,
     sites_of,
 )
-from app.services.analytics.rates import mean, part
 from app.services.analytics.recent_results import RecentResults
 
 LIST_LENGTH = 10

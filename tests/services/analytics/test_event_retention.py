@@ -100,7 +100,7 @@ def test_maintenance_does_all_that_is_due_in_small_portions(database: Database, 
 
 
 @pytest.mark.parametrize("completely", [False, True])
-def test_a_deleted_site_leaves_nothing_and_the_account_counts_the_others(
+def test_a_deleted_site_leaves_nothing(
     database: Database, history: History, completely: bool
 ) -> None:
     delete_site(database, 1, completely=completely)

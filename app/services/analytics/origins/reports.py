@@ -14,7 +14,19 @@ from sqlalchemy.orm import Session
 from app.models import ClickDay, OriginDay, SearchClick, Site, StoredDocument
 from app.models.base import from_microseconds
 from app.models.events import CHANNELS, DAY_MICROSECONDS, OTHER_PAGES, SITE_KINDS
-from app.services.analytics.rates import mean, part
+
+
+def part(count: int, searches: int) -> float | None:
+    """``count`` of ``searches``, from 0 to 1; ``None`` without searches. More than all counts as all.
+
+    A search of yesterday may be clicked today, and a client may report clicks without searches.
+    """
+    return min(1.0, count / searches) if searches > 0 else None
+
+
+def mean(total: int, count: int) -> float | None:
+    """``total`` divided among ``count``; ``None`` without any."""
+    return total / count if count > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
