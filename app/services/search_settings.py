@@ -107,7 +107,7 @@ def read_gains(session: Session, site: Site) -> Gains:
 
 
 def list_learned(session: Session, account_id: int, site_id: int) -> Gains:
-    """The gains that a site learned from clicks, in alphabetical order of the queries, whether or not searches follow it.
+    """The gains that a site learned from clicks, sorted by query, whether or not searches follow them.
 
     Raises:
         ApiError: 404.

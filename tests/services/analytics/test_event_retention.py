@@ -100,9 +100,7 @@ def test_maintenance_does_all_that_is_due_in_small_portions(database: Database, 
 
 
 @pytest.mark.parametrize("completely", [False, True])
-def test_a_deleted_site_leaves_nothing(
-    database: Database, history: History, completely: bool
-) -> None:
+def test_a_deleted_site_leaves_nothing(database: Database, history: History, completely: bool) -> None:
     delete_site(database, 1, completely=completely)
     if not completely:
         assert rows(database, EventRemoval) == 1
