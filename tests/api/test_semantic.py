@@ -11,6 +11,7 @@ from sqlalchemy import update
 
 from app.models import DocumentVector
 from tests.answers import assert_ok
+from tests.backends.contract import has_native_filters
 from tests.callers import Tenant, page
 from tests.services.vectors.conftest import embedder, semantic_app, site  # noqa: F401
 from tests.services.vectors.stub_embedder import StubEmbedder
@@ -124,7 +125,8 @@ def test_the_page_tells_in_words_why_a_hit_is_before_one_with_a_higher_score(sho
     assert both[0] is not None
     assert both[1] is not None
     assert float(both[0][1]) >= float(both[1][1])
-    assert "Its score by words, " in first
+    has_scores = not has_native_filters(shop.app.extensions["runtime"].engines.current)
+    assert ("Its score by words, " in first) == has_scores
 
 
 def test_an_answer_is_of_the_hits_as_they_are_shown(shop: Tenant) -> None:

@@ -175,7 +175,8 @@ class TestAnswers:
         finally:
             tracemalloc.stop()
 
-        assert len(encoded) == 1 + 40
+        # One hit shows that the answer is too large, unless the engine knows that before it reads any.
+        assert len(encoded) in (40, 1 + 40)
         if not has_native_filters(app.extensions["runtime"].engines.current):  # A server's reply is read whole.
             assert used < 6_000_000
 
