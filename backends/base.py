@@ -35,6 +35,9 @@ MAX_PINS: Final = 50
 MAX_USED_BOOSTS: Final = 50
 """Most boosts that rank the hits of one search."""
 
+MAX_USED_SYNONYMS: Final = 50
+"""Most synonyms of one word that a search looks for."""
+
 MATCH_ALL = "*"
 """The query text that matches every document, by date, newest first, then those without, by last change."""
 

@@ -31,6 +31,7 @@ _ENDING = "no stemmer takes off more letters; it bounds work"
 _LAST = "any small share puts documents with stop words alone behind those with words of meaning"
 _LONG = "would take a query of more than nine words"
 _DISTINCT = "is about searches with distinct, which the contract of the engines shows"
+_SETTINGS = "bounds what a site's settings cost, and rows have none"
 _TWO_HUNDRED = "would take a site of more than two hundred pages, one in a language of its own"
 
 UNSEEN: Mapping[tuple[str, str], str] = {
@@ -58,6 +59,8 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("languages._SAMPLE", "thrice"): _WRITTEN,
     ("languages._VOTES_OF_LETTERS", "nothing"): _ONCE,
     ("languages._VOTES_OF_LETTERS", "thrice"): _ONCE,
+    ("terms.MAX_USED_SYNONYMS", "nothing"): _SETTINGS,
+    ("terms.MAX_USED_SYNONYMS", "thrice"): _SETTINGS,
     ("vietnamese._ENOUGH", "nothing"): _WRITTEN,
     ("vietnamese._ENOUGH", "thrice"): _WRITTEN,
     ("vietnamese._LONGEST", "nothing"): _WRITTEN,

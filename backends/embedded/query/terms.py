@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import tantivy
 
-from backends.base import SearchSettings
+from backends.base import MAX_USED_SYNONYMS, SearchSettings
 from backends.embedded.analysis.languages import likely_languages, stop_words
 from backends.embedded.analysis.normalization import fold
 from backends.embedded.analysis.vietnamese import TONAL, has_tones, may_have_tones
@@ -21,9 +21,6 @@ from backends.embedded.query.term_queries import TermQueries, ToneMatches
 from backends.embedded.query.variants import Expansion, TermVariant, concatenated_variants, expand
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
-
-MAX_SYNONYMS = 50
-"""Synonyms of a word that are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +273,7 @@ class _Synonyms:
 
     Attributes:
         phrases: The terms of each synonym in a query to the phrases that may stand for it, at most
-            :data:`MAX_SYNONYMS`.
+            :data:`MAX_USED_SYNONYMS`.
         longest: Number of terms of the longest.
     """
 
@@ -295,7 +292,7 @@ class _Synonyms:
             members.pop((), None)
             for terms in members:
                 others = found.setdefault(terms, {})
-                if len(others) < MAX_SYNONYMS:
+                if len(others) < MAX_USED_SYNONYMS:
                     others.update(dict.fromkeys(members[other] for other in members if other != terms))
-        phrases = {terms: tuple(others)[:MAX_SYNONYMS] for terms, others in found.items()}
+        phrases = {terms: tuple(others)[:MAX_USED_SYNONYMS] for terms, others in found.items()}
         return cls(phrases, max(map(len, phrases), default=0))

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from app.clock import now
-from app.services import search_rules
 from app.services.search_settings import read_rules, read_settings
 from backends.base import Document, FieldKind, Highlight, SearchBackend, SearchQuery, SearchResult
 from backends.registry import create_backend
@@ -139,16 +138,18 @@ def test_a_word_in_all_groups_of_synonyms_has_fifty(backend: SearchBackend) -> N
 def test_the_largest_settings_are_previewed_within_a_cpu_second(tenant: Tenant) -> None:
     for start in range(0, 500, 100):
         tenant.index(*(page(at, content=" ".join(WORDS), kind=f"k{at % 7}") for at in range(start, start + 100)))
-    settings = largest()
-    for number, rule in enumerate(settings["rules"]):
-        rule["when"]["query"] = " ".join(f"{word}{number}" for word in WORDS)  # Each word is to be stemmed.
     path = f"/sites/{tenant.site_id}/search-settings/preview"
-    body = {"settings": settings, "queries": [f"boat {number}" for number in range(50)]}
-    search_rules._stems.cache_clear()
 
-    work = work_of(lambda: assert_ok(tenant.private.post(path, json=body)))
+    def preview(sign: str) -> None:
+        settings = largest()
+        for number, rule in enumerate(settings["rules"]):
+            rule["when"]["query"] = " ".join(f"{word}{sign}{number}" for word in WORDS)  # Each word is to be stemmed.
+        body = {"settings": settings, "queries": [f"boat {number}" for number in range(50)]}
+        assert_ok(tenant.private.post(path, json=body))
 
-    assert work.calls <= CALLS_A_SECOND
+    preview("a")  # What a process makes ready once is not counted.
+
+    assert work_of(lambda: preview("b")).calls <= CALLS_A_SECOND
 
 
 def test_a_member_is_shown_the_results_of_a_preview_without_the_whole_form(tenant: Tenant) -> None:
