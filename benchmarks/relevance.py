@@ -183,10 +183,11 @@ class EngineWithMeaning(EngineAlone):
         self._encode = load_minilm()
         self._vectors: dict[str, bytes] = {}
         self._float32 = np.dtype("<f4")
-        self._order = MixedOrder(self, lambda site_id, ids: {id: self._vectors[id] for id in ids})
+        self._order = MixedOrder(self, lambda site_id, ids, dimension: {id: self._vectors[id] for id in ids})
 
     model = "minilm"
     languages = frozenset({"en"})
+    dimension: int | None = None
 
     def embed_query(self, text: str, timeout_seconds: float) -> Any:
         import numpy as np
