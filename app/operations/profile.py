@@ -80,7 +80,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
 def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:
     """Count a change of which an address is told, and which keeps that address for a while."""
     with runtime.database.read() as session:
-        is_moved = get_user(session, caller).compared_email != members.email_key(email)
+        is_moved = not members.is_same_mailbox(get_user(session, caller).email, email)
     if is_moved:
         who = "keys" if caller.member is None else caller.member.id
         window = WindowRequest(f"email:{caller.account.id}:{who}", EMAIL_CHANGES, DAY_SECONDS)

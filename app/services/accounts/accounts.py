@@ -24,6 +24,7 @@ from app.services.accounts.members import (
     flush_email,
     follow_first_owner,
     get_member,
+    is_same_mailbox,
     refuse_held_email,
     refuse_taken_email,
     set_email,
@@ -141,7 +142,7 @@ def update_profile(
     account = get_account(session, account_id, lock=True)
     member = first_owner(session, account_id) if member_id is None else get_member(session, account_id, member_id)
     before, was_confirmed = member.email, member.email_confirmed
-    is_moved = "email" in changes and email_key(changes["email"]) != member.compared_email
+    is_moved = "email" in changes and not is_same_mailbox(changes["email"], member.email)
     if member_id is not None and (is_moved or "password_hash" in changes):
         if proof is None:
             raise password_missing()
@@ -151,7 +152,7 @@ def update_profile(
         member.name = changes["name"]
     if "email" in changes:
         if is_moved:
-            refuse_taken_email(session, changes["email"])
+            refuse_taken_email(session, changes["email"], member)
         set_email(session, member, changes["email"], by_key=member_id is None)
     if "weekly_digest" in changes:
         account.weekly_digest = changes["weekly_digest"]

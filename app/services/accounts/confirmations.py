@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import Mail, Member
-from app.services.accounts.members import find_members
+from app.services.accounts.members import find_members, is_same_mailbox
 from app.services.mail.letters import Letter, Link
 from app.services.mail.messages import Draft
 from app.services.mail.queue import queue_mail
@@ -45,7 +45,7 @@ def find_confirmed(session: Session, token: str, secret: str) -> Member | None:
         return None
     member_id, email = signed
     member = session.get(Member, member_id)
-    return member if member is not None and member.compared_email == email else None
+    return member if member is not None and is_same_mailbox(member.email, email) else None
 
 
 class ConfirmationWriter:
@@ -68,7 +68,7 @@ class ConfirmationWriter:
             member = next((found for found in members if found.account_id == mail.account_id), None)
         if member is None or member.email_confirmed:
             return None
-        token = sign([member.id, member.compared_email], self._secret, _PURPOSE)
+        token = sign([member.id, member.email], self._secret, _PURPOSE)
         deadline = member.account.confirm_by
         stop = f" Without that, its API keys stop on {moment_text(deadline)}." if deadline else ""
         letter = Letter(

@@ -136,7 +136,7 @@ def _set_keys(session: Session, member: Member) -> None:
 
 def set_email(session: Session, member: Member, email: str, *, by_key: bool = False) -> None:
     """Give a member another e-mail, which they have not confirmed; :func:`flush_email` writes it."""
-    is_moved = email_key(email) != member.compared_email
+    is_moved = not is_same_mailbox(email, member.email)
     member.email = email
     if is_moved:
         member.email_confirmed, member.email_by_key = False, by_key
@@ -283,13 +283,16 @@ def refuse_held_email(session: Session, member: Member) -> None:
         raise _taken()
 
 
-def refuse_taken_email(session: Session, email: str) -> None:
+def refuse_taken_email(session: Session, email: str, by: Member | None = None) -> None:
     """Refuse an e-mail that somebody has, of whichever account: only an invitation makes them a member of another.
+
+    Args:
+        by: The member who is to have it.
 
     Raises:
         ApiError: 400.
     """
-    if find_members(session, email):
+    if any(member is not by for member in find_members(session, email)):
         raise _taken()
 
 

@@ -293,6 +293,24 @@ def test_nobody_else_takes_the_old_address_while_it_can_come_back(
         register_browser(app, ANN)
 
 
+@pytest.mark.parametrize("email", ["ann@stra\u00dfe.example", "ann@EXAMPLE.com"])
+def test_only_the_same_mailbox_stays_confirmed(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer, email: str
+) -> None:
+    """Without case, the address of another person's mailbox may be equal."""
+    is_same = email.isascii()
+    if not is_same:
+        by_session(tenant.browser, "ann@strasse.example")
+        confirm_everybody(part)
+        assert_error(tenant.browser.put("/profile", json={"email": email}), 400, "validation_failed")
+        by_session(tenant.browser, email)
+    else:
+        assert_ok(tenant.browser.put("/profile", json={"email": email}))
+    with part.database.read() as session:
+        member = first_owner(session, tenant.account_id)
+        assert (member.email, member.email_confirmed) == (email, is_same)
+
+
 def test_an_address_that_nobody_confirmed_is_held_against_nobody(app: Flask, part: Runtime, server: MailServer) -> None:
     """Else a stranger could register an address and change it, again and again, and keep its owner from registering."""
     stranger = register_tenant(app, ANN)

@@ -20,6 +20,7 @@ from app.services.accounts import members
 from app.services.accounts.members import first_owner
 from tests.callers import PASSWORD, Tenant, add_member, member_id, register_tenant
 from tests.conftest import close_app, make_app, make_settings
+from tests.mail_installation import confirm_everybody
 from tests.mail_server import Delivered, MailServer
 from tests.pages.people import Person
 from tests.patience import PATIENCE_SECONDS
@@ -382,6 +383,31 @@ def test_an_account_that_was_deleted_meanwhile_gets_nothing(
 
     assert server.mails == []
     assert Person(app).call("GET", link).status_code == 400
+
+
+@pytest.mark.parametrize("is_older", [True, False])
+def test_a_link_changes_the_password_of_the_very_mailbox_that_it_was_sent_to(
+    app: Flask, part: Runtime, server: MailServer, is_older: bool
+) -> None:
+    """Without case, `straße.example` is `strasse.example`, but it is another person's domain."""
+    names = {"victim": "ann@strasse.example", "attacker": "ann@stra\u00dfe.example"}
+    first, second = ("attacker", "victim") if is_older else ("victim", "attacker")
+    register_tenant(app, names[first])
+    host = register_tenant(app, "host@example.com")
+    add_member(host, names[second], "owner")
+    confirm_everybody(part)
+
+    ask(app, names["attacker"])
+    part.mailer.send_due()
+    (mail,) = server.mails
+    assert mail.to == ["ann@xn--strae-oqa.example"]
+    person = Person(app)
+    person.go(_link_in(mail))
+    person.press("Set the password", new_password=NEW_PASSWORD)
+
+    assert can_log_in(app, names["victim"], PASSWORD)
+    body = {"email": names["attacker"], "password": NEW_PASSWORD}
+    assert "accounts" not in app.test_client().post("/login", json=body).get_json()
 
 
 CONTACTS = [
