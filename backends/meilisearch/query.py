@@ -28,7 +28,7 @@ from backends.meilisearch.schema import (
     id_token,
     seconds_of,
 )
-from backends.servers.matched_words import FORGIVEN_WORDS, SoughtWord
+from backends.servers.matched_words import SoughtWord
 from backends.servers.tokenizer import QueryPart, query_parts, query_stop_words, without_stop_words
 from backends.standard_fields import STANDARD_FIELDS
 from backends.values import parse_filter_instant
@@ -38,6 +38,9 @@ EVERYTHING = '"_key" EXISTS'
 
 _SEARCHED_TEXTS = ["_doc", STORED_SECTIONS]
 _TOKEN = re.compile(r"""(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|[\w./-]+|\S)""", re.DOTALL)
+MOST_ENDINGS = 6
+"""Words of a query from which on it is also asked for: each is a search of its own."""
+
 _OF_FEDERATION = frozenset({"page", "hitsPerPage", "facets", "distinct"})
 _BEFORE_A_NAME = frozenset({"", "(", "AND", "OR", "NOT"})
 
@@ -290,7 +293,7 @@ def _endings(parts: Sequence[QueryPart], folded: bool) -> Iterator[tuple[str, fl
     if len(words) < 2 or any(part.phrase for part in words):
         return
     excluded = [part for part in parts if part.excluded]
-    for number in range(min(len(words), FORGIVEN_WORDS)):
+    for number in range(min(len(words), MOST_ENDINGS)):
         written = " ".join(_written(part, folded) for part in (*excluded, *words[number:]))
         yield written, 1 - number / len(words)
 
