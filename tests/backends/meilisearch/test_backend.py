@@ -187,6 +187,25 @@ def test_synonyms_that_the_server_does_not_take_fail_no_search_and_are_sent_agai
     assert sorted(hit.id for hit in case.backend.search(case.index, query).hits) == ["a", "b"]
 
 
+def test_a_long_query_is_asked_for_from_its_first_six_words_on_where_few_documents_have_all(
+    case: Case, server: FakeMeilisearch
+) -> None:
+    case.add(page("a", "one"), page("b", "six"), page("c", "seven"))
+    before = len(server.requests)
+    assert sorted(case.ids("one two three four five six seven eight")) == ["a", "b"]
+    bodies = [json.loads(request.body or b"{}") for request in server.requests[before:]]
+    (merged,) = [body for body in bodies if "federation" in body]
+    assert [query["q"].split()[0] for query in merged["queries"]] == [
+        "one",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+    ]
+
+
 def test_matches_are_found_in_the_texts_that_are_shown_only(case: Case, server: FakeMeilisearch) -> None:
     case.add(page("a", "Documentation", "All of the documentation " * 30))
     before = len(server.requests)
