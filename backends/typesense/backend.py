@@ -64,7 +64,6 @@ _DELETE_IDS = 50
 _READY_SECONDS = 2.0
 _TOLD = ("text_match", "text_match_info")
 _POLL_SECONDS = 0.05
-_MIDDLE = 2
 
 
 class TypesenseBackend(ServerBackend):
@@ -275,11 +274,11 @@ class TypesenseBackend(ServerBackend):
         """The words of a query that documents have; none where all have or lack them.
 
         Typesense leaves words out from the right and from the left, so that it never searches for those in the middle
-        alone.
+        alone; nor always for a mistyped one of two.
         """
         compiled = compile_query(name, query, types)
         words = [part for part in compiled.parts if not part.excluded]
-        if not _MIDDLE < len(words) <= FORGIVEN_WORDS:
+        if not 1 < len(words) <= FORGIVEN_WORDS:
             return ()
         results = self._run(compiled.part_searches(), query)
         with readable():
