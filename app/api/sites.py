@@ -120,7 +120,7 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
 @blp.operation("deleteSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
-@blp.arguments(SiteDeleteBodySchema, location="json_optional", required=False)
+@blp.undocumented_body(SiteDeleteBodySchema)
 @blp.arguments(SiteDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
 def delete_site(body: dict[str, Any], query: dict[str, Any], site_id: int) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def patch_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[
 
 @blp.route(SOURCE, methods=["DELETE"])
 @blp.operation("deleteSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
-@blp.arguments(SourceDeleteSchema, location="json_optional", required=False)
+@blp.undocumented_body(SourceDeleteSchema)
 @blp.arguments(SourceDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
 def delete_source(body: dict[str, Any], query: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:

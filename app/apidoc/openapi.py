@@ -144,6 +144,16 @@ class ApiBlueprint(SmorestBlueprint):
         reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
         return reader
 
+    def undocumented_body(self, schema: type[Schema]) -> Callable[[View], View]:
+        """Read an optional body that the OpenAPI document does not mention.
+
+        A DELETE takes its options as query parameters. Some callers send them in a body, where ignoring a condition
+        would delete too much. A documented body would change the methods of generated clients, and makes the client
+        for Go send ``null``.
+        """
+        reader: Callable[[View], View] = self.ARGUMENTS_PARSER.use_args(schema(), location="json_optional")
+        return reader
+
     def register_views_in_doc(self, api: ServiceApi, *args: Any, **kwargs: Any) -> None:
         """Describe the operations when the document is first asked for: that takes most of the time of a start."""
         for name, body in self.error_examples.items():

@@ -325,14 +325,8 @@ class StrictParser(FlaskParser):
         return read_json(req)
 
     def load_json_optional(self, req: Request, schema: Any) -> Any:
-        """A body that may be absent, without a Content-Type then; as if it were empty.
-
-        ``null`` is not absent, except for DELETE: OpenAPI Generator's client for Go sends it where no body is given.
-        """
-        if req.method != "DELETE":
-            return read_json(req, absent={})
-        body = read_json(req, absent={}, any_type=True)
-        return {} if body is None else body
+        """A body that may be absent, without a Content-Type then; as if it were empty. ``null`` is not absent."""
+        return read_json(req, absent={})
 
     def load_hook(self, req: Request, schema: Any) -> Any:
         """A body of which only JSON objects are read; any other is as if it were empty."""

@@ -311,12 +311,12 @@ REQUESTS: Mapping[str, RequestExample] = {
     "redeliver": RequestExample(body={}),
     "deleteWebhook": RequestExample(),
     # The end.
-    "deleteSource": RequestExample(body={"keep_documents": True}),
+    "deleteSource": RequestExample(parameters={"keep_documents": True}),
     "deleteDocument": RequestExample(body={"id": "lighthouse"}),
     "deleteDocuments": RequestExample(body={"filters": "section = visit"}),
     "deleteKey": RequestExample(),
     "eraseVisitor": RequestExample(parameters={"site_id": 1, "session_id": "5f0c9d"}),
-    "deleteSite": RequestExample(body={"name": "Harbour Museum"}),
+    "deleteSite": RequestExample(parameters={"name": "Harbour Museum"}),
     "restoreSite": RequestExample(body={}),
     "deleteAccount": RequestExample(body={"password": PASSWORD, "reason": "The museum closes."}),
 }

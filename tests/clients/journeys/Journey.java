@@ -83,7 +83,7 @@ public class Journey {
         check(documents.deleteDocument(site.getId(), null, destroy).getDeleted() == 1, site);
         var again = refusal(server, () -> documents.deleteDocument(site.getId(), null, destroy));
         check(again.getError().equals("document_not_found"), again);
-        check(new SitesApi(server).deleteSite(site.getId(), null, null, null).getSuccess(), site);
+        check(new SitesApi(server).deleteSite(site.getId(), null, null).getSuccess(), site);
         System.out.println("done");
     }
 }
