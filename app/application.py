@@ -13,10 +13,10 @@ from flask.json.provider import JSONProvider
 from app import api, logs, pages
 from app.apidoc import openapi
 from app.commands import cli
+from app.compat.agents import views as agents_views
+from app.compat.algolia import views as algolia_views
+from app.compat.custom_search import views as custom_search_views
 from app.config import Settings, load_settings
-from app.doors.agents import views as agents_views
-from app.doors.algolia import views as algolia_views
-from app.doors.custom_search import views as custom_search_views
 from app.gateway import views as gateway_views
 from app.jobs import Jobs
 from app.metrics import views as metrics

@@ -31,7 +31,7 @@ class Site(Base):
     was_active: Mapped[bool] = mapped_column(default=True, server_default=true())
     """Whether it was active when it was deleted."""
     agents: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
-    """Whether agents may search and read it; see ``app.doors.agents``."""
+    """Whether agents may search and read it; see ``app.compat.agents``."""
     description: Mapped[str] = mapped_column(String(500), default="", server_default=text("''"))
     """What it is about, for agents."""
     created_at: Mapped[datetime]

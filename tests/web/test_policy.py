@@ -13,9 +13,9 @@ from werkzeug.test import TestResponse
 from app import application
 from app.apidoc.openapi import document
 from app.application import create_app
-from app.doors.agents import views as agents
-from app.doors.algolia import views as algolia
-from app.doors.custom_search import views as custom_search
+from app.compat.agents import views as agents
+from app.compat.algolia import views as algolia
+from app.compat.custom_search import views as custom_search
 from app.pages.method_override import METHODS
 from app.services.access.roles import Role
 from app.web.auth import (
@@ -184,7 +184,7 @@ def test_nobody_gets_further_than_the_policy(ann: Tenant, kind: str) -> None:
         for operation in operations(ann)
         if not operation.policy.access.anyone
         and not getattr(operation.policy.access, kind, False)
-        and operation.policy.token_places is BEARER  # Others are refused in their own words; see tests/doors.
+        and operation.policy.token_places is BEARER  # Others are refused in their own words; see tests/compat.
     ]
     assert len(refused) > 5
     for operation in refused:

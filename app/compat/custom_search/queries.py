@@ -14,7 +14,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.search.search import MAX_SORT_KEYS
 from backends.base import Highlight, SearchQuery, SortKey
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf
-from schemas.doors.custom_search import MAX_RESULTS
+from schemas.compat.custom_search import MAX_RESULTS
 from schemas.search import MAX_QUERY_BYTES
 
 _SORT = re.compile(r"(?P<field>[A-Za-z][A-Za-z0-9_-]{0,63})(?::(?P<order>[ad]))?(?::[shw])?", re.ASCII)

@@ -9,9 +9,9 @@ from flask.blueprints import BlueprintSetupState
 
 from app.apidoc.openapi import ApiBlueprint, described_errors
 from app.clock import now
-from app.doors.custom_search.answers import encode_answer, error_body, error_status
-from app.doors.custom_search.narrowing import read_narrowing, search_narrowed
-from app.doors.custom_search.queries import make_search_query, shown_fields
+from app.compat.custom_search.answers import encode_answer, error_body, error_status
+from app.compat.custom_search.narrowing import read_narrowing, search_narrowed
+from app.compat.custom_search.queries import make_search_query, shown_fields
 from app.errors import ApiError, ErrorCode, field_error
 from app.web.auth import Access, TokenPlace
 from app.web.hosts import base_url
@@ -21,7 +21,7 @@ from app.web.request_checks import current_caller
 from app.web.responses import json_answer
 from app.web.searches import search_site
 from app.web.visitors import current_visitor
-from schemas.doors.custom_search import CustomSearchAnswerSchema, CustomSearchErrorSchema, CustomSearchQuerySchema
+from schemas.compat.custom_search import CustomSearchAnswerSchema, CustomSearchErrorSchema, CustomSearchQuerySchema
 
 PATH = "/customsearch/v1"
 ACCESS = Access(public=True, search=True)

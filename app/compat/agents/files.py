@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 from xml.sax.saxutils import escape
 
-from app.doors.agents.pages import Page, walk_pages
+from app.compat.agents.pages import Page, walk_pages
 from app.services.access.credentials import SiteRecord
 from app.storage.database import Database
 from app.wording import counted

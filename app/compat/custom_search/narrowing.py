@@ -15,7 +15,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from flask import request
 
-from app.doors.custom_search.queries import any_of, read_place, without
+from app.compat.custom_search.queries import any_of, read_place, without
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.query_ids import make_query_id

@@ -12,9 +12,9 @@ from flask import Flask
 from lxml import etree
 from werkzeug.test import TestResponse
 
-from app.doors.agents import files
-from app.doors.agents.files import MAX_FULL_BYTES, MOST_LISTED
-from app.doors.agents.pages import walk_pages
+from app.compat.agents import files
+from app.compat.agents.files import MAX_FULL_BYTES, MOST_LISTED
+from app.compat.agents.pages import walk_pages
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
@@ -481,7 +481,7 @@ def test_what_goes_wrong_beside_the_tools_is_told_in_the_words_of_the_protocol(
     def fail(_site: Any) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("app.doors.agents.server.describe", fail)
+    monkeypatch.setattr("app.compat.agents.server.describe", fail)
     failed = post(tenant, message("tools/list"))
 
     assert (failed.status_code, failed.get_json()["error"]["code"]) == (500, -32603)

@@ -9,8 +9,8 @@ from flask.blueprints import BlueprintSetupState
 from marshmallow import ValidationError
 
 from app.apidoc.openapi import ApiBlueprint, described_errors
-from app.doors.algolia.answers import CLOSE, OPEN, AlgoliaSearch, encode_answer
-from app.doors.algolia.filters import fields_named, read_filters
+from app.compat.algolia.answers import CLOSE, OPEN, AlgoliaSearch, encode_answer
+from app.compat.algolia.filters import fields_named, read_filters
 from app.errors import ApiError, ErrorCode, field_error
 from app.services.access.credentials import SiteRecord
 from app.web.auth import Access, TokenPlace
@@ -24,7 +24,7 @@ from app.web.visitors import typing_visitor
 from backends.base import MATCH_ALL, Highlight, SearchQuery
 from backends.standard_fields import COUNTED_FIELDS
 from backends.text import normal_form
-from schemas.doors.algolia import (
+from schemas.compat.algolia import (
     AlgoliaAnswerSchema,
     AlgoliaAnswersSchema,
     AlgoliaErrorSchema,

@@ -16,7 +16,7 @@ from app.services.search.search import TimedResult
 from app.web.searches import Found
 from backends.base import Matched
 from backends.standard_fields import STANDARD_FIELDS
-from schemas.doors.custom_search import MAX_RESULTS
+from schemas.compat.custom_search import MAX_RESULTS
 
 _TAG = re.compile(r"</?b>")
 _TEMPLATE = (

@@ -9,7 +9,7 @@ import time_machine
 
 from tests.answers import assert_ok
 from tests.callers import ApiClient, Tenant, page
-from tests.doors.test_agents import message, open_site
+from tests.compat.test_agents import message, open_site
 from tests.gateway.callers import Gateway
 
 DOORS = {

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 import orjson
 from marshmallow import Schema, ValidationError
 
-from app.doors.agents.pages import find_page
+from app.compat.agents.pages import find_page
 from app.errors import field_error
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import rejected
@@ -23,7 +23,7 @@ from backends.errors import BackendRejected
 from backends.filters import And, Filter, OneOf, parse_filter
 from backends.sections import SECTIONS
 from backends.standard_fields import STANDARD_FIELDS
-from schemas.doors.agents import (
+from schemas.compat.agents import (
     MAX_HITS,
     FetchArgumentsSchema,
     SearchArgumentsSchema,

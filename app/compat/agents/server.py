@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from app.doors.agents.protocol import (
+from app.compat.agents.protocol import (
     INVALID_PARAMS,
     LEGACY,
     METHOD_NOT_FOUND,
@@ -17,7 +17,7 @@ from app.doors.agents.protocol import (
     Message,
     ProtocolError,
 )
-from app.doors.agents.tools import TOOLS, describe
+from app.compat.agents.tools import TOOLS, describe
 from app.errors import ApiError, ErrorCode
 from app.services.access.credentials import SiteRecord
 

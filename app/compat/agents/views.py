@@ -11,11 +11,11 @@ from flask import Flask, Response, g, request
 from marshmallow import ValidationError
 from werkzeug.http import quote_etag
 
-from app.doors.agents import protocol
-from app.doors.agents.files import Doors, describe_search, list_pages, write_pages
-from app.doors.agents.pages import find_page
-from app.doors.agents.protocol import ProtocolError
-from app.doors.agents.server import CALL, answer, failed_call, server_info
+from app.compat.agents import protocol
+from app.compat.agents.files import Doors, describe_search, list_pages, write_pages
+from app.compat.agents.pages import find_page
+from app.compat.agents.protocol import ProtocolError
+from app.compat.agents.server import CALL, answer, failed_call, server_info
 from app.errors import ApiError, ErrorCode
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
@@ -28,7 +28,7 @@ from app.web.permissions import own_site
 from app.web.policy import OperationPolicy, set_policy
 from app.web.request_checks import current_caller, note_failed_search
 from app.web.responses import json_answer
-from schemas.doors.agents import PageQuerySchema
+from schemas.compat.agents import PageQuerySchema
 from schemas.validation.keys import Scope
 
 IN_PATH = Access(public=True)

@@ -1,0 +1,1 @@
+"""Requests and responses of APIs that are compatible with other search services."""

@@ -1,1 +1,0 @@
-"""Requests and answers in the words of other services."""
