@@ -151,8 +151,8 @@ class ApiBlueprint(SmorestBlueprint):
         would delete too much. A documented body would change the methods of generated clients, and makes the client
         for Go send ``null``.
         """
-        reader: Callable[[View], View] = self.ARGUMENTS_PARSER.use_args(schema(), location="json_optional")
-        return reader
+        reader = self.ARGUMENTS_PARSER.use_args(schema(), location="json_optional")
+        return cast(Callable[[View], View], reader)
 
     def register_views_in_doc(self, api: ServiceApi, *args: Any, **kwargs: Any) -> None:
         """Describe the operations when the document is first asked for: that takes most of the time of a start."""
