@@ -17,7 +17,7 @@ from statistics import median
 
 from app.crawl.fetch.values import Fetched, NotIndexed
 from app.crawl.read.pages import read_page
-from app.crawl.run.documents.titles import shared_suffix, strip
+from app.crawl.run.titles import shared_suffix, strip_suffix
 from backends.base import Document, Highlight, SearchBackend, SearchQuery
 from backends.registry import create_backend
 from backends.sections import Section
@@ -41,7 +41,7 @@ def read_manual(folder: Path) -> list[Document]:
     return [
         Document(
             address,
-            {"id": address, "title": strip(page.title, suffix), "content": page.content, "url": address},
+            {"id": address, "title": strip_suffix(page.title, suffix), "content": page.content, "url": address},
             number,
             page.sections,
         )

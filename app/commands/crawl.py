@@ -16,7 +16,7 @@ from sqlalchemy import select
 from app.bounded_process import bound_arenas
 from app.clock import isoformat
 from app.commands.crawl_parts import crawl_parts
-from app.crawl.run.execution import CrawlParts
+from app.crawl.run.state import CrawlParts
 from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.run.worker import Worker
 from app.crawl.run.worker_process import end_with_parent, end_with_signals, keep_claim

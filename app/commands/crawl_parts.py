@@ -15,7 +15,7 @@ from flask import Flask, current_app
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.values import user_agent
 from app.crawl.read.reader import PageReader
-from app.crawl.run.execution import CrawlParts
+from app.crawl.run.state import CrawlParts
 from app.crawl.run.visits.turns import SharedTurns
 from app.runtime import Runtime
 

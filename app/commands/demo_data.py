@@ -12,8 +12,8 @@ import orjson
 from app.clock import now
 from app.commands.crawl_parts import crawl_parts, demo_file, read_demo
 from app.config import ConfigurationError, docs_search_key_file
-from app.crawl.run.control import RunControl
 from app.crawl.run.execution import execute
+from app.crawl.run.state import RunControl
 from app.crawl.sources import runs
 from app.models import Account, Source, SourceRun
 from app.operations.accounts import acting_for, create_account, set_password

@@ -97,14 +97,14 @@ def _read_page(file: SentFile, site_url: str) -> Record:
     if not file.url:
         raise field_error("url", "required", "is required for a file that is one page")
     # What reads pages takes some 20 MB of a process: only one that reads such files loads it.
-    from app.crawl.run.documents.sent_file import read_sent_file
+    from app.crawl.run.page_documents import read_uploaded_file
 
     try:
         address = normalize_url(file.url, site_url)
     except ValueError as error:
         raise field_error("url", "invalid_url", "must be an http or https URL, or a path on the site") from error
     try:
-        return Record(1, read_sent_file(file.stream.read(), file.content_type, address).fields)
+        return Record(1, read_uploaded_file(file.stream.read(), file.content_type, address).fields)
     except NotIndexed as error:
         raise field_error("file", error.reason, f"gives no page: {error.message}") from error
 

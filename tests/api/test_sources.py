@@ -733,7 +733,7 @@ def test_an_address_without_a_scheme_gets_that_with_which_it_answers(
         asked.append(url)
         return url.startswith(f"{answering}:")
 
-    monkeypatch.setattr("app.crawl.run.visits.answering.answers", answers)
+    monkeypatch.setattr("app.crawl.run.visits.visitor.responds", answers)
 
     source = create(tenant, url="docs.example.com/a")
     assert source["url"] == f"{answering}://docs.example.com/a"

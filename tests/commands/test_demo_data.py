@@ -14,8 +14,8 @@ from sqlalchemy import select
 from app.commands.crawl_parts import crawl_parts
 from app.commands.demo_data import make_demo
 from app.config import load_settings
-from app.crawl.run.control import RunControl
 from app.crawl.run.execution import execute
+from app.crawl.run.state import RunControl
 from app.crawl.sources import runs
 from app.documentation import documentation_files
 from app.models import Source, SourceRun, StoredDocument

@@ -1,1 +1,1 @@
-"""Running sources: pages are fetched, read, and kept as documents."""
+"""A run of a source: its pages are fetched, read, and indexed as documents."""

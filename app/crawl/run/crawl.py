@@ -1,7 +1,7 @@
-"""One run: what a source's kind lists is read page by page, breadth first, and becomes the source's documents.
+"""Reading the pages of a run, breadth first.
 
-All that a run knows is in SQL. Whoever claims the run of a killed process continues with the pages that wait. Threads
-fetch and read; the one that began the run decides and writes.
+Threads fetch and read pages; the thread of the run decides and writes. All progress is in SQL, so a process that
+claims the run of a killed process continues with the waiting pages.
 """
 
 from __future__ import annotations
@@ -9,214 +9,274 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 
-from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason, TryLater
-from app.crawl.run.control import RunControl, RunInterrupted
-from app.crawl.run.decisions import Decisions
-from app.crawl.run.documents.source_documents import SourceDocuments
-from app.crawl.run.documents.titles import Titles
-from app.crawl.run.frontier import Address, Found, Frontier
-from app.crawl.run.outcome import Outcome
-from app.crawl.run.recorder import Recorder
-from app.crawl.run.stored_run import StoredRun
-from app.crawl.run.visits.admission import Admission
-from app.crawl.run.visits.page_reading import PageReading, Reading
-from app.crawl.run.visits.patience import TRIES
-from app.crawl.run.visits.visitor import AskingOrder, asks_again
-from app.models import Source
+from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason, Selectors, TryLater, Validators
+from app.crawl.run.decisions import (
+    decide_canonical,
+    decide_error,
+    decide_page,
+    decide_redirected,
+    decide_unchanged,
+    has_document,
+    is_noted,
+    is_still_duplicate,
+)
+from app.crawl.run.frontier import next_page, read_record, read_status
+from app.crawl.run.outcomes import DiscoveredUrl, Outcome, QueuedPage
+from app.crawl.run.page_documents import field_rules
+from app.crawl.run.recorder import add_outcome, batch_is_full, room_in_plan, write_batch
+from app.crawl.run.state import RunInterrupted, RunState
+from app.crawl.run.stored_run import add_discovered, has_waiting_runs
+from app.crawl.run.titles import learn_suffix
+from app.crawl.run.visits.patience import MAX_ATTEMPTS
+from app.crawl.run.visits.visitor import Place, RequestOrder, too_many_attempts
 
 FETCHERS = 2
-"""Pages of a run that are fetched and read at once: as many as one host takes requests."""
+"""Threads of a run that fetch and read pages: as many as one host accepts requests at once."""
 
-AHEAD = 2 * FETCHERS
-"""Pages that are handed to them."""
+MAX_IN_FLIGHT = 2 * FETCHERS
+"""Pages that are handed to the threads, so that no thread waits for a decision."""
 
 
-class Crawl:
-    """Reads the pages of one run."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A page that was fetched and read.
 
-    def __init__(
-        self,
-        source: Source,
-        frontier: Frontier,
-        recorder: Recorder,
-        decisions: Decisions,
-        admission: Admission,
-        reading: PageReading,
-        stored: StoredRun,
-        titles: Titles,
-        documents: SourceDocuments,
-        control: RunControl,
-    ):
-        self._source = source
-        self._frontier = frontier
-        self._recorder = recorder
-        self._decisions = decisions
-        self._admission = admission
-        self._reading = reading
-        self._stored = stored
-        self._titles = titles
-        self._documents = documents
-        self._control = control
-        self._in_flight: dict[Future[Reading | NotIndexed], Address] = {}
-        self._in_index = 0
-        self._only_deferred = False
-        self._handed_out = 0
-        self._refused: Counter[str] = Counter()
-        self._put_off: deque[tuple[int, Address]] = deque()
+    Attributes:
+        fetched: The response, without its body.
+        page: ``None`` if the page has not changed.
+    """
 
-    def read_all(self, in_index: int) -> None:
-        """Read the addresses that wait, and those that they lead to.
+    fetched: Fetched
+    page: Page | None
 
-        Args:
-            in_index: Pages of this run that are in the index already.
 
-        Raises:
-            RunInterrupted, RunCancelled, RunLost: The run ends before its end.
-            ApiError: 404 for the site or the sync; 403 when the site is paused.
-        """
-        self._in_index = in_index
-        self._only_deferred = False
-        self._order = AskingOrder()
-        self._pool = ThreadPoolExecutor(FETCHERS, thread_name_prefix="crawl")
-        try:
-            while self._submit() or self._write():
-                done = wait(self._in_flight, timeout=1.0, return_when=FIRST_COMPLETED).done if self._in_flight else ()
-                for future in done:
-                    self._settle(self._in_flight.pop(future), future.result())
-                if self._recorder.is_full:
-                    self._write()
-                self._control.check()
-        finally:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._in_flight.clear()
+@dataclass(slots=True)
+class _Pass:
+    """One pass over the waiting pages.
 
-    def _submit(self) -> bool:
-        """Hand out addresses while there is room; gives whether any are handed out."""
-        most = self._source.max_pages
-        while len(self._in_flight) < AHEAD:
-            if most is not None and self._in_index < most <= self._in_index + len(self._in_flight):
-                break  # Those that are under way may be the last.
-            address = self._next()
-            if address is None:
-                break
-            if address.url in self._recorder:
-                continue  # Another address led to it.
-            if address.deferred and self._decisions.is_duplicate_still(address.url):
-                self._add(Outcome(address.url, "skipped", Reason.DUPLICATE))
-            elif most is not None and self._in_index >= most:
-                self._add(
-                    self._decisions.left_out(address, NotIndexed(Reason.EXCLUDED, "The source has enough pages."))
-                )
-            elif self._recorder.plan_is_full and not self._decisions.has_document(address.url):
-                self._add(Outcome(address.url, "skipped", Reason.QUOTA, forget=True))
-            else:
-                self._begin(address, anew=address.deferred)
-            if self._recorder.is_full:
-                self._write()
-        return bool(self._in_flight)
+    Attributes:
+        postponed: Pages whose host asked to wait, each with the value of ``started`` from which it is requested again.
+        attempts: Refused requests for each of these pages.
+        started: Number of pages that were handed to the threads.
+        only_deferred: Whether all other pages are settled.
+    """
 
-    def _begin(self, address: Address, *, anew: bool) -> None:
-        """Have an address fetched and read.
+    pool: ThreadPoolExecutor
+    order: RequestOrder = field(default_factory=RequestOrder)
+    in_flight: dict[Future[Reading | NotIndexed], QueuedPage] = field(default_factory=dict)
+    postponed: deque[tuple[int, QueuedPage]] = field(default_factory=deque)
+    attempts: Counter[str] = field(default_factory=Counter)
+    started: int = 0
+    only_deferred: bool = False
 
-        Args:
-            anew: Whether it is read also if it did not change.
-        """
-        place = self._order.place(address.url)
-        self._in_flight[self._pool.submit(self._reading.read, address, anew, place)] = address
-        self._handed_out += 1
-        self._only_deferred = False
 
-    def _next(self) -> Address | None:
-        """The next address; those that were put last only when all others are settled."""
-        if self._put_off and self._put_off[0][0] <= self._handed_out:
-            return self._put_off.popleft()[1]
-        take = self._frontier.take_deferred if self._only_deferred else self._frontier.take
-        address = take()
-        return self._put_off.popleft()[1] if address is None and self._put_off else address
+def read_pages(state: RunState) -> None:
+    """Read the waiting pages and the pages that they lead to.
 
-    def _may_ask_again(self, address: Address) -> bool:
-        """Put an address off whose host asks to wait: others come first, which the host may answer after that."""
-        self._refused[address.url] += 1
-        if self._refused[address.url] >= TRIES:
-            del self._refused[address.url]
-            return False
-        self._put_off.append((self._handed_out + AHEAD, address))
-        return True
+    Raises:
+        RunInterrupted, RunCancelled, RunLost: The run was stopped.
+        ApiError: 404 for the site or the sync; 403 when the site is paused.
+    """
+    current = _Pass(ThreadPoolExecutor(FETCHERS, thread_name_prefix="crawl"))
+    try:
+        while _start_pages(state, current) or _write_and_continue(state, current):
+            for future in wait(current.in_flight, timeout=1.0, return_when=FIRST_COMPLETED).done:
+                _settle(state, current, current.in_flight.pop(future), future.result())
+            if batch_is_full(state):
+                _write(state)
+            state.control.check()
+    finally:
+        current.pool.shutdown(wait=False, cancel_futures=True)
 
-    def _write(self) -> bool:
-        """Write what was settled; gives whether there may be further addresses."""
-        if not self._recorder.flush():
-            if self._only_deferred:
-                return False
-            self._only_deferred = True
-            return True
-        if self._decisions.suffix is None:
-            self._decisions.suffix = self._titles.learn_suffix()
-        if self._recorder.plan_is_full:
-            self._recorder.plan_is_full = self._documents.room() == 0
-        if self._control.had_its_turn and self._stored.others_wait():
-            raise RunInterrupted
-        return True
 
-    def _add(self, outcome: Outcome) -> None:
-        if outcome.status in ("indexed", "unchanged"):
-            self._in_index += 1
-        self._recorder.add(outcome)
+def add_post(state: RunState, url: str, page: Page) -> None:
+    """Index a page whose content came from an API, unless the run already has it."""
+    if not (state.admission.is_in_scope(url) and state.admission.is_included(url)):
+        state.retry(add_discovered, [DiscoveredUrl(url, 0)])
+    elif url not in state.batch.outcomes and state.retry(read_status, url) in (None, "waiting"):
+        add_outcome(state, decide_page(state, QueuedPage(url, 0), None, page))
+    if batch_is_full(state):
+        _write(state)
 
-    def _settle(self, address: Address, reading: Reading | NotIndexed) -> None:
-        """Decide what becomes of an address."""
-        if isinstance(reading, TryLater):
-            if self._may_ask_again(address):
-                return
-            reading = asks_again(reading)
-        if isinstance(reading, NotIndexed):
-            self._add(self._decisions.left_out(address, reading))
-            return
-        if reading.page is None:
-            self._settle_unchanged(address, reading.fetched)
-            return
-        fetched, page = reading.fetched, reading.page
-        canonical = page.canonical
-        led_here = {address.url, fetched.url, *fetched.redirects}
-        if canonical is not None and canonical not in led_here:
-            self._add(self._decisions.canonical_elsewhere(address, fetched, page, canonical))
-        elif fetched.url != address.url and canonical != address.url:
-            self._settle_redirected(
-                address, fetched.url, lambda target: self._add(self._decisions.page(target, fetched, page))
-            )
+
+def _start_pages(state: RunState, current: _Pass) -> bool:
+    """Hand pages to the threads while there is room.
+
+    Returns:
+        Whether any page is in flight.
+    """
+    max_pages = state.source.max_pages
+    while len(current.in_flight) < MAX_IN_FLIGHT:
+        if max_pages is not None and state.indexed_count < max_pages <= state.indexed_count + len(current.in_flight):
+            break  # The pages in flight may reach the limit.
+        queued = _next_page(state, current)
+        if queued is None:
+            break
+        if queued.url in state.batch.outcomes:
+            continue  # A redirect led to the page before.
+        if queued.deferred and is_still_duplicate(state, queued.url):
+            add_outcome(state, Outcome(queued.url, "skipped", Reason.DUPLICATE))
+        elif max_pages is not None and state.indexed_count >= max_pages:
+            error = NotIndexed(Reason.EXCLUDED, "The source has enough pages.")
+            add_outcome(state, decide_error(state, queued, error))
+        elif state.plan_is_full and not has_document(state, queued.url):
+            add_outcome(state, Outcome(queued.url, "skipped", Reason.QUOTA, forget=True))
         else:
-            self._add(self._decisions.page(address, fetched, page))
+            _start(state, current, queued, unconditional=queued.deferred)
+        if batch_is_full(state):
+            _write(state)
+    return bool(current.in_flight)
 
-    def _settle_unchanged(self, address: Address, fetched: Fetched) -> None:
-        known = self._frontier.known(address.url)
-        if fetched.url != address.url:
-            target = self._frontier.known(fetched.url)
-            # A page that calls this address its canonical one is read as the page of this address.
-            if target is None or target.reason != Reason.CANONICAL or address.url not in target.links:
-                self._settle_redirected(address, fetched.url, lambda target: self._settle_unchanged(target, fetched))
-                return
-            if known is None or not known.document_is_there:
-                self._begin(address, anew=True)
-                return
-        assert known is not None, "a condition was sent"
-        self._add(self._decisions.unchanged(address, known))
 
-    def _settle_redirected(self, address: Address, target: str, settle: Callable[[Address], None]) -> None:
-        """An address that leads to another is left out; what was read is that one's, unless that is settled."""
-        self._add(self._decisions.redirected(address, target))
-        if target in self._recorder or any(under_way.url == target for under_way in self._in_flight.values()):
+def _start(state: RunState, current: _Pass, queued: QueuedPage, *, unconditional: bool) -> None:
+    place = current.order.place(queued.url)
+    current.in_flight[current.pool.submit(_read_page, state, queued, unconditional, place)] = queued
+    current.started += 1
+    current.only_deferred = False
+
+
+def _next_page(state: RunState, current: _Pass) -> QueuedPage | None:
+    postponed = current.postponed
+    if postponed and postponed[0][0] <= current.started:
+        return postponed.popleft()[1]
+    queued = state.retry(next_page, deferred=current.only_deferred)
+    return postponed.popleft()[1] if queued is None and postponed else queued
+
+
+def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: Place) -> Reading | NotIndexed:
+    """Fetch and read a page, in a thread of the pool.
+
+    Args:
+        unconditional: Whether to read the page even if it has not changed.
+    """
+
+    def stored_validators(url: str) -> Validators | None:
+        record = None if unconditional else state.retry(read_record, url)
+        if record is None or (record.document_id is not None and not record.document_exists):
+            return None  # The document is gone and must be written again.
+        validators = Validators(record.etag, record.last_modified)
+        return validators if validators != Validators() else None
+
+    try:
+        try:
+            fetched = state.visitor.request_page(queued.url, stored_validators, place)
+        finally:
+            place.requested.set()
+        if fetched.status == 304:
+            return Reading(fetched, None)
+        page = state.parts.reader.read(fetched, Selectors(**state.source.selectors), field_rules(state.source))
+    except NotIndexed as error:
+        return error
+    return Reading(Fetched(fetched.url, fetched.status, fetched.headers, b"", fetched.redirects), page)
+
+
+def _write_and_continue(state: RunState, current: _Pass) -> bool:
+    """Write the batch.
+
+    Returns:
+        Whether there may be further pages.
+    """
+    if _write(state):
+        return True
+    if current.only_deferred:
+        return False
+    current.only_deferred = True
+    return True
+
+
+def _write(state: RunState) -> bool:
+    """Write the batch, and update what it may have changed.
+
+    Returns:
+        Whether there was anything to write.
+
+    Raises:
+        RunInterrupted: Other runs wait, and this one has had its turn.
+    """
+    if not write_batch(state):
+        return False
+    if state.title_suffix is None:
+        state.title_suffix = state.retry(learn_suffix)
+    if state.plan_is_full:
+        state.plan_is_full = state.retry(room_in_plan) == 0
+    if state.control.turn_is_over and state.retry(has_waiting_runs):
+        raise RunInterrupted
+    return True
+
+
+def _postpone(current: _Pass, queued: QueuedPage) -> bool:
+    """Postpone a page whose host asks to wait: meanwhile the host may allow requests for other pages.
+
+    Returns:
+        Whether the page may be requested again.
+    """
+    current.attempts[queued.url] += 1
+    if current.attempts[queued.url] >= MAX_ATTEMPTS:
+        del current.attempts[queued.url]
+        return False
+    current.postponed.append((current.started + MAX_IN_FLIGHT, queued))
+    return True
+
+
+def _settle(state: RunState, current: _Pass, queued: QueuedPage, reading: Reading | NotIndexed) -> None:
+    if isinstance(reading, TryLater):
+        if _postpone(current, queued):
             return
-        if self._frontier.status_of(target) in (None, "waiting"):
-            reason = self._admission.refusal(target) if not self._decisions.is_noted(target) else None
-            if reason is None:
-                settle(Address(target, address.depth))
+        reading = too_many_attempts(reading)
+    if isinstance(reading, NotIndexed):
+        add_outcome(state, decide_error(state, queued, reading))
+        return
+    if reading.page is None:
+        _settle_unchanged(state, current, queued, reading.fetched)
+        return
+    fetched, page = reading.fetched, reading.page
+    canonical = page.canonical
+    requested_urls = {queued.url, fetched.url, *fetched.redirects}
+    if canonical is not None and canonical not in requested_urls:
+        add_outcome(state, decide_canonical(state, queued, fetched, page, canonical))
+    elif fetched.url != queued.url and canonical != queued.url:
+        _settle_redirected(
+            state,
+            current,
+            queued,
+            fetched.url,
+            lambda target: add_outcome(state, decide_page(state, target, fetched, page)),
+        )
+    else:
+        add_outcome(state, decide_page(state, queued, fetched, page))
 
-    def index_page(self, url: str, page: Page) -> None:
-        """Make a page a document that an API gave whole, unless the run has it already."""
-        if not (self._admission.is_in_scope(url) and self._admission.is_wanted(url)):
-            self._recorder.add_found([Found(url, 0)])
-        elif url not in self._recorder and self._frontier.status_of(url) in (None, "waiting"):
-            self._add(self._decisions.page(Address(url, 0), None, page))
-        if self._recorder.is_full:
-            self._write()
+
+def _settle_unchanged(state: RunState, current: _Pass, queued: QueuedPage, fetched: Fetched) -> None:
+    record = state.retry(read_record, queued.url)
+    if fetched.url != queued.url:
+        target = state.retry(read_record, fetched.url)
+        # A page whose canonical URL is the one that redirects to it is the page of that URL.
+        if target is None or target.reason != Reason.CANONICAL or queued.url not in target.links:
+            _settle_redirected(
+                state,
+                current,
+                queued,
+                fetched.url,
+                lambda target: _settle_unchanged(state, current, target, fetched),
+            )
+            return
+        if record is None or not record.document_exists:
+            _start(state, current, queued, unconditional=True)
+            return
+    assert record is not None, "a condition was sent"
+    add_outcome(state, decide_unchanged(state, queued, record))
+
+
+def _settle_redirected(
+    state: RunState, current: _Pass, queued: QueuedPage, target: str, settle: Callable[[QueuedPage], None]
+) -> None:
+    """Skip a URL that redirects, and settle its target with the response, unless the target is settled otherwise."""
+    add_outcome(state, decide_redirected(state, queued, target))
+    if target in state.batch.outcomes or any(page.url == target for page in current.in_flight.values()):
+        return
+    if state.retry(read_status, target) in (None, "waiting"):
+        reason = state.admission.refusal(target) if not is_noted(state, target) else None
+        if reason is None:
+            settle(QueuedPage(target, queued.depth))

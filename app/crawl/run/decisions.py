@@ -1,4 +1,4 @@
-"""Decisions about pages: a document, the same one as before, or none, and for which reason."""
+"""Decisions about pages: whether a page becomes a document, is unchanged, or is skipped, and for which reason."""
 
 from __future__ import annotations
 
@@ -11,232 +11,226 @@ import orjson
 from app.crawl.fetch.addresses import host_of
 from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason
 from app.crawl.read.field_rules import VARIANTS
-from app.crawl.run.documents.page_documents import clean_title, document_id, make_document
-from app.crawl.run.documents.path_sections import PathSections
-from app.crawl.run.documents.source_documents import SourceDocuments
-from app.crawl.run.documents.titles import strip
-from app.crawl.run.frontier import Address, Found, Frontier, Known, pack_links
-from app.crawl.run.outcome import Outcome
-from app.crawl.run.recorder import Recorder
-from app.crawl.run.visits.admission import Admission
-from app.crawl.run.visits.visitor import is_failure
-from app.models import Source
+from app.crawl.run.frontier import pages_like, read_record
+from app.crawl.run.outcomes import DiscoveredUrl, Outcome, PageRecord, QueuedPage, is_failure, pack_links
+from app.crawl.run.page_documents import clean_title, document_id, make_document
+from app.crawl.run.recorder import batched_duplicate
+from app.crawl.run.state import RunState
+from app.crawl.run.titles import strip_suffix
 
 MAX_LINKS = 5_000
-"""Links of a page that are followed."""
+"""Links that a run follows from one page."""
 
 MAX_NOTED = 100_000
-"""Addresses that a run remembers to have noted, so that it need not ask whether it has."""
+"""URLs that a run remembers in memory, to look up fewer of them in SQL."""
+
+IN_INDEX = ("indexed", "unchanged")
+"""Outcomes of pages that are documents."""
 
 
-class Decisions:
-    """Decides about the pages of one run.
+def decide_unchanged(state: RunState, queued: QueuedPage, record: PageRecord) -> Outcome:
+    """The outcome of a page whose server reports that it has not changed."""
+    discovered = _discover(state, record.links, queued)
+    if record.document_id is not None:
+        return Outcome(
+            queued.url,
+            "unchanged",
+            confirmed_id=record.document_id,
+            text_digest=record.text_digest,
+            discovered=discovered,
+        )
+    status = "waiting" if record.reason == Reason.DUPLICATE else "skipped"
+    return Outcome(queued.url, status, record.reason, discovered=discovered)
+
+
+def decide_redirected(state: RunState, queued: QueuedPage, target: str) -> Outcome:
+    """The outcome of a URL that redirects to another."""
+    record = state.retry(read_record, queued.url)
+    obsolete_id = None if record is None else record.document_id
+    discovered = (DiscoveredUrl(target, queued.depth, queued.url),)
+    return Outcome(queued.url, "skipped", Reason.CANONICAL, obsolete_id=obsolete_id, forget=True, discovered=discovered)
+
+
+def decide_canonical(state: RunState, queued: QueuedPage, fetched: Fetched, page: Page, canonical: str) -> Outcome:
+    """The outcome of a page that names another URL as its canonical URL."""
+    further = (canonical,) if state.admission.is_in_scope(canonical) else ()
+    return _skip_page(state, queued, fetched, page, Reason.CANONICAL, further=further)
+
+
+def is_still_duplicate(state: RunState, url: str) -> bool:
+    """Whether the text of a page, when it was last read, is the text of a page in the index."""
+    record = state.retry(read_record, url)
+    if record is None or record.text_digest is None:
+        return False
+    like = state.retry(pages_like, url, "", record.text_digest)
+    return any(status in IN_INDEX for status in like.values())
+
+
+def has_document(state: RunState, url: str) -> bool:
+    """Whether a page is a document."""
+    record = state.retry(read_record, url)
+    return record is not None and record.document_exists
+
+
+def decide_error(state: RunState, queued: QueuedPage, error: NotIndexed) -> Outcome:
+    """The outcome of a page that cannot be fetched or read, or must not be."""
+    if queued.url == state.source.url:
+        state.start_error = error
+    record = state.retry(read_record, queued.url)
+    if is_failure(error.reason):
+        discovered = () if record is None else _discover(state, record.links, queued)
+        confirmed_id = record.document_id if record is not None and record.document_exists else None
+        return Outcome(queued.url, "failed", error.reason, confirmed_id=confirmed_id, discovered=discovered)
+    obsolete_id = None if record is None else record.document_id
+    return Outcome(queued.url, "skipped", error.reason, obsolete_id=obsolete_id, forget=True)
+
+
+def _skip_page(
+    state: RunState,
+    queued: QueuedPage,
+    fetched: Fetched,
+    page: Page,
+    reason: str,
+    *,
+    further: tuple[str, ...] = (),
+    identity: str | None = None,
+    text_digest: bytes | None = None,
+) -> Outcome:
+    """The outcome of a page that was read and is not indexed.
 
     Args:
-        sections: Those of the pages that are documents already.
-        follow: Whether pages lead to further ones.
-        names_domains: Whether pages have their host as a field.
+        further: URLs that the page leads to besides its links.
+        identity, text_digest: ID and digest of a page that duplicates another.
     """
+    record = state.retry(read_record, queued.url)
+    former_id = None if record is None else record.document_id
+    links = _followed_links(state, (*further, *page.links))
+    return Outcome(
+        queued.url,
+        "skipped",
+        reason,
+        obsolete_id=former_id if former_id != identity else None,
+        page={
+            **_validators(fetched), "document_id": None, "reason": reason, "digest": None, "text_digest": text_digest,
+            "title": None, "document_title": None, "path_section": None, "links": pack_links(links),
+        },
+        discovered=_discover(state, links, queued, unlimited=further),
+    )  # fmt: skip
 
-    def __init__(
-        self,
-        source: Source,
-        frontier: Frontier,
-        documents: SourceDocuments,
-        recorder: Recorder,
-        admission: Admission,
-        sections: PathSections,
-        *,
-        follow: bool,
-        names_domains: bool,
-    ):
-        self._source = source
-        self._frontier = frontier
-        self._documents = documents
-        self._recorder = recorder
-        self._admission = admission
-        self._sections = sections
-        self._follow = follow
-        self._names_domains = names_domains
-        self._noted: set[int] = set()
-        self.suffix = source.title_suffix
-        """What titles share at their end."""
-        self.start_error: NotIndexed | None = None
-        """Why the source's own page could not be read."""
 
-    def unchanged(self, address: Address, known: Known) -> Outcome:
-        """The outcome of a page that did not change."""
-        found = self._found(known.links, address)
-        if known.document_id is not None:
-            return Outcome(address.url, "unchanged", seen=known.document_id, text_digest=known.text_digest, found=found)
-        status = "waiting" if known.reason == Reason.DUPLICATE else "skipped"
-        return Outcome(address.url, status, known.reason, found=found)
+def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, page: Page) -> Outcome:
+    """The outcome of a page that was read: a document, unless it is unchanged or duplicates another page.
 
-    def redirected(self, address: Address, target: str) -> Outcome:
-        """The outcome of an address that leads to another."""
-        known = self._frontier.known(address.url)
-        gone = None if known is None else known.document_id
-        found = (Found(target, address.depth, address.url),)
-        return Outcome(address.url, "skipped", Reason.CANONICAL, gone=gone, forget=True, found=found)
-
-    def canonical_elsewhere(self, address: Address, fetched: Fetched, page: Page, canonical: str) -> Outcome:
-        """The outcome of a page that names another address as its own."""
-        further = (canonical,) if self._admission.is_in_scope(canonical) else ()
-        return self._no_document(address, fetched, page, Reason.CANONICAL, further=further)
-
-    def is_duplicate_still(self, url: str) -> bool:
-        """Tell whether the text that a page had when it was last read is that of a page that is in the index."""
-        known = self._frontier.known(url)
-        if known is None or known.text_digest is None:
-            return False
-        like = self._frontier.pages_like(url, "", known.text_digest)
-        return any(status in ("indexed", "unchanged") for status in like.values())
-
-    def has_document(self, url: str) -> bool:
-        """Tell whether a page is a document."""
-        known = self._frontier.known(url)
-        return known is not None and known.document_is_there
-
-    def left_out(self, address: Address, error: NotIndexed) -> Outcome:
-        """The outcome of a page that could not be had, or is none."""
-        if address.url == self._source.url:
-            self.start_error = error
-        known = self._frontier.known(address.url)
-        if is_failure(error.reason):
-            found = () if known is None else self._found(known.links, address)
-            seen = known.document_id if known is not None and known.document_is_there else None
-            return Outcome(address.url, "failed", error.reason, seen=seen, found=found)
-        gone = None if known is None else known.document_id
-        return Outcome(address.url, "skipped", error.reason, gone=gone, forget=True)
-
-    def _no_document(
-        self,
-        address: Address,
-        fetched: Fetched,
-        page: Page,
-        reason: str,
-        *,
-        further: tuple[str, ...] = (),
-        identity: str | None = None,
-        text: bytes | None = None,
-    ) -> Outcome:
-        """The outcome of a page that was read and is not indexed.
-
-        Args:
-            further: Addresses that it leads to besides its links.
-            identity, text: The id and the digest of the text, of a page that another one is the same as.
-        """
-        known = self._frontier.known(address.url)
-        was = None if known is None else known.document_id
-        links = self._links((*further, *page.links))
+    Args:
+        fetched: The response; ``None`` for a page from an API.
+    """
+    fetched = fetched or Fetched(queued.url, 200, {}, b"")
+    if page.left_out is not None:
+        return _skip_page(state, queued, fetched, page, page.left_out)
+    if not state.admission.is_included(queued.url):
+        return _skip_page(state, queued, fetched, page, Reason.EXCLUDED)
+    record = state.retry(read_record, queued.url)
+    own_url = page.canonical or queued.url
+    identity = document_id(page, own_url)
+    domain = host_of(own_url) if state.names_domains else None
+    # Versions of a page are separate pages even if their text is the same.
+    variant = {name: page.fields[name] for name in VARIANTS if name in page.fields}
+    text_digest = _digest([page.title, page.content, *([variant] if variant else [])])
+    digest = _digest(
+        [identity, own_url, page.title, page.content, page.excerpt, page.author, page.date, page.lang,
+         dict(page.fields), *([page.sections] if page.sections else []), *([domain] if domain else [])]
+    )  # fmt: skip
+    document_exists = record is not None and record.document_exists
+    duplicate = _decide_duplicate(state, queued, identity, text_digest, document_exists=document_exists)
+    if duplicate is not None and duplicate.status == "waiting":
+        return duplicate
+    if duplicate is not None:
+        return _skip_page(state, queued, fetched, page, Reason.DUPLICATE, identity=identity, text_digest=text_digest)
+    links = _followed_links(state, page.links)
+    title = clean_title(page.title)
+    document_title = strip_suffix(title, state.title_suffix)
+    if record is None or record.document_id is None:
+        state.sections.add(queued.url)
+    section = None if "section" in page.fields else state.sections.section(queued.url)
+    values = {
+        **_validators(fetched), "document_id": identity, "reason": None, "digest": digest, "text_digest": text_digest,
+        "title": title, "document_title": document_title, "path_section": section, "links": pack_links(links),
+    }  # fmt: skip
+    discovered = _discover(state, links, queued)
+    if record is not None and record.document_exists and (record.document_id, record.digest) == (identity, digest):
+        # The stored document keeps its title and section until the end of the run, when all are compared.
+        values |= {"document_title": record.document_title, "path_section": record.path_section}
         return Outcome(
-            address.url,
-            "skipped",
-            reason,
-            gone=was if was != identity else None,
-            page={
-                **_kept(fetched), "document_id": None, "reason": reason, "digest": None, "text_digest": text,
-                "title": None, "document_title": None, "path_section": None, "links": pack_links(links),
-            },
-            found=self._found(links, address, always=further),
-        )  # fmt: skip
-
-    def page(self, address: Address, fetched: Fetched | None, page: Page) -> Outcome:
-        """The outcome of a page that was read: a document, unless it is as before, or another page is the same.
-
-        Args:
-            fetched: ``None`` if an API told of it.
-        """
-        fetched = fetched or Fetched(address.url, 200, {}, b"")
-        if page.left_out is not None:
-            return self._no_document(address, fetched, page, page.left_out)
-        if not self._admission.is_wanted(address.url):
-            return self._no_document(address, fetched, page, Reason.EXCLUDED)
-        known = self._frontier.known(address.url)
-        own_address = page.canonical or address.url
-        identity = document_id(page, own_address)
-        domain = host_of(own_address) if self._names_domains else None
-        # Versions of a page are pages of their own, also where their text is the same.
-        variant = {name: page.fields[name] for name in VARIANTS if name in page.fields}
-        text_digest = _digest([page.title, page.content, *([variant] if variant else [])])
-        digest = _digest(
-            [identity, own_address, page.title, page.content, page.excerpt, page.author, page.date, page.lang,
-             dict(page.fields), *([page.sections] if page.sections else []), *([domain] if domain else [])]
-        )  # fmt: skip
-        is_document = known is not None and known.document_is_there
-        same = self._find_same(address, identity, text_digest, is_document=is_document)
-        if same is not None and same.status == "waiting":
-            return same
-        if same is not None:
-            return self._no_document(address, fetched, page, Reason.DUPLICATE, identity=identity, text=text_digest)
-        links = self._links(page.links)
-        title = clean_title(page.title)
-        shown = strip(title, self.suffix)
-        if known is None or known.document_id is None:
-            self._sections.add(address.url)
-        section = None if "section" in page.fields else self._sections.section(address.url)
-        kept = {
-            **_kept(fetched), "document_id": identity, "reason": None, "digest": digest, "text_digest": text_digest,
-            "title": title, "document_title": shown, "path_section": section, "links": pack_links(links),
-        }  # fmt: skip
-        found = self._found(links, address)
-        if known is not None and known.document_is_there and (known.document_id, known.digest) == (identity, digest):
-            kept |= {"document_title": known.document_title, "path_section": known.path_section}
-            return Outcome(address.url, "unchanged", seen=identity, text_digest=text_digest, page=kept, found=found)
-        return Outcome(
-            address.url,
-            "indexed",
-            document=make_document(page, own_address, shown, section, domain),
-            gone=known.document_id if known is not None and known.document_id != identity else None,
+            queued.url,
+            "unchanged",
+            confirmed_id=identity,
             text_digest=text_digest,
-            page=kept,
-            found=found,
+            page=values,
+            discovered=discovered,
         )
-
-    def _find_same(self, address: Address, identity: str, text_digest: bytes, *, is_document: bool) -> Outcome | None:
-        """The outcome of a page that another one is the same as: left out, or put last until the other is read."""
-        if self._recorder.find_like(address.url, identity, text_digest) is not None:
-            return Outcome(address.url, "skipped", Reason.DUPLICATE)
-        like = self._frontier.pages_like(address.url, identity, text_digest)
-        if any(status in ("indexed", "unchanged") for status in like.values()):
-            return Outcome(address.url, "skipped", Reason.DUPLICATE)
-        if self._documents.sync_id is None:
-            # The others are not read in this run.
-            return Outcome(address.url, "skipped", Reason.DUPLICATE) if like and not is_document else None
-        undecided = any(status in (None, "waiting") and url not in self._recorder for url, status in like.items())
-        return Outcome(address.url, "waiting", Reason.DUPLICATE) if undecided and not address.deferred else None
-
-    def _links(self, links: Iterable[str]) -> tuple[str, ...]:
-        """The links of a page that are followed."""
-        if not self._follow:
-            return ()
-        contains = self._admission.is_in_scope
-        return tuple(dict.fromkeys(link for link in links if self.is_noted(link) or contains(link)))[:MAX_LINKS]
-
-    def _found(self, links: Iterable[str], on: Address, always: tuple[str, ...] = ()) -> tuple[Found, ...]:
-        """The addresses among ``links`` of a page that the run may not know yet.
-
-        Args:
-            always: Those that are followed whatever their depth.
-        """
-        if not self._follow:
-            return ()
-        deepest = self._source.max_depth
-        if deepest is not None and on.depth >= deepest:
-            return tuple(Found(link, on.depth, on.url) for link in always)
-        fresh = [link for link in links if not self.is_noted(link)]
-        if len(self._noted) + len(fresh) > MAX_NOTED:
-            self._noted.clear()
-        self._noted.update(map(hash, fresh))
-        return tuple(Found(link, on.depth + 1, on.url) for link in fresh)
-
-    def is_noted(self, url: str) -> bool:
-        """Tell whether the run may have noted an address."""
-        return hash(url) in self._noted
+    return Outcome(
+        queued.url,
+        "indexed",
+        document=make_document(page, own_url, document_title, section, domain),
+        obsolete_id=record.document_id if record is not None and record.document_id != identity else None,
+        text_digest=text_digest,
+        page=values,
+        discovered=discovered,
+    )
 
 
-def _kept(fetched: Fetched) -> dict[str, Any]:
-    """The parts of an answer that are kept, to ask later whether it changed."""
+def _decide_duplicate(
+    state: RunState, queued: QueuedPage, identity: str, text_digest: bytes, *, document_exists: bool
+) -> Outcome | None:
+    """The outcome for a duplicate page: skip it, or defer it until the original has been read."""
+    skipped = Outcome(queued.url, "skipped", Reason.DUPLICATE)
+    if batched_duplicate(state, queued.url, identity, text_digest) is not None:
+        return skipped
+    like = state.retry(pages_like, queued.url, identity, text_digest)
+    if any(status in IN_INDEX for status in like.values()):
+        return skipped
+    if state.run.sync_id is None:
+        # A run of single pages does not read the other pages, so their records decide.
+        return skipped if like and not document_exists else None
+    undecided = any(status in (None, "waiting") and url not in state.batch.outcomes for url, status in like.items())
+    return Outcome(queued.url, "waiting", Reason.DUPLICATE) if undecided and not queued.deferred else None
+
+
+def _followed_links(state: RunState, links: Iterable[str]) -> tuple[str, ...]:
+    """The links of a page that the run follows."""
+    if not state.follows_links:
+        return ()
+    is_in_scope = state.admission.is_in_scope
+    return tuple(dict.fromkeys(link for link in links if is_noted(state, link) or is_in_scope(link)))[:MAX_LINKS]
+
+
+def _discover(
+    state: RunState, links: Iterable[str], queued: QueuedPage, unlimited: tuple[str, ...] = ()
+) -> tuple[DiscoveredUrl, ...]:
+    """Return those links of a page that the run may not have stored yet.
+
+    Args:
+        unlimited: Links that are followed at any depth.
+    """
+    if not state.follows_links:
+        return ()
+    max_depth = state.source.max_depth
+    if max_depth is not None and queued.depth >= max_depth:
+        return tuple(DiscoveredUrl(link, queued.depth, queued.url) for link in unlimited)
+    fresh = [link for link in links if not is_noted(state, link)]
+    if len(state.noted) + len(fresh) > MAX_NOTED:
+        state.noted.clear()
+    state.noted.update(map(hash, fresh))
+    return tuple(DiscoveredUrl(link, queued.depth + 1, queued.url) for link in fresh)
+
+
+def is_noted(state: RunState, url: str) -> bool:
+    """Whether the run remembers that it has stored a URL."""
+    return hash(url) in state.noted
+
+
+def _validators(fetched: Fetched) -> dict[str, Any]:
+    """Columns for the validators of a response, with which the next run asks whether the page has changed."""
     etag, last_modified = fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
     return {
         "etag": etag if 0 < len(etag) <= 512 else None,

@@ -1,4 +1,4 @@
-"""Look-up of addresses: whether one is a document, why not, and what leads to it; which links lead nowhere."""
+"""Reports on single URLs, with status, reason, and referrers, and on a source's dead links."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from app.crawl.fetch.addresses import Scope, normalize_url
 from app.crawl.fetch.values import Reason
-from app.crawl.run.frontier import unpack_links
-from app.crawl.run.visits.rules import Rules
+from app.crawl.run.outcomes import unpack_links
+from app.crawl.run.visits.admission import Rules
 from app.crawl.sources.runs import RUNS_KEPT, list_runs
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
 from app.models.base import from_microseconds
@@ -20,24 +20,24 @@ from app.services.csv_export import csv_lines
 from app.services.indexing.stored_documents import read_stored
 
 MAX_REFERRERS = 10
-"""Most pages that are told to lead to an address."""
-MAX_SEARCHED = 5_000
-"""Pages of a site whose links are looked at for that."""
+"""Pages that are reported to link to a URL."""
+MAX_SEARCHED_PAGES = 5_000
+"""Pages of a site whose links are searched for a URL."""
 _STEP = 500
 _DEAD = {"http_404": 404, "http_410": 410}
-"""Reasons of pages that are not there, and what their server answered."""
+"""Reasons that mean a dead link, with the HTTP status."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageLookup:
-    """State of an address.
+    """State of a URL.
 
     Attributes:
         status: ``indexed``, ``left_out``, ``not_seen`` or ``removed``.
-        reason: Why it is no document, as far as is known.
-        last_seen: When a source visited it last, or its document was written.
-        found_on: Pages, sitemaps, and feeds that lead to it.
-        document: The id of its document; of a duplicate, of the document with the same text.
+        reason: The reason why the URL is not indexed, if it is recorded.
+        last_seen: Time of a source's last visit, or of the last change of its document.
+        found_on: URLs of pages, sitemaps, and feeds that contain it.
+        document: ID of its document; for a duplicate, of the document with the same text.
     """
 
     url: str
@@ -50,11 +50,11 @@ class PageLookup:
 
 @dataclass(frozen=True, slots=True)
 class DeadLink:
-    """A link of a site's own pages to one that is not there.
+    """A link from a site's own pages to a page that does not exist.
 
     Attributes:
-        status: What its server answered: 404 or 410.
-        found_on: Pages, sitemaps, and feeds that have it, at most :data:`MAX_REFERRERS`.
+        status: HTTP status of the response: 404 or 410.
+        found_on: URLs of pages, sitemaps, and feeds that contain the link, at most :data:`MAX_REFERRERS`.
     """
 
     url: str
@@ -67,8 +67,8 @@ class DeadLinks:
     """One page of a source's dead links.
 
     Attributes:
-        run: The run that found them; ``None`` if none has read pages.
-        total: How many there are.
+        run: The run that requested them; ``None`` if no run has read pages.
+        total: The number of dead links.
     """
 
     run: SourceRun | None
@@ -77,51 +77,53 @@ class DeadLinks:
 
 
 def look_up(session: Session, site: Site, url: str, document_ids: Iterable[str] = ()) -> PageLookup:
-    """Look up an address of a site.
+    """Look up a URL of a site.
 
     Args:
         url: An absolute http or https URL.
-        document_ids: Ids of documents at this address, by the engine.
+        document_ids: IDs of the documents with this URL in the engine's index.
 
     Raises:
-        ValueError: It is no address.
+        ValueError: The URL is not valid.
     """
-    address = normalize_url(url)
+    normalized = normalize_url(url)
     sources = session.scalars(select(Source).where(Source.site_id == site.id).order_by(Source.created_at)).all()
     ids = [source.id for source in sources]
     pages = session.scalars(
         select(SourcePage)
-        .where(SourcePage.source_id.in_(ids), SourcePage.url == address)
+        .where(SourcePage.source_id.in_(ids), SourcePage.url == normalized)
         .order_by(SourcePage.fetched_at.desc())
     ).all()
     rows = session.execute(
         select(RunPage, SourceRun)
         .join(SourceRun, SourceRun.id == RunPage.run_id)
-        .where(SourceRun.source_id.in_(ids), RunPage.url == address)
+        .where(SourceRun.source_id.in_(ids), RunPage.url == normalized)
         .order_by(SourceRun.queued_at.desc(), SourceRun.id.desc())
     ).all()
-    first = {address: [row.found_on for row, _ in rows if row.found_on is not None]}
-    found_on = _referrers(session, ids, first)[address]
+    recorded = {normalized: [row.found_on for row, _ in rows if row.found_on is not None]}
+    found_on = _referrers(session, ids, recorded)[normalized]
     fetched_at = pages[0].fetched_at if pages else None
-    of_pages = [page.document_id for page in pages if page.document_id is not None]
-    for stored in read_stored(session, site.id, list(dict.fromkeys((*of_pages, address, url, *document_ids)))):
+    page_document_ids = [page.document_id for page in pages if page.document_id is not None]
+    for stored in read_stored(
+        session, site.id, list(dict.fromkeys((*page_document_ids, normalized, url, *document_ids)))
+    ):
         written_at = from_microseconds(stored.changed_at)
         return PageLookup(url, "indexed", None, fetched_at or written_at, found_on, stored.id)
-    left_out = next((page for page in pages if page.reason is not None), None)
-    if left_out is not None:
-        twin = find_twins(session, [left_out]).get(address) if left_out.reason == Reason.DUPLICATE else None
-        return PageLookup(url, "left_out", left_out.reason, left_out.fetched_at, found_on, twin)
-    known = [(row, run) for row, run in rows if row.status != "waiting"]
-    if known:
-        row, run = known[0]
-        status = "removed" if any(row.removed for row, _ in known) else "left_out"
+    skipped = next((page for page in pages if page.reason is not None), None)
+    if skipped is not None:
+        twin = find_twins(session, [skipped]).get(normalized) if skipped.reason == Reason.DUPLICATE else None
+        return PageLookup(url, "left_out", skipped.reason, skipped.fetched_at, found_on, twin)
+    settled = [(row, run) for row, run in rows if row.status != "waiting"]
+    if settled:
+        row, run = settled[0]
+        status = "removed" if any(row.removed for row, _ in settled) else "left_out"
         return PageLookup(url, status, row.reason, run.finished_at or run.started_at, found_on)
-    return PageLookup(url, "not_seen", _refusal(site, sources, address), None, found_on)
+    return PageLookup(url, "not_seen", _refusal(site, sources, normalized), None, found_on)
 
 
 def find_twins(session: Session, pages: Iterable[SourcePage]) -> dict[str, str]:
-    """Address of each page that is a duplicate to the id of the document with its text, as far as there is one."""
-    found = {}
+    """Map the URLs of duplicate pages to the IDs of documents with the same text, where these exist."""
+    twins = {}
     for page in pages:
         twin = session.scalar(
             select(SourcePage.document_id)
@@ -133,69 +135,73 @@ def find_twins(session: Session, pages: Iterable[SourcePage]) -> dict[str, str]:
             .limit(1)
         )
         if twin is not None:
-            found[page.url] = twin
-    return found
+            twins[page.url] = twin
+    return twins
 
 
 def twins_of_run(session: Session, run: SourceRun, pages: Iterable[RunPage]) -> dict[str, str]:
-    """The same for those of a run's pages that are duplicates."""
+    """Map the URLs of a run's duplicate pages to the IDs of documents with the same text."""
     urls = [page.url for page in pages if page.reason == Reason.DUPLICATE]
     query = select(SourcePage).where(SourcePage.source_id == run.source_id, SourcePage.url.in_(urls))
     return find_twins(session, session.scalars(query))
 
 
 def list_dead_links(session: Session, source: Source, *, limit: int, offset: int) -> DeadLinks:
-    """One page of the links that led to pages that are not there when the source was last read, as they were found.
+    """Return one page of the dead links of a source, in the order of their discovery.
 
-    Its last run counts that read pages and has ended by itself. A run of single addresses does not, since it follows
-    no links.
+    They are those of the last run that read pages and was not cancelled. Runs of single URLs do not count, since they
+    follow no links.
     """
     runs, _ = list_runs(session, source, limit=RUNS_KEPT, offset=0)
     ended = (run for run in runs if run.status in ("finished", "failed") and "urls" not in run.options)
     run = next((run for run in ended if run.indexed + run.unchanged), None)
     if run is None:
         return DeadLinks(None)
-    # What is listed in one of several sitemaps has a depth, but nothing that is named for it.
-    found = select(RunPage).where(
+    # URLs from one of several sitemaps have a depth but no ``found_on``.
+    dead = select(RunPage).where(
         RunPage.run_id == run.id, RunPage.reason.in_(_DEAD), or_(RunPage.found_on.is_not(None), RunPage.depth > 0)
     )
-    pages = session.scalars(found.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
-    first = {page.url: [page.found_on] if page.found_on is not None else [] for page in pages}
-    found_on = _referrers(session, [source.id], first)
+    pages = session.scalars(dead.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
+    recorded = {page.url: [page.found_on] if page.found_on is not None else [] for page in pages}
+    found_on = _referrers(session, [source.id], recorded)
     links = [DeadLink(page.url, _DEAD[page.reason or ""], found_on[page.url]) for page in pages]
-    return DeadLinks(run, links, session.scalar(select(func.count()).select_from(found.subquery())) or 0)
+    return DeadLinks(run, links, session.scalar(select(func.count()).select_from(dead.subquery())) or 0)
 
 
 def encode_dead_links(links: Iterable[DeadLink]) -> str:
-    """Dead links as CSV, one line each; spaces separate the pages that have one."""
+    """Dead links as CSV, one line each; spaces separate the URLs in ``found_on``."""
     rows = ((link.url, link.status, " ".join(link.found_on)) for link in links)
     return csv_lines([("url", "status", "found_on"), *rows])
 
 
-def _referrers(session: Session, source_ids: Sequence[str], first: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """Pages that lead to each address: those that are named ``first``, then pages whose links have it."""
-    found = {address: dict.fromkeys(pages) for address, pages in first.items()}
+def _referrers(
+    session: Session, source_ids: Sequence[str], recorded: Mapping[str, Iterable[str]]
+) -> dict[str, list[str]]:
+    """The pages that contain each URL: first the ``recorded`` ones, then pages whose links contain it."""
+    referrers = {url: dict.fromkeys(pages) for url, pages in recorded.items()}
     last, searched = ("", ""), 0
-    while searched < MAX_SEARCHED and (wanted := {url for url, on in found.items() if len(on) < MAX_REFERRERS}):
-        place = (SourcePage.source_id > last[0]) | (SourcePage.source_id == last[0]) & (SourcePage.url > last[1])
+    while searched < MAX_SEARCHED_PAGES and (
+        incomplete := {url for url, pages in referrers.items() if len(pages) < MAX_REFERRERS}
+    ):
+        is_next = (SourcePage.source_id > last[0]) | (SourcePage.source_id == last[0]) & (SourcePage.url > last[1])
         rows = session.execute(
             select(SourcePage.source_id, SourcePage.url, SourcePage.links)
-            .where(SourcePage.source_id.in_(source_ids), place)
+            .where(SourcePage.source_id.in_(source_ids), is_next)
             .order_by(SourcePage.source_id, SourcePage.url)
             .limit(_STEP)
         ).all()
         for row in rows:
-            for address in wanted.intersection(unpack_links(row.links)) - {row.url}:
-                found[address][row.url] = None
+            for url in incomplete.intersection(unpack_links(row.links)) - {row.url}:
+                referrers[url][row.url] = None
         if len(rows) < _STEP:
             break
         last, searched = (rows[-1].source_id, rows[-1].url), searched + _STEP
-    return {address: list(pages)[:MAX_REFERRERS] for address, pages in found.items()}
+    return {url: list(pages)[:MAX_REFERRERS] for url, pages in referrers.items()}
 
 
-def _refusal(site: Site, sources: Sequence[Source], address: str) -> str | None:
-    """The reason why no source would read an address, if there is one."""
-    if not any(Scope.of(url).contains(address) for url in (site.url, *site.domains)):
+def _refusal(site: Site, sources: Sequence[Source], url: str) -> str | None:
+    """The reason why no source would read a URL, if there is one."""
+    if not any(Scope.of(start).contains(url) for start in (site.url, *site.domains)):
         return Reason.OTHER_HOST
-    refused = [not Rules(source.include, source.exclude).allow(address) for source in sources]
+    refused = [not Rules(source.include, source.exclude).allow(url) for source in sources]
     return Reason.EXCLUDED if refused and all(refused) else None

@@ -1,4 +1,4 @@
-"""A preview of one page, before it is indexed: one bounded visit, nothing is stored."""
+"""A preview of one page before it is indexed: one limited visit that stores nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
 from schemas.validation.sites import complete_url
 
-AT_ONCE = 2
-"""Previews at work in one process: they hold threads that answer requests."""
+MAX_PREVIEWS = 2
+"""Concurrent previews in one process, since each occupies a thread of the web server."""
 RETRY_SECONDS = 5
 
 
@@ -25,8 +25,8 @@ class Preview:
     """A preview of a page.
 
     Attributes:
-        document: As it would be indexed, but with what the titles of a site share.
-        reason: Why there would be none.
+        document: The document that would be indexed, but with the suffix that a site's titles share.
+        reason: The reason why the page would not be indexed.
     """
 
     document: Mapping[str, Any] | None = None
@@ -35,10 +35,10 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class CompletedUrl:
-    """An address as people typed it, with a scheme where only that was missing.
+    """A URL as a user typed it, completed with a scheme.
 
     Attributes:
-        is_silent: Whether it was asked for and answered neither with https nor with http.
+        is_silent: Whether the URL was requested and nothing responded, neither with https nor with http.
     """
 
     url: str
@@ -46,19 +46,18 @@ class CompletedUrl:
 
 
 class Previewer:
-    """Looks at pages for people who wait.
+    """Fetches pages while a user waits.
 
     Args:
-        turns: Whose turn it is at a host.
-        user_agent: Says who we are.
-        private_addresses: Whether hosts may have addresses that are not public.
+        user_agent: The header ``User-Agent``.
+        private_addresses: Whether hosts may have private IP addresses.
     """
 
     def __init__(self, turns: Turns, user_agent: str, *, private_addresses: bool):
         self._turns = turns
         self._user_agent = user_agent
         self._private_addresses = private_addresses
-        self._room = threading.BoundedSemaphore(AT_ONCE)
+        self._slots = threading.BoundedSemaphore(MAX_PREVIEWS)
 
     def preview(
         self,
@@ -74,27 +73,28 @@ class Previewer:
         """Fetch and read one page.
 
         Args:
-            url: The page's address; of other kinds than ``website`` that of the list, whose first page is read.
+            url: URL of the page; for other kinds than ``website``, URL of the list whose first page is previewed.
             fields: Rules for further fields.
-            headers_url: The source whose headers these are, which go to no other host; by default they are the page's.
+            headers_url: URL of the source that the headers belong to, since they are only sent to its host; by
+                default they belong to the page.
 
         Raises:
-            ApiError: 400 for an address that is not the site's; 503 while too many pages are looked at.
+            ApiError: 400 for a URL that does not belong to the site; 503 during too many other previews.
         """
-        address = check_address(site, url, private_addresses=self._private_addresses)
+        checked_url = check_address(site, url, private_addresses=self._private_addresses)
         check_selectors(selectors)
         check_field_rules(fields)
-        if headers_url is not None and parse_url(address).origin not in header_origins(headers_url):
+        if headers_url is not None and parse_url(checked_url).origin not in header_origins(headers_url):
             headers = {}
-        if not self._room.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             raise ApiError(
                 ErrorCode.SERVER_BUSY, "Too many pages are being previewed; try again.", retry_after=RETRY_SECONDS
             )
-        # What fetches and reads pages takes some 20 MB of a process: only one that previews pages loads it.
-        from app.crawl.run.first_page import read_first_page
+        # The modules that fetch and read pages take some 20 MB, so only a process that previews pages loads them.
+        from app.crawl.run.visits.first_page import read_first_page
 
         try:
-            source = Source(kind=kind, url=address, fields=[*map(dict, fields)], headers=dict(headers))
+            source = Source(kind=kind, url=checked_url, fields=[*map(dict, fields)], headers=dict(headers))
             document = read_first_page(
                 source,
                 Selectors(**selectors),
@@ -107,29 +107,29 @@ class Previewer:
         except NotIndexed as error:
             return Preview(reason=error.reason)
         finally:
-            self._room.release()
+            self._slots.release()
 
-    def complete_url(self, typed: str, otherwise: str = "https") -> CompletedUrl:
-        """An address as people type it, with the scheme where only that is missing: https if it answers, else http.
+    def complete_url(self, typed: str, default_scheme: str = "https") -> CompletedUrl:
+        """Add the missing scheme to a URL as users type it: https if the host responds to it, otherwise http.
 
-        While too many pages are looked at, it is not asked for.
+        During too many previews the URL is not requested.
 
         Args:
-            otherwise: The scheme if neither answers.
+            default_scheme: The scheme if the host responds to neither.
         """
         url = complete_url(typed)
-        if url == typed or not self._room.acquire(blocking=False):
-            return CompletedUrl(_with_scheme(url, otherwise) if url != typed else typed)
-        from app.crawl.run.visits.answering import answers
+        if url == typed or not self._slots.acquire(blocking=False):
+            return CompletedUrl(_with_scheme(url, default_scheme) if url != typed else typed)
+        from app.crawl.run.visits.visitor import responds
 
         try:
             for scheme in ("https", "http"):
-                tried = _with_scheme(url, scheme)
-                if answers(tried, self._turns, self._user_agent, private_addresses=self._private_addresses):
-                    return CompletedUrl(tried)
-            return CompletedUrl(_with_scheme(url, otherwise), is_silent=True)
+                candidate = _with_scheme(url, scheme)
+                if responds(candidate, self._turns, self._user_agent, private_addresses=self._private_addresses):
+                    return CompletedUrl(candidate)
+            return CompletedUrl(_with_scheme(url, default_scheme), is_silent=True)
         finally:
-            self._room.release()
+            self._slots.release()
 
 
 def _with_scheme(url: str, scheme: str) -> str:

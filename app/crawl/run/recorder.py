@@ -1,150 +1,200 @@
-"""Writing down what became of pages, in batches: documents first, then the pages, their links, and the counts.
+"""Writing outcomes in batches: first the documents, then the pages, their links, and the run's counts.
 
-A page is done when the second transaction is: whoever continues a killed run reads it no more. Between the two, a page
-that is read again is the same document again.
+A page is done once the second transaction commits; a process that continues a killed run does not read it again. A page
+that is read again because the process was killed between the two transactions becomes the same document again.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from app.crawl.fetch.values import Reason
-from app.crawl.run.documents.source_documents import SourceDocuments
-from app.crawl.run.frontier import Found
-from app.crawl.run.outcome import Outcome
-from app.crawl.run.stored_run import StoredRun
-from app.services.syncs import Syncs
+from app.crawl.run.outcomes import Outcome
+from app.crawl.run.page_documents import without_fields
+from app.crawl.run.state import Batch, RunState
+from app.crawl.run.stored_run import store_outcomes
+from app.errors import ApiError, ErrorCode
+from app.models import Site
+from app.plans import PlanLimits
+from app.services.indexing.stored_documents import ids_from, known_ids
+from app.services.site_fields import TooManySiteFields, kinds_of
+from app.services.sites import count_documents, limits_of_account
+from schemas.validation.documents import ValidDocument
 
-MAX_PAGES, MAX_BYTES, MAX_SECONDS = 200, 4_194_304, 5.0
-"""A batch is written when it has so many pages or bytes of documents, or is so old."""
-
-MAX_LINKS = 10_000
-"""And when it holds so many links."""
-
-
-@dataclass(slots=True)
-class _Batch:
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    by_text: dict[bytes, str] = field(default_factory=dict)
-    by_document: dict[str, str] = field(default_factory=dict)
-    bytes: int = 0
-    links: int = 0
-    begun: float = 0.0
+MAX_PAGES, MAX_BYTES, MAX_LINKS, MAX_SECONDS = 200, 4_194_304, 10_000, 5.0
+"""Limits of a batch: pages, bytes of documents, discovered URLs, and seconds since its first outcome."""
 
 
-class Recorder:
-    """Collects the outcomes of one run and writes them.
+def add_outcome(state: RunState, outcome: Outcome) -> None:
+    """Add an outcome to the batch."""
+    batch = state.batch
+    if not batch.outcomes:
+        batch.started_at = time.monotonic()
+    batch.outcomes[outcome.url] = outcome
+    batch.links += len(outcome.discovered)
+    if outcome.document is not None:
+        batch.bytes += len(outcome.document.body)
+        batch.url_by_document[outcome.document.id] = outcome.url
+    elif outcome.confirmed_id is not None:
+        batch.url_by_document[outcome.confirmed_id] = outcome.url
+    if outcome.text_digest is not None:
+        batch.url_by_text[outcome.text_digest] = outcome.url
+    if outcome.status in ("indexed", "unchanged"):
+        state.indexed_count += 1
 
-    Args:
-        judge: Gives the reason why an address is not to be read at all, for each that is found.
-        clock: Monotonic seconds.
+
+def batched_duplicate(state: RunState, url: str, document_id: str, text_digest: bytes) -> str | None:
+    """Another page of the batch that becomes a document with the same ID or text."""
+    duplicate = state.batch.url_by_text.get(text_digest) or state.batch.url_by_document.get(document_id)
+    return None if duplicate == url else duplicate
+
+
+def batch_is_full(state: RunState) -> bool:
+    """Whether the batch should be written."""
+    batch = state.batch
+    return bool(batch.outcomes) and (
+        len(batch.outcomes) >= MAX_PAGES
+        or batch.bytes >= MAX_BYTES
+        or batch.links >= MAX_LINKS
+        or time.monotonic() - batch.started_at >= MAX_SECONDS
+    )
+
+
+def write_batch(state: RunState) -> bool:
+    """Write the batch, unless it is empty.
+
+    Returns:
+        Whether there was anything to write.
+
+    Raises:
+        RunLost: Another process has the run; nothing of the second transaction was written.
+        RunInterrupted, RunCancelled: The run was stopped while the database or the engine was unavailable.
+        ApiError: 404 for the site or the sync; 403 when the site is paused.
     """
-
-    def __init__(
-        self,
-        stored: StoredRun,
-        documents: SourceDocuments,
-        syncs: Syncs,
-        judge: Callable[[str], str | None],
-        clock: Callable[[], float] = time.monotonic,
-    ):
-        self._stored = stored
-        self._documents = documents
-        self._syncs = syncs
-        self._judge = judge
-        self._clock = clock
-        self._batch = _Batch()
-        self.plan_is_full = False
-        """Whether documents were left out because the plan has no room."""
-
-    def __contains__(self, url: str) -> bool:
-        return url in self._batch.outcomes
-
-    def find_like(self, url: str, document_id: str, text_digest: bytes) -> str | None:
-        """Another page of the batch that becomes a document with the same id or text."""
-        batch = self._batch
-        found = batch.by_text.get(text_digest) or batch.by_document.get(document_id)
-        return None if found == url else found
-
-    def add(self, outcome: Outcome) -> None:
-        """Take note of an outcome."""
-        batch = self._batch
-        if not batch.outcomes:
-            batch.begun = self._clock()
-        batch.outcomes[outcome.url] = outcome
-        batch.links += len(outcome.found)
-        if outcome.document is not None:
-            batch.bytes += len(outcome.document.body)
-            batch.by_document[outcome.document.id] = outcome.url
-        elif outcome.seen is not None:
-            batch.by_document[outcome.seen] = outcome.url
-        if outcome.text_digest is not None:
-            batch.by_text[outcome.text_digest] = outcome.url
-
-    @property
-    def is_full(self) -> bool:
-        """Tell whether the batch should be written."""
-        batch = self._batch
-        return bool(batch.outcomes) and (
-            len(batch.outcomes) >= MAX_PAGES
-            or batch.bytes >= MAX_BYTES
-            or batch.links >= MAX_LINKS
-            or self._clock() - batch.begun >= MAX_SECONDS
-        )
-
-    def flush(self) -> bool:
-        """Write the batch; gives whether there was anything to write.
-
-        Raises:
-            RunLost: Another process has the run; nothing of the second transaction was written.
-            ApiError: 404 for the site or the sync; 403 when the site is paused.
-        """
-        if not self._batch.outcomes:
-            return False
-        outcomes = self._batch.outcomes
-        refused = self._write_documents(list(outcomes.values()))
-        if refused:
-            self.plan_is_full = True
-        settled = [_refused(outcome) if _id_of(outcome) in refused else outcome for outcome in outcomes.values()]
-        self._stored.settle(settled, self._judge)
-        self._batch = _Batch()
-        return True
-
-    def _write_documents(self, outcomes: Sequence[Outcome]) -> set[str]:
-        """Write what changed and mark what did not; gives the ids that the plan has no room for."""
-        documents = {outcome.document.id: outcome.document for outcome in outcomes if outcome.document is not None}
-        refused: set[str] = set()
-        if documents:
-            refused = self._documents.put(list(documents.values()))
-        seen = [outcome.seen for outcome in outcomes if outcome.seen is not None]
-        gone = [outcome.gone for outcome in outcomes if outcome.gone is not None]
-        if self._documents.sync_id is None:
-            self._documents.remove([each for each in gone if each not in documents])
-        elif seen:
-            self.mark_seen(seen)
-        return refused
-
-    def mark_seen(self, ids: Sequence[str]) -> None:
-        """Keep documents from being removed at the end of the run."""
-        documents, sync_id = self._documents, self._documents.sync_id
-        if sync_id is not None and ids:
-            self._syncs.mark_seen(documents.account_id, documents.source.site_id, sync_id, list(ids))
-
-    def add_found(self, found: Sequence[Found]) -> None:
-        """Add addresses that no page led to.
-
-        Raises:
-            RunLost: Another process has the run.
-        """
-        if found:
-            self._stored.add_found(found, self._judge)
+    outcomes = list(state.batch.outcomes.values())
+    if not outcomes:
+        return False
+    rejected_ids = _write_documents(state, outcomes)
+    if rejected_ids:
+        state.plan_is_full = True
+    outcomes = [
+        _rejected(outcome) if outcome.document is not None and outcome.document.id in rejected_ids else outcome
+        for outcome in outcomes
+    ]
+    state.retry(store_outcomes, outcomes)
+    state.batch = Batch()
+    return True
 
 
-def _id_of(outcome: Outcome) -> str | None:
-    return None if outcome.document is None else outcome.document.id
-
-
-def _refused(outcome: Outcome) -> Outcome:
+def _rejected(outcome: Outcome) -> Outcome:
     return replace(outcome, status="skipped", reason=Reason.QUOTA, document=None, page=None, forget=True)
+
+
+def _write_documents(state: RunState, outcomes: Sequence[Outcome]) -> set[str]:
+    documents = {outcome.document.id: outcome.document for outcome in outcomes if outcome.document is not None}
+    rejected_ids = state.retry(put_documents, list(documents.values())) if documents else set()
+    if state.run.sync_id is None:
+        # No sync removes obsolete documents at the end of a run of single pages.
+        obsolete = [outcome.obsolete_id for outcome in outcomes if outcome.obsolete_id is not None]
+        state.retry(_remove_documents, [document_id for document_id in obsolete if document_id not in documents])
+    else:
+        confirm_documents(state, [outcome.confirmed_id for outcome in outcomes if outcome.confirmed_id is not None])
+    return rejected_ids
+
+
+def confirm_documents(state: RunState, ids: Sequence[str]) -> None:
+    """Mark documents as current, so that they are not removed at the end of the run."""
+    sync_id = state.run.sync_id
+    if sync_id is not None and ids:
+        syncs, site = state.parts.syncs, state.site
+        state.control.retry(lambda: syncs.mark_seen(site.account_id, site.id, sync_id, list(ids)))
+
+
+# Functions that may be repeated; callers retry them.
+
+
+def put_documents(state: RunState, documents: Sequence[ValidDocument]) -> set[str]:
+    """Add or replace documents with distinct IDs.
+
+    Returns:
+        The IDs of new documents that exceed the plan's limit.
+
+    Raises:
+        ApiError: 404 for the site or the sync; 403 when the site is paused.
+        BackendUnavailable: The documents are stored but not searchable yet; call this again.
+    """
+    limits = _limits(state)
+    try:
+        _put(state, limits, documents)
+    except ApiError as error:
+        if error.code is not ErrorCode.DOCUMENT_LIMIT_REACHED:
+            raise
+        return _put_up_to_limit(state, limits, documents)
+    return set()
+
+
+def _put_up_to_limit(state: RunState, limits: PlanLimits, documents: Sequence[ValidDocument]) -> set[str]:
+    with state.parts.database.read() as session:
+        stored_ids = known_ids(session, state.site.id, [document.id for document in documents])
+    _put(state, limits, [document for document in documents if document.id in stored_ids])
+    fresh = [document for document in documents if document.id not in stored_ids]
+    while fresh:
+        room = room_in_plan(state, limits)
+        if room == 0:
+            return {document.id for document in fresh}
+        fitting = fresh[:room]
+        try:
+            _put(state, limits, fitting)
+        except ApiError as error:
+            if error.code is not ErrorCode.DOCUMENT_LIMIT_REACHED:
+                raise
+            continue  # Another writer of the account used the room meanwhile.
+        fresh = fresh[len(fitting) :]
+    return set()
+
+
+def _put(state: RunState, limits: PlanLimits, documents: Sequence[ValidDocument]) -> None:
+    parts, site = state.parts, state.site
+    while documents:
+        try:
+            parts.writer.put(
+                site.account_id, limits, site.id, documents, source=state.source.id, sync_id=state.run.sync_id
+            )
+        except TooManySiteFields as error:
+            with parts.database.read() as session:
+                site_fields = set(kinds_of(session.get_one(Site, site.id)))
+            surplus = {surplus.place for surplus in error.surplus}
+            documents = [
+                without_fields(document, site_fields) if place in surplus else document
+                for place, document in enumerate(documents)
+            ]
+        else:
+            return
+
+
+def _limits(state: RunState) -> PlanLimits:
+    return limits_of_account(state.parts.database, state.parts.plans, state.site.account_id)
+
+
+def room_in_plan(state: RunState, limits: PlanLimits | None = None) -> int | None:
+    """The number of documents that the plan still allows; ``None`` without a limit."""
+    limits = _limits(state) if limits is None else limits
+    if limits.documents is None:
+        return None
+    with state.parts.database.read() as session:
+        return max(0, limits.documents - count_documents(session, state.site.account_id))
+
+
+def _remove_documents(state: RunState, ids: Sequence[str]) -> None:
+    """Remove those documents that the source still owns.
+
+    Raises:
+        ApiError: 404 for the site; 403 when it is paused.
+        BackendUnavailable: The documents are removed but perhaps still searchable for a while.
+    """
+    with state.parts.database.read() as session:
+        owned_ids = ids_from(session, state.site.id, state.source.id, ids)
+    if owned_ids:
+        state.parts.writer.remove_ids(state.site.account_id, state.site.id, list(owned_ids))

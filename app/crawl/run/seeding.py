@@ -1,136 +1,105 @@
-"""Finding the addresses that a run begins with."""
+"""The URLs that a run starts with: from sitemaps, a feed, or a list of URLs; or the posts of a WordPress API."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from app.crawl.fetch.addresses import parse_url
 from app.crawl.fetch.feeds import fetch_feed
 from app.crawl.fetch.sitemaps import Listed, walk_sitemaps
 from app.crawl.fetch.values import NotIndexed, Reason
 from app.crawl.fetch.wordpress import walk_posts
-from app.crawl.read.reader import PageReader
-from app.crawl.run.control import RunControl
-from app.crawl.run.crawl import Crawl
-from app.crawl.run.documents.posts import page_of_post
-from app.crawl.run.frontier import LATEST, Found
-from app.crawl.run.outcome import Outcome
-from app.crawl.run.recorder import Recorder
-from app.crawl.run.stored_run import StoredRun
-from app.crawl.run.visits.page_reading import field_rules
-from app.crawl.run.visits.visitor import Visitor, is_failure
-from app.models import Source
+from app.crawl.run.crawl import add_post
+from app.crawl.run.frontier import LATEST_CHANGE
+from app.crawl.run.outcomes import DiscoveredUrl, Outcome, is_failure
+from app.crawl.run.page_documents import field_rules, page_of_post
+from app.crawl.run.recorder import add_outcome
+from app.crawl.run.state import RunFailed, RunState
+from app.crawl.run.stored_run import add_discovered, change_run
 
 STEP = 500
 
 
-class RunFailed(Exception):
-    """A run that cannot be finished.
+def seed(state: RunState) -> None:
+    """Store the URLs to start with, or add the posts of a blog.
 
-    Attributes:
-        code: A reason of :class:`~app.crawl.fetch.values.Reason`, or an error code.
-        message: For the site's owner.
+    Raises:
+        RunFailed: The source cannot be read.
     """
-
-    def __init__(self, code: str, message: str):
-        super().__init__(message)
-        self.code = str(code)
-        self.message = message
-
-
-class Seeding:
-    """Adds the addresses that a source names, or reads the posts that it gives whole."""
-
-    def __init__(
-        self,
-        source: Source,
-        reader: PageReader,
-        visitor: Visitor,
-        recorder: Recorder,
-        crawl: Crawl,
-        stored: StoredRun,
-        control: RunControl,
-    ):
-        self._source = source
-        self._reader = reader
-        self._visitor = visitor
-        self._recorder = recorder
-        self._crawl = crawl
-        self._stored = stored
-        self._control = control
-
-    def find(self, urls: Sequence[str] | None) -> None:
-        """Find the addresses to begin with.
-
-        Args:
-            urls: All that the run is limited to.
-
-        Raises:
-            RunFailed: The source cannot be read.
-        """
-        url = self._source.url
-        if urls is not None:
-            self._add(map(Listed, urls), depth=0)
-        elif self._source.kind == "website":
-            self._recorder.add_found([Found(url, 0, modified=LATEST)])  # Before all that its sitemaps date.
-            sitemaps = self._sitemaps()
-            self._add(self._listed(sitemaps), depth=1, found_on=sitemaps[0] if len(sitemaps) == 1 else None)
-        elif self._source.kind == "sitemap":
-            self._add(self._listed([url]), depth=0, found_on=url)
-        elif self._source.kind == "feed":
-            try:
-                feed = fetch_feed(self._visitor.fetch_listing, url, self._reader.read_feed)
-                self._add(map(Listed, feed), depth=0, found_on=url)
-            except NotIndexed as error:
-                raise RunFailed(error.reason, error.message) from error
-        else:
-            self._read_posts()
-
-    def _listed(self, sitemaps: Iterable[str]) -> Iterable[Listed]:
-        fetch, read = self._visitor.fetch_listing, self._reader.read_sitemap
-        return walk_sitemaps(fetch, sitemaps, self._note_failed_sitemap, read)
-
-    def _add(self, listed: Iterable[Listed], *, depth: int, found_on: str | None = None) -> None:
-        step: list[Found] = []
-        for each in listed:
-            step.append(Found(each.url, depth, found_on, each.modified))
-            if len(step) == STEP:
-                self._recorder.add_found(step)
-                self._control.check()
-                step = []
-        self._recorder.add_found(step)
-
-    def _sitemaps(self) -> list[str]:
-        """The sitemaps of the source's host: those that its robots.txt names, and the usual one."""
-        usual = self._usual_sitemap()
+    url = state.source.url
+    if state.urls is not None:
+        _add_entries(state, map(Listed, state.urls), depth=0)
+    elif state.source.kind == "website":
+        # The start page precedes all pages that sitemaps date.
+        state.retry(add_discovered, [DiscoveredUrl(url, 0, modified=LATEST_CHANGE)])
+        sitemaps = _sitemaps(state)
+        found_on = sitemaps[0] if len(sitemaps) == 1 else None
+        _add_entries(state, _walk(state, sitemaps), depth=1, found_on=found_on)
+    elif state.source.kind == "sitemap":
+        _add_entries(state, _walk(state, [url]), depth=0, found_on=url)
+    elif state.source.kind == "feed":
         try:
-            named = self._visitor.robots.rules(self._source.url).sitemaps(self._source.url)
-        except NotIndexed:
-            self._stored.note(complete=False)
-            return []
-        return list(dict.fromkeys((*named, usual)))
-
-    def _usual_sitemap(self) -> str:
-        return parse_url("/sitemap.xml", self._source.url).href
-
-    def _note_failed_sitemap(self, url: str, error: NotIndexed) -> None:
-        """Put a sitemap that cannot be read into the report; what it lists is not removed unless it is gone."""
-        if url == self._source.url and self._source.kind == "sitemap":
-            raise RunFailed(error.reason, error.message)
-        guessed = self._source.kind == "website" and url == self._usual_sitemap()
-        if guessed and (error.reason == Reason.BAD_SOURCE or not is_failure(error.reason)):
-            return  # There is none.
-        failure = is_failure(error.reason)
-        if failure:
-            self._stored.note(complete=False)
-        self._recorder.add(Outcome(url, "failed" if failure else "skipped", error.reason))
-
-    def _read_posts(self) -> None:
-        """Read a blog's posts from its API, which gives them whole."""
-        rules = field_rules(self._source)
-        try:
-            for post in walk_posts(self._visitor.fetch_listing, self._source.url, self._reader.read_posts):
-                self._crawl.index_page(post.url, page_of_post(post, rules))
-                self._control.check()
+            feed = fetch_feed(state.visitor.fetch_listing, url, state.parts.reader.read_feed)
+            _add_entries(state, map(Listed, feed), depth=0, found_on=url)
         except NotIndexed as error:
             raise RunFailed(error.reason, error.message) from error
+    else:
+        _add_posts(state)
+
+
+def _walk(state: RunState, sitemaps: Iterable[str]) -> Iterable[Listed]:
+    return walk_sitemaps(
+        state.visitor.fetch_listing,
+        sitemaps,
+        lambda url, error: _note_failed_sitemap(state, url, error),
+        state.parts.reader.read_sitemap,
+    )
+
+
+def _add_entries(state: RunState, entries: Iterable[Listed], *, depth: int, found_on: str | None = None) -> None:
+    step: list[DiscoveredUrl] = []
+    for entry in entries:
+        step.append(DiscoveredUrl(entry.url, depth, found_on, entry.modified))
+        if len(step) == STEP:
+            state.retry(add_discovered, step)
+            state.control.check()
+            step = []
+    state.retry(add_discovered, step)
+
+
+def _sitemaps(state: RunState) -> list[str]:
+    """The sitemaps that the host's robots.txt lists, and ``/sitemap.xml``."""
+    url = state.source.url
+    try:
+        listed = state.visitor.robots.rules(url).sitemaps(url)
+    except NotIndexed:
+        state.retry(change_run, complete=False)
+        return []
+    return list(dict.fromkeys((*listed, _default_sitemap(state))))
+
+
+def _default_sitemap(state: RunState) -> str:
+    return parse_url("/sitemap.xml", state.source.url).href
+
+
+def _note_failed_sitemap(state: RunState, url: str, error: NotIndexed) -> None:
+    """Report a sitemap that cannot be read. Unless it is gone for good, the run removes no documents."""
+    if url == state.source.url and state.source.kind == "sitemap":
+        raise RunFailed(error.reason, error.message)
+    is_guess = state.source.kind == "website" and url == _default_sitemap(state)
+    failure = is_failure(error.reason)
+    if is_guess and (error.reason == Reason.BAD_SOURCE or not failure):
+        return  # The host has no sitemap there.
+    if failure:
+        state.retry(change_run, complete=False)
+    add_outcome(state, Outcome(url, "failed" if failure else "skipped", error.reason))
+
+
+def _add_posts(state: RunState) -> None:
+    rules = field_rules(state.source)
+    try:
+        for post in walk_posts(state.visitor.fetch_listing, state.source.url, state.parts.reader.read_posts):
+            add_post(state, post.url, page_of_post(post, rules))
+            state.control.check()
+    except NotIndexed as error:
+        raise RunFailed(error.reason, error.message) from error

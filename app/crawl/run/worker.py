@@ -1,4 +1,4 @@
-"""Working on runs that wait, several at once: their claims are renewed meanwhile, and given back at the end."""
+"""A worker: executes several queued runs at once, renews their claims, and hands them back when it stops."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from app.bounded_process import release_free_memory
-from app.crawl.run.control import RunControl, is_passing
-from app.crawl.run.execution import CrawlParts, execute
+from app.crawl.run.execution import execute
+from app.crawl.run.state import CrawlParts, RunControl, is_temporary
 from app.crawl.sources.runs import Claim, ClaimState, claim_run, renew_claim
 
 RENEW_SECONDS = 10.0
-"""How often claims are renewed; so long a cancelled run may go on."""
+"""Seconds between renewals of claims. A cancelled run may continue for as long."""
 
 POLL_SECONDS = 2.0
-"""How often a worker looks for runs that wait."""
+"""Seconds between looks at the queue."""
 
 STOP_SECONDS = 10.0
-"""How long a worker that stops waits for its runs to be handed back; after that they are when their claims lapse."""
+"""Seconds that a stopping worker waits for its runs to be handed back; then their claims have to lapse."""
 
 T = TypeVar("T")
 
@@ -36,12 +36,12 @@ class _Work:
 
 
 class Worker:
-    """Works on runs.
+    """Executes queued runs in threads.
 
     Args:
-        runs_at_once: How many.
-        only: The one run to work on; when it has ended, so does :meth:`run`.
-        renew_seconds: How often claims are renewed.
+        runs_at_once: The number of threads.
+        only: ID of the only run to execute; :meth:`run` returns when it has ended.
+        renew_seconds: Seconds between renewals of claims.
     """
 
     def __init__(
@@ -60,20 +60,20 @@ class Worker:
         self._work: dict[str, _Work] = {}
 
     def stop(self) -> None:
-        """Hand back all runs; to be called from any thread, or from a signal's handler."""
+        """Hand back all runs. May be called from any thread and from a signal handler."""
         self._stopping.set()
 
     @property
     def is_stopping(self) -> bool:
-        """Tell whether it was told to stop, or has nothing more to do."""
+        """Whether the worker was stopped, or has executed its only run."""
         return self._stopping.is_set()
 
     def run(self, *, until_idle: bool = False, idle_seconds: float = POLL_SECONDS) -> None:
-        """Work on runs that wait until :meth:`stop` is called.
+        """Execute queued runs until :meth:`stop` is called.
 
         Args:
-            until_idle: Whether to end as well when none is left.
-            idle_seconds: How long to wait between two looks.
+            until_idle: Whether to return as well when no runs are left.
+            idle_seconds: Seconds between looks at the queue.
         """
         renewed_at = time.monotonic()
         while not self._stopping.is_set():
@@ -81,9 +81,9 @@ class Worker:
                 self._renew()
                 release_free_memory()
                 renewed_at = time.monotonic()
-            claimed = self._claim() if len(self._work) < self._runs_at_once else None
-            if claimed is not None:
-                self.begin(claimed)
+            claim = self._claim() if len(self._work) < self._runs_at_once else None
+            if claim is not None:
+                self.begin(claim)
                 continue
             if until_idle and not self._work:
                 break
@@ -91,7 +91,7 @@ class Worker:
         self._end_all()
 
     def begin(self, claim: Claim) -> threading.Thread:
-        """Work on a claimed run in a thread of its own."""
+        """Execute a claimed run in a thread of its own."""
         control = RunControl()
         thread = threading.Thread(target=self._execute, args=(claim, control), name=claim.run_id, daemon=True)
         self._work[claim.run_id] = _Work(claim, control, thread)
@@ -103,12 +103,12 @@ class Worker:
             with self._parts.database.write() as session:
                 return claim_run(session, self._only)
 
-        return _unless_away(write, None)
+        return _unless_unavailable(write, None)
 
-    def _execute(self, claimed: Claim, control: RunControl) -> None:
-        status = execute(self._parts, claimed, control)
-        log.info("run %s: %s", claimed.run_id, status)
-        self._work.pop(claimed.run_id, None)
+    def _execute(self, claim: Claim, control: RunControl) -> None:
+        status = execute(self._parts, claim, control)
+        log.info("run %s: %s", claim.run_id, status)
+        self._work.pop(claim.run_id, None)
         if self._only is not None and status != "handed_back":
             self._stopping.set()
 
@@ -119,7 +119,7 @@ class Worker:
                 with self._parts.database.write() as session:
                     return renew_claim(session, claim)
 
-            state = _unless_away(write, ClaimState.HELD)
+            state = _unless_unavailable(write, ClaimState.HELD)
             if state is ClaimState.CANCELLED:
                 work.control.cancel()
             elif state is ClaimState.LOST:
@@ -132,12 +132,12 @@ class Worker:
             work.thread.join(timeout=STOP_SECONDS)
 
 
-def _unless_away(work: Callable[[], T], otherwise: T) -> T:
-    """Give what ``work`` gives, or ``otherwise`` while the database is away: it is tried again soon."""
+def _unless_unavailable(step: Callable[[], T], default: T) -> T:
+    """Return ``step()``, or ``default`` while the database is unavailable. The worker soon tries again."""
     try:
-        return work()
+        return step()
     except Exception as error:
-        if not is_passing(error):
+        if not is_temporary(error):
             raise
-        log.warning("the database is away: %s", error)
-        return otherwise
+        log.warning("the database is unavailable: %s", error)
+        return default

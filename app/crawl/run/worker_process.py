@@ -1,4 +1,4 @@
-"""The process of a machine that works on runs: started by the service when some wait, and never left behind by it."""
+"""The process of a machine that works on runs. The service starts it when runs wait, and it ends with the service."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from pathlib import Path
 from app.storage.machine_process import MachineProcess
 
 NICENESS = 15
-"""Searches come first, but whatever the process holds locked it still gives back soon."""
+"""Priority of the process: below that of searches, but not so low that it holds locks for long."""
 
 STOP_SECONDS = 15.0
-"""How long the service waits for the process to hand back its runs, before it kills it: they are continued when their
-claims lapse."""
+"""Seconds that the process has to hand back its runs before the service kills it; then their claims have to lapse."""
 
 
 def create_worker_process(folder: Path) -> MachineProcess:
-    """The process of the machine whose DATA_DIR this is."""
+    """Return the process of the machine with this DATA_DIR."""
     command = (sys.executable, "-m", "flask", "--app", "wsgi", "worker", "--for-service")
     return MachineProcess(folder, "source-worker", command, stop_seconds=STOP_SECONDS)
 
 
 def keep_claim(descriptor: int) -> None:
-    """Keep the inherited lock from processes that are started here: it is to end with this one."""
+    """Keep child processes from inheriting the lock, so that it is released when this process ends."""
     os.set_inheritable(descriptor, False)
 
 
 def end_with_parent(stop: Callable[[], object]) -> None:
-    """Give way to the service: have less priority, and call ``stop`` when the service ends."""
+    """Lower this process's priority, and call ``stop`` when the service ends."""
     with contextlib.suppress(PermissionError):
         os.nice(NICENESS)
 
     def wait() -> None:
-        # Nothing is ever written to it.
+        # The service holds the other end of the pipe and never writes to it, so this returns when the service ends.
         sys.stdin.buffer.read()
         stop()
 

@@ -24,7 +24,7 @@ from app.apidoc.code_blocks import ANY_KEY
 from app.apidoc.examples.document import JSON, path_values
 from app.apidoc.examples.requests import HOURS, REQUESTS
 from app.apidoc.openapi import document
-from app.crawl.run import first_page
+from app.crawl.run.visits import first_page
 from app.models import ClickLessons, RunPage, SourceRun
 from app.services.webhooks.events import announce
 from tests.callers import ApiClient, Browser

@@ -13,8 +13,8 @@ from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turn, Turns
 from app.crawl.fetch.values import Fetched, Reason
 from app.crawl.read.reader import PageReader
-from app.crawl.run.control import RunControl
-from app.crawl.run.execution import CrawlParts, execute
+from app.crawl.run.execution import execute
+from app.crawl.run.state import CrawlParts, RunControl
 from app.crawl.sources import runs
 from app.models import Source, SourceRun, StoredDocument
 from app.runtime import Runtime

@@ -16,11 +16,11 @@ from sqlalchemy.exc import OperationalError
 
 from app.crawl.fetch.addresses import host_of
 from app.crawl.fetch.politeness import Turn
-from app.crawl.run import control as control_module
-from app.crawl.run import decisions, frontier
-from app.crawl.run.control import RunControl
-from app.crawl.run.execution import MUCH_LEFT_OUT_PERCENT, REPORTED_URLS, execute
-from app.crawl.run.visits.patience import FAILURES_IN_A_ROW, MAX_PAUSED_SECONDS, TRIES
+from app.crawl.run import decisions, frontier, outcomes
+from app.crawl.run import state as state_module
+from app.crawl.run.execution import MAX_REPORTED_URLS, MAX_UNREADABLE_PERCENT, execute
+from app.crawl.run.state import RunControl
+from app.crawl.run.visits.patience import MAX_ATTEMPTS, MAX_CONSECUTIVE_FAILURES, MAX_PAUSED_SECONDS
 from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources import runs
 from app.crawl.sources.docsearch import read_config
@@ -678,7 +678,7 @@ def test_an_engine_that_is_away_in_the_middle_loses_nothing(
     monkeypatch.setattr(runner.part.indexer, "apply", sometimes)
     control = RunControl()
     monkeypatch.setattr(control, "wait", waited.append)
-    monkeypatch.setattr(control_module, "PAUSES", replace(control_module.PAUSES, chance=lambda: 1.0))
+    monkeypatch.setattr(state_module, "PAUSES", replace(state_module.PAUSES, chance=lambda: 1.0))
 
     run = runner.run(runner.add(), control)
 
@@ -757,7 +757,7 @@ def test_an_address_that_always_asks_to_wait_keeps_no_other_from_being_read(
     assert (run.status, run.error) == ("finished", None)
     assert counts(run) == {"found": 41, "indexed": 40, "failed": 1}
     assert runner.left_out(run) == {"/2": f"http_{answer.status}"}
-    assert [path for path, _ in website.asked].count("/2") <= TRIES
+    assert [path for path, _ in website.asked].count("/2") <= MAX_ATTEMPTS
 
 
 def test_other_pages_come_before_an_address_is_asked_for_again(runner: Runner, website: Website) -> None:
@@ -802,9 +802,10 @@ def test_a_host_that_is_away_for_a_while_is_asked_again(
     run = runner.run(runner.add(), control)
 
     assert waited == [0.0, 10.0, 60.0]
-    assert run.failed <= 2 * FAILURES_IN_A_ROW  # One that was asked for before may be had after the first of them.
+    # A page that was requested before the outage may arrive after its first failure.
+    assert run.failed <= 2 * MAX_CONSECUTIVE_FAILURES
     assert run.indexed == 121 - run.failed
-    assert run.status == ("failed" if run.failed * 100 > 121 * MUCH_LEFT_OUT_PERCENT else "finished")
+    assert run.status == ("failed" if run.failed * 100 > 121 * MAX_UNREADABLE_PERCENT else "finished")
 
 
 @pytest.mark.parametrize("answer", [BUSY, Answer(b"", 503, {"Retry-After": "1"}), Answer(b"", 503)], ids=str)
@@ -1166,13 +1167,13 @@ def test_a_run_that_was_asked_for_meanwhile_follows(runner: Runner, website: Web
 
 
 def test_of_the_many_addresses_that_a_run_was_limited_to_few_are_kept(runner: Runner, website: Website) -> None:
-    website.pages = {f"/{number}": html(f"Page {number}") for number in range(REPORTED_URLS + 5)}
+    website.pages = {f"/{number}": html(f"Page {number}") for number in range(MAX_REPORTED_URLS + 5)}
     urls = [website.address(path) for path in website.pages]
 
     run = runner.run(runner.add(), urls=urls)
 
     assert counts(run) == {"found": len(urls), "indexed": len(urls)}
-    assert run.options == {"urls": urls[:REPORTED_URLS]}
+    assert run.options == {"urls": urls[:MAX_REPORTED_URLS]}
 
 
 def mails(runner: Runner) -> list[Mail]:
@@ -1220,7 +1221,7 @@ def test_without_a_mail_server_nobody_is_told(runner: Runner, website: Website) 
 def test_a_run_stores_only_so_many_addresses_for_a_small_plan(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frontier, "MIN_ADDRESSES", 4)
+    monkeypatch.setattr(frontier, "MIN_URLS", 4)
     make_site(website, 50)
     source = runner.add()
     runner.tenant.set_plan("pro", documents=2)
@@ -1235,8 +1236,8 @@ def test_a_run_stores_only_so_many_addresses_for_a_small_plan(
 def test_only_the_newest_runs_list_what_they_left_out_if_that_is_much(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frontier, "MIN_ADDRESSES", 8)
-    monkeypatch.setattr(frontier, "ADDRESSES_PER_DOCUMENT", 0)
+    monkeypatch.setattr(frontier, "MIN_URLS", 8)
+    monkeypatch.setattr(frontier, "URLS_PER_DOCUMENT", 0)
     website.pages = {"/": html("Home", links=[f"/{n}" for n in range(3)])}
     source = runner.add()
 
@@ -1247,6 +1248,6 @@ def test_only_the_newest_runs_list_what_they_left_out_if_that_is_much(
 
 
 def test_a_page_keeps_only_so_many_bytes_of_its_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frontier, "MAX_LINK_BYTES", 10)
+    monkeypatch.setattr(outcomes, "MAX_LINK_BYTES", 10)
 
-    assert frontier.unpack_links(frontier.pack_links(["/abc", "/def", "/ghi"])) == ("/abc", "/def")
+    assert outcomes.unpack_links(outcomes.pack_links(["/abc", "/def", "/ghi"])) == ("/abc", "/def")

@@ -163,7 +163,7 @@ def test_people_who_look_at_slow_pages_do_not_hold_all_threads(
     answers: list[int] = []
     threads = [
         threading.Thread(target=lambda: answers.append(tenant.private.post(path, json=body).status_code))
-        for _ in range(preview.AT_ONCE)
+        for _ in range(preview.MAX_PREVIEWS)
     ]
     for thread in threads:
         thread.start()
@@ -176,7 +176,7 @@ def test_people_who_look_at_slow_pages_do_not_hold_all_threads(
         thread.join()
 
     assert_error(refused, 503, "server_busy")
-    assert answers == [200] * preview.AT_ONCE
+    assert answers == [200] * preview.MAX_PREVIEWS
     assert_ok(tenant.private.post(path, json=body))
 
 
@@ -241,7 +241,7 @@ def test_the_scheme_is_the_first_one_that_answers(
     def answers(url: str, *args: Any, **kwargs: Any) -> bool:
         return url.partition(":")[0] in answering
 
-    monkeypatch.setattr("app.crawl.run.visits.answering.answers", answers)
+    monkeypatch.setattr("app.crawl.run.visits.visitor.responds", answers)
 
     assert tenant.app.extensions["runtime"].previewer.complete_url("www.example.com/a", otherwise) == completed
 
@@ -257,7 +257,7 @@ def test_a_private_address_without_a_scheme_is_not_asked(ann: Tenant, website: W
 def test_a_slow_address_is_not_waited_for_long(
     tenant: Tenant, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.crawl.run.visits.answering.MAX_SECONDS", 0.1)
+    monkeypatch.setattr("app.crawl.run.visits.visitor.MAX_RESPONSE_SECONDS", 0.1)
     answer = threading.Event()
     website.before = lambda path: answer.wait(20)
     bare = website.url.removeprefix("http://")

@@ -86,7 +86,7 @@ def test_two_workers_never_have_the_same_run(runner: Runner, website: Website) -
 def test_a_run_gives_way_when_it_had_its_turn_and_others_wait(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.crawl.run.control.TURN_SECONDS", 0.0)
+    monkeypatch.setattr("app.crawl.run.state.TURN_SECONDS", 0.0)
     make_site(website, 10)
     ended: list[str] = []
     ids = [runner.request(runner.add(f"/?{number}")) for number in range(2)]

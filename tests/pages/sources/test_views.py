@@ -84,7 +84,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The schemes with which all addresses answer; nothing is asked for."""
     schemes: set[str] = set()
     monkeypatch.setattr(
-        "app.crawl.run.visits.answering.answers", lambda url, *args, **kwargs: url.partition(":")[0] in schemes
+        "app.crawl.run.visits.visitor.responds", lambda url, *args, **kwargs: url.partition(":")[0] in schemes
     )
     return schemes
 

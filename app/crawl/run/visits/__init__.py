@@ -1,1 +1,1 @@
-"""Visits to hosts: which addresses are asked for, in turns, by the rules of robots.txt, and with patience."""
+"""Visits to hosts: which URLs a run requests, turns at hosts, robots.txt, and failing hosts."""

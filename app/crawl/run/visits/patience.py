@@ -1,4 +1,4 @@
-"""Patience of a run with a host: trouble with some of its addresses is told from trouble with all of it."""
+"""Detection of hosts that fail as a whole, as opposed to hosts with some failing URLs."""
 
 from __future__ import annotations
 
@@ -7,86 +7,86 @@ from threading import Lock
 
 from app.crawl.fetch.values import NotIndexed, TryLater
 
-TRIES = 3
-"""How often an address is asked for whose host asks to wait."""
+MAX_ATTEMPTS = 3
+"""Requests for a URL whose host asks to wait."""
 
-FAILURES_IN_A_ROW = 20
-"""After so many addresses that could not be had, one after another, it is looked whether the host still answers."""
+MAX_CONSECUTIVE_FAILURES = 20
+"""Failed URLs in a row after which the run probes whether the host still responds."""
 
-LOOK_AGAIN_SECONDS = (0.0, 10.0, 60.0, 180.0)
-"""How long before each of these looks; a host that fails them all is asked for nothing more in the run."""
+PROBE_PAUSES_SECONDS = (0.0, 10.0, 60.0, 180.0)
+"""Seconds before each probe. A host that fails all of them gets no further requests in the run."""
 
 MAX_PAUSED_SECONDS = 6_000.0
-"""Waiting that a host may ask for in a run with addresses that never answer; after that it is asked no more."""
+"""Seconds of waiting that a host may request for URLs that never succeed, before the run gives the host up."""
 
 
 class HostPatience:
-    """The history of a host in one run. Thread-safe.
+    """The failures of a host in one run. Thread-safe.
 
     Args:
-        proof: An address of the host that is likely to answer.
-        look: Asks for an address. It raises :class:`NotIndexed` if it cannot be had.
+        probe_url: A URL of the host that is likely to respond.
+        probe: Requests a URL. It raises :class:`NotIndexed` on failure.
         wait: Waits for seconds; it may raise to end the waiting.
     """
 
-    def __init__(self, proof: str, look: Callable[[str], object], wait: Callable[[float], None]):
-        self._proof = proof
-        self._look = look
+    def __init__(self, probe_url: str, probe: Callable[[str], object], wait: Callable[[float], None]):
+        self._probe_url = probe_url
+        self._probe = probe
         self._wait = wait
         self._failures = 0
         self._paused: dict[str, float] = {}
-        self._why: NotIndexed | None = None
+        self._fatal_error: NotIndexed | None = None
         self._lock = Lock()
-        self._looking = Lock()
+        self._probing = Lock()
 
     def check(self) -> None:
-        """Go on asking, once nobody looks any more whether the host answers.
+        """Wait until no thread probes the host.
 
         Raises:
-            NotIndexed: The host was given up; with the reason of what failed last.
+            NotIndexed: The run has given the host up; with the reason of the last failure.
         """
-        with self._looking:
-            why = self._why
-        if why is not None:
-            raise NotIndexed(why.reason, why.message)
+        with self._probing:
+            error = self._fatal_error
+        if error is not None:
+            raise NotIndexed(error.reason, error.message)
 
-    def note_answer(self, url: str) -> None:
-        """An address was had."""
+    def note_success(self, url: str) -> None:
+        """Note that a URL could be fetched."""
         with self._lock:
             self._failures = 0
-            self._proof = url
+            self._probe_url = url
 
     def note_failure(self, error: NotIndexed) -> None:
-        """An address could not be had. After many in a row it is looked, and waited, for one that answered before."""
+        """Note that a URL could not be fetched. After many failures in a row, probe a URL that worked before."""
         with self._lock:
             self._failures += 1
-            are_many = self._failures >= FAILURES_IN_A_ROW
-        if are_many:
-            self._look_again(error)
+            must_probe = self._failures >= MAX_CONSECUTIVE_FAILURES
+        if must_probe:
+            self._probe_host(error)
 
-    def note_pause(self, url: str, asked: TryLater) -> None:
-        """A request was answered by asking to wait."""
+    def note_pause(self, url: str, error: TryLater) -> None:
+        """Note that the host asked to wait before another request for a URL."""
         with self._lock:
-            self._paused[url] = self._paused.get(url, 0.0) + asked.seconds
+            self._paused[url] = self._paused.get(url, 0.0) + error.seconds
             if sum(self._paused.values()) >= MAX_PAUSED_SECONDS:
-                self._why = NotIndexed(asked.reason, "The server asks to wait again and again.")
+                self._fatal_error = NotIndexed(error.reason, "The server asks to wait again and again.")
 
     def forget_pauses(self, url: str) -> None:
-        """A request was answered: that the server had asked to wait with it was meant."""
+        """Note that a URL succeeded, so the pauses that the host requested for it were reasonable."""
         with self._lock:
             self._paused.pop(url, None)
 
-    def _look_again(self, error: NotIndexed) -> None:
-        with self._looking:
-            if self._why is not None or self._failures < FAILURES_IN_A_ROW:
-                return  # Another thread has looked.
-            for pause in LOOK_AGAIN_SECONDS:
+    def _probe_host(self, error: NotIndexed) -> None:
+        with self._probing:
+            if self._fatal_error is not None or self._failures < MAX_CONSECUTIVE_FAILURES:
+                return  # Another thread probed the host while this one waited for the lock.
+            for pause in PROBE_PAUSES_SECONDS:
                 self._wait(pause)
                 try:
-                    self._look(self._proof)
+                    self._probe(self._probe_url)
                 except NotIndexed:
                     continue
                 with self._lock:
                     self._failures = 0
                 return
-            self._why = error
+            self._fatal_error = error

@@ -14,11 +14,11 @@ from app.models import CrawlHost
 from app.storage.database import ROW_LOCK, Database
 
 KEPT_SECONDS = 3600.0
-"""How long a host that nobody asks is remembered."""
+"""Seconds after the last request until a host's row is deleted."""
 
 
 class SharedTurns(Turns):
-    """Turns in SQL. Machines must agree on the time to a fraction of a second (NTP).
+    """Turns in SQL. The clocks of all machines must agree to a fraction of a second (NTP).
 
     Args:
         now: Unix seconds.
@@ -29,24 +29,25 @@ class SharedTurns(Turns):
         self._now = now
 
     def take(self, host: str, *, crawl_delay: float = 0.0) -> Turn | float:
+        # Most attempts have to wait, and a read does not queue behind other writers as a write would.
         with self._database.read() as session:
-            _, taken = _pace(session.get(CrawlHost, host)).take(host, self._now(), crawl_delay=crawl_delay)
-        if not isinstance(taken, Turn):
-            return taken
-        # It seems to be free, which only whoever holds the row can tell.
+            _, turn = _load_pace(session.get(CrawlHost, host)).take(host, self._now(), crawl_delay=crawl_delay)
+        if not isinstance(turn, Turn):
+            return turn
+        # The host seemed to be free; only the holder of the row lock can be sure.
         with self._database.write() as session:
             row = _lock(session, host)
-            pace, taken = _pace(row).take(host, self._now(), crawl_delay=crawl_delay)
-            _keep(row, pace)
-        return taken
+            pace, turn = _load_pace(row).take(host, self._now(), crawl_delay=crawl_delay)
+            _store_pace(row, pace)
+        return turn
 
     def give_back(self, turn: Turn, *, pause: float = 0.0) -> None:
         with self._database.write() as session:
             row = _lock(session, turn.host)
-            _keep(row, _pace(row).give_back(turn, self._now(), pause=pause))
+            _store_pace(row, _load_pace(row).give_back(turn, self._now(), pause=pause))
 
     def forget_idle(self) -> None:
-        """Forget hosts that nobody has asked for long."""
+        """Delete the rows of hosts without recent requests."""
         with self._database.write() as session:
             session.execute(delete(CrawlHost).where(CrawlHost.next_at < self._now() - KEPT_SECONDS))
 
@@ -60,13 +61,13 @@ def _lock(session: Session, host: str) -> CrawlHost:
         with session.begin_nested():
             session.execute(insert(CrawlHost).values(host=host, next_at=0.0, slowness=0.0, taken={}))
     except IntegrityError:
-        pass  # Another process was first.
+        pass  # Another process inserted the row first.
     return session.scalars(query).one()
 
 
-def _pace(row: CrawlHost | None) -> HostPace:
+def _load_pace(row: CrawlHost | None) -> HostPace:
     return HostPace() if row is None else HostPace(row.next_at, row.slowness, row.taken)
 
 
-def _keep(row: CrawlHost, pace: HostPace) -> None:
+def _store_pace(row: CrawlHost, pace: HostPace) -> None:
     row.next_at, row.slowness, row.taken = pace.next_at, pace.slowness, dict(pace.taken)

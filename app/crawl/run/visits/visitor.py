@@ -1,9 +1,10 @@
-"""Asking the hosts of one run: with the rules of their robots.txt, in turns, and again where they ask for patience."""
+"""Requests to the hosts of one run: by the rules of robots.txt, in turns, and repeated where a host asks to wait."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Lock
 
@@ -13,37 +14,43 @@ from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turns, polite
 from app.crawl.fetch.robots import Robots
 from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, NotIndexed, Reason, TryLater, Validators
-from app.crawl.run.visits.patience import TRIES, HostPatience
+from app.crawl.run.outcomes import is_failure
+from app.crawl.run.visits.patience import MAX_ATTEMPTS, HostPatience
 from app.models import Source
 
-LOOK_BYTES = 65_536
-"""So much is read of a page that only shows whether its host answers."""
+PROBE_BYTES = 65_536
+"""Bytes to read of a page that is only requested to see whether its host responds."""
+
+MAX_RESPONSE_SECONDS = 3.0
+"""Seconds that :func:`responds` waits for a host, including its turn."""
+
+_NO_RESPONSE = {Reason.TIMEOUT, Reason.UNREACHABLE, Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a page among those that a run asks a host for.
+    """The place of a page in the order in which a run requests the pages of a host.
 
     Attributes:
-        before: Set when the page before it was asked for; ``None`` for the first.
-        asked: Set when this one was, or will not be.
+        previous: Set when the request for the previous page was sent; ``None`` for the first page.
+        requested: Set when the request for this page was sent or will not be sent.
     """
 
-    before: Event | None = None
-    asked: Event = field(default_factory=Event)
+    previous: Event | None = None
+    requested: Event = field(default_factory=Event)
 
 
-class AskingOrder:
-    """Gives the pages of a run their places, host by host. For one thread."""
+class RequestOrder:
+    """Assigns places to the pages of a run, host by host. Not thread-safe."""
 
     def __init__(self) -> None:
         self._last: dict[str, Event] = {}
 
     def place(self, url: str) -> Place:
-        """The place behind all that were given for the host of an address."""
+        """Return the place after all places that were assigned for the URL's host."""
         host = host_of(url)
         place = Place(self._last.get(host))
-        self._last[host] = place.asked
+        self._last[host] = place.requested
         return place
 
 
@@ -52,7 +59,7 @@ class Visitor:
 
     Args:
         wait: Waits for seconds; it may raise to end the waiting.
-        max_seconds: How long one fetch may take, without waiting.
+        max_seconds: Limit for one fetch, without waiting for turns.
     """
 
     def __init__(
@@ -76,48 +83,48 @@ class Visitor:
         self._hosts: dict[str, HostPatience] = {}
         self._lock = Lock()
 
-    def ask_for_page(
+    def request_page(
         self, url: str, validators: Callable[[str], Validators | None], place: Place | None = None
     ) -> Fetched:
-        """Fetch a page, unless it is to be asked for later.
+        """Fetch a page with one attempt.
 
         Args:
-            validators: What is known of an address; see :meth:`app.crawl.fetch.fetching.Fetcher.fetch`.
-            place: The page's turn at the host is taken when the request for the page before it was sent. The caller
-                sets ``asked`` at the end, since there may be no request.
+            validators: Returns the stored validators of a URL; see :meth:`app.crawl.fetch.fetching.Fetcher.fetch`.
+            place: Delays the page's turn at the host until the request for the previous page was sent. The caller
+                sets ``requested`` at the end, since there may be no request.
 
         Raises:
-            TryLater: Its host asks to wait, and is left alone until then; the page may be asked for again.
-            NotIndexed: It cannot be had.
+            TryLater: The host asks to wait and gets no request until then; the page may be requested again.
+            NotIndexed: The page cannot be fetched.
         """
         place = place or Place()
 
         @contextmanager
-        def visit(address: str) -> Iterator[None]:
-            while place.before is not None and not place.before.wait(1.0):
+        def visit(target: str) -> Iterator[None]:
+            while place.previous is not None and not place.previous.wait(1.0):
                 self._wait(0.0)
-            with self._visit(address):
+            with self._visit(target):
                 yield
 
-        return self._ask(
-            url, lambda: self._fetcher.fetch(url, validators=validators, visit=visit, on_sent=place.asked.set)
+        return self._request(
+            url, lambda: self._fetcher.fetch(url, validators=validators, visit=visit, on_sent=place.requested.set)
         )
 
     def fetch_page(self, url: str) -> Fetched:
-        """Fetch a page, whatever is known of it; if its host asks to wait, again after that.
+        """Fetch a page unconditionally, and again if its host asks to wait.
 
         Raises:
-            NotIndexed: It cannot be had.
+            NotIndexed: The page cannot be fetched.
         """
-        return _insist(lambda: self.ask_for_page(url, lambda url: None))
+        return _retry_later(lambda: self.request_page(url, lambda url: None))
 
     def fetch_listing(
         self, url: str, *, any_type: bool = False, max_bytes: int = MAX_PAGE_BYTES, truncate: bool = False
     ) -> Fetched:
-        """Fetch what lists pages: a sitemap, a feed, or an answer of an API.
+        """Fetch a list of pages: a sitemap, a feed, or a response of an API.
 
         Raises:
-            NotIndexed: It cannot be had.
+            NotIndexed: The list cannot be fetched.
         """
 
         def fetch() -> Fetched:
@@ -125,12 +132,12 @@ class Visitor:
                 url, visit=self._visit, any_type=any_type, max_bytes=max_bytes, truncate=truncate
             )
 
-        return _insist(lambda: self._ask(url, fetch))
+        return _retry_later(lambda: self._request(url, fetch))
 
     def _fetch_rules(
         self, url: str, *, any_type: bool = False, max_bytes: int = MAX_PAGE_BYTES, truncate: bool = False
     ) -> Fetched:
-        return _insist(
+        return _retry_later(
             lambda: self._fetcher.fetch(
                 url, visit=self._take_turn, any_type=any_type, max_bytes=max_bytes, truncate=truncate
             )
@@ -148,12 +155,12 @@ class Visitor:
         try:
             with polite(self._turns, host_of(url), crawl_delay=crawl_delay, wait=self._wait):
                 yield
-        except TryLater as asked:
-            host.note_pause(url, asked)
+        except TryLater as error:
+            host.note_pause(url, error)
             raise
         host.forget_pauses(url)
 
-    def _ask(self, url: str, fetch: Callable[[], Fetched]) -> Fetched:
+    def _request(self, url: str, fetch: Callable[[], Fetched]) -> Fetched:
         host = self._host_of(url)
         host.check()
         try:
@@ -162,24 +169,24 @@ class Visitor:
             if is_failure(error.reason):
                 host.note_failure(error)
             raise
-        host.note_answer(url)
+        host.note_success(url)
         return fetched
 
     def _host_of(self, url: str) -> HostPatience:
         host = host_of(url)
         with self._lock:
             if host not in self._hosts:
-                proof = self._source_url if host_of(self._source_url) == host else f"{parse_url(url).origin}/"
-                self._hosts[host] = HostPatience(proof, self._look, self._wait)
+                probe_url = self._source_url if host_of(self._source_url) == host else f"{parse_url(url).origin}/"
+                self._hosts[host] = HostPatience(probe_url, self._probe, self._wait)
             return self._hosts[host]
 
-    def _look(self, url: str) -> None:
-        self._fetcher.fetch(url, visit=self._visit, any_type=True, max_bytes=LOOK_BYTES, truncate=True)
+    def _probe(self, url: str) -> None:
+        self._fetcher.fetch(url, visit=self._visit, any_type=True, max_bytes=PROBE_BYTES, truncate=True)
 
 
-def _insist(fetch: Callable[[], Fetched]) -> Fetched:
-    """Fetch again while the host asks to wait: its next turn comes after that."""
-    for _ in range(TRIES - 1):
+def _retry_later(fetch: Callable[[], Fetched]) -> Fetched:
+    # There is no pause here: the host's next turn comes only after the time that it asked for.
+    for _ in range(MAX_ATTEMPTS - 1):
         try:
             return fetch()
         except TryLater:
@@ -187,29 +194,48 @@ def _insist(fetch: Callable[[], Fetched]) -> Fetched:
     try:
         return fetch()
     except TryLater as error:
-        raise asks_again(error) from error
+        raise too_many_attempts(error) from error
 
 
-def asks_again(error: TryLater) -> NotIndexed:
-    """The reason for leaving out an address whose host has asked to wait as often as it may."""
+def too_many_attempts(error: TryLater) -> NotIndexed:
+    """The reason to skip a URL whose host asked to wait at every attempt."""
     return NotIndexed(error.reason, "The server asks to wait again and again.")
 
 
-_REFUSALS = {
-    "http_404",
-    "http_410",
-    *(
-        Reason.ROBOTS, Reason.NOINDEX, Reason.CANONICAL, Reason.DUPLICATE, Reason.TOO_LARGE, Reason.NOT_TEXT,
-        Reason.OTHER_HOST, Reason.EXCLUDED, Reason.TRAP, Reason.QUOTA, Reason.EMPTY, Reason.SOFT_404,
-    ),
-}  # fmt: skip
+def responds(url: str, turns: Turns, user_agent: str, *, private_addresses: bool) -> bool:
+    """Whether a server responds at a URL, with any status, while a person waits.
+
+    Args:
+        user_agent: The header ``User-Agent``.
+        private_addresses: Whether hosts may have private IP addresses.
+    """
+    try:
+        scope, host = Scope.of(url), host_of(url)
+    except ValueError:
+        return False
+    wait = wait_at_most(MAX_RESPONSE_SECONDS)
+    try:
+        with closing(Network(private_addresses=private_addresses)) as network:
+            fetcher = Fetcher(network, scope, user_agent, max_seconds=MAX_RESPONSE_SECONDS)
+            fetcher.fetch(
+                url,
+                visit=lambda _: polite(turns, host, wait=wait),
+                any_type=True,
+                max_bytes=1,
+                truncate=True,
+            )
+    except NotIndexed as error:
+        return error.reason not in _NO_RESPONSE
+    return True
 
 
-def is_failure(reason: str) -> bool:
-    """Tell whether a page could not be read now, rather than being none: what it was before stays."""
-    return reason not in _REFUSALS
+def wait_at_most(seconds: float) -> Callable[[float], None]:
+    """Return a function that sleeps, but raises :class:`NotIndexed` rather than sleep beyond ``seconds`` from now."""
+    deadline = time.monotonic() + seconds
 
+    def wait(pause: float) -> None:
+        if time.monotonic() + pause > deadline:
+            raise NotIndexed(Reason.TIMEOUT, "The host asks to wait for too long.")
+        time.sleep(pause)
 
-def is_passing_reason(reason: str) -> bool:
-    """Tell whether a page that could not be read may be read soon: its server was busy, broken, slow, or away."""
-    return reason == "http_429" or reason.startswith("http_5") or reason in (Reason.TIMEOUT, Reason.UNREACHABLE)
+    return wait

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.crawl.fetch.values import Page
-from app.crawl.run.documents.page_documents import clean_title, document_id, make_document, retitle, without_fields
+from app.crawl.run.page_documents import clean_title, document_id, make_document, retitle, without_fields
 from backends.sections import Section
 from schemas.validation.documents import MAX_DOCUMENT_BYTES, MAX_FURTHER_FIELDS, MAX_ID_LENGTH
 

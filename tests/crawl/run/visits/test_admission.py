@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawl.run.visits.rules import Rules
+from app.crawl.run.visits.admission import Rules
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.crawl.run.documents.path_sections import MAX_SEGMENTS, PathSections
+from app.crawl.run.page_documents import MAX_SEGMENTS, PathSections
 from tests.crawl.run.conftest import Runner, counts
 from tests.crawl.run.websites import Website, html
 

@@ -1,4 +1,4 @@
-"""The document that a source's first page would become: one bounded visit, nothing is stored."""
+"""The document that a source's first page would become: one limited visit that stores nothing."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from app.crawl.fetch.sitemaps import walk_sitemaps
 from app.crawl.fetch.values import NotIndexed, Reason, Selectors
 from app.crawl.fetch.wordpress import walk_posts
 from app.crawl.read.reader import PageReader
-from app.crawl.run.documents.page_documents import make_document
-from app.crawl.run.documents.posts import page_of_post
-from app.crawl.run.visits.answering import waiting_until
-from app.crawl.run.visits.page_reading import field_rules
-from app.crawl.run.visits.visitor import Visitor
+from app.crawl.run.page_documents import field_rules, make_document, page_of_post
+from app.crawl.run.visits.visitor import Visitor, wait_at_most
 from app.models import Source
 
 MAX_SECONDS = 6.0
-"""How long one address may take, and when nothing is waited for any more."""
+"""Seconds that one fetch may take, and after which the visit no longer waits for turns."""
 MAX_CPU_SECONDS = 4
-"""Processor time for reading the page, or what lists it, in a process of its own."""
+"""CPU seconds for reading the page or the list, in a process of its own."""
 
 
 def read_first_page(
@@ -32,15 +29,14 @@ def read_first_page(
     """Fetch and read the page of a ``website``, or the first page that another source lists.
 
     Args:
-        turns: Whose turn it is at a host.
-        user_agent: Says who we are.
-        private_addresses: Whether hosts may have addresses that are not public.
+        user_agent: The header ``User-Agent``.
+        private_addresses: Whether hosts may have private IP addresses.
 
     Raises:
-        NotIndexed: There would be no document.
+        NotIndexed: The page would not become a document.
     """
     with closing(Network(private_addresses=private_addresses)) as network:
-        wait = waiting_until(MAX_SECONDS)
+        wait = wait_at_most(MAX_SECONDS)
         visitor = Visitor(network, turns, source, user_agent, wait, max_seconds=MAX_SECONDS)
         with PageReader(MAX_CPU_SECONDS, MAX_SECONDS) as reader:
             return _read(visitor, reader, source, selectors)
@@ -52,28 +48,28 @@ def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selec
             page = page_of_post(post, field_rules(source))
             return make_document(page, post.url, page.title).fields
         raise NotIndexed(Reason.EMPTY, "The blog has no published post.")
-    fetched = visitor.fetch_page(_first_address(visitor, reader, source))
+    fetched = visitor.fetch_page(_first_url(visitor, reader, source))
     page = reader.read(fetched, selectors, field_rules(source))
     if page.left_out is not None:
         raise NotIndexed(page.left_out, "The page gives no document.")
     if page.canonical not in (None, fetched.url):
-        raise NotIndexed(Reason.CANONICAL, "The page names another address as its own.")
+        raise NotIndexed(Reason.CANONICAL, "The page names another URL as its canonical URL.")
     return make_document(page, fetched.url, page.title).fields
 
 
-def _first_address(visitor: Visitor, reader: PageReader, source: Source) -> str:
+def _first_url(visitor: Visitor, reader: PageReader, source: Source) -> str:
     match source.kind:
         case "sitemap":
-            found = walk_sitemaps(visitor.fetch_listing, [source.url], _refuse, reader.read_sitemap)
-            listed: Iterable[str] = (each.url for each in found)
+            entries = walk_sitemaps(visitor.fetch_listing, [source.url], _refuse, reader.read_sitemap)
+            urls: Iterable[str] = (entry.url for entry in entries)
         case "feed":
-            listed = fetch_feed(visitor.fetch_listing, source.url, reader.read_feed)
+            urls = fetch_feed(visitor.fetch_listing, source.url, reader.read_feed)
         case _:
             return source.url
-    for url in listed:
+    for url in urls:
         if visitor.scope.contains(url):
             return url
-    raise NotIndexed(Reason.BAD_SOURCE, "The list names no page of the site.")
+    raise NotIndexed(Reason.BAD_SOURCE, "The list contains no page of the site.")
 
 
 def _refuse(url: str, error: NotIndexed) -> None:

@@ -1,1 +1,0 @@
-"""From a page to its document, and writing the documents of a source."""

@@ -1,0 +1,134 @@
+"""URLs of a run: before they are read, after a decision about them, and as an earlier run stored them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.crawl.fetch.values import Reason
+from schemas.validation.documents import ValidDocument
+
+MAX_LINK_BYTES = 262_144
+"""Bytes of a page's links that are stored, before compression."""
+
+_PERMANENT_REASONS = {
+    "http_404",
+    "http_410",
+    *(
+        Reason.ROBOTS, Reason.NOINDEX, Reason.CANONICAL, Reason.DUPLICATE, Reason.TOO_LARGE, Reason.NOT_TEXT,
+        Reason.OTHER_HOST, Reason.EXCLUDED, Reason.TRAP, Reason.QUOTA, Reason.EMPTY, Reason.SOFT_404,
+    ),
+}  # fmt: skip
+"""Reasons that describe the page itself, so that its old document is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPage:
+    """A page that waits to be read.
+
+    Attributes:
+        url: Normalized.
+        depth: Number of links from the start page.
+        deferred: Whether the page was deferred as the likely duplicate of another page: it is skipped if that page
+            still has the same text.
+    """
+
+    url: str
+    depth: int
+    deferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredUrl:
+    """A URL that a run discovered.
+
+    Attributes:
+        depth: Number of links from the start page.
+        found_on: URL of the page, sitemap, or feed that contains it.
+        modified: Unix seconds of the page's last change, according to a sitemap. Such pages are read before all
+            others, the most recent change first.
+    """
+
+    url: str
+    depth: int
+    found_on: str | None = None
+    modified: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """The state of a page that earlier runs stored.
+
+    Attributes:
+        document_id: ID of the page's document; ``None`` if it was not indexed.
+        document_exists: Whether the site still has that document, no matter who wrote it last.
+        reason: The reason why the page was not indexed.
+        path_section: Section of its document that was derived from the URL's path, ``""`` without a section; ``None``
+            if the page itself names a section.
+        links: URLs that the page links to.
+    """
+
+    document_id: str | None
+    document_exists: bool
+    reason: str | None
+    etag: str
+    last_modified: str
+    digest: bytes | None
+    text_digest: bytes | None
+    title: str | None
+    document_title: str | None
+    path_section: str | None
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A decision about a URL.
+
+    Attributes:
+        status: ``indexed``, ``unchanged``, ``skipped`` or ``failed``; ``waiting`` defers the page.
+        reason: The reason why the page was not indexed.
+        document: The document to write.
+        confirmed_id: ID of a document that remains as it is.
+        obsolete_id: ID of the page's former document, which is to be removed.
+        text_digest: Digest of the text of an indexed page.
+        page: Values to store, see :class:`~app.models.SourcePage`; ``None`` leaves the stored values as they are.
+        forget: Whether to delete the stored values.
+        discovered: URLs that the page leads to.
+    """
+
+    url: str
+    status: str
+    reason: str | None = None
+    document: ValidDocument | None = None
+    confirmed_id: str | None = None
+    obsolete_id: str | None = None
+    text_digest: bytes | None = None
+    page: Mapping[str, Any] | None = None
+    forget: bool = False
+    discovered: Sequence[DiscoveredUrl] = ()
+
+
+def is_failure(reason: str) -> bool:
+    """Whether a page could only not be read this time, so that its document from an earlier run is kept."""
+    return reason not in _PERMANENT_REASONS
+
+
+def is_temporary_reason(reason: str) -> bool:
+    """Whether a page may be readable again soon: its server was busy, broken, slow, or unreachable."""
+    return reason == "http_429" or reason.startswith("http_5") or reason in (Reason.TIMEOUT, Reason.UNREACHABLE)
+
+
+def pack_links(links: Sequence[str]) -> bytes | None:
+    """Compress a page's links for storage, the first ones up to :data:`MAX_LINK_BYTES`."""
+    text = "\n".join(links)
+    if len(text) > MAX_LINK_BYTES:
+        text = text[: text.rfind("\n", 0, MAX_LINK_BYTES)]
+    return zlib.compress(text.encode(), 6) if text else None
+
+
+def unpack_links(packed: bytes | None) -> tuple[str, ...]:
+    """Decompress links that :func:`pack_links` packed."""
+    return tuple(zlib.decompress(packed).decode().split("\n")) if packed else ()

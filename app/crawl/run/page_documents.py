@@ -1,0 +1,217 @@
+"""The document of a page, a blog post, or an uploaded file, within the limits of documents."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import orjson
+
+from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, FieldRules, NotIndexed, Page, Reason
+from app.crawl.fetch.wordpress import Post
+from app.crawl.read.bounds import cut_line
+from app.crawl.read.field_rules import ruled_fields
+from app.crawl.read.reader import PageReader
+from app.models import Source
+from app.texts.sections import as_field
+from backends.sections import SECTIONS, is_sections
+from backends.standard_fields import REQUIRED_FIELDS
+from schemas.validation.documents import (
+    MAX_DOCUMENT_BYTES,
+    MAX_FURTHER_FIELDS,
+    MAX_ID_LENGTH,
+    DocumentProblems,
+    ValidDocument,
+    read_document,
+)
+
+MAX_TITLE_LENGTH = 1_000
+MAX_EXCERPT_LENGTH = 2_000
+MAX_AUTHOR_LENGTH = 500
+MAX_FIELD_LENGTH = 2_000
+
+MIN_SECTION_PAGES = 3
+"""Pages of a source that must share a path segment for it to be a section."""
+MAX_SEGMENTS = 100_000
+"""Distinct path segments that are counted. The paths of a source with more segments do not describe sections."""
+MAX_SEGMENT_CHARACTERS = 255
+"""Characters of a path segment; longer segments are not names."""
+
+_CUT_MARGIN_BYTES = 64
+
+
+def document_id(page: Page, url: str) -> str:
+    """The ID that the page declares, or its URL. A URL that is too long for an ID ends in a digest instead."""
+    if page.id is not None and 0 < len(page.id) <= MAX_ID_LENGTH:
+        return page.id
+    if len(url) <= MAX_ID_LENGTH:
+        return url
+    digest = hashlib.sha256(url.encode()).hexdigest()
+    return f"{url[: MAX_ID_LENGTH - len(digest) - 1]}#{digest}"
+
+
+def make_document(
+    page: Page, url: str, title: str, section: str | None = None, domain: str | None = None
+) -> ValidDocument:
+    """Return the document of a page. Values beyond the limits of documents are shortened or omitted.
+
+    Args:
+        url: The page's canonical URL.
+        title: Without the suffix that all titles of its site share.
+        section: The section from the URL's path, for a page that does not name a section.
+        domain: The host, for sites whose documents have one; a ``domain`` that the page declares takes precedence.
+    """
+    # ``lang`` is a further field, too, and a value that the page declares takes precedence.
+    further: dict[str, Any] = {"domain": domain} if domain else {}
+    further |= dict(page.fields) | ({"lang": page.lang} if page.lang and "lang" not in page.fields else {})
+    further |= {"section": section} if section else {}
+    raw: dict[str, Any] = {
+        "id": document_id(page, url),
+        "title": title[:MAX_TITLE_LENGTH],
+        "content": page.content,
+        "url": url,
+        "excerpt": (page.excerpt or "")[:MAX_EXCERPT_LENGTH] or None,
+        "author": (page.author or "")[:MAX_AUTHOR_LENGTH] or None,
+        "date": page.date,
+    }
+    if page.sections:
+        raw[SECTIONS] = as_field(page.sections)
+    raw |= {name: _limited(value) for name, value in list(further.items())[:MAX_FURTHER_FIELDS] if name not in raw}
+    raw = {name: _storable(value) for name, value in raw.items()}
+    return _read(raw)
+
+
+def _read(raw: dict[str, Any]) -> ValidDocument:
+    """Return the document without invalid optional fields."""
+    try:
+        return read_document(_cut(raw))
+    except DocumentProblems as error:
+        optional = {name for name, _ in error.problems} - {*REQUIRED_FIELDS, ""}
+        if not optional:
+            raise
+        return read_document(_cut({name: value for name, value in raw.items() if name not in optional}))
+
+
+def clean_title(title: str) -> str:
+    """A title that SQL can store."""
+    return str(_storable(title))[:MAX_TITLE_LENGTH]
+
+
+def retitle(document: dict[str, Any], title: str, section: str | None = None) -> ValidDocument:
+    """Return a stored document with another title.
+
+    Args:
+        section: The section from the URL's path, empty to remove it; ``None`` keeps the document's section.
+    """
+    changed = {**document, "title": _storable(title[:MAX_TITLE_LENGTH])}
+    if section is not None:
+        changed["section"] = _storable(section) or None
+    return _read(changed)
+
+
+def without_fields(document: ValidDocument, site_fields: set[str]) -> ValidDocument:
+    """Return a document without the further fields that are not among the site's."""
+    surplus = document.kinds.keys() - site_fields
+    return read_document({name: value for name, value in document.fields.items() if name not in surplus})
+
+
+def _limited(value: Any) -> Any:
+    return value[:MAX_FIELD_LENGTH] if isinstance(value, str | list) else value
+
+
+def _storable(value: Any) -> Any:
+    """``value`` without NUL and lone surrogates: JSON cannot encode surrogates, and PostgreSQL rejects NUL."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "ignore").decode().replace("\x00", "")
+    if isinstance(value, list):
+        return [_storable(member) for member in value]
+    if isinstance(value, dict):
+        return {name: _storable(member) for name, member in value.items()}
+    return value
+
+
+def _cut(raw: dict[str, Any]) -> dict[str, Any]:
+    size = len(orjson.dumps(raw))
+    if size <= MAX_DOCUMENT_BYTES:
+        return raw
+    # JSON escapes only make text longer, so removing a byte of text removes at least a byte of JSON.
+    text = raw["content"].encode()
+    content = text[: max(0, len(text) - (size - MAX_DOCUMENT_BYTES) - _CUT_MARGIN_BYTES)].decode(errors="ignore")
+    cut = {**raw, "content": content}
+    if is_sections(raw.get(SECTIONS)):
+        cut[SECTIONS] = [section for section in raw[SECTIONS] if section["start"] <= len(content)]
+    return cut
+
+
+def field_rules(source: Source) -> FieldRules:
+    """The rules of a source for further fields."""
+    return FieldRules(tuple(source.fields or ()), source.url)
+
+
+def page_of_post(post: Post, rules: FieldRules) -> Page:
+    """A blog post as a page. Its categories and tags are further fields, as are fields that rules take from its URL."""
+    fields = {"categories": list(post.categories), "tags": list(post.tags)}
+    return Page(
+        title=post.title,
+        content=post.content,
+        sections=post.sections,
+        excerpt=post.excerpt or None,
+        author=post.author,
+        date=post.date or post.modified,
+        fields=ruled_fields(rules, post.url) | {name: values for name, values in fields.items() if values},
+    )
+
+
+def read_uploaded_file(body: bytes, content_type: str, url: str) -> ValidDocument:
+    """Read an uploaded file as if it had been fetched from a URL, so that the document is the same.
+
+    Args:
+        content_type: As the client declares it; a vague type is replaced by one that is detected from the body.
+        url: Normalized.
+
+    Raises:
+        NotIndexed: The file does not become a document.
+    """
+    if len(body) > MAX_PAGE_BYTES:
+        raise NotIndexed(Reason.TOO_LARGE, f"The file has more than {MAX_PAGE_BYTES // 1_048_576} MiB.")
+    with PageReader() as reader:
+        page = reader.read(Fetched(url, 200, {"content-type": content_type}, body))
+    if page.left_out is Reason.EMPTY:
+        raise NotIndexed(page.left_out, "There is no text in the file.")
+    if page.left_out is not None:
+        raise NotIndexed(page.left_out, "The file asks not to be indexed, or says that nothing was found.")
+    return make_document(page, url, page.title)
+
+
+class PathSections:
+    """The first path segments of a source's pages, with the number of pages in each.
+
+    A segment is the ``section`` of pages that do not name one, if enough pages share it.
+
+    Args:
+        urls: The pages that are documents.
+    """
+
+    def __init__(self, urls: Iterable[str] = ()):
+        self._pages: Counter[str] = Counter()
+        for url in urls:
+            self.add(url)
+
+    def add(self, url: str) -> None:
+        """Count a page."""
+        segment = _first_segment(url)
+        if segment in self._pages or len(self._pages) < MAX_SEGMENTS:
+            self._pages[segment] += 1
+
+    def section(self, url: str) -> str:
+        """The section from a URL's path; empty if too few pages share the segment."""
+        segment = _first_segment(url)
+        return segment if self._pages[segment] >= MIN_SECTION_PAGES else ""
+
+
+def _first_segment(url: str) -> str:
+    segment = cut_line(unquote(urlsplit(url).path.lstrip("/").partition("/")[0]))
+    return segment if len(segment) <= MAX_SEGMENT_CHARACTERS else ""
