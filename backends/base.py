@@ -1,15 +1,15 @@
 """The contract between the service and a search engine. Read this first.
 
-A backend holds indexes. An index is a derived view of one site's documents: the service keeps
+A backend contains indexes. An index is a derived view of one site's documents: the service keeps
 the documents themselves in SQL and can rebuild any index from there. Index names come from the
-service and match ``[a-z0-9_]{1,64}``; a caller's text never becomes an index name.
+service and match ``[a-z0-9_]{1,64}``; text from a caller never becomes an index name.
 
 Every method may raise :class:`~backends.errors.BackendUnavailable` within the time budget of
-the backend's URL. No method lets another exception of the engine, its client or the transport
-through, and none leaves an engine's own words or credentials in a message.
+the backend's URL. No method lets any other exception of the engine, its client, or the transport
+escape, and no message contains the engine's own words or credentials.
 
-Backends are used by several threads at once. They open files, sockets and threads only at
-first use in a process, so that an object made before ``fork`` works in every child.
+Several threads use a backend at once. A backend opens files, sockets, and threads only at
+first use in a process, so that an object created before ``fork`` works in every child.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from backends.standard_fields import STANDARD_FIELDS
 from backends.text import normal_form
 
 MAX_PINS: Final = 50
-"""Most documents that come first in one search."""
+"""Maximum number of documents pinned to the top of one search."""
 
 MAX_USED_BOOSTS: Final = 50
-"""Most boosts that rank the hits of one search."""
+"""Maximum number of boosts applied to the hits of one search."""
 
 MAX_USED_SYNONYMS: Final = 50
-"""Most synonyms of one word that a search looks for."""
+"""Maximum number of synonyms that a search tries for one word."""
 
 MATCH_ALL = "*"
-"""The query text that matches every document, by date, newest first, then those without, by last change."""
+"""The query text that matches every document: newest date first, then undated documents by last change."""
 
 
 class Matched(StrEnum):
-    """The words of a query that the best documents have, in any form in which the engine finds a word.
+    """Which words of a query the best documents contain, in any form in which the engine matches a word.
 
-    A query without words (:data:`MATCH_ALL`) is ``ALL``. A pinned document counts as one that has every word.
+    A query without words (:data:`MATCH_ALL`) is ``ALL``. A pinned document counts as containing every word.
     """
 
     ALL = "all"
-    """A document has every word."""
+    """At least one document contains every word."""
 
     SOME = "some"
-    """No document has every word, even if words are replaced; so it is where nothing is found."""
+    """No document contains every word, even with corrections. Also the value when there are no hits."""
 
     CORRECTED = "corrected"
-    """A document has every word, after words that no document has were replaced by similar ones."""
+    """A document contains every word once words that no document contains are replaced by similar ones."""
 
 
 class FieldKind(StrEnum):
-    """Kind of value in a further field of a document. One field may hold several kinds in several documents."""
+    """Kind of value in a custom field of a document. One field may have different kinds in different documents."""
 
     STRING = "string"
     NUMBER = "number"
@@ -69,7 +69,7 @@ class FieldKind(StrEnum):
 
 
 FieldKinds = Mapping[str, frozenset[FieldKind]]
-"""The further fields of an index (not the standard ones) and the kinds seen in each; it only grows."""
+"""The custom (non-standard) fields of an index and the kinds of value seen in each. The mapping only grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ class Document:
     """One valid document.
 
     Attributes:
-        id: Identifier as sent, 1 to 512 characters, any characters but NUL.
-        fields: The document as sent, ``id`` included, without fields that were ``null``, and without its sections.
-        changed_at: When it was last written, in microseconds since the Unix epoch; grows with every write of a site.
-        sections: Places in its content, in order.
+        id: Identifier as the caller sent it: 1 to 512 characters, any character except NUL.
+        fields: The document as sent, including ``id``, without ``null`` fields and without its sections.
+        changed_at: Time of the last write, in microseconds since the Unix epoch; increases with every write of a site.
+        sections: Sections of its content, in order.
     """
 
     id: str
@@ -90,14 +90,14 @@ class Document:
 
     @classmethod
     def of(cls, id: str, stored: Mapping[str, Any], changed_at: int) -> Self:
-        """A document as the service stores it."""
+        """Build a document from the fields that the service stores."""
         fields, sections = split_sections(stored)
         return cls(id, fields, changed_at, sections)
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """Order by one field; documents without it come last in either direction."""
+    """Sort order by one field. Documents without the field come last in either direction."""
 
     field: str
     descending: bool = False
@@ -105,16 +105,16 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """Form of ``Hit.formatted``.
+    """Options for ``Hit.formatted``.
 
     Attributes:
-        pre_tag, post_tag: Put around every match.
+        pre_tag, post_tag: Inserted before and after every match.
         escape: Whether the document's own text is HTML-escaped (the tags are not).
         fields: Fields in which matches are marked; ``("*",)`` for all.
-        crop_fields: Field to length in words; such a field is cut around its first good match. Others stay whole.
-        crop_marker: Put where text was cut away.
-        shown: The fields that ``Hit.formatted`` has, as far as the document has them; ``None`` for all.
-        sentences: Whether a field that is cut is cut to whole sentences or lines where they are short enough.
+        crop_fields: Field to length in words. These fields are cropped around the first good match; others are not.
+        crop_marker: Inserted where text was cut off.
+        only_fields: Fields that ``Hit.formatted`` contains if the document has them; ``None`` for all.
+        sentences: Whether cropping keeps whole sentences or lines if they are short enough.
     """
 
     pre_tag: str = "<em>"
@@ -123,23 +123,23 @@ class Highlight:
     fields: tuple[str, ...] = ("*",)
     crop_fields: Mapping[str, int] = field(default_factory=lambda: {"content": 30})
     crop_marker: str = "…"
-    shown: Set[str] | None = None
+    only_fields: Set[str] | None = None
     sentences: bool = False
 
     def chosen(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The fields of a document that are shown."""
-        if self.shown is None:
+        """The fields of a document that ``Hit.formatted`` contains."""
+        if self.only_fields is None:
             return document
-        return {name: value for name, value in document.items() if name in self.shown}
+        return {name: value for name, value in document.items() if name in self.only_fields}
 
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """Choice of the hit that is shown of those with one value of :attr:`SearchQuery.distinct`.
+    """Rule that chooses which hit represents a group of hits with the same :attr:`SearchQuery.distinct` value.
 
     Attributes:
         field: The field that decides.
-        value: What it must hold, without regard to case; ``latest`` for the highest version among these hits, in the
+        value: The required value, compared without case; ``latest`` selects the highest version in the group, in the
             order of :func:`backends.versions.version_key`.
     """
 
@@ -148,34 +148,34 @@ class Preferred:
 
 
 MAX_RANK: Final = 5
-"""How far documents move up or down at most, whatever is added up."""
+"""Limit on the total rank of a document in either direction, after all its ranks are added up."""
 
 RANK_STEP: Final = 1.25
-"""Factor of the score for each rank."""
+"""Factor applied to the score for each rank."""
 
 RECENCY_BONUS: Final = 0.5
-"""What a document of today gains where a site prefers newer ones, as a share of its score."""
+"""Bonus for a document dated today where a site prefers newer documents, as a share of its score."""
 
 
 def rank_factor(rank: float) -> float:
-    """Factor for the score of a document whose ranks add up to this."""
+    """Factor for the score of a document with this total rank."""
     return float(RANK_STEP ** bounded_rank(rank))
 
 
 def bounded_rank(rank: float) -> float:
-    """A rank, or what ranks add up to, as far as it counts."""
+    """A rank clamped to the range -:data:`MAX_RANK` to :data:`MAX_RANK`."""
     return max(-MAX_RANK, min(MAX_RANK, rank))
 
 
 @dataclass(frozen=True, slots=True)
 class Boost:
-    """Documents that are ranked otherwise.
+    """A rank given to the documents that match a filter or a path pattern.
 
     Attributes:
         rank: -5 to 5.
-        filter: Which they are, or
-        path: the pattern of their path and query, in which ``*`` stands for anything.
-        further_fields: The fields that the filter names beside the standard ones.
+        filter: Selects the documents, or
+        path: a pattern that their path and query must match, in which ``*`` stands for any text.
+        further_fields: Custom fields that the filter names.
     """
 
     rank: int
@@ -184,8 +184,8 @@ class Boost:
     further_fields: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        named = fields_of(self.filter).keys() if self.filter is not None else frozenset[str]()
-        object.__setattr__(self, "further_fields", frozenset(named).difference(STANDARD_FIELDS))
+        filter_fields = fields_of(self.filter).keys() if self.filter is not None else frozenset[str]()
+        object.__setattr__(self, "further_fields", frozenset(filter_fields).difference(STANDARD_FIELDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +193,8 @@ class Recency:
     """Preference for newer documents.
 
     Attributes:
-        field: Where their date is: ``date``, or a further field with ISO 8601 dates or Unix seconds.
-        half_life_days: Age at which half of the bonus is left.
+        field: Field with the document's date: ``date``, or a custom field with ISO 8601 dates or Unix seconds.
+        half_life_days: Age at which half of the bonus remains.
     """
 
     field: str
@@ -207,25 +207,24 @@ class Recency:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """A site's own wishes, applied at query time.
+    """Search settings of a site, applied at query time.
 
     Attributes:
-        language: ISO 639-1 code of the site's documents; ``None`` to recognise it per document.
-        synonyms: Groups of words or phrases that mean the same.
+        language: ISO 639-1 code of the site's documents; ``None`` to detect the language of each document.
+        synonyms: Groups of words or phrases with the same meaning.
         stop_words: Words that need not match; ``None`` for the language's own list.
-        pinned: Normal form of a query to the ids that come first for it, in order.
-        hidden: Normal form of a query to the ids that it never finds.
-        weights: Field (``title``, ``excerpt``, ``content``) to its factor, 1.0 when not named.
-        distinct: Field of whose values one hit each is shown where the query does not say; ``""`` for none, as is a
-            field that no document has.
-        learned: Normal form of a query to the places, from 0 to 3, that documents may move up for it by their clicks,
-            by id. The service does it, on every engine.
-        preferred: Which hit that is; ``None`` for the best. Without effect where nothing is distinct.
-        boosts: Documents that are ranked otherwise in every search.
-        rank_field: Field with the documents' own ranks, -5 to 5; ``""`` for none.
-        recency: How newer documents are preferred; ``None`` for as much as the engine does by itself.
-        answers: Whether a question gets the passage that answers it. The service chooses it.
-        semantic: Whether the hits of sentences are ordered by meaning, too. The service does it, on every engine.
+        pinned: Normal form of a query to the ids pinned to the top for it, in order.
+        hidden: Normal form of a query to the ids excluded from its results.
+        weights: Field (``title``, ``excerpt``, ``content``) to its factor; 1.0 for fields that are missing here.
+        distinct: Default for :attr:`SearchQuery.distinct`; ``""`` for none. A field that no document has is ignored.
+        preferred: Chooses the hit of each distinct value; ``None`` for the best. No effect without ``distinct``.
+        learned: Normal form of a query to ids and the number of places, 0 to 3, that each document may rise for the
+            query because of its clicks. The service applies it, on every engine.
+        boosts: Boosts applied to every search.
+        rank_field: Field with each document's own rank, -5 to 5; ``""`` for none.
+        recency: Preference for newer documents; ``None`` for the engine's default.
+        answers: Whether a question gets the passage that answers it. The service selects the passage.
+        semantic: Whether the hits of sentences are also ranked by meaning. The service does this, on every engine.
     """
 
     language: str | None = None
@@ -246,15 +245,16 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Effects of a site's rules on a search.
+    """Effects of a site's search rules on one search.
 
     Attributes:
-        rules: Ids of the rules that hold, in order.
-        typed: What was typed, if something else is searched for; the settings' ``pinned`` and ``hidden`` are for that.
-        pinned, hidden: Ids that come first, and that are not found, beside those of the settings.
-        boosts: Documents that are ranked otherwise.
-        redirect: Where a search box goes; ``""`` for nowhere.
-        notice: What stands above the results: ``text``, and perhaps ``url``.
+        rules: Ids of the rules that apply, in order.
+        typed: The visitor's own text if a rule searches for other text; the settings' ``pinned`` and ``hidden`` are
+            looked up by it.
+        pinned, hidden: Ids to pin and to exclude, in addition to those of the settings.
+        boosts: Additional boosts.
+        redirect: URL that a search box opens instead of showing results; ``""`` for none.
+        notice: Notice shown above the results: ``text``, and optionally ``url``.
     """
 
     rules: tuple[str, ...] = ()
@@ -271,35 +271,38 @@ NO_EFFECTS: Final = Effects()
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """One search, checked.
+    """One validated search.
+
+    :mod:`backends.support` declares how each engine honors each attribute.
 
     Attributes:
-        text: What the person typed, at most 512 bytes; :data:`MATCH_ALL` for every document.
-        limit: Hits wanted, 0 to 107.
-        offset: Hits passed over, 0 to 2147483647.
-        filters: Expression in the engine's own syntax, ``""`` for none.
-        filter: Parsed expression of the portable grammar, ANDed with ``filters``.
+        text: The visitor's query, at most 512 bytes; :data:`MATCH_ALL` for every document.
+        limit: Number of hits requested, 0 to 107.
+        offset: Number of hits to skip, 0 to 2147483647.
+        filters: Expression in the engine's own syntax; ``""`` for none.
+        filter: Parsed expression of the portable grammar, combined with ``filters`` by AND.
         sort: At most three keys; ties are broken by relevance.
-        facets: Fields to count values of; ``("*",)`` for every field that can be one.
-        facet_values: Most values counted of each facet, 100 to 10,000. Beyond 100 an engine may give fewer: of ``id``
-            no more than 100, of others at least 1,000 if there are so many.
-        highlight: How to make ``Hit.formatted``; ``None`` leaves it out.
-        kinds: The index's further fields. A field that is neither standard nor here is unknown.
+        facets: Fields whose values are counted; ``("*",)`` for every field that can be a facet.
+        facet_values: Maximum number of values counted per facet, 100 to 10,000. Beyond 100 an engine may return fewer:
+            at most 100 for ``id``, and for other fields at least 1,000 if they exist.
+        highlight: Options for ``Hit.formatted``; ``None`` leaves it out.
+        kinds: The custom fields of the index. A field that is neither standard nor listed here is unknown.
         settings: The site's search settings.
-        fields: The text fields searched; ``()`` for title, excerpt and content.
-        all_words: Whether documents must have every word (else all words first, then fewer).
-        sections: How many sections a hit has at most, 0 to 5.
-        distinct: Field of whose values one hit each is shown; ``""`` for none, ``None`` for what the settings say. It
-            is a further field that holds single values, ``author`` or ``date``; what lists do in it is the engine's own
-            affair. Of the hits with one value the first is shown: a pinned one, else the settings' preferred one, at
-            the place of the best, else the best. Hits without a value are shown each. ``limit`` and ``offset`` count
-            shown hits, and an engine may end with those of the best 10,000 hits. Facets count documents.
-        effects: What the site's rules do, beside what they put into ``text`` and ``filter``.
-        explain: Whether hits tell why they stand where they do.
-        answers: Whether hits can be asked for the passage that shows the query best.
-        most_bytes: Bytes of the page's documents beyond which an engine that knows of them raises
-            :class:`~backends.errors.ReplyTooLarge` before it reads them; ``None`` where not all of them is shown.
-        is_preview: Whether its settings are not saved, so that the index keeps the synonyms that it has.
+        fields: The text fields to search; ``()`` for title, excerpt, and content.
+        all_words: Whether documents must contain every word (otherwise all words first, then fewer).
+        sections: Maximum number of sections per hit, 0 to 5.
+        distinct: Field by whose value hits are grouped, one hit per value; ``""`` for none, ``None`` for the default of
+            the settings. It must be ``author``, ``date``, or a custom field with single values; for list values the
+            behavior depends on the engine. The hit shown for a value is its pinned hit, else the settings' preferred
+            hit, at the place of the best hit, else the best hit. Hits without a value are not grouped. ``limit`` and
+            ``offset`` count groups, and an engine may stop after the groups among the best 10,000 hits. Facets count
+            documents.
+        effects: Effects of the site's rules, apart from their changes to ``text`` and ``filter``.
+        explain: Whether hits explain their position.
+        answers: Whether hits can return the passage that matches the query best.
+        max_bytes: Maximum size in bytes of all documents on the page. An engine that knows the sizes in advance raises
+            :class:`~backends.errors.ReplyTooLarge` before it reads them. ``None`` if only some fields are returned.
+        is_preview: Whether the settings are unsaved, so that the index must keep the synonyms it has.
     """
 
     text: str
@@ -320,76 +323,76 @@ class SearchQuery:
     effects: Effects = NO_EFFECTS
     explain: bool = False
     answers: bool = False
-    most_bytes: int | None = None
+    max_bytes: int | None = None
     is_preview: bool = False
 
     @property
     def typed(self) -> str:
-        """The text that the person typed, also where a rule searches for something else."""
+        """The text that the visitor typed, even if a rule searches for other text."""
         return self.text if self.effects.typed is None else self.effects.typed
 
     @property
     def shows_matches(self) -> bool:
-        """Tell whether hits show where the query's words are."""
+        """Whether hits show where the words of the query match."""
         return self.highlight is not None or self.needs_sections
 
     @property
     def needs_sections(self) -> bool:
-        """Tell whether the sections of hits are looked at."""
+        """Whether the engine must read the sections of hits."""
         return self.sections > 0 or self.answers
 
     @property
     def pinned(self) -> tuple[str, ...]:
-        """The ids that come first, each once, at most 50; none where the query asks for an order of its own."""
+        """Ids pinned to the top, without duplicates, at most :data:`MAX_PINS`; none if the query sorts."""
         if self.sort or not (self.settings.pinned or self.effects.pinned):
             return ()
         hidden = frozenset(self.hidden)
-        pinned = dict.fromkeys((*self._named(self.settings.pinned), *self.effects.pinned))
+        pinned = dict.fromkeys((*self._ids_for_query(self.settings.pinned), *self.effects.pinned))
         return tuple([id for id in pinned if id not in hidden][:MAX_PINS])
 
     @property
     def learned(self) -> Mapping[str, float]:
-        """The places that documents may move up, by id; none where somebody has decided on an order."""
+        """Places that documents may rise, by id; empty if the query sorts or the site pins documents for it."""
         if not self.settings.learned or not self.limit or self.sort or self.pinned:
             return {}
         return self.settings.learned.get(normal_form(self.typed), {})
 
     @property
     def condition(self) -> Filter | None:
-        """The condition of every document found beside ``filters``: ``filter``, and that it is not hidden."""
+        """The condition that all hits meet in addition to ``filters``: ``filter``, and not being hidden."""
         hidden = self.hidden
         if not hidden:
             return self.filter
-        shown = Not(OneOf("id", hidden))
-        return shown if self.filter is None else And((self.filter, shown))
+        visible = Not(OneOf("id", hidden))
+        return visible if self.filter is None else And((self.filter, visible))
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The ids that are not found, whatever is pinned, filtered or sorted; each once."""
+        """Ids excluded from the results whatever else applies, without duplicates."""
         if not (self.settings.hidden or self.effects.hidden):
             return ()
-        return tuple(dict.fromkeys((*self._named(self.settings.hidden), *self.effects.hidden)))
+        return tuple(dict.fromkeys((*self._ids_for_query(self.settings.hidden), *self.effects.hidden)))
 
-    def _named(self, ids: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    def _ids_for_query(self, ids: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
         return ids.get(normal_form(self.typed), ()) if ids else ()
 
 
 VARIANT_KINDS: Final = ("exact", "stem", "prefix", "typo", "synonym", "joined", "split")
-"""Ways in which a word of a query may be found in a document."""
+"""Ways in which a word of a query can match a word of a document."""
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A found document.
+    """A document found by a search.
 
     Attributes:
         id: The document's identifier as sent.
-        json: The document as a JSON object (UTF-8): all its fields, and ``""`` for the missing ones
-            of those that every hit has. Bytes, so that an answer need not decode and encode them.
-        formatted: The same fields with matches marked, if asked for.
-        sections: Those that show the query, the best first; ``None`` if none were asked for.
-        explanation: Why it stands where it does, as JSON, if asked for: members that the engine has.
-        find_passage: Gives the passage that shows the query best, if the query has ``answers``.
+        json: The document as a JSON object (UTF-8): all its fields, plus ``""`` for missing fields
+            that every hit has. Bytes, so that a response need not decode and encode them.
+        formatted: The same fields with matches marked, if requested.
+        sections: Sections that match the query, best first; ``None`` if not requested.
+        explanation: Reasons for its position, as JSON, if requested; the members depend on the engine.
+        find_passage: Returns the passage that matches the query best, if the query has ``answers``.
     """
 
     id: str
@@ -410,7 +413,7 @@ TakeHit = Callable[[Hit], None]
 
 
 def hand_over(hits: Iterable[Hit], take: TakeHit | None) -> tuple[Hit, ...]:
-    """Give the hits to ``take``, one by one as they are made, or all to the caller if there is none."""
+    """Pass each hit to ``take`` as soon as it is built, or return all hits if ``take`` is ``None``."""
     if take is None:
         return tuple(hits)
     for hit in hits:
@@ -432,16 +435,16 @@ class SearchResult:
 
     Attributes:
         hits: One page of hits, best first.
-        total: Number of all matches, exact as far as the engine can count. With ``distinct`` of those shown, exact up
-            to 1,000, beyond that an estimate.
+        total: Number of all matches, as exact as the engine can count. With ``distinct``, the number of groups: exact
+            up to 1,000, an estimate beyond that.
         facets: Field to value (as text) to number of matches, at most the query's ``facet_values`` each,
-            members in order of count, then value.
-        facet_stats: Smallest and largest values of facets that are numbers or dates.
-        relaxation: Name of the engine's way to demand less that answered; ``""`` where it tells none.
-        matched: Which words of the query were found; the same on every page, and in every order.
-        corrected_query: The query's text with the words that replaced others, spelt as documents have them, in the
-            case that was typed; ``None`` unless ``matched`` is ``CORRECTED``.
-        mixed: Whether the service ordered the hits by meaning, too.
+            ordered by count, then value.
+        facet_stats: Minimum and maximum of number and date facets.
+        relaxation: Name of the engine's relaxation that produced the hits; ``""`` if the engine reports none.
+        matched: Which words of the query matched; the same on every page and in every order.
+        corrected_query: The query's text with corrected words, spelled as in documents, in the case that the visitor
+            typed; ``None`` unless ``matched`` is ``CORRECTED``.
+        mixed: Whether the service also ranked the hits by meaning.
     """
 
     hits: tuple[Hit, ...]
@@ -456,29 +459,29 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class TitleMatch:
-    """A document found by its title: title and address as sent."""
+    """Title and URL of a document matched by its title."""
 
     title: str
     url: str
 
 
-def distinct_titles(found: Iterable[TitleMatch], limit: int) -> tuple[TitleMatch, ...]:
-    """The first ``limit`` of some matches, those with a title that came before left out."""
-    kept: dict[str, TitleMatch] = {}
-    for match in found:
-        kept.setdefault(match.title, match)
-        if len(kept) == limit:
+def distinct_titles(matches: Iterable[TitleMatch], limit: int) -> tuple[TitleMatch, ...]:
+    """The first ``limit`` matches with different titles."""
+    by_title: dict[str, TitleMatch] = {}
+    for match in matches:
+        by_title.setdefault(match.title, match)
+        if len(by_title) == limit:
             break
-    return tuple(kept.values())
+    return tuple(by_title.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A key of the engine's own, good for searching one index.
+    """An engine key that can search a single index.
 
     Attributes:
-        token: What a client sends to the engine; a secret.
-        reference: What :meth:`SearchBackend.revoke_credential` needs to end it; not a secret.
+        token: Secret that a client sends to the engine.
+        reference: Identifier for :meth:`SearchBackend.revoke_credential`; not a secret.
     """
 
     token: str
@@ -489,43 +492,43 @@ class SearchBackend(ABC):
     """One search engine. Built from a URL by :func:`backends.registry.create_backend`."""
 
     name: str
-    """The engine: ``memory``, ``tantivy``, ``typesense`` or ``meilisearch``."""
+    """Name of the engine: ``memory``, ``tantivy``, ``typesense``, or ``meilisearch``."""
 
     identity: str
-    """What the service knows the engine by: its kind, and the ``name`` that its URL may give it.
+    """Stable identity of the engine: its kind, and the optional ``name`` in its URL.
 
-    It says nothing of the place: an engine that moves to another folder or host keeps it.
+    It does not depend on the location: an engine that moves to another folder or host keeps it.
     """
 
     persistent: bool = True
-    """Tell whether indexes outlive the process and are seen by others."""
+    """Whether indexes outlive the process and other processes can see them."""
 
     issues_credentials: bool = False
-    """Tell whether clients can be given keys to speak to the engine directly."""
+    """Whether clients can get keys to query the engine directly."""
 
     rank_limits: str = ""
-    """What the engine cannot do of ranks and recency, as a sentence for people; ``""`` for nothing."""
+    """Limits of the engine's support for ranks and recency, as a sentence for people; ``""`` if there are none."""
 
     keeps_synonyms: bool = False
-    """Whether synonyms are the index's: see :meth:`send_synonyms`. The other engines take them from each query."""
+    """Whether the index stores synonyms: see :meth:`send_synonyms`. Other engines take them from each query."""
 
     @abstractmethod
     def create_index(self, index: str) -> None:
-        """Make an empty index; does nothing if it is there."""
+        """Create an empty index; does nothing if it exists."""
 
     @abstractmethod
     def delete_index(self, index: str) -> None:
-        """Remove an index and its documents; does nothing if it is not there."""
+        """Delete an index and its documents; does nothing if it does not exist."""
 
     @abstractmethod
     def list_indexes(self) -> list[str]:
         """Names of all indexes, in no order."""
 
     def outdated_indexes(self) -> list[str]:
-        """Names of indexes that the service should build anew, in no order.
+        """Names of indexes that the service should rebuild, in no order.
 
-        An earlier release made them, or they cannot be read any more. The former are searched and written to until
-        then; they only lack what came with this release.
+        An earlier release created them, or they are unreadable. Until the rebuild, indexes of an earlier release can be
+        searched and written to; they only lack this release's additions.
         """
         return []
 
@@ -533,23 +536,23 @@ class SearchBackend(ABC):
     def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
         """Add documents, replacing whole documents with the same id.
 
-        When it returns, all are durable and found by the next search from any process (visible on
-        every node that answers searches). When it raises, any part may have been applied; repeating
-        the call is harmless. Ids within one call are distinct. ``kinds`` covers every further field of
-        these documents, and of those already there. Calls for one index never overlap (the service
-        holds a lock), calls for different indexes do.
+        When it returns, all documents are durable, and the next search from any process finds them (on
+        every node that serves searches). When it raises, any part may have been applied; repeating
+        the call is harmless. Ids within one call are distinct. ``kinds`` covers every custom field of
+        these documents and of those already indexed. Calls for one index never overlap (the service
+        holds a lock); calls for different indexes do.
 
         Raises:
-            IndexNotFound: There is no such index.
-            BackendUnavailable: It was not, or perhaps not, done.
+            IndexNotFound: The index does not exist.
+            BackendUnavailable: The write failed, or its outcome is unknown.
         """
 
     @abstractmethod
     def delete(self, index: str, ids: Sequence[str]) -> None:
-        """Remove documents; unknown ids are passed over. Visibility and overlap as for :meth:`upsert`.
+        """Delete documents; unknown ids are ignored. Visibility and overlap are as for :meth:`upsert`.
 
         Raises:
-            IndexNotFound: There is no such index.
+            IndexNotFound: The index does not exist.
         """
 
     @abstractmethod
@@ -557,45 +560,46 @@ class SearchBackend(ABC):
         """Run one search.
 
         Args:
-            take: Is given each hit as soon as it is made, in their order, so that nobody need hold them all;
-                :attr:`SearchResult.hits` is then empty. All else is done by then. What ``take`` raises ends the search.
+            take: Receives each hit as soon as it is built, in order, so that nothing needs to hold all of them;
+                :attr:`SearchResult.hits` is then empty. Everything else has been computed by then. An exception in
+                ``take`` ends the search.
 
         Raises:
-            BackendRejected: ``filters``, ``sort``, ``facets`` or ``distinct`` cannot be run.
-            ReplyTooLarge: The hits are larger than the query's ``most_bytes``, or than anybody reads.
-            IndexNotFound: There is no such index.
+            BackendRejected: The engine cannot run ``filters``, ``sort``, ``facets``, or ``distinct``.
+            ReplyTooLarge: The hits exceed the query's ``max_bytes`` or the engine's own limit.
+            IndexNotFound: The index does not exist.
         """
 
     def send_synonyms(self, index: str, groups: tuple[tuple[str, ...], ...]) -> None:  # noqa: B027 - see keeps_synonyms
-        """Give the index the synonyms of :attr:`SearchSettings.synonyms`, on engines that keep them there.
+        """Send the synonyms of :attr:`SearchSettings.synonyms` to an engine whose indexes store synonyms.
 
-        A server may apply them after this returns; until then, searches use the synonyms that the index has. A search
-        that is no preview and whose synonyms differ from those last sent sends them, too, but does not wait for them,
-        nor fail because of them.
+        A server may apply them after this method returns; until then, searches use the synonyms that the index has. A
+        search that is not a preview and whose synonyms differ from the last ones sent also sends them, but it does not
+        wait for them, nor fail because of them.
 
         Raises:
-            IndexNotFound: There is no such index.
-            BackendUnavailable: They were not, or perhaps not, sent.
+            IndexNotFound: The index does not exist.
+            BackendUnavailable: The request failed, or its outcome is unknown.
         """
 
     @abstractmethod
     def find_titles(
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
     ) -> tuple[TitleMatch, ...]:
-        """Documents whose title has every word of ``text``, the last one as the beginning of a word; best first.
+        """Documents whose title contains every word of ``text``, the last word as a prefix; best first.
 
-        It is for suggestions, many times as cheap as a search: nothing is counted or marked, and no setting of the site
-        is used. Case and accents do not count, typing errors are not forgiven, and signs only separate words.
+        This is for suggestions and many times as cheap as a search: it counts and marks nothing and uses no site
+        settings. It ignores case and accents, forgives no typing errors, and treats signs only as word separators.
 
         Args:
-            text: At most 512 bytes; without a letter or digit it finds nothing.
-            limit: 1 to 20; of documents with the same title one is given, so that there may be fewer.
-            within: A search whose ``filters`` and ``filter`` the documents fulfil, with the index's ``kinds``;
-                nothing else of it matters. ``None``: any documents.
+            text: At most 512 bytes; without a letter or digit it matches nothing.
+            limit: 1 to 20. Only one document per title is returned, so there may be fewer.
+            within: A search whose ``filters`` and ``filter`` the documents must match, with the index's ``kinds``;
+                nothing else of it is used. ``None``: all documents.
 
         Raises:
-            IndexNotFound: There is no such index.
-            BackendRejected: The filters cannot be run.
+            IndexNotFound: The index does not exist.
+            BackendRejected: The engine cannot run the filters.
         """
 
     @abstractmethod
@@ -603,23 +607,23 @@ class SearchBackend(ABC):
         """Number of documents in the index.
 
         Raises:
-            IndexNotFound: There is no such index.
+            IndexNotFound: The index does not exist.
         """
 
     @abstractmethod
     def document_ids(self, index: str) -> Iterator[str]:
-        """Every document's id, each once, in no order.
+        """The id of every document, without duplicates, in no order.
 
         Raises:
-            IndexNotFound: There is no such index.
+            IndexNotFound: The index does not exist.
         """
 
     @abstractmethod
     def check(self) -> None:
-        """Return if the engine is there and accepts our credentials.
+        """Return if the engine is reachable and accepts our credentials.
 
         Raises:
-            BackendUnavailable: It is not, or not yet.
+            BackendUnavailable: The engine is not reachable, or not ready yet.
         """
 
     @abstractmethod
@@ -627,37 +631,37 @@ class SearchBackend(ABC):
         """The version of the engine, such as ``29.0``.
 
         Raises:
-            BackendUnavailable: The engine cannot tell.
+            BackendUnavailable: The engine does not report it.
         """
 
     @abstractmethod
     def index_bytes(self) -> int | None:
-        """Bytes that the indexes take: on disk, or in memory where an engine keeps them there.
+        """Bytes that the indexes occupy: on disk, or in memory for an engine that keeps them there.
 
-        A server counts everything it keeps, other services' indexes included. ``None``: the engine cannot tell.
+        A server counts all its data, including the indexes of other services. ``None``: the engine does not report it.
 
         Raises:
-            BackendUnavailable: The engine does not answer.
+            BackendUnavailable: The engine does not respond.
         """
 
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
-        """Make a key that can search ``index`` and nothing else until ``expires_at``.
+        """Create a key that can search only ``index``, until ``expires_at``.
 
         Args:
-            holder: Stable name of whom it is for; keys of one holder are ended together.
+            holder: Stable name of the key's holder; all keys of one holder are revoked together.
 
         Raises:
-            NotImplementedError: The engine has none (:attr:`issues_credentials` is false).
+            NotImplementedError: The engine issues no keys (:attr:`issues_credentials` is false).
         """
         raise NotImplementedError(f"{self.name} issues no credentials")
 
     def revoke_credential(self, reference: str) -> None:
-        """End every key with this reference, at once; does nothing if it is ended already."""
+        """Revoke every key with this reference immediately; does nothing if it is already revoked."""
         raise NotImplementedError(f"{self.name} issues no credentials")
 
     def run_maintenance(self) -> None:  # noqa: B027 - most engines do that themselves
-        """Begin, in the background, what makes later searches faster. The service calls it every few seconds."""
+        """Start background work that speeds up later searches. The service calls this every few seconds."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back files, sockets and threads. The backend can be used again afterwards."""
+        """Release files, sockets, and threads. The backend can be used again afterwards."""

@@ -1,4 +1,4 @@
-"""Searches that show one hit of each value of a field: of which field, and which hit."""
+"""Distinct searches, which show one hit per value of a field: which field, and which hit."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from backends.values import fold_value, value_text
 from backends.versions import VersionKey, version_key
 
 LATEST: Final = "latest"
-"""The value of :class:`~backends.base.Preferred` that stands for the highest version."""
+"""The value of :class:`~backends.base.Preferred` that selects the highest version."""
 
 EXACTLY_COUNTED: Final = 1000
-"""Shown hits up to which every engine counts them exactly."""
+"""Number of groups up to which every engine counts them exactly."""
 
 T = TypeVar("T")
 _PREFERRED: Final[VersionKey] = (1, (), ())
 
 
 def distinct_field(query: SearchQuery) -> str:
-    """The field of whose values one hit each is shown; ``""`` for none.
+    """The field by whose value hits are grouped; ``""`` for none.
 
-    A field of the settings that no document has yet, or that cannot be used, is none.
+    A field of the settings is ignored if no document has it yet, or if hits cannot be grouped by it.
 
     Raises:
-        BackendRejected: The query itself names a field that is unknown, or holds no single values.
+        BackendRejected: The query itself names a field that is unknown or has no single values.
     """
     name = query.settings.distinct if query.distinct is None else query.distinct
     try:
@@ -42,7 +42,7 @@ def distinct_field(query: SearchQuery) -> str:
 
 
 def preference(query: SearchQuery) -> Preferred | None:
-    """The preference among the hits of one value, if documents can have it: in a field that can be a facet."""
+    """The preferred hit of each group, if hits can have one: the field must be usable as a facet."""
     preferred = query.settings.preferred
     if preferred is None or not is_known(preferred.field, query.kinds) or preferred.field in UNCOUNTED_FIELDS:
         return None
@@ -50,18 +50,18 @@ def preference(query: SearchQuery) -> Preferred | None:
 
 
 def distinct_value(value: Any) -> str | None:
-    """The text that stands for a document's value of the field; ``None`` where it has no single one."""
+    """A document's value of the distinct field as text; ``None`` if it has no single value."""
     return None if value is None or isinstance(value, list | tuple) else value_text(value)
 
 
 def choose(preferred: Preferred, hits: Iterable[tuple[str, Sequence[str], T]]) -> Mapping[str, T]:
-    """For each value, the hit that comes first by preference; of equals the first.
+    """The preferred hit for each value; the first one of equally preferred hits.
 
     Args:
-        hits: Value of the distinct field, texts in the preferred field, and what stands for the hit; best first.
+        hits: Value of the distinct field, texts in the preferred field, and the hit's handle; best first.
 
     Returns:
-        Value to hit, only of those that are preferred at all.
+        Value to hit, only for values that have a preferred hit.
     """
     chosen: dict[str, tuple[VersionKey, T]] = {}
     for value, texts, hit in hits:
@@ -72,7 +72,7 @@ def choose(preferred: Preferred, hits: Iterable[tuple[str, Sequence[str], T]]) -
 
 
 def texts_of(value: Any) -> list[str]:
-    """The texts in a document's field, one of each member of a list."""
+    """The texts in a document's field, one for each member of a list."""
     if value is None:
         return []
     return [value_text(each) for each in (value if isinstance(value, list | tuple) else (value,))]
@@ -81,8 +81,8 @@ def texts_of(value: Any) -> list[str]:
 def _rank(preferred: Preferred, texts: Sequence[str]) -> VersionKey | None:
     if preferred.value == LATEST:
         return max(map(version_key, texts), default=None)
-    wanted = fold_value(preferred.value)
-    return _PREFERRED if any(fold_value(text) == wanted for text in texts) else None
+    preferred_text = fold_value(preferred.value)
+    return _PREFERRED if any(fold_value(text) == preferred_text for text in texts) else None
 
 
 def _check(name: str, query: SearchQuery) -> None:

@@ -1,4 +1,4 @@
-"""Faults of a search engine, in the words of this service."""
+"""Errors of search engines, in this service's own terms."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Literal
 
 
 class BackendError(Exception):
-    """Base of everything a search backend raises on purpose.
+    """Base of all exceptions that a search backend raises on purpose.
 
-    The message is ours and may be shown to a caller; what the engine itself said is kept
-    in ``__cause__`` and never in the message.
+    The message is the service's own and may be shown to a caller. The engine's own words stay
+    in ``__cause__`` and never appear in the message.
     """
 
 
 class BackendUnavailable(BackendError):
-    """The engine cannot do its work now: refused, reset, too slow, overloaded or answering nonsense.
+    """The engine cannot work now: it refused or reset the connection, is too slow or overloaded, or sent nonsense.
 
     Args:
-        message: What happened, in our words.
-        retry_after: Seconds after which trying again makes sense.
+        message: What happened, in the service's own words.
+        retry_after: Seconds after which a retry makes sense.
     """
 
     def __init__(self, message: str = "The search engine is unavailable.", *, retry_after: int = 5):
@@ -27,33 +27,33 @@ class BackendUnavailable(BackendError):
 
 
 class ReplyTooLarge(BackendUnavailable):
-    """The engine's reply is larger than anybody reads. To a search: its hits are too many, or too large."""
+    """The engine's response exceeds a size limit. For a search: it has too many hits, or they are too large."""
 
     def __init__(self) -> None:
-        super().__init__("The search engine gave an answer that is too large to be read.")
+        super().__init__("The search engine's response is too large to read.")
 
 
 class UnreadableReply(BackendUnavailable):
-    """The engine's reply is not of the form it must have."""
+    """The engine's response does not have the expected form."""
 
     def __init__(self) -> None:
-        super().__init__("The search engine gave an answer that cannot be read.")
+        super().__init__("The search engine sent an unreadable response.")
 
 
 class BackendMisconfigured(BackendUnavailable):
-    """The engine refuses our own credentials or speaks another version; an operator must act."""
+    """The engine rejects the service's credentials or has an incompatible version; an operator must act."""
 
 
 RejectedPart = Literal["filters", "sort", "facets", "distinct", "q"]
 
 
 class BackendRejected(BackendError):
-    """The caller's query cannot be run: the caller must change it.
+    """The engine cannot run the caller's query; the caller must change it.
 
     Args:
-        part: The parameter that is wrong.
-        message: What is wrong with it, in our words.
-        position: Offset of the error in the parameter, in characters from 0, where known.
+        part: The invalid parameter.
+        message: What is wrong with it, in the service's own words.
+        position: Offset of the error in the parameter, in characters from 0, if known.
     """
 
     def __init__(self, part: RejectedPart, message: str, *, position: int | None = None):
@@ -63,7 +63,7 @@ class BackendRejected(BackendError):
 
 
 class IndexNotFound(BackendError):
-    """The engine does not have the named index."""
+    """The engine has no index with this name."""
 
     def __init__(self, index: str):
         super().__init__(f"The index {index} does not exist.")

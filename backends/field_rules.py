@@ -1,4 +1,4 @@
-"""Uses of each field of an index: one rule, and one wording of what is refused, for every engine."""
+"""Rules for the use of each field of an index, with the same error messages on every engine."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from backends.standard_fields import (
 from backends.values import parse_filter_instant, parse_number
 
 SCALAR_KINDS: Final = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})
-"""Kinds that documents can be sorted by."""
+"""Kinds of value that documents can be sorted by."""
 
 NUMBER_KINDS: Final = frozenset({FieldKind.NUMBER, FieldKind.NUMBER_LIST})
 
 ONE_ERROR_FROM: Final = 5
-"""Letters from which on a word is forgiven a typing error."""
+"""Minimum length, in letters, of a word in which one typing error is forgiven."""
 
 TWO_ERRORS_FROM: Final = 9
-"""Letters from which on it is forgiven two."""
+"""Minimum length, in letters, of a word in which two typing errors are forgiven."""
 
 
 def check_filter(expression: Filter, kinds: FieldKinds) -> None:
@@ -47,35 +47,35 @@ def check_sort(keys: Sequence[SortKey], kinds: FieldKinds) -> None:
             raise BackendRejected("sort", f"Results cannot be sorted by {name!r}: it holds lists.")
 
 
-def facet_fields(wanted: Sequence[str], kinds: FieldKinds) -> list[str]:
-    """The fields to count, ``*`` spelt out, each once.
+def facet_fields(requested_fields: Sequence[str], kinds: FieldKinds) -> list[str]:
+    """The fields to count, without duplicates and with ``*`` expanded.
 
     Raises:
-        BackendRejected: One is unknown or cannot be a facet.
+        BackendRejected: A field is unknown or cannot be a facet.
     """
-    found: dict[str, None] = {}
-    for name in wanted:
+    fields: dict[str, None] = {}
+    for name in requested_fields:
         if name == "*":
-            found |= dict.fromkeys(COUNTED_FIELDS)
-            found |= dict.fromkeys(sorted(kinds))
+            fields |= dict.fromkeys(COUNTED_FIELDS)
+            fields |= dict.fromkeys(sorted(kinds))
             continue
         if name in UNCOUNTED_FIELDS:
             raise BackendRejected("facets", f"The values of {name!r} cannot be counted.")
         _check_known("facets", name, kinds)
-        found[name] = None
-    return list(found)
+        fields[name] = None
+    return list(fields)
 
 
-def first_values(counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """The ``most`` frequent values of a facet, in order of count, then value."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
+def first_values(counts: Mapping[str, int], limit: int) -> dict[str, int]:
+    """The ``most`` frequent values of a facet, ordered by count, then value."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
 def instant_of(value: str, position: int) -> int:
     """The instant that a filter compares dates with, in microseconds.
 
     Raises:
-        BackendRejected: It is none.
+        BackendRejected: The value is not a date.
     """
     instant = parse_filter_instant(value)
     if instant is None:
@@ -85,10 +85,10 @@ def instant_of(value: str, position: int) -> int:
 
 
 def number_of(field: str, value: str, position: int) -> int | float:
-    """The number that a filter compares a further field with.
+    """The number that a filter compares a custom field with.
 
     Raises:
-        BackendRejected: It is none.
+        BackendRejected: The value is not a number.
     """
     number = parse_number(value)
     if number is None:
@@ -98,22 +98,22 @@ def number_of(field: str, value: str, position: int) -> int | float:
 
 
 def searched_fields(query: SearchQuery) -> tuple[str, ...]:
-    """The text fields that a query searches, in order of importance; none if it names only others."""
+    """The text fields that a query searches, in order of importance; none if the query names only other fields."""
     return tuple(name for name in TEXT_FIELDS if not query.fields or name in query.fields)
 
 
 def usable_boosts(query: SearchQuery) -> tuple[Boost, ...]:
-    """The boosts of a query, those of the settings before those of rules: at most :data:`MAX_USED_BOOSTS`.
+    """The boosts of a query, those of the settings before those of rules, at most :data:`MAX_USED_BOOSTS`.
 
-    Boosts that rank by 0, or name a field that no document has, are left out.
+    Boosts of rank 0, and boosts that name a field that no document has, are skipped.
     """
-    known = query.kinds.keys()
+    custom_fields = query.kinds.keys()
     boosts = (*query.settings.boosts, *query.effects.boosts)
-    return tuple([boost for boost in boosts if boost.rank and boost.further_fields <= known][:MAX_USED_BOOSTS])
+    return tuple([boost for boost in boosts if boost.rank and boost.further_fields <= custom_fields][:MAX_USED_BOOSTS])
 
 
 def rank_field(query: SearchQuery) -> str:
-    """The field with the documents' own ranks, if documents have numbers in it; else ``""``."""
+    """The field with the documents' own ranks, if any document has a number in it; otherwise ``""``."""
     name = query.settings.rank_field
     return name if FieldKind.NUMBER in query.kinds.get(name, ()) else ""
 
@@ -127,12 +127,12 @@ def usable_recency(query: SearchQuery) -> Recency | None:
 
 
 def with_required_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A document's fields as hits have them: ``""`` for the missing ones of :data:`REQUIRED_HIT_FIELDS`."""
+    """A document's fields as hits have them: with ``""`` for missing :data:`REQUIRED_HIT_FIELDS`."""
     return {**fields, **{name: "" for name in REQUIRED_HIT_FIELDS if name not in fields}}
 
 
 def is_known(name: str, kinds: FieldKinds) -> bool:
-    """Tell whether a field is a standard one, or a further one that a document has had."""
+    """Whether a field is a standard field, or a custom field that a document has had."""
     return name in STANDARD_FIELDS or name in kinds
 
 

@@ -1,4 +1,4 @@
-"""The portable filter grammar: the expression tree every engine compiles."""
+"""The portable filter grammar: the expression tree that every engine compiles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ComparisonOperator = Literal["=", "!=", ">", ">=", "<", "<="]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``field <operator> value``; lists match by any element. ``position`` is in characters from 0."""
+    """``field <operator> value``; a list matches by any element. ``position`` counts characters from 0."""
 
     field: str
     operator: ComparisonOperator
@@ -24,7 +24,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """``field low TO high``, both ends included."""
+    """``field low TO high``, including both ends."""
 
     field: str
     low: str
@@ -43,7 +43,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """``field EXISTS``, ``field IS NULL`` or ``field IS EMPTY``."""
+    """``field EXISTS``, ``field IS NULL``, or ``field IS EMPTY``."""
 
     field: str
     test: Literal["exists", "null", "empty"]
@@ -68,14 +68,14 @@ class Or:
 Filter = Comparison | Between | OneOf | Presence | Not | And | Or
 
 NO_DOCUMENT: Filter = OneOf("id", ("",))
-"""A condition that no document meets: none has an empty id."""
+"""A condition that no document meets, because no document has an empty id."""
 
 
 MAX_FILTER_LENGTH = 2000
-"""Longest expression accepted, in characters."""
+"""Maximum length of an expression, in characters."""
 
 MAX_FILTER_DEPTH = 50
-"""Deepest nesting of parentheses and ``NOT`` accepted."""
+"""Maximum nesting depth of parentheses and ``NOT``."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -98,14 +98,14 @@ class _Token:
 
 
 def parse_filter(text: str) -> Filter:
-    """Read an expression in Meilisearch's grammar.
+    """Parse an expression in Meilisearch's grammar.
 
-    Keywords are written in capitals; fields and values may be quoted with ``"`` or ``'``, in which
+    Keywords are written in capitals. Fields and values may be quoted with ``"`` or ``'``, and inside quotes
     ``\\`` escapes a quote or itself.
 
     Raises:
-        BackendRejected: The expression is malformed, longer than :data:`MAX_FILTER_LENGTH` or nested
-            deeper than :data:`MAX_FILTER_DEPTH`; with the position of the first character that is wrong.
+        BackendRejected: The expression is malformed, longer than :data:`MAX_FILTER_LENGTH`, or nested
+            deeper than :data:`MAX_FILTER_DEPTH`; with the position of the first invalid character.
     """
     if len(text) > MAX_FILTER_LENGTH:
         raise _reject(f"The filter is longer than {MAX_FILTER_LENGTH} characters.", MAX_FILTER_LENGTH)
@@ -113,18 +113,18 @@ def parse_filter(text: str) -> Filter:
 
 
 def fields_of(expression: Filter) -> dict[str, int]:
-    """The fields an expression names, each with the position of its first mention."""
-    found: dict[str, int] = {}
-    waiting: list[Filter] = [expression]
-    while waiting:
-        node = waiting.pop()
+    """The fields that an expression names, each with the position of its first mention."""
+    positions: dict[str, int] = {}
+    pending: list[Filter] = [expression]
+    while pending:
+        node = pending.pop()
         if isinstance(node, Not):
-            waiting.append(node.operand)
+            pending.append(node.operand)
         elif isinstance(node, And | Or):
-            waiting.extend(node.operands)
+            pending.extend(node.operands)
         else:
-            found[node.field] = min(node.position, found.get(node.field, node.position))
-    return found
+            positions[node.field] = min(node.position, positions.get(node.field, node.position))
+    return positions
 
 
 def count_values(expression: Filter) -> int:
@@ -174,11 +174,11 @@ def _tokens(text: str) -> list[_Token]:
 
 
 class _Parser:
-    """Recursive descent over the tokens; ``depth`` bounds the recursion."""
+    """Recursive-descent parser over the tokens; ``depth`` limits the recursion."""
 
     def __init__(self, tokens: list[_Token]):
         self.tokens = tokens
-        self.at = 0
+        self.index = 0
         self.depth = 0
 
     def expression(self) -> Filter:
@@ -204,10 +204,10 @@ class _Parser:
     def negation(self) -> Filter:
         token = self.peek()
         if token.kind == "keyword" and token.text == "NOT":
-            self.at += 1
+            self.index += 1
             return Not(self.nested(token, self.negation))
         if token.kind == "mark" and token.text == "(":
-            self.at += 1
+            self.index += 1
             result = self.nested(token, self.disjunction)
             self.expect_mark(")")
             return result
@@ -255,21 +255,23 @@ class _Parser:
 
     def values(self) -> tuple[str, ...]:
         self.expect_mark("[")
-        found: list[str] = []
+        values: list[str] = []
         while not (self.peek().kind == "mark" and self.peek().text == "]"):
-            found.append(self.value("A value").text)
+            values.append(self.value("A value").text)
             if not (self.peek().kind == "mark" and self.peek().text == ","):
                 break
-            self.at += 1
+            self.index += 1
         self.expect_mark("]")
-        return tuple(found)
+        return tuple(values)
 
-    def value(self, what: str) -> _Token:
+    def value(self, expectation: str) -> _Token:
         token = self.next()
         if token.kind == "keyword":
-            raise _reject(f"{what} was expected; quote the keyword {token.text} to use it as one.", token.position)
+            raise _reject(
+                f"{expectation} was expected; quote the keyword {token.text} to use it as one.", token.position
+            )
         if token.kind != "value":
-            raise _reject(f"{what} was expected.", token.position)
+            raise _reject(f"{expectation} was expected.", token.position)
         return token
 
     def expect_mark(self, mark: str) -> None:
@@ -280,15 +282,15 @@ class _Parser:
     def accept(self, keyword: str) -> bool:
         token = self.peek()
         if token.kind == "keyword" and token.text == keyword:
-            self.at += 1
+            self.index += 1
             return True
         return False
 
     def peek(self) -> _Token:
-        return self.tokens[self.at]
+        return self.tokens[self.index]
 
     def next(self) -> _Token:
-        token = self.tokens[self.at]
+        token = self.tokens[self.index]
         if token.kind != "end":
-            self.at += 1
+            self.index += 1
         return token

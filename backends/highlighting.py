@@ -1,4 +1,4 @@
-"""Documents with their matches marked: the same text around the marks, whatever finds the matches."""
+"""Marking the matches in documents: the same markup on every engine, however it locates the matches."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ Span = tuple[int, int]
 """Start and end of a part of a text, in characters."""
 
 _NEVER_TEXT = frozenset(STANDARD_FIELDS) - frozenset(STRING_FIELDS)
-"""Fields in which nothing is marked unless they are named: a mark would break what they are for."""
+"""Fields in which matches are marked only if the query names them: markup would break their values."""
 
 _OPEN, _CLOSE = "\0(", "\0)"
-"""Stand for the tags while the text is escaped, all at once; no document has NUL."""
+"""Placeholders for the tags while all the text is escaped at once; no document contains NUL."""
 
 
-def is_unlikely_typo(typed: str, found: str) -> bool:
-    """Tell whether hardly anybody types one word when they mean another: people get the first letter right.
+def is_unlikely_typo(typed: str, matched: str) -> bool:
+    """Whether a difference between two words is unlikely to be a typing error: the first letter is usually right.
 
-    Such a word is marked only in documents that have the typed word in no other form.
+    Such a word is marked only in documents that contain the typed word in no other form.
 
     Args:
         typed: A word of the query, folded.
         found: A word that differs from it by typing errors, folded.
     """
-    return typed[0] != found[0]
+    return typed[0] != matched[0]
 
 
-LONGEST_SENTENCES = 300
-"""Characters that whole sentences of a cropped text have at most."""
+MAX_SENTENCES_CHARS = 300
+"""Maximum length, in characters, of the whole sentences of a cropped text."""
 
-_LOOKED_AT = 4_096
-"""Characters of a section among which the part that is shown is chosen."""
+_MAX_EXCERPT_SOURCE_CHARS = 4_096
+"""Number of characters of a section from which its excerpt is chosen."""
 
-_SENTENCES_LOOKED_AT = 8
-"""Matches of a section whose sentences are compared."""
+_MAX_COMPARED_MATCHES = 8
+"""Number of matches in a section whose sentences are compared."""
 
 _SENTENCE_END = re.compile(r"""[.!?…]["')\]”’»]*\s+(?=[^a-z\s])|[。！？]\s*""")
-"""The end of a sentence; a small letter does not begin another."""
+"""The end of a sentence; a lower-case letter does not begin another sentence."""
 
 
-_ANSWERING = 20_000
-"""Characters of a content in which a passage is looked for."""
+_MAX_PASSAGE_SOURCE_CHARS = 20_000
+"""Number of characters of a content in which a passage is searched for."""
 
 _PARAGRAPH = re.compile(r"\n(?![a-z])")
-"""The end of a paragraph, list item or heading; a line that begins with a small letter goes on with the one before."""
+"""The end of a paragraph, list item, or heading; a line that begins in lower case continues the previous line."""
 
 _QUESTION = "?？"
 _COMPLETE = re.compile(rf"""[.!…。！{_QUESTION}]["')\]”’»]*\Z""")
-"""The end of a sentence; a heading, a command, or a row of a table has none."""
+"""The end of a complete sentence; headings, commands, and table rows do not have one."""
 
 
 def merged(places: Iterable[Place]) -> list[Span]:
-    """The spans to be marked: matches in order, those that overlap or touch as one."""
+    """The spans to mark: matches in order, with overlapping or adjacent ones merged."""
     spans: list[Span] = []
     for start, end, _ in places:
         if spans and start <= spans[-1][1]:
@@ -84,10 +84,10 @@ def merged(places: Iterable[Place]) -> list[Span]:
 
 
 class Matches(WordPlaces, Protocol):
-    """The place where the matches of a query are in a text. Spans are in order and do not overlap."""
+    """Locates the matches of a query in a text. Spans are in order and do not overlap."""
 
     def in_document(self, document: Mapping[str, Any]) -> Matches:
-        """The same in the texts of one document, where a word may be marked less since another is there."""
+        """Matches for the texts of one document, where an unlikely match may be skipped because of a better one."""
         ...
 
     def spans(self, text: str) -> Sequence[Span]:
@@ -95,29 +95,29 @@ class Matches(WordPlaces, Protocol):
         ...
 
     def best_part(self, text: str, words: int) -> tuple[Sequence[Span], Span]:
-        """The part of a text, about ``words`` words long, that shows the query best, and the matches in it."""
+        """The part of a text, about ``words`` words long, that matches the query best, and the matches in it."""
         ...
 
 
 def whole_sentences(text: str, start: int, end: int) -> Span | None:
-    """The sentences or lines that a part of a text lies in, and those behind as far as there is room.
+    """The sentences or lines that contain a part of a text, plus following ones that fit.
 
-    ``None``: They have more than :data:`LONGEST_SENTENCES` characters.
+    ``None`` if they have more than :data:`MAX_SENTENCES_CHARS` characters.
     """
-    least = max(0, end - LONGEST_SENTENCES)
-    line = text.rfind("\n", least, start) + 1
-    begin = line if line or not least else -1
-    # What ends before the part is seen as an end only with the letter that follows it.
-    for boundary in _SENTENCE_END.finditer(text, max(line, least), start + 1):
+    earliest = max(0, end - MAX_SENTENCES_CHARS)
+    line = text.rfind("\n", earliest, start) + 1
+    begin = line if line or not earliest else -1
+    # The pattern recognizes the end of the previous sentence only by the letter that follows it, hence start + 1.
+    for boundary in _SENTENCE_END.finditer(text, max(line, earliest), start + 1):
         if boundary.end() <= start:
             begin = boundary.end()
     if begin < 0:
         return None
-    most = begin + LONGEST_SENTENCES
-    if most >= len(text):
+    latest = begin + MAX_SENTENCES_CHARS
+    if latest >= len(text):
         return begin, len(text)
-    last = text.rfind("\n", end, most + 1)
-    for boundary in _SENTENCE_END.finditer(text, max(last, end), most + 1):
+    last = text.rfind("\n", end, latest + 1)
+    for boundary in _SENTENCE_END.finditer(text, max(last, end), latest + 1):
         last = boundary.start() + len(boundary[0].rstrip())
     return None if last < 0 else (begin, last)
 
@@ -125,18 +125,18 @@ def whole_sentences(text: str, start: int, end: int) -> Span | None:
 class Highlighter:
     """Marks the matches of one query."""
 
-    def __init__(self, wish: Highlight, matches: Matches):
-        self.wish = wish
+    def __init__(self, options: Highlight, matches: Matches):
+        self.options = options
         self._matches = matches
-        self._escape: Callable[[str], str] = html.escape if wish.escape else str
-        self._ways: dict[str, tuple[int | None, bool]] = {}
+        self._escape: Callable[[str], str] = html.escape if options.escape else str
+        self._field_options: dict[str, tuple[int | None, bool]] = {}
 
     def format(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields shown, with matches marked, everything else escaped if wished, and long ones cropped."""
+        """The fields to return, with matches marked, other text escaped if requested, and long fields cropped."""
         matches = self._matches.in_document(document)
         return {
             name: self._text(matches, name, value) if isinstance(value, str) else self._value(matches, name, value)
-            for name, value in self.wish.chosen(document).items()
+            for name, value in self.options.chosen(document).items()
         }
 
     def mark(self, text: str, places: Sequence[Place], part: Span) -> str:
@@ -152,25 +152,25 @@ class Highlighter:
     def _text(self, matches: Matches, name: str, text: str) -> str:
         if not text:
             return text
-        words, is_marked = self._ways.get(name) or self._way(name)
+        words, is_marked = self._field_options.get(name) or self._options_of(name)
         if words is not None:
             return self._cropped(matches, text, words, is_marked)
         spans = matches.spans(text) if is_marked else ()
         return self._marked(text, spans, 0, len(text))
 
-    def _way(self, name: str) -> tuple[int | None, bool]:
-        """To how many words a field is cropped, and whether its matches are marked."""
-        is_marked = name in self.wish.fields or ("*" in self.wish.fields and name not in _NEVER_TEXT)
-        way = self._ways[name] = (self.wish.crop_fields.get(name), is_marked)
-        return way
+    def _options_of(self, name: str) -> tuple[int | None, bool]:
+        """The number of words to crop a field to, and whether its matches are marked."""
+        is_marked = name in self.options.fields or ("*" in self.options.fields and name not in _NEVER_TEXT)
+        chosen = self._field_options[name] = (self.options.crop_fields.get(name), is_marked)
+        return chosen
 
     def _cropped(self, matches: Matches, text: str, words: int, is_marked: bool) -> str:
         spans, (start, end) = matches.best_part(text, words)
-        if self.wish.sentences:
+        if self.options.sentences:
             start, end = _sentences_in(text, spans, (start, end)) or (start, end)
         part = self._marked(text, spans if is_marked else (), start, end)
-        before = self.wish.crop_marker if start > 0 else ""
-        after = self.wish.crop_marker if end < len(text) else ""
+        before = self.options.crop_marker if start > 0 else ""
+        after = self.options.crop_marker if end < len(text) else ""
         return f"{before}{part}{after}"
 
     def _marked(self, text: str, spans: Sequence[Span], start: int, end: int) -> str:
@@ -186,26 +186,26 @@ class Highlighter:
         escaped = self._escape("".join(parts))
         if at == start:
             return escaped
-        return escaped.replace(_OPEN, self.wish.pre_tag).replace(_CLOSE, self.wish.post_tag)
+        return escaped.replace(_OPEN, self.options.pre_tag).replace(_CLOSE, self.options.post_tag)
 
 
 def _sentences_in(text: str, spans: Sequence[Span], part: Span) -> Span | None:
-    """The sentences with all matches of a part of a text, or else with the first of them; ``None`` if too long."""
+    """The sentences with all matches of a part of a text, or else with the first match; ``None`` if too long."""
     start, end = part
-    there = [span for span in spans if start <= span[0] and span[1] <= end]
-    if not there:
+    matches = [span for span in spans if start <= span[0] and span[1] <= end]
+    if not matches:
         return whole_sentences(text, start, start)
-    return whole_sentences(text, there[0][0], there[-1][1]) or whole_sentences(text, *there[0])
+    return whole_sentences(text, matches[0][0], matches[-1][1]) or whole_sentences(text, *matches[0])
 
 
 def find_sections(
     query: SearchQuery, document: Mapping[str, Any], sections: Sequence[Section], matches: Matches | None
 ) -> list[SectionHit]:
-    """The sections of a hit that show its query best.
+    """The sections of a hit that match its query best.
 
     Args:
         document: The hit's fields.
-        matches: Where the query's words match; ``None`` if it has none.
+        matches: Locates the query's words; ``None`` if the query has none.
     """
     if matches is None or not sections:
         return []
@@ -219,7 +219,7 @@ def find_sections(
         formatted = None
         if highlighter is not None:
             text = section_text(content, section, sections)
-            places = words.places(text[:_LOOKED_AT])
+            places = words.places(text[:_MAX_EXCERPT_SOURCE_CHARS])
             part = _best_sentences(text, [place for place in places if place[2] in words.meaningful])
             formatted = {
                 "title": highlighter.mark(section.title, words.places(section.title), (0, len(section.title))),
@@ -232,41 +232,41 @@ def find_sections(
 def find_passage(document: Mapping[str, Any], sections: Sequence[Section], matches: Matches) -> Passage | None:
     """The passage of a document's content with the most different words of the query; ``None`` if it has none.
 
-    A passage is at most :data:`LONGEST_SENTENCES` characters of one paragraph, in whole sentences: those with the
-    words, and those that follow as far as there is room, so that what qualifies a statement stays with it. A question
-    goes on with the next paragraph, and is no passage alone. Headings, commands, and rows of tables are in none.
+    A passage is at most :data:`MAX_SENTENCES_CHARS` characters of one paragraph, in whole sentences: the sentences with
+    the words, and the following ones that fit, so that a qualification stays with its statement. A question continues
+    into the next paragraph and is not a passage by itself. Headings, commands, and table rows are excluded.
 
     Args:
-        sections: Of the document, in order.
-        matches: Where the query's words match.
+        sections: Sections of the document, in order.
+        matches: Locates the query's words.
     """
     words = matches.in_document(document)
-    content = str(document.get("content", ""))[:_ANSWERING]
+    content = str(document.get("content", ""))[:_MAX_PASSAGE_SOURCE_CHARS]
     places = words.places(content, words.meaningful)
     starts = [section.start for section in sections]
     best: Span | None = None
-    most = 0
+    best_count = 0
     for run in _runs(content, starts) if places else ():
-        there = places[bisect_left(places, (run[0][0],)) : bisect_left(places, (run[-1][1],))]
-        if len({word for _, _, word in there}) > most:
-            for passage, different in _windows(content, run, there):
-                if different > most:
-                    best, most = passage, different
-        if most == len(words.meaningful):
+        run_places = places[bisect_left(places, (run[0][0],)) : bisect_left(places, (run[-1][1],))]
+        if len({word for _, _, word in run_places}) > best_count:
+            for passage, different in _windows(content, run, run_places):
+                if different > best_count:
+                    best, best_count = passage, different
+        if best_count == len(words.meaningful):
             break
     if best is None:
         return None
     at = bisect_right(starts, best[0]) - 1
     is_page = at < 0 or sections[at] in page_headings(sections, str(document.get("title", "")))
     anchor = "" if is_page else sections[at].anchor
-    return Passage(content[slice(*best)], anchor, most, most / len(words.meaningful))
+    return Passage(content[slice(*best)], anchor, best_count, best_count / len(words.meaningful))
 
 
 def _runs(text: str, breaks: Iterable[int]) -> Iterator[list[Span]]:
-    """Sentences that follow one another and may stand in one passage.
+    """Groups of consecutive sentences that may form one passage.
 
     Args:
-        breaks: Where other sections begin.
+        breaks: Positions where other sections begin.
     """
     run: list[Span] = []
     breaks = frozenset(breaks)
@@ -286,7 +286,7 @@ def _runs(text: str, breaks: Iterable[int]) -> Iterator[list[Span]]:
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
-    """The sentences of a paragraph, and what is left of it."""
+    """The sentences of a paragraph, and the rest of it."""
     start += len(text[start:end]) - len(text[start:end].lstrip())
     for boundary in _SENTENCE_END.finditer(text, start, end):
         yield start, boundary.start() + len(boundary[0].rstrip())
@@ -296,12 +296,12 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, int]]:
-    """The longest passage from each sentence with a word of the query on, and the number of different words there."""
+    """The longest passage that starts at each sentence with a query word, and its number of different query words."""
     for at, (start, stop) in enumerate(run):
         low = bisect_left(places, (start,))
         if low == len(places) or places[low][0] >= stop:
             continue
-        after = bisect_right(run, start + LONGEST_SENTENCES, lo=at, key=itemgetter(1))
+        after = bisect_right(run, start + MAX_SENTENCES_CHARS, lo=at, key=itemgetter(1))
         end = next((end for _, end in reversed(run[at:after]) if text[end - 1] not in _QUESTION), None)
         if end is not None:
             yield (start, end), len({word for _, _, word in places[low : bisect_left(places, (end,))]})
@@ -310,30 +310,30 @@ def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterato
 def _best_sentences(text: str, places: Sequence[Place]) -> Span:
     """The sentences with the most different words, or the part around the first match, or the beginning."""
     best: Span | None = None
-    most, wanted = 0, len({word for _, _, word in places})
-    for start, end, _ in places[:_SENTENCES_LOOKED_AT]:
+    best_count, all_count = 0, len({word for _, _, word in places})
+    for start, end, _ in places[:_MAX_COMPARED_MATCHES]:
         if best is not None and start < best[1]:
             continue
         sentences = whole_sentences(text, start, end)
         if sentences is not None:
             different = len({word for at, _, word in places if sentences[0] <= at < sentences[1]})
-            if different > most:
-                best, most = sentences, different
-            if most == wanted:
+            if different > best_count:
+                best, best_count = sentences, different
+            if best_count == all_count:
                 break
     if best is None and not places:
         best = whole_sentences(text, 0, 0)
     if best is None:
-        start = _next_word(text, max(0, places[0][0] - LONGEST_SENTENCES // 3) if places else 0)
-        best = start, _last_word(text, start + LONGEST_SENTENCES)
+        start = _next_word(text, max(0, places[0][0] - MAX_SENTENCES_CHARS // 3) if places else 0)
+        best = start, _last_word(text, start + MAX_SENTENCES_CHARS)
     return best
 
 
 def _next_word(text: str, start: int) -> int:
-    """The beginning of the first word that begins at a place or later."""
+    """The beginning of the first word that begins at a position or later."""
     return 0 if start == 0 else 1 + max(text.find(" ", start), start - 1)
 
 
 def _last_word(text: str, end: int) -> int:
-    """The end of the last word that ends at a place or before."""
+    """The end of the last word that ends at a position or before."""
     return len(text) if end >= len(text) else max(text.rfind(" ", 0, end), 0) or end

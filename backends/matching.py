@@ -1,4 +1,4 @@
-"""A test whether a document matches a filter tree, told from the document itself: the same as on every engine."""
+"""Matching a document against a filter tree in Python, with the same result as on every engine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, P
 from backends.values import fold_value, parse_instant, parse_number
 
 Matches = Callable[[Mapping[str, Any]], bool]
-"""Tells whether a document is kept."""
+"""Predicate on a document's fields."""
 
 _ID, _DATE = "id", "date"
 _BY_SIZE: Mapping[str, Callable[[Any, Any], bool]] = {">": gt, ">=": ge, "<": lt, "<=": le}
 
 
 def compile_matching(expression: Filter, kinds: FieldKinds) -> Matches:
-    """A test whether a document matches.
+    """Compile a filter to a predicate on documents.
 
     Raises:
         BackendRejected: A field is unknown, or a value cannot be compared by size.
@@ -61,7 +61,7 @@ def _presence(name: str, test: str) -> Matches:
         case "empty":
             return lambda document: document.get(name) in ("", [])
         case _:
-            return lambda document: False  # A field that is null is absent.
+            return lambda document: False  # The service removes null fields, so no document has one.
 
 
 def _equality(name: str, values: Iterable[str], position: int) -> Matches:

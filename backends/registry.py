@@ -8,14 +8,14 @@ from backends.base import SearchBackend
 
 
 def create_backend(url: str) -> SearchBackend:
-    """Build the backend that ``url`` names. Opens nothing.
+    """Build the backend for a URL. Opens nothing.
 
     Args:
-        url: ``memory://``, ``tantivy:///path``, ``typesense://:key@host:8108`` (several hosts with commas;
-            ``typesense+https`` for TLS) or ``meilisearch://:key@host:7700``.
+        url: ``memory://``, ``tantivy:///path``, ``typesense://:key@host:8108`` (several hosts separated by commas;
+            ``typesense+https`` for TLS), or ``meilisearch://:key@host:7700``.
 
     Raises:
-        ValueError: The scheme is unknown or the rest of the URL is not of its form. The message never
+        ValueError: The scheme is unknown or the rest of the URL is malformed. The message never
             repeats a key.
     """
     scheme = urlsplit(url).scheme

@@ -1,4 +1,4 @@
-"""Sections of documents: places that a visitor can be led to, and which of them show a query best."""
+"""Sections of documents, which hits can link to, and the choice of those that match a query best."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any, Final, NamedTuple, Protocol
 import orjson
 
 SECTIONS: Final = "sections"
-"""The field of a document that has its sections, and of an index in which their titles are searched."""
+"""The document field that contains its sections, and the index field in which their titles are searched."""
 
 Place = tuple[int, int, int]
-"""Start and end of a match in a text, and the number of the query's word that matched there."""
+"""Start and end of a match in a text, and the number of the matching word of the query."""
 
 
 class Section(NamedTuple):
-    """A part of a document's content that has an address of its own.
+    """A part of a document's content with a URL of its own.
 
     Attributes:
-        anchor: What follows ``#`` in its address.
-        level: 1 to 6, as of headings.
-        start: Where its text begins in ``content``, in characters; it ends where the next one begins.
+        anchor: Fragment of its URL, without ``#``.
+        level: Heading level, 1 to 6.
+        start: Start of its text in ``content``, in characters; it ends where the next section starts.
     """
 
     anchor: str
@@ -33,12 +33,12 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SectionHit:
-    """A section that shows the query.
+    """A section that matches the query.
 
     Attributes:
-        path: Titles of the sections that it is in, the outermost first.
-        url: Of the document, with the section's anchor.
-        formatted: Title and a part of the content with matches marked, if asked for.
+        path: Titles of the enclosing sections, the outermost first.
+        url: URL of the document, with the section's anchor.
+        formatted: Title and an excerpt with matches marked, if requested.
     """
 
     section: Section
@@ -47,9 +47,9 @@ class SectionHit:
     formatted: Mapping[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in an answer."""
-        shown = {"anchor": self.section.anchor, "title": self.section.title, "path": self.path, "url": self.url}
-        return shown if self.formatted is None else {**shown, "_formatted": self.formatted}
+        """The section as part of a response."""
+        members = {"anchor": self.section.anchor, "title": self.section.title, "path": self.path, "url": self.url}
+        return members if self.formatted is None else {**members, "_formatted": self.formatted}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Passage:
     """A few whole sentences of a document's content.
 
     Attributes:
-        anchor: Of the section that they are in; ``""`` where that is the page itself.
-        words: Number of different words of the query in it that are no stop words.
-        share: The same, as a share of all that the query has.
+        anchor: Anchor of their section; ``""`` if they belong to the page itself.
+        words: Number of different query words in it, without stop words.
+        share: Share of the query's words, without stop words, that are in it.
     """
 
     text: str
@@ -69,41 +69,41 @@ class Passage:
 
 
 class WordPlaces(Protocol):
-    """The place where the words of a query match in texts."""
+    """Locates the words of a query in texts."""
 
     @property
     def meaningful(self) -> frozenset[int]:
-        """Numbers of the query's words that carry meaning: all but stop words."""
+        """Numbers of the query's meaningful words: all except stop words."""
         ...
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> Sequence[Place]:
-        """The matches in a text, in order: of the query's words with some numbers, or of all."""
+        """The matches in a text, in order: of the query words with these numbers, or of all."""
         ...
 
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> Sequence[Place]:
-        """At least the first match of these words in each part of a text, in no order, one as typed if there is one.
+        """At least the first match of these words in each part of a text, in no order; one as typed if it exists.
 
         Args:
-            starts: Where the parts begin, in order, from 0 on.
+            starts: Start positions of the parts, in order, from 0 on.
         """
         ...
 
     def typed_as(self, number: int) -> Set[str]:
-        """The words as typed that one of the query's words consists of: two of ``MEDIA_URL``."""
+        """The typed words that make up one word of the query: two for ``MEDIA_URL``."""
         ...
 
-    def typed_in(self, found: str) -> Set[str]:
-        """The words of the query as typed that what matched consists of; none if it has another form of one."""
+    def typed_in(self, matched: str) -> Set[str]:
+        """The typed words of the query that make up a matching text; none if the text is another form of the word."""
         ...
 
 
 def is_sections(value: Any) -> bool:
-    """Tell whether the value of a field named :data:`SECTIONS` is sections, rather than a further field's."""
+    """Whether the value of a field named :data:`SECTIONS` is a list of sections rather than a custom field."""
     return isinstance(value, list) and any(isinstance(member, dict) for member in value)
 
 
 def split_sections(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[Section, ...]]:
-    """The other fields of a stored document, and its sections."""
+    """Separate the sections of a stored document from its other fields."""
     if not is_sections(fields.get(SECTIONS)):
         return fields, ()
     sections = tuple(Section(**member) for member in fields[SECTIONS])
@@ -111,22 +111,22 @@ def split_sections(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[
 
 
 def pack(sections: Iterable[Section]) -> bytes:
-    """Sections as an index stores them."""
+    """Serialize sections for an index."""
     return orjson.dumps([tuple(section) for section in sections])
 
 
 def unpack(packed: bytes | str) -> tuple[Section, ...]:
-    """The values that :func:`pack` made."""
+    """Deserialize sections written by :func:`pack`."""
     return tuple(Section._make(members) for members in orjson.loads(packed))
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A section that has words of a query.
+class _MatchingSection:
+    """A section that contains words of a query.
 
     Attributes:
-        written: What matched, in title and content, with the numbers.
-        titled: The same of those in the title.
+        written: Matching texts in its title and content, with the numbers of their query words.
+        titled: Matching texts in its title, with the numbers of their query words.
     """
 
     section: Section
@@ -135,65 +135,71 @@ class _Found:
 
     @property
     def words(self) -> set[int]:
-        """Numbers of the words that it has."""
+        """Numbers of the query words in the section."""
         return {word for _, word in self.written}
 
 
-def choose(document: Mapping[str, Any], sections: Sequence[Section], words: WordPlaces, most: int) -> list[Section]:
-    """The sections that show a query best, the best first; none where the beginning of the page does.
+def choose(document: Mapping[str, Any], sections: Sequence[Section], words: WordPlaces, limit: int) -> list[Section]:
+    """The sections that match a query best, best first; none if the beginning of the page matches better.
 
-    More different words count first, then more of them as typed, then more in the title, then the place on the page.
-    Of a word with several parts, such as ``MEDIA_URL``, each part counts as typed. Words of the page's own title count
-    as if each section had them.
+    Sections with more different words come first, then with more words as typed, then with more in the title, then
+    by position on the page. For a word with several parts, such as ``MEDIA_URL``, each part counts as a typed word.
+    Words of the page's own title count as if every section contained them.
 
     Args:
         sections: In order, at least one.
     """
     content, title = str(document.get("content", "")), str(document.get("title", ""))
-    wanted = words.meaningful - _words_of(title, words)
-    if not wanted:
+    missing_words = words.meaningful - _words_of(title, words)
+    if not missing_words:
         return []
-    beginning = _Found(_BEGINNING)
-    others: list[_Found] = []
+    beginning = _MatchingSection(_BEGINNING)
+    others: list[_MatchingSection] = []
     headings = page_headings(sections, title)
-    for found in _sections_with(content, sections, words, wanted):
-        if found.section is _BEGINNING or found.section in headings:
-            beginning.written.extend(found.written)
+    for candidate in _sections_with(content, sections, words, missing_words):
+        if candidate.section is _BEGINNING or candidate.section in headings:
+            beginning.written.extend(candidate.written)
         else:
-            others.append(found)
+            others.append(candidate)
 
     def typed(written: Iterable[tuple[str, int]]) -> int:
-        return len(frozenset().union(*(words.typed_in(found) for found, _ in written)))
+        return len(frozenset().union(*(words.typed_in(text) for text, _ in written)))
 
-    def rank(found: _Found) -> tuple[int, ...]:
-        in_title = len({word for _, word in found.titled})
-        return -len(found.words), -typed(found.written), -in_title, -typed(found.titled), found.section.start
+    def rank(candidate: _MatchingSection) -> tuple[int, ...]:
+        in_title = len({word for _, word in candidate.titled})
+        return (
+            -len(candidate.words),
+            -typed(candidate.written),
+            -in_title,
+            -typed(candidate.titled),
+            candidate.section.start,
+        )
 
-    # Only those with so many words can be among the best: looking at how each is written takes longer than finding it.
-    least = sorted(len(found.words) for found in (beginning, *others))[-most - 1 :][0]
-    ranked = sorted((found for found in others if len(found.words) >= least), key=rank)
-    if not ranked or (len(beginning.words) >= least and rank(beginning) < rank(ranked[0])):
+    # Only sections with this many words can be among the best; comparing how words are written is slow.
+    min_words = sorted(len(candidate.words) for candidate in (beginning, *others))[-limit - 1 :][0]
+    ranked = sorted((candidate for candidate in others if len(candidate.words) >= min_words), key=rank)
+    if not ranked or (len(beginning.words) >= min_words and rank(beginning) < rank(ranked[0])):
         return []
-    return [found.section for found in ranked[:most]]
+    return [candidate.section for candidate in ranked[:limit]]
 
 
 def _words_of(title: str, words: WordPlaces) -> set[int]:
-    """Numbers of the words that a title has, with all their parts or in another form."""
+    """Numbers of the query words in a title, with all their parts or in another form."""
     parts: dict[int, set[str]] = {}
     for start, end, word in words.places(title, words.meaningful):
         parts.setdefault(word, set()).update(words.typed_in(title[start:end]) or words.typed_as(word))
-    return {word for word, there in parts.items() if there >= words.typed_as(word)}
+    return {word for word, matched_parts in parts.items() if matched_parts >= words.typed_as(word)}
 
 
 def page_headings(sections: Sequence[Section], title: str) -> list[Section]:
-    """The sections that are the page itself: with its title, or the only ones of level 1."""
+    """The sections that stand for the page itself: those with its title, or the only one of level 1."""
     top = [section for section in sections if section.level == 1]
-    wanted = title.lower()
-    return [each for each in sections if top == [each] or each.title.lower() == wanted]
+    lowered_title = title.lower()
+    return [each for each in sections if top == [each] or each.title.lower() == lowered_title]
 
 
 def path_to(section: Section, sections: Iterable[Section], page: Collection[Section]) -> tuple[str, ...]:
-    """Titles of the sections that a section is in, the outermost first; those of :func:`page_headings` are left out."""
+    """Titles of a section's enclosing sections, the outermost first, without those of :func:`page_headings`."""
     above: list[Section] = []
     for each in sections:
         while above and above[-1].level >= each.level:
@@ -205,43 +211,43 @@ def path_to(section: Section, sections: Iterable[Section], page: Collection[Sect
 
 
 def section_url(url: str, section: Section) -> str:
-    """The address of a section of the document at ``url``."""
+    """The URL of a section of the document at ``url``."""
     return f"{url.partition('#')[0]}#{section.anchor}"
 
 
 def section_text(content: str, section: Section, sections: Iterable[Section]) -> str:
-    """The text of a section, without its title where that stands at its beginning."""
+    """The text of a section, without its title if the text begins with it."""
     end = next((each.start for each in sections if each.start > section.start), len(content))
     return content[section.start : end].removeprefix(section.title).strip()
 
 
 _BEGINNING = Section("", "", 1, -1)
-"""Stands for what is before the first section."""
+"""Placeholder for the text before the first section."""
 
 
 def _is_in(content: str, section: Section) -> bool:
-    """Tell whether the title of a section stands at its beginning."""
+    """Whether the text of a section begins with its title."""
     return content.startswith(section.title, section.start)
 
 
 def _sections_with(
-    content: str, sections: Sequence[Section], words: WordPlaces, wanted: frozenset[int]
-) -> list[_Found]:
-    """The sections that have some words, in order, and what is before them."""
-    found: dict[int, _Found] = {}
+    content: str, sections: Sequence[Section], words: WordPlaces, words_to_find: frozenset[int]
+) -> list[_MatchingSection]:
+    """The sections that contain some words, in order, and the text before them."""
+    by_place: dict[int, _MatchingSection] = {}
     starts = [section.start for section in sections]
-    for start, end, word in words.first_places(content, [0, *starts], wanted):
+    for start, end, word in words.first_places(content, [0, *starts], words_to_find):
         at = bisect_right(starts, start) - 1
-        there = found.get(at)
-        if there is None:
-            there = found[at] = _Found(_BEGINNING if at < 0 else sections[at])
+        matching = by_place.get(at)
+        if matching is None:
+            matching = by_place[at] = _MatchingSection(_BEGINNING if at < 0 else sections[at])
         written = content[start:end], word
-        there.written.append(written)
-        if start < there.section.start + len(there.section.title) and _is_in(content, there.section):
-            there.titled.append(written)
+        matching.written.append(written)
+        if start < matching.section.start + len(matching.section.title) and _is_in(content, matching.section):
+            matching.titled.append(written)
     for at, section in enumerate(sections):
-        if not _is_in(content, section) and (titled := words.places(section.title, wanted)):
-            own = found.setdefault(at, _Found(section))
+        if not _is_in(content, section) and (titled := words.places(section.title, words_to_find)):
+            own = by_place.setdefault(at, _MatchingSection(section))
             own.titled.extend((section.title[start:end], word) for start, end, word in titled)
             own.written.extend(own.titled)
-    return [found[at] for at in sorted(found)]
+    return [by_place[at] for at in sorted(by_place)]

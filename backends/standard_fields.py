@@ -1,4 +1,4 @@
-"""Standard fields: those that every index knows, whatever its documents hold."""
+"""Standard fields: the fields that every index has, whatever its documents contain."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final, Literal
 
 @dataclass(frozen=True, slots=True)
 class StandardField:
-    """A field with a meaning of its own.
+    """A field with a fixed meaning.
 
     Attributes:
         required: Whether every document must have it.
-        searched: Its place by importance among the fields that are searched, from 1; 0 if it is not searched.
+        searched: Its rank by importance among the searched fields, from 1; 0 if it is not searched.
         sorted: Whether results can be sorted by it.
-        counted: Whether it can be a facet; not where nearly every document has another value.
-        returned: Whether every hit has it, as ``""`` if its document lacks it.
+        counted: Whether it can be a facet; false if nearly every document has a different value.
+        returned: Whether every hit contains it, as ``""`` if the document lacks it.
     """
 
     name: str
@@ -36,7 +36,7 @@ STANDARD: Final = (
     StandardField("author", "text", counted=True),
     StandardField("date", "date", counted=True),
 )
-"""The table; the names below follow from it."""
+"""All standard fields; the constants below are derived from this table."""
 
 STANDARD_FIELDS: Final = tuple(field.name for field in STANDARD)
 REQUIRED_FIELDS: Final = tuple(field.name for field in STANDARD if field.required)
@@ -45,6 +45,6 @@ SORTED_FIELDS: Final = tuple(field.name for field in STANDARD if field.sorted)
 COUNTED_FIELDS: Final = tuple(field.name for field in STANDARD if field.counted)
 UNCOUNTED_FIELDS: Final = frozenset(STANDARD_FIELDS).difference(COUNTED_FIELDS)
 STRING_FIELDS: Final = tuple(field.name for field in STANDARD if field.kind == "text")
-"""Those that hold text which people read: in the others, no match is marked."""
+"""Fields with text for people to read; matches are marked only in these."""
 TEXT_FIELDS: Final = tuple(field.name for field in sorted(STANDARD, key=lambda field: field.searched) if field.searched)
-"""Those that are searched, in order of importance."""
+"""Searched fields, in order of importance."""

@@ -1,4 +1,4 @@
-"""Text forms that the engine and the analytics share."""
+"""Text normalization shared by the engines and the analytics."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from functools import cache
 from typing import Literal
 
 QUOTE_IN_WORD = '(?<=[א-ת\u05b0-\u05c2])"(?=[א-ת](?![א-ת]))'
-"""A pattern for a quote that is the sign of a Hebrew abbreviation, before its last letter."""
+"""Pattern for the quote that marks a Hebrew abbreviation, before its last letter."""
 
 ABBREVIATION = QUOTE_IN_WORD.replace('"', '["\u05f4]')
-"""A pattern for that sign however it is typed."""
+"""Pattern for a Hebrew abbreviation mark in any typed form."""
 
 INDIAN = "\u0900-\u0963\u0971-\u0dff"
-"""The letters of Indian scripts and the signs of which they write vowels, as ranges of a pattern."""
+"""Letters and vowel signs of Indian scripts, as the inside of a character class."""
 
-MOST_MARKS = 30
-"""Marks that may follow each other in a text that is normalised, as in Unicode's Stream-Safe Text Format (UAX #15)."""
+MAX_MARKS_IN_A_ROW = 30
+"""Maximum number of consecutive marks in normalized text, as in Unicode's Stream-Safe Text Format (UAX #15)."""
 
 
 def _is_mark(char: str) -> bool:
-    """Tell whether a character is a mark, or nothing but marks when it is taken apart."""
+    """Whether a character is a combining mark, or decomposes into nothing but marks."""
     if unicodedata.combining(char):
         return True
     return bool(unicodedata.decomposition(char)) and all(
@@ -30,12 +30,12 @@ def _is_mark(char: str) -> bool:
 
 
 _MARKS = "".join(filter(_is_mark, map(chr, (*range(0x300, 0xD800), *range(0xF900, 0x1F000)))))
-_MANY_MARKS = re.compile(f"([{_MARKS}]{{{MOST_MARKS}}})[{_MARKS}]+")
+_MANY_MARKS = re.compile(f"([{_MARKS}]{{{MAX_MARKS_IN_A_ROW}}})[{_MARKS}]+")
 _LAST_OF_16_BITS = "\uffff"
 _BEYOND_16_BITS = [char for char in _MARKS if char > _LAST_OF_16_BITS]
-# Beyond 16 bits it looks for one range, which has letters too: looking for every mark in it takes twenty times as long.
-_PERHAPS_MANY = re.compile(
-    f"[{_MARKS.rstrip(''.join(_BEYOND_16_BITS))}{_BEYOND_16_BITS[0]}-{_BEYOND_16_BITS[-1]}]{{{MOST_MARKS + 1}}}"
+# Beyond 16 bits, a single range that also includes letters: a class with every mark takes twenty times as long.
+_POSSIBLY_MANY_MARKS = re.compile(
+    f"[{_MARKS.rstrip(''.join(_BEYOND_16_BITS))}{_BEYOND_16_BITS[0]}-{_BEYOND_16_BITS[-1]}]{{{MAX_MARKS_IN_A_ROW + 1}}}"
 )
 
 _ASCII = bytes(range(128))
@@ -43,52 +43,52 @@ _CURLY_QUOTES = str.maketrans("“”„", '"""')
 
 
 def normal_form(query: str) -> str:
-    """A query as it is counted and pinned: trimmed, lower-case, NFC, with single spaces."""
+    """Normalize a query for counting and pinning: trimmed, lower case, NFC, single spaces."""
     return normalized("NFC", " ".join(query.lower().split()))
 
 
 def in_case_of(typed: str, word: str) -> str:
-    """A word in lower case as somebody would write it who typed another: with a capital, or in capitals."""
+    """Give a lower-case word the case of a typed word: capitalized, or all capitals."""
     if len(typed) > 1 and typed.isupper():
         return word.upper()
     return word[:1].upper() + word[1:] if typed[:1].isupper() else word
 
 
 def straight_quotes(query: str) -> str:
-    """A query with the quotes that phones make of ``"`` as typed."""
+    """Replace the curly quotes that phones type by ``"``."""
     return query.translate(_CURLY_QUOTES)
 
 
 def beyond_ascii(text: str) -> str:
-    """The characters of a text that are not ASCII, in order: few as a rule, and quicker looked through than all."""
+    """The non-ASCII characters of a text, in order. They are usually few, and faster to scan than the whole text."""
     return "" if text.isascii() else without_ascii(text.encode("utf-8", "surrogatepass"))
 
 
 def few_marks(text: str, foreign: str | None = None) -> str:
-    """A text in which at most :data:`MOST_MARKS` marks follow each other; of more, the first are kept.
+    """Limit runs of consecutive marks to :data:`MAX_MARKS_IN_A_ROW`, keeping the first ones.
 
     Args:
-        foreign: Its characters beyond ASCII, where they are at hand.
+        foreign: The text's non-ASCII characters, if the caller has them already.
     """
-    if _PERHAPS_MANY.search(beyond_ascii(text) if foreign is None else foreign) is None:
+    if _POSSIBLY_MANY_MARKS.search(beyond_ascii(text) if foreign is None else foreign) is None:
         return text
     return _MANY_MARKS.sub(r"\1", text)
 
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str, foreign: str | None = None) -> str:
-    """A text with few marks in one of Unicode's normal forms.
+    """Convert a text to a Unicode normal form after limiting its runs of marks.
 
-    Putting marks in order takes time with the square of their number, so that no text of a caller's is normalised
-    otherwise.
+    Sorting marks takes time quadratic in their number, so text from callers must only be normalized with this
+    function.
 
     Args:
-        foreign: Its characters beyond ASCII, where they are at hand.
+        foreign: The text's non-ASCII characters, if the caller has them already.
     """
     return text if text.isascii() else unicodedata.normalize(form, few_marks(text, foreign))
 
 
 def without_ascii(encoded: bytes) -> str:
-    """The same of a text in UTF-8."""
+    """The non-ASCII characters of a UTF-8 text, in order."""
     return encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
@@ -108,14 +108,14 @@ WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS_IN_WO
 _INSIDE_WORDS = re.compile(
     "[\xad\u200c-\u200f\ufeff\u24b6-\u24e9\U0001f130-\U0001f149\U0001f150-\U0001f169\U0001f170-\U0001f189]"
 )
-"""Signs that are neither letters nor boundaries: invisible joiners, and letters in circles and squares."""
+"""Characters that are neither letters nor boundaries: invisible joiners, and letters in circles and squares."""
 
 _EMOJI_STYLES = "".join(map(chr, range(0xFE00, 0xFE10)))
 
 
 @cache
 def word_boundaries() -> str:
-    """Returns the characters at which words end, in order: those of the embedded engine, for every other engine.
+    """The characters at which words end in the embedded engine, in order, as a setting for the other engines.
 
     Blocks whose signs never stand beside words (such as Braille and SignWriting) are left out.
     """

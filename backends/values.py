@@ -1,4 +1,4 @@
-"""Comparing the values of documents and filters, for every engine that compiles the portable filters."""
+"""Comparing the values of documents and filters, shared by every engine that compiles the portable filters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backends.text import beyond_ascii, normalized
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _ISO_DATE = re.compile(r"\d{4}-?(?:\d\d|W\d\d)", re.ASCII)
 INT64 = range(-(2**63), 2**63)
-"""Whole numbers that engines keep."""
+"""Whole numbers that engines can store."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -20,11 +20,11 @@ _COMPOSED = re.compile(
     "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u2328\u232b-\u2adb"
     "\u3001-\u3029\u3041-\u3096\u309d-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U0001f300-\U0001faff]*"
 )
-"""Characters that NFC leaves as they are, whatever stands next to them: the frequent ones of them."""
+"""Frequent characters that NFC never changes, whatever their neighbors are."""
 
 
 def parse_number(text: str) -> int | float | None:
-    """The number ``text`` spells, or ``None``; infinities, NaN and whole numbers of more than 64 bits are none."""
+    """Parse a number; ``None`` for anything else, including infinities, NaN, and whole numbers beyond 64 bits."""
     if _NUMBER.fullmatch(text.strip()) is None:
         return None
     try:
@@ -36,9 +36,9 @@ def parse_number(text: str) -> int | float | None:
 
 
 def parse_instant(text: str) -> int | None:
-    """The instant an ISO 8601 date or date-time means, in microseconds since the Unix epoch, or ``None``.
+    """Parse an ISO 8601 date or date-time into microseconds since the Unix epoch; ``None`` if it is invalid.
 
-    A date is its 00:00Z; a date-time without an offset is UTC.
+    A date means 00:00 UTC of that day; a date-time without an offset is in UTC.
     """
     if _ISO_DATE.match(text) is None:
         return None
@@ -52,7 +52,7 @@ def parse_instant(text: str) -> int | None:
 
 
 def parse_filter_instant(text: str) -> int | None:
-    """The instant a filter's value means, in microseconds: an ISO 8601 date, or a number of Unix seconds."""
+    """Parse a filter's value, an ISO 8601 date or a number of Unix seconds, into microseconds since the epoch."""
     number = parse_number(text)
     if number is None:
         return parse_instant(text)
@@ -60,28 +60,28 @@ def parse_filter_instant(text: str) -> int | None:
 
 
 def fold_value(text: str) -> str:
-    """The form in which strings are equal: case and surrounding space are ignored, Unicode is composed."""
+    """Normalize a string for equality: without case and surrounding space, and with composed Unicode."""
     return fold_to_bytes(text).decode()
 
 
 def fold_to_bytes(text: str) -> bytes:
-    """The same in UTF-8, where most of it is done."""
+    """Normalize a string as :func:`fold_value` does, but return UTF-8, in which most of the work is done."""
     text = text.strip()
     foreign = beyond_ascii(text)
     if foreign.casefold() == foreign and _COMPOSED.fullmatch(foreign):
-        return text.encode().lower()  # Only ASCII has a case here.
+        return text.encode().lower()  # The other characters have no case, so lowering the ASCII letters is enough.
     return normalized("NFC", text.casefold()).encode()
 
 
 def value_text(value: str | bool | int | float) -> str:
-    """A value as a facet shows it."""
+    """A value as the text of a facet value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else number_text(value)
 
 
 def number_text(value: int | float) -> str:
-    """A number as facet value: ``5`` for 5 and 5.0, ``0.5`` for 0.5."""
+    """A number as the text of a facet value: ``5`` for 5 and 5.0, ``0.5`` for 0.5."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
         return str(int(value))
     return str(value) if isinstance(value, int) else repr(value)

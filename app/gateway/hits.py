@@ -78,7 +78,7 @@ class HitShape:
             fields=(EVERY,) if self.positions else tuple(self.highlighted),
             crop_fields={} if self.positions else self.cropped,
             crop_marker=self.crop_marker,
-            shown=None if self.positions or EVERY in self.retrieved else self._shown(),
+            only_fields=None if self.positions or EVERY in self.retrieved else self._shown(),
         )
 
     def encode(self, hit: Hit, room: AnswerRoom) -> bytes:

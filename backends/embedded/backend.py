@@ -21,17 +21,18 @@ from backends.embedded.search import run_search
 from backends.identity import engine_identity
 
 OPEN_INDEXES = 200
-"""Indexes a process keeps open unless the URL says otherwise."""
+"""Default number of indexes that a process keeps open."""
 
 WRITE_TIMEOUT_SECONDS = 30.0
+"""Default number of seconds that a write waits for another write of the same index."""
 
 
 class TantivyBackend(SearchBackend):
-    """Searches indexes of one store.
+    """The search engine over the indexes of one store.
 
-    Built by :meth:`from_url` from ``memory://`` or ``tantivy:///path?indexes=200&timeout=30&name=second``: how many
-    indexes a process keeps open, how many seconds a write waits for another of the same index, and what tells this
-    engine from another one on disk.
+    Built by :meth:`from_url` from ``memory://`` or ``tantivy:///path?indexes=200&timeout=30&name=second``. ``indexes``
+    is the number of indexes that a process keeps open, ``timeout`` the seconds that a write waits for another write of
+    the same index, and ``name`` distinguishes this engine from another one on disk.
     """
 
     def __init__(self, store: Store, *, name: str, identity: str, persistent: bool):
@@ -42,21 +43,21 @@ class TantivyBackend(SearchBackend):
 
     @classmethod
     def from_url(cls, url: str) -> TantivyBackend:
-        """Build the backend a URL names. Opens nothing.
+        """Build the backend for a URL. Opens nothing.
 
         Raises:
-            ValueError: The URL is not of the form above.
+            ValueError: The URL does not have the form above.
         """
         parts = urlsplit(url)
         options = {name: values[-1] for name, values in parse_qs(parts.query, strict_parsing=bool(parts.query)).items()}
         timeout = _positive(options.pop("timeout", str(WRITE_TIMEOUT_SECONDS)), "timeout")
         if parts.scheme == "memory":
             if options or parts.netloc or parts.path.strip("/"):
-                raise ValueError("The address of the search engine in memory is memory:// and nothing more.")
+                raise ValueError("The URL of the search engine in memory must be memory:// without further parts.")
             return cls(MemoryStore(timeout), name="memory", identity=engine_identity("memory"), persistent=False)
         path = unquote(parts.path)
         if parts.netloc or not path.startswith("/") or path == "/":
-            raise ValueError("The address of the embedded search engine is tantivy:///absolute/path.")
+            raise ValueError("The URL of the embedded search engine must have the form tantivy:///absolute/path.")
         indexes = int(_positive(options.pop("indexes", str(OPEN_INDEXES)), "indexes"))
         identity = engine_identity("tantivy", options.pop("name", ""))
         if options:
@@ -65,11 +66,11 @@ class TantivyBackend(SearchBackend):
         return cls(store, name="tantivy", identity=identity, persistent=True)
 
     def create_index(self, index: str) -> None:
-        with engine_errors("making an index"):
+        with engine_errors("creating an index"):
             self.store.create(index)
 
     def delete_index(self, index: str) -> None:
-        with engine_errors("removing an index"):
+        with engine_errors("deleting an index"):
             self.store.drop(index)
 
     def list_indexes(self) -> list[str]:
@@ -89,7 +90,7 @@ class TantivyBackend(SearchBackend):
                 writing.put(documents)
 
     def delete(self, index: str, ids: Sequence[str]) -> None:
-        with engine_errors("removing documents"):
+        with engine_errors("deleting documents"):
             if not ids:
                 self.store.snapshot(index)
                 return
@@ -117,7 +118,7 @@ class TantivyBackend(SearchBackend):
             yield from stored_ids(self.store.snapshot(index).searcher)
 
     def run_maintenance(self) -> None:
-        with engine_errors("looking for what is to be merged"):
+        with engine_errors("looking for indexes to merge"):
             self.store.run_maintenance()
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The one place where what tantivy raises becomes an error of this service."""
+"""Translating the exceptions of tantivy into this service's errors."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _PASSING = re.compile(r"os error (?:4|5|11|12|13|23|24|28|30|122)\b|LockBusy|Can
 
 
 def is_engine_error(error: BaseException) -> bool:
-    """Tell whether the engine or the files raised it. A panic of the engine is a ``BaseException`` of its own kind."""
+    """Whether the engine or a file operation raised it. A panic of the engine has its own ``BaseException`` class."""
     return isinstance(error, ValueError | OSError | MemoryError | UnicodeError) or (
         type(error).__name__ == "PanicException"
     )
 
 
 def is_passing(error: BaseException) -> bool:
-    """Tell whether it speaks of the machine (memory, disk, open files, rights) and not of the index."""
+    """Whether an error is due to the machine (memory, disk, open files, permissions) rather than the index."""
     return isinstance(error, MemoryError | PermissionError) or _PASSING.search(str(error)) is not None
 
 
 @contextmanager
 def engine_errors(doing: str) -> Iterator[None]:
-    """Raise :class:`BackendUnavailable` for what the engine raises while ``doing``, keeping the cause."""
+    """Raise :class:`BackendUnavailable` from any engine error in the block; ``doing`` describes the operation."""
     try:
         yield
     except BackendError:

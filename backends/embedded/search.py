@@ -1,4 +1,4 @@
-"""One search of one snapshot: parse, resolve, relax until enough is found, order, mark."""
+"""One search of one snapshot: parse, resolve, relax until enough is found, sort, highlight."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from backends.embedded.query.ranks import Factors, RankedHits, Ranks, place_of
 from backends.embedded.query.relaxations import RELAXATIONS, Clauses, Relaxation, highlight_terms, is_quoted_name
 from backends.embedded.query.scoring import recency
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
-from backends.embedded.results.distinct import FIRST_READ, ShownHit, count_shown, first_hits, read_document
+from backends.embedded.results.distinct import FIRST_READ, GroupHit, count_groups, first_of_each_group, read_document
 from backends.embedded.results.facets import count_facets
 from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.highlighting import TermMatches
@@ -40,28 +40,28 @@ Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur
 _Query = tantivy.Query
 
 RERANKED = 100
-"""How many of the best hits are ordered again by what the engine does not know."""
+"""Number of top hits that are reordered by signals the engine does not have."""
 
-MOST_VERSIONS = 1000
-"""Hits among which the preferred ones of a page are looked for."""
+MAX_VERSIONS = 1000
+"""Maximum number of hits among which the preferred ones of a page are searched for."""
 
 _NEWEST_FIRST = (SortKey(DATE, descending=True),)
 _MICROSECONDS_A_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _FinalQuery:
     """The query that answers a search.
 
     Attributes:
-        query: Matches all documents found, filters included.
-        relaxation: Name of the relaxation that made it; ``""`` for :data:`MATCH_ALL`.
-        highlights: Makes what is highlighted.
-        offset, ranked: The first hits from that place on, best first, if they were asked for.
-        first: What comes before all else that is found, by relevance, however that scores.
-        resolved: The words searched for; ``None`` for :data:`MATCH_ALL`.
-        has_every_word: Whether a document has every word; ``None`` if every document found has.
-        explained: What explains a hit: the first of them that matches it.
+        query: Matches all hits, with filters applied.
+        relaxation: Name of the relaxation that built it; ``""`` for :data:`MATCH_ALL`.
+        highlights: Returns the terms to highlight.
+        offset, ranked: The hits from this offset on, best first, if they were requested.
+        first: Answer whose hits come before all others, by relevance, whatever their scores.
+        resolved: The words of the query; ``None`` for :data:`MATCH_ALL`.
+        has_every_word: Whether any document contains every word; ``None`` if every hit does.
+        explained: Explanations; the first one whose query matches a hit explains it.
     """
 
     query: tantivy.Query
@@ -69,30 +69,30 @@ class _Answer:
     highlights: Callable[[], HighlightTerms] = HighlightTerms
     offset: int = 0
     ranked: tantivy.SearchResult | None = None
-    first: _Answer | None = None
+    first: _FinalQuery | None = None
     resolved: ResolvedQuery | None = None
     has_every_word: bool | None = None
     explained: tuple[Explained, ...] = ()
 
-    def but_for(self, query: tantivy.Query) -> _Answer:
-        """The same without what a query matches."""
+    def but_for(self, query: tantivy.Query) -> _FinalQuery:
+        """The answer without the matches of a query."""
         others = _Query.boolean_query([(Must, self.query), (MustNot, query)])
-        return _Answer(others, first=None if self.first is None else self.first.but_for(query))
+        return _FinalQuery(others, first=None if self.first is None else self.first.but_for(query))
 
     @property
-    def found(self) -> int | None:
-        """Number of matches, if it was asked for."""
+    def match_count_or_none(self) -> int | None:
+        """Number of matches, if requested."""
         return None if self.ranked is None else match_count(self.ranked)
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The documents wished for.
+    """The requested documents.
 
     Attributes:
-        total: Number of all documents found; of those shown, if only one of each value is.
-        everything: Matches all that are found.
-        pinned: How many of them are pinned.
+        total: Number of all hits, or of groups in a distinct search.
+        everything: Query that matches all hits.
+        pinned: Number of pinned hits.
     """
 
     addresses: list[tantivy.DocAddress]
@@ -104,10 +104,10 @@ class _Page:
 def run_search(
     snapshot: Snapshot, query: SearchQuery, ranking: Ranking = RANKING, take: TakeHit | None = None
 ) -> SearchResult:
-    """Run one search; ``take`` as in :meth:`backends.base.SearchBackend.search`.
+    """Run one search; for ``take`` see :meth:`backends.base.SearchBackend.search`.
 
     Raises:
-        BackendRejected: Filters, sort or facets cannot be run.
+        BackendRejected: The engine cannot run the filters, sort, or facets.
     """
     condition = compile_condition(snapshot, query)
     check_sort(query.sort, query.kinds)
@@ -115,18 +115,18 @@ def run_search(
     distinct = distinct_field(query)
     read = replace(query, offset=0, limit=min(query.limit, 1) * FIRST_READ) if distinct else query
     search = _Search(snapshot, read, ranking, condition)
-    answer = search.answer()
-    if answer is None:
+    final = search.choose_query()
+    if final is None:
         return SearchResult((), 0, {name: {} for name in fields}, {}, matched=Matched.SOME)
-    page = search.page(answer)
-    shown = search.distinct_page(answer, page, distinct, query) if distinct else page
+    page = search.page(final)
+    groups = search.distinct_page(final, page, distinct, query) if distinct else page
     counted = count_facets(snapshot, page.everything, fields, query.kinds, query.facet_values) if fields else ({}, {})
-    matches = TermMatches(answer.highlights()) if query.shows_matches else None
-    matched, corrected = search.matched(answer, page)
-    explain = partial(search.explain, answer) if query.explain else None
+    matches = TermMatches(final.highlights()) if query.shows_matches else None
+    matched, corrected = search.matched(final, page)
+    explain = partial(search.explain, final) if query.explain else None
     with turn():
-        hits = hand_over(_hits(snapshot, shown.addresses, query, matches, explain), take)
-    return SearchResult(hits, shown.total, *counted, answer.relaxation, matched, corrected)
+        hits = hand_over(_hits(snapshot, groups.addresses, query, matches, explain), take)
+    return SearchResult(hits, groups.total, *counted, final.relaxation, matched, corrected)
 
 
 class _Search:
@@ -140,63 +140,67 @@ class _Search:
         self.by_relevance = query.text != MATCH_ALL and not query.sort and query.limit > 0
         self.ranks = Ranks(snapshot, query, ranking) if self.by_relevance else None
         self._weight = 1.0
-        self._ordered: list[tuple[_Answer, RankedHits]] = []
+        self._ordered: list[tuple[_FinalQuery, RankedHits]] = []
         self._with_factors: set[tuple[int, int]] = set()
         self._replaced: dict[tuple[int, int], tantivy.DocAddress] = {}
 
-    def answer(self) -> _Answer | None:
-        """Find the documents, by the first relaxation that finds enough; ``None`` if nothing is searched for."""
+    def choose_query(self) -> _FinalQuery | None:
+        """Answer by the first relaxation that finds enough; ``None`` if the query has nothing to search for."""
         if self.query.text == MATCH_ALL:
-            return _Answer(_with(_Query.all_query(), self.condition))
+            return _FinalQuery(_restricted(_Query.all_query(), self.condition))
         parsed = parse_query(self.query.text)
         if not searched_fields(self.query) or parsed.is_empty:
             return None
-        answer = self._relax(parsed)
-        if answer.found is None or answer.found >= self._enough or not is_quoted_name(parsed, self.ranking):
-            return answer
+        choose_query = self._relax(parsed)
+        if (
+            choose_query.match_count_or_none is None
+            or choose_query.match_count_or_none >= self._enough
+            or not is_quoted_name(parsed, self.ranking)
+        ):
+            return choose_query
         others = self._relax(parse_query(self.query.text, with_phrases=False))
-        return others if answer.found == 0 else _one_after_the_other(answer, others)
+        return others if choose_query.match_count_or_none == 0 else _one_after_the_other(choose_query, others)
 
-    def matched(self, answer: _Answer, page: _Page) -> tuple[Matched, str | None]:
-        """The words that were found, and the query with those replaced that were not, if there are such."""
-        if answer.resolved is None:
+    def matched(self, final: _FinalQuery, page: _Page) -> tuple[Matched, str | None]:
+        """Which words were found, and the corrected query if there is one."""
+        if final.resolved is None:
             return Matched.ALL, None
-        if not (page.total > page.pinned if answer.has_every_word is None else answer.has_every_word):
+        if not (page.total > page.pinned if final.has_every_word is None else final.has_every_word):
             return Matched.ALL if page.pinned else Matched.SOME, None
-        corrected = corrected_text(answer.resolved, self.condition)
+        corrected = corrected_text(final.resolved, self.condition)
         return (Matched.ALL, None) if corrected is None else (Matched.CORRECTED, corrected)
 
-    def explain(self, answer: _Answer, address: tantivy.DocAddress) -> dict[str, Any]:
-        """Explain as JSON why a hit of the page stands where it does."""
+    def explain(self, final: _FinalQuery, address: tantivy.DocAddress) -> dict[str, Any]:
+        """Explain the position of a hit on the page, as JSON."""
         place = place_of(address)
         is_pinned = place in {place_of(pinned) for _, pinned in self._pinned}
         is_scored = self.by_relevance and not is_pinned
         factors = Factors()
-        told: dict[str, Any] = {"pinned": is_pinned}
+        explanation_start: dict[str, Any] = {"pinned": is_pinned}
         if self.ranks is not None and place in self._with_factors:
             factors = self.ranks.factors(address)
         elif self.ranks is not None and is_scored and not self.ranks.are_neutral:
-            told["beyond_ranks"] = True
+            explanation_start["beyond_ranks"] = True
         if place in self._replaced:
-            told["preferred_over"] = str(self.snapshot.searcher.doc(self._replaced[place]).get_first(ID))
-        for at, explained in enumerate(answer.explained):
+            explanation_start["preferred_over"] = str(self.snapshot.searcher.doc(self._replaced[place]).get_first(ID))
+        for at, explained in enumerate(final.explained):
             explanation = explained.explain(address, factors, is_scored=is_scored)
             if explanation is not None:
-                if answer.first is not None and is_scored:
-                    told["has_phrase"] = at < len(answer.first.explained)
-                return told | explanation
-        return {**told, "score": None, "relaxation": "", "words": [], "signals": [], "rank": factors.rank}
+                if final.first is not None and is_scored:
+                    explanation_start["has_phrase"] = at < len(final.first.explained)
+                return explanation_start | explanation
+        return {**explanation_start, "score": None, "relaxation": "", "words": [], "signals": [], "rank": factors.rank}
 
     @property
     def _enough(self) -> int:
-        """With how many matches nothing less is looked for.
+        """Minimum number of matches at which no further relaxation is tried.
 
-        With a sort of the caller's own, any match is enough: the best would not come first.
+        If the query sorts, any match is enough, because the best ones would not come first.
         """
         return 1 if self.query.sort else self.ranking.min_hits_before_relaxing
 
-    def _relax(self, parsed: ParsedQuery) -> _Answer:
-        """The first relaxation that finds enough, or the last one."""
+    def _relax(self, parsed: ParsedQuery) -> _FinalQuery:
+        """Answer by the first relaxation that finds enough, or else the last one."""
         query = self.query
         resolved = resolve_query(
             parsed, query.text, self.snapshot, query.settings, searched_fields(query), self.ranking
@@ -204,34 +208,38 @@ class _Search:
         clauses = Clauses.of(resolved)
         self._weight = sum(term.idf for term in resolved.terms) or 1.0
         tried: list[Relaxation] = []
-        answer: _Answer | None = None
+        final: _FinalQuery | None = None
         has_every_word: bool | None = None
         for relaxation in RELAXATIONS:
-            if answer is not None and (answer.found or 0) >= (1 if relaxation.only_if_none else self._enough):
+            if final is not None and (final.match_count_or_none or 0) >= (
+                1 if relaxation.only_if_none else self._enough
+            ):
                 continue
             built = relaxation.build(resolved, clauses)
             if built is None:
                 continue
             tried.append(relaxation)
-            answer = self._answer(_with(built, self.condition), resolved, tuple(tried))
+            final = self._run_relaxation(_restricted(built, self.condition), resolved, tuple(tried))
             if query.all_words:
                 break
             if has_every_word is None:
-                has_every_word = bool(answer.found)
-        assert answer is not None, "all_terms always builds a query"
-        return replace(answer, has_every_word=has_every_word)
+                has_every_word = bool(final.match_count_or_none)
+        assert final is not None, "all_terms always builds a query"
+        return replace(final, has_every_word=has_every_word)
 
-    def _answer(self, query: tantivy.Query, resolved: ResolvedQuery, tried: Sequence[Relaxation]) -> _Answer:
+    def _run_relaxation(
+        self, query: tantivy.Query, resolved: ResolvedQuery, tried: Sequence[Relaxation]
+    ) -> _FinalQuery:
         offset, limit = (self.query.offset, self.query.limit) if self.by_relevance else (0, 1)
         ranked = None if self.query.all_words else self._ranked(query, offset, limit)
         highlights = partial(highlight_terms, resolved, tried)
         explained = (Explained(query, tried[-1].name, resolved, tried[-1].signals),)
-        return _Answer(query, tried[-1].name, highlights, offset, ranked, resolved=resolved, explained=explained)
+        return _FinalQuery(query, tried[-1].name, highlights, offset, ranked, resolved=resolved, explained=explained)
 
     def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
-        """The hits a page is cut from, best first: from the first one on as far as they are ordered again.
+        """The hits from which a page is cut, best first: from the first one on if they are to be reordered.
 
-        With ranks, those that may be best by words and ranks.
+        With ranks, the hits that may be the best by words and ranks.
         """
         if self.ranks is not None and not self.ranks.are_neutral:
             return self.ranks.best(query, self._weight)
@@ -240,42 +248,44 @@ class _Search:
         reach = max(RERANKED, offset + limit) if offset < RERANKED else limit
         return self.snapshot.searcher.search(query, limit=min(total - start, reach), offset=start)
 
-    def page(self, answer: _Answer) -> _Page:
-        """The page wished for."""
-        return self._page(answer, self.query.offset, self.query.limit)
+    def page(self, final: _FinalQuery) -> _Page:
+        """The requested page."""
+        return self._page(final, self.query.offset, self.query.limit)
 
-    def distinct_page(self, answer: _Answer, first: _Page, field: str, wanted: SearchQuery) -> _Page:
+    def distinct_page(self, final: _FinalQuery, first: _Page, field: str, requested: SearchQuery) -> _Page:
         """The page of hits with different values of a field.
 
         Args:
             first: The first hits, of any values.
-            wanted: The query with the page wished for.
+            wanted: The query with the requested page.
         """
-        total = count_shown(self.snapshot, field, first.everything, first.total)
-        if not wanted.limit or wanted.offset >= total:
+        total = count_groups(self.snapshot, field, first.everything, first.total)
+        if not requested.limit or requested.offset >= total:
             return replace(first, addresses=[], total=total)
 
         def list_hits(offset: int, limit: int) -> Sequence[tantivy.DocAddress]:
-            return self._page(answer, offset, limit).addresses if offset else first.addresses
+            return self._page(final, offset, limit).addresses if offset else first.addresses
 
-        shown = first_hits(self.snapshot, field, list_hits, wanted.offset, wanted.limit, total)
-        preferred = preference(wanted)
-        addresses = [hit.address for hit in shown]
+        groups = first_of_each_group(self.snapshot, field, list_hits, requested.offset, requested.limit, total)
+        preferred = preference(requested)
+        addresses = [hit.address for hit in groups]
         if preferred is not None:
-            addresses = self._prefer(preferred, field, shown, answer, first)
+            addresses = self._prefer(preferred, field, groups, final, first)
         return replace(first, addresses=addresses, total=total)
 
     def _prefer(
-        self, preferred: Preferred, field: str, shown: Sequence[ShownHit], answer: _Answer, first: _Page
+        self, preferred: Preferred, field: str, groups: Sequence[GroupHit], final: _FinalQuery, first: _Page
     ) -> list[tantivy.DocAddress]:
-        """The hits to show for the same values; pinned ones stay."""
+        """Replace the hits of each value by the preferred ones; pinned hits stay."""
         pinned = {place_of(address) for address in first.addresses[: first.pinned]}
-        values = {hit.value: None for hit in shown if hit.value is not None and place_of(hit.address) not in pinned}
-        wanted: Filter = OneOf(field, tuple(values))
+        values = {hit.value: None for hit in groups if hit.value is not None and place_of(hit.address) not in pinned}
+        selection: Filter = OneOf(field, tuple(values))
         if preferred.value != LATEST and preferred.field != DATE:
-            wanted = And((wanted, Comparison(preferred.field, "=", preferred.value)))
-        rivals = _Answer(_with(answer.query, _Query.const_score_query(self.snapshot.filters.compile(wanted), 0.0)))
-        addresses, _ = self._listed(rivals, 0, MOST_VERSIONS) if values else ([], 0)
+            selection = And((selection, Comparison(preferred.field, "=", preferred.value)))
+        rivals = _FinalQuery(
+            _restricted(final.query, _Query.const_score_query(self.snapshot.filters.compile(selection), 0.0))
+        )
+        addresses, _ = self._listed(rivals, 0, MAX_VERSIONS) if values else ([], 0)
         hits = []
         for address in addresses:
             document = read_document(self.snapshot, address)
@@ -283,51 +293,51 @@ class _Search:
             if value in values:
                 hits.append((value, texts_of(document.get(preferred.field)), address))
         chosen = choose(preferred, hits)
-        best = {hit.value: hit.address for hit in shown if hit.value in values}
+        best = {hit.value: hit.address for hit in groups if hit.value in values}
         self._replaced = {
             place_of(address): best[value]
             for value, address in chosen.items()
             if place_of(address) != place_of(best[value])
         }
-        return [chosen.get(hit.value, hit.address) if hit.value in values else hit.address for hit in shown]
+        return [chosen.get(hit.value, hit.address) if hit.value in values else hit.address for hit in groups]
 
-    def _page(self, answer: _Answer, offset: int, limit: int) -> _Page:
+    def _page(self, final: _FinalQuery, offset: int, limit: int) -> _Page:
         pinned = self._pinned
         if not pinned:
-            addresses, total = self._listed(answer, offset, limit)
-            return _Page(addresses, total, answer.query)
+            addresses, total = self._listed(final, offset, limit)
+            return _Page(addresses, total, final.query)
         by_id = _Query.term_set_query(self.snapshot.schema, ID, [id for id, _ in pinned])
-        everything = _Query.boolean_query([(Should, answer.query), (Should, by_id)])
-        others = answer.but_for(by_id)
-        found = [address for _, address in pinned[offset : offset + limit]]
-        rest, total = self._listed(others, max(0, offset - len(pinned)), limit - len(found))
-        return _Page(found + rest, total + len(pinned), everything, len(pinned))
+        everything = _Query.boolean_query([(Should, final.query), (Should, by_id)])
+        others = final.but_for(by_id)
+        pinned_addresses = [address for _, address in pinned[offset : offset + limit]]
+        rest, total = self._listed(others, max(0, offset - len(pinned)), limit - len(pinned_addresses))
+        return _Page(pinned_addresses + rest, total + len(pinned), everything, len(pinned))
 
-    def _listed(self, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
+    def _listed(self, final: _FinalQuery, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
         total = self.snapshot.total
         if limit <= 0 or offset >= total:
-            return [], self.snapshot.count(answer.query)
+            return [], self.snapshot.count(final.query)
         match_all = self.query.text == MATCH_ALL
-        if self.by_relevance and answer.first is not None:
-            addresses, count = self._by_relevance(answer.first, offset, limit)
-            others = _Answer(answer.query).but_for(answer.first.query)
+        if self.by_relevance and final.first is not None:
+            addresses, count = self._by_relevance(final.first, offset, limit)
+            others = _FinalQuery(final.query).but_for(final.first.query)
             rest, total = self._listed(others, max(0, offset - count), limit - len(addresses))
             return addresses + rest, count + total
         if self.by_relevance:
-            return self._by_relevance(answer, offset, limit)
+            return self._by_relevance(final, offset, limit)
         keys = (*self.query.sort, *_NEWEST_FIRST) if match_all else self.query.sort
-        count = self.snapshot.count(answer.query)
+        count = self.snapshot.count(final.query)
         if offset >= count:
             return [], count
         last = self._by_change if match_all else self._by_score
-        return Sorter(self.snapshot, keys, last).page(answer.query, offset, limit), count
+        return Sorter(self.snapshot, keys, last).page(final.query, offset, limit), count
 
-    def _by_relevance(self, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
-        """The best hits, of which the first few are ordered again by recency, or more of them by rank."""
+    def _by_relevance(self, final: _FinalQuery, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
+        """The best hits; the first few are reordered by recency, or more of them by rank."""
         if self.ranks is not None and not self.ranks.are_neutral:
-            return self._by_rank(self.ranks, answer, offset, limit)
-        asked = answer.ranked is not None and answer.offset == offset
-        result = answer.ranked if asked else self._ranked(answer.query, offset, limit)
+            return self._by_rank(self.ranks, final, offset, limit)
+        is_cached = final.ranked is not None and final.offset == offset
+        result = final.ranked if is_cached else self._ranked(final.query, offset, limit)
         assert result is not None
         hits = result.hits
         if offset < RERANKED:
@@ -336,28 +346,30 @@ class _Search:
             hits = (first + hits[RERANKED:])[offset : offset + limit]
         return [address for _, address in hits[:limit]], match_count(result)
 
-    def _by_rank(self, ranks: Ranks, answer: _Answer, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
-        """The hits that ranks put in order, and behind them the others by score."""
-        ordered = next((known for of, known in self._ordered if of is answer), None)
+    def _by_rank(
+        self, ranks: Ranks, final: _FinalQuery, offset: int, limit: int
+    ) -> tuple[list[tantivy.DocAddress], int]:
+        """The hits ordered by rank, followed by the others by score."""
+        ordered = next((ordered_places for of, ordered_places in self._ordered if of is final), None)
         if ordered is None:
-            ordered = ranks.order(answer.query, self._weight, answer.ranked)
-            self._ordered.append((answer, ordered))
+            ordered = ranks.order(final.query, self._weight, final.ranked)
+            self._ordered.append((final, ordered))
             self._note(ordered.hits)
-        found = [address for _, address in ordered.hits[offset : offset + limit]]
-        if len(found) == limit or len(ordered.hits) >= ordered.total:
-            return found, ordered.total
-        known = {place_of(address) for _, address in ordered.hits}
-        best = self.snapshot.searcher.search(answer.query, limit=offset + limit, count=False).hits
-        others = [address for _, address in best if place_of(address) not in known]
-        return found + others[max(0, offset - len(known)) :][: limit - len(found)], ordered.total
+        addresses = [address for _, address in ordered.hits[offset : offset + limit]]
+        if len(addresses) == limit or len(ordered.hits) >= ordered.total:
+            return addresses, ordered.total
+        ordered_places = {place_of(address) for _, address in ordered.hits}
+        best = self.snapshot.searcher.search(final.query, limit=offset + limit, count=False).hits
+        others = [address for _, address in best if place_of(address) not in ordered_places]
+        return addresses + others[max(0, offset - len(ordered_places)) :][: limit - len(addresses)], ordered.total
 
     def _note(self, hits: Sequence[tuple[float, tantivy.DocAddress]]) -> None:
-        """Note whose scores were multiplied, to explain them."""
+        """Remember hits whose scores were multiplied by factors, to explain them."""
         if self.query.explain:
             self._with_factors.update(place_of(address) for _, address in hits)
 
     def _ties_by_change(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
-        """The hits, of those with one score the longest unchanged first, wherever the index has them."""
+        """Sort hits with equal scores by last change, oldest first, independently of their place in the index."""
         if len({score for score, _ in hits}) == len(hits):
             return hits
         changes = self.snapshot.searcher.fast_field_values(UPDATED_AT, [address for _, address in hits])
@@ -365,15 +377,15 @@ class _Search:
         return [hit for hit, _ in ordered]
 
     def _reranked(
-        self, hits: list[tuple[float, tantivy.DocAddress]], wanted: int
+        self, hits: list[tuple[float, tantivy.DocAddress]], count: int
     ) -> list[tuple[float, tantivy.DocAddress]]:
-        """The hits by score and recency, if it is the first so many that are wanted."""
+        """The hits by score and recency, if the first ``wanted`` are requested."""
         if not hits or not self.ranking.recency_boost:
             return hits
-        if wanted < len(hits):
-            # What is further behind than the newest can gain stays behind.
-            least = hits[wanted - 1][0] / recency(0, self.ranking)
-            hits = list(takewhile(lambda hit: hit[0] >= least, hits))
+        if count < len(hits):
+            # Hits further behind than the largest bonus cannot move up.
+            min_score = hits[count - 1][0] / recency(0, self.ranking)
+            hits = list(takewhile(lambda hit: hit[0] >= min_score, hits))
         dates = self.snapshot.searcher.fast_field_values(DATE, [address for _, address in hits])
         if not any(date is not None for date in dates):
             return hits
@@ -402,34 +414,34 @@ class _Search:
 
     @cached_property
     def _pinned(self) -> list[tuple[str, tantivy.DocAddress]]:
-        """The documents a site wants first for this query: those that exist and pass the filter."""
+        """The pinned documents of this query that exist and pass the filter."""
         ids = self.query.pinned
         if not ids:
             return []
-        # Each is scored with its own number, so that one search tells which are there.
+        # Each has its own score, so that one search shows which of them exist.
         named = enumerate(_Query.term_query(self.snapshot.schema, ID, id) for id in ids)
         numbered = [(Should, _Query.const_score_query(query, float(len(ids) - at))) for at, query in named]
-        query = _with(_Query.boolean_query(numbered), self.condition)
+        query = _restricted(_Query.boolean_query(numbered), self.condition)
         hits = self.snapshot.searcher.search(query, limit=len(ids), count=False).hits
         return [(ids[len(ids) - round(score)], address) for score, address in hits]
 
 
-def _one_after_the_other(first: _Answer, others: _Answer) -> _Answer:
-    """Join two answers, with all that the first does before the rest."""
+def _one_after_the_other(first: _FinalQuery, others: _FinalQuery) -> _FinalQuery:
+    """Join two answers, with all hits of the first before the others."""
     query = _Query.boolean_query([(Should, first.query), (Should, others.query)])
-    told = first if first.has_every_word else others
+    reported = first if first.has_every_word else others
     return replace(
         others,
         query=query,
         ranked=None,
         first=first,
-        resolved=told.resolved,
-        has_every_word=told.has_every_word,
+        resolved=reported.resolved,
+        has_every_word=reported.has_every_word,
         explained=(*first.explained, *others.explained),
     )
 
 
-def _with(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Query:
+def _restricted(query: tantivy.Query, condition: tantivy.Query | None) -> tantivy.Query:
     return query if condition is None else _Query.boolean_query([(Must, query), (Must, condition)])
 
 
@@ -450,8 +462,8 @@ def _hits(
             continue
         document = orjson.loads(source)
         stored = entry.get_first(STORED_SECTIONS) if query.needs_sections else None
-        known = unpack(bytes(stored)) if stored else ()
-        sections = find_sections(query, document, known, matches) if query.sections else None
+        all_sections = unpack(bytes(stored)) if stored else ()
+        sections = find_sections(query, document, all_sections, matches) if query.sections else None
         formatted = None if highlighter is None else highlighter.format(document)
-        passage = partial(find_passage, document, known, matches) if query.answers else None
+        passage = partial(find_passage, document, all_sections, matches) if query.answers else None
         yield Hit(str(entry.get_first(ID)), source, formatted, sections, explanation, passage)

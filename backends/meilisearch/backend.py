@@ -1,8 +1,8 @@
 """Meilisearch as a search engine.
 
-Tried with 1.50. Where it does less than :mod:`backends.base` says: weights of fields are not used (their order counts:
-title, excerpt, content), the language is recognised by Meilisearch itself, words match in other forms only as far as
-prefixes and typing errors reach, and facet values that differ only in case are counted as one.
+Tested with 1.50. It falls short of :mod:`backends.base` as follows: it ignores weights of fields (their order counts:
+title, excerpt, content), Meilisearch itself detects the language, words match in other forms only through prefixes and
+typing errors, and facet values that differ only in case are counted as one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from backends.base import (
 )
 from backends.distinct import distinct_field
 from backends.errors import BackendUnavailable
-from backends.meilisearch.distinct import MOST_READ, DistinctHits, Found, first_of_each, in_order_of
+from backends.meilisearch.distinct import MAX_READ, DistinctHits, EngineHit, first_of_each, in_order_of
 from backends.meilisearch.keys import MeilisearchKeys
 from backends.meilisearch.query import CompiledQuery, attribute, compile_query, with_ids
-from backends.meilisearch.ranks import Order, Page, Run, Wanted, columns, in_order
+from backends.meilisearch.ranks import Order, Page, PageRequest, Run, columns, in_order
 from backends.meilisearch.reply import (
     check_result,
     filter_rejection,
@@ -50,11 +50,11 @@ from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import split_words
 
 T = TypeVar("T")
-FEW = 20
-"""Hits below which documents that have fewer words of a query are found, too."""
+MIN_HITS_WITH_ALL_WORDS = 20
+"""Number of hits below which documents with fewer words of a query also match."""
 
-_PAGE = 1000
-_TOLD = ("_rankingScore", "_rankingScoreDetails")
+_PAGE_SIZE = 1000
+_EXPLAINED_MEMBERS = ("_rankingScore", "_rankingScoreDetails")
 
 
 class MeilisearchBackend(ServerBackend):
@@ -65,7 +65,7 @@ class MeilisearchBackend(ServerBackend):
 
     def __init__(self, url: ServerUrl):
         if len(url.nodes) != 1:
-            raise ValueError("Meilisearch is one server: its URL names one host.")
+            raise ValueError("Meilisearch is a single server: its URL must contain one host.")
         super().__init__(url)
         self._transport = MeilisearchTransport(url)
         self._pool = self._transport.pool
@@ -79,9 +79,9 @@ class MeilisearchBackend(ServerBackend):
     def create_index(self, index: str) -> None:
         name = checked_index_name(index)
         with translated(index), readable():
-            made = self._transport.change(name, "POST", "/indexes", {"uid": name, "primaryKey": PRIMARY_KEY})
+            task = self._transport.change(name, "POST", "/indexes", {"uid": name, "primaryKey": PRIMARY_KEY})
             try:
-                self._transport.wait([made])
+                self._transport.wait([task])
             except RefusedByMeilisearch as error:
                 if error.code != "index_already_exists":
                     raise
@@ -104,15 +104,15 @@ class MeilisearchBackend(ServerBackend):
                     raise
 
     def list_indexes(self) -> list[str]:
-        found: list[tuple[str, str | None]] = []
+        indexes: list[tuple[str, str | None]] = []
         with translated(), readable():
             while True:
-                params = {"limit": str(_PAGE), "offset": str(len(found))}
+                params = {"limit": str(_PAGE_SIZE), "offset": str(len(indexes))}
                 page = self._transport.ask("GET", "/indexes", params=params)
-                found += [(text_in(each["uid"]), each["primaryKey"]) for each in page["results"]]
-                if len(found) >= count_in(page["total"]) or not page["results"]:
-                    # An index that is not of this service's making is none of its business.
-                    return [name for name, key in found if key == PRIMARY_KEY]
+                indexes += [(text_in(each["uid"]), each["primaryKey"]) for each in page["results"]]
+                if len(indexes) >= count_in(page["total"]) or not page["results"]:
+                    # An index that this service did not create is none of its business.
+                    return [name for name, key in indexes if key == PRIMARY_KEY]
 
     # --- documents
 
@@ -120,7 +120,7 @@ class MeilisearchBackend(ServerBackend):
         name = checked_index_name(index)
         with translated(index):
             self._transport.await_earlier(name)
-            # Adding documents would make an index that is not there.
+            # Reading the settings fails for a missing index, which adding documents would create.
             with readable():
                 changes = widened(self._settings(name), kinds)
             if changes:
@@ -154,11 +154,11 @@ class MeilisearchBackend(ServerBackend):
         offset = 0
         while True:
             with translated(index), readable():
-                page = self._transport.ask("POST", path, {"fields": ["id"], "limit": _PAGE, "offset": offset})
-                found, total = [text_in(each["id"]) for each in page["results"]], count_in(page["total"])
-            yield from found
-            offset += _PAGE
-            if offset >= total or not found:
+                page = self._transport.ask("POST", path, {"fields": ["id"], "limit": _PAGE_SIZE, "offset": offset})
+                ids, total = [text_in(each["id"]) for each in page["results"]], count_in(page["total"])
+            yield from ids
+            offset += _PAGE_SIZE
+            if offset >= total or not ids:
                 return
 
     # --- searching
@@ -182,13 +182,13 @@ class MeilisearchBackend(ServerBackend):
             return self._compiled(name, query, lambda compiled: self._find_titles(query, compiled, limit))
 
     def _compiled(self, name: str, query: SearchQuery, run: Callable[[CompiledQuery], T]) -> T:
-        """Run what ``query`` wants with the index's settings as this process knows them, or else as they are."""
+        """Run a compiled query with the index's settings as this process knows them, or else as they are now."""
         with readable():
             filterable = self._filterable_of(name, query)
         try:
             return run(compile_query(name, query, filterable, folded=self._folded[name]))
         except RefusedByMeilisearch as error:
-            # The index was made anew, or restored, since its settings were read.
+            # The index was rebuilt or restored since its settings were read.
             if not error.code.startswith("invalid_search_"):
                 raise
             with readable():
@@ -198,20 +198,20 @@ class MeilisearchBackend(ServerBackend):
         return run(compile_query(name, query, self._filterable[name], folded=self._folded[name]))
 
     def _find_titles(self, query: SearchQuery, compiled: CompiledQuery, limit: int) -> tuple[TitleMatch, ...]:
-        wanted = {**compiled.query(page=1, hits=query.limit), "attributesToRetrieve": ["title", "url"]}
-        (result,) = self._run([wanted], query)
+        search = {**compiled.query(page=1, hits=query.limit), "attributesToRetrieve": ["title", "url"]}
+        (result,) = self._run([search], query)
         words = query.text.split()
         with readable():
-            # Meilisearch forgives typing errors in every field or in none.
-            found = [TitleMatch(text_in(hit["title"]), text_in(hit["url"])) for hit in result["hits"]]
-            return distinct_titles((each for each in found if has_beginnings(each.title, words)), limit)
+            # Meilisearch forgives typing errors in all fields or in none.
+            matches = [TitleMatch(text_in(hit["title"]), text_in(hit["url"])) for hit in result["hits"]]
+            return distinct_titles((each for each in matches if has_beginnings(each.title, words)), limit)
 
     # --- readiness
 
     def check(self) -> None:
         with translated(), readable():
             health = self._transport.ask("GET", "/health")
-            # Without a master key every route but this one is open to everybody.
+            # Without a master key, every route is open to everyone except this one, which then fails.
             keys = self._transport.ask("GET", "/keys", params={"limit": "1"})
             if health["status"] != "available" or not isinstance(keys["results"], list):
                 raise BackendUnavailable("The search engine is not available.")
@@ -233,42 +233,42 @@ class MeilisearchBackend(ServerBackend):
         return settings
 
     def _filterable_of(self, name: str, query: SearchQuery) -> Set[str]:
-        known = self._filterable.get(name)
+        filterable = self._filterable.get(name)
         uses_fields = query.facets or query.filter is not None or query.sort or distinct_field(query)
         needed = set(query.kinds) if uses_fields else set()
-        if known is not None and needed <= known:
-            return known
+        if filterable is not None and needed <= filterable:
+            return filterable
         self._settings(name)
         return self._filterable[name]
 
     def _put_synonyms(self, name: str, groups: Groups, *, is_first: bool, seconds: float | None = None) -> None:
-        """Put the change into Meilisearch's queue, where others may be before it; nobody waits for it."""
-        found: dict[str, set[str]] = {}
+        """Add the change to Meilisearch's queue, behind other changes; nothing waits for it."""
+        by_phrase: dict[str, set[str]] = {}
         for group in groups:
             phrases = {" ".join(split_words(phrase)) for phrase in group} - {""}
             for phrase in phrases:
-                found.setdefault(phrase, set()).update(phrases - {phrase})
-        wanted = {phrase: sorted(others) for phrase, others in found.items() if others}
+                by_phrase.setdefault(phrase, set()).update(phrases - {phrase})
+        synonyms = {phrase: sorted(others) for phrase, others in by_phrase.items() if others}
         path = f"/indexes/{name}/settings/synonyms"
-        # What the index has says nothing while a change of ours may be in the queue.
-        if not is_first or self._transport.ask("GET", path, seconds=seconds) != wanted:
-            self._transport.change(name, "PUT", path, wanted, seconds=seconds)
+        # The current synonyms mean nothing while an earlier change of ours may be in the queue.
+        if not is_first or self._transport.ask("GET", path, seconds=seconds) != synonyms:
+            self._transport.change(name, "PUT", path, synonyms, seconds=seconds)
 
     def _search(self, name: str, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
         pins = self._pinned_hits(query, compiled)
         others = [with_ids([hit["id"] for hit in pins], without=True)] if pins else []
-        shows_each = DistinctHits(query, compiled) if compiled.distinct else None
-        if shows_each is not None:
+        distinct_hits = DistinctHits(query, compiled) if compiled.distinct else None
+        if distinct_hits is not None:
             with readable():
-                pins, taken = shows_each.first_of(pins)
-            others += taken
+                pins, exclusions = distinct_hits.first_of(pins)
+            others += exclusions
         ranks = Ranks(query, self._highest.of(name, query, partial(self._values_of, name, query)))
-        wanted = Wanted(query, compiled, ranks, max(0, query.offset - len(pins)), tuple(others))
-        page = self._page(wanted, self._run)
-        if compiled.endings and page.total < (1 if query.sort else FEW):
-            page = self._page(wanted, partial(self._run_loosely, compiled))
-        shown = pins[query.offset : query.offset + query.limit]
-        found = page.hits[: query.limit - len(shown)]
+        request = PageRequest(query, compiled, ranks, max(0, query.offset - len(pins)), tuple(others))
+        page = self._page(request, self._run)
+        if compiled.endings and page.total < (1 if query.sort else MIN_HITS_WITH_ALL_WORDS):
+            page = self._page(request, partial(self._run_loosely, compiled))
+        pinned_hits = pins[query.offset : query.offset + query.limit]
+        hits = page.hits[: query.limit - len(pinned_hits)]
         total = page.total + len(pins)
         with readable():
             facets, stats = make_facets(page.counted, compiled, query.facet_values) if query.facets else ({}, {})
@@ -276,25 +276,25 @@ class MeilisearchBackend(ServerBackend):
             words = WordSearch(query, compiled.parts)
             ask = partial(self._ask, query, compiled, words)
             matched, corrected = words.matched(total, pinned=bool(pins), best=best, ask=ask)
-            if shows_each is not None:
-                found = shows_each.prefer(found, lambda wanted: self._run([wanted], query)[0]["hits"])
-        make = explaining(partial(make_hit, query=query, compiled=compiled), query, ranks, _TOLD)
-        shown_hits = hand_over(hits_of([*shown, *found], make), take)
-        return SearchResult(shown_hits, total, facets, stats, matched=matched, corrected_query=corrected)
+            if distinct_hits is not None:
+                hits = distinct_hits.prefer(hits, lambda request: self._run([request], query)[0]["hits"])
+        make = explaining(partial(make_hit, query=query, compiled=compiled), query, ranks, _EXPLAINED_MEMBERS)
+        built_hits = hand_over(hits_of([*pinned_hits, *hits], make), take)
+        return SearchResult(built_hits, total, facets, stats, matched=matched, corrected_query=corrected)
 
-    def _page(self, wanted: Wanted, run: Run) -> Page:
+    def _page(self, request: PageRequest, run: Run) -> Page:
         """The hits of a page."""
-        query, compiled, offset = wanted.query, wanted.compiled, wanted.offset
+        query, compiled, offset = request.query, request.compiled, request.offset
         limit, rest = query.limit, 0
-        order = self._order(wanted, run) if wanted.is_ordered_here else None
+        order = self._order(request, run) if request.is_ordered_here else None
         if order is not None:
             ids = order.ids[offset:][:limit]
             queries = [compiled.by_ids(ids)]
         else:
             page, rest = divmod(offset, limit) if limit else (0, 0)
-            queries = [compiled.page(page=page + 1, hits=max(1, limit), more=wanted.others)]
+            queries = [compiled.page(page=page + 1, hits=max(1, limit), extra_filters=request.others)]
             if rest:
-                queries.append(compiled.page(page=page + 2, hits=limit, more=wanted.others))
+                queries.append(compiled.page(page=page + 2, hits=limit, extra_filters=request.others))
         if query.facets and any(name is not None for name in compiled.facets.values()):
             queries.append(compiled.query(page=1, hits=0, facets=True))
         results = run(queries, query)
@@ -304,28 +304,31 @@ class MeilisearchBackend(ServerBackend):
             hits = [hit for result in results[: 1 + bool(rest)] for hit in result["hits"]]
             return Page(hits[rest : rest + limit], results[0]["totalHits"], results[-1])
 
-    def _order(self, wanted: Wanted, run: Run) -> Order:
-        """The hits that are shown, where Meilisearch does not know their order, or which they are."""
-        compiled = wanted.compiled
-        names = [*columns(wanted.ranks), *([compiled.distinct] if compiled.distinct else [])]
-        counting = [compiled.page(page=1, hits=1, more=wanted.others)] if compiled.distinct else []
-        for most in (WINDOW, MOST_READ):
-            values = {**compiled.values_query(names, hits=most, more=wanted.others), "showRankingScore": True}
-            results = run([values, *counting], wanted.query)
+    def _order(self, request: PageRequest, run: Run) -> Order:
+        """The order of the hits, if Meilisearch does not know it or which hits represent their groups."""
+        compiled = request.compiled
+        names = [*columns(request.ranks), *([compiled.distinct] if compiled.distinct else [])]
+        counting = [compiled.page(page=1, hits=1, extra_filters=request.others)] if compiled.distinct else []
+        for limit in (WINDOW, MAX_READ):
+            values = {
+                **compiled.values_query(names, hits=limit, extra_filters=request.others),
+                "showRankingScore": True,
+            }
+            results = run([values, *counting], request.query)
             with readable():
-                hits = in_order(results[0]["hits"], wanted.ranks, compiled)
-                shown = first_of_each(hits, compiled.distinct) if compiled.distinct else hits
-                ids = [text_in(hit["id"]) for hit in shown]
-                total = max(len(shown), results[-1]["totalHits"])
+                hits = in_order(results[0]["hits"], request.ranks, compiled)
+                groups = first_of_each(hits, compiled.distinct) if compiled.distinct else hits
+                ids = [text_in(hit["id"]) for hit in groups]
+                total = max(len(groups), results[-1]["totalHits"])
                 is_all = len(hits) >= results[0]["totalHits"]
-            if is_all or len(shown) >= wanted.offset + wanted.query.limit:
+            if is_all or len(groups) >= request.offset + request.query.limit:
                 break
-        return Order(ids, len(shown) if is_all else total)
+        return Order(ids, len(groups) if is_all else total)
 
     def _values_of(self, name: str, query: SearchQuery, field: str) -> list[str]:
-        """The values of a field, the most frequent ones."""
-        asked = {"indexUid": name, "q": "", "page": 1, "hitsPerPage": 0, "facets": [attribute(field)]}
-        (result,) = self._run([asked], query)
+        """The most frequent values of a field."""
+        search = {"indexUid": name, "q": "", "page": 1, "hitsPerPage": 0, "facets": [attribute(field)]}
+        (result,) = self._run([search], query)
         with readable():
             return [str(value) for value in result["facetDistribution"].get(attribute(field), {})]
 
@@ -334,26 +337,26 @@ class MeilisearchBackend(ServerBackend):
     ) -> AskedWords:
         results = self._run([compiled.whole_query(), *map(compiled.word_query, sought)], query)
         best, *others = [searched_document(result["hits"][0]) if result["hits"] else None for result in results]
-        # A beginning is looked up with typing errors, those without coming first.
+        # A prefix is looked up with typing errors allowed; documents without errors come first.
         pairs = zip(sought, others, strict=True)
-        known = [other is not None and (not each.is_open or words.has(each, other)) for each, other in pairs]
-        return AskedWords(best, known)
+        exists_as_typed = [other is not None and (not each.is_open or words.has(each, other)) for each, other in pairs]
+        return AskedWords(best, exists_as_typed)
 
-    def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[Found]:
-        """The pinned documents that are there and pass the filter, in the order of the settings."""
+    def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[EngineHit]:
+        """The pinned documents that exist and pass the filter, in the order of the settings."""
         pins = query.pinned
         if not pins:
             return []
-        wanted = {**compiled.query(page=1, hits=len(pins), more=[with_ids(pins)]), "q": ""}
-        (result,) = self._run([wanted], query)
+        search = {**compiled.query(page=1, hits=len(pins), extra_filters=[with_ids(pins)]), "q": ""}
+        (result,) = self._run([search], query)
         with readable():
-            found = {hit["id"]: hit for hit in result["hits"]}
-        return [found[pin] for pin in pins if pin in found]
+            by_id = {hit["id"]: hit for hit in result["hits"]}
+        return [by_id[pin] for pin in pins if pin in by_id]
 
     def _run(self, queries: Sequence[Mapping[str, Any]], query: SearchQuery) -> list[dict[str, Any]]:
-        answer = self._multi_search({"queries": queries}, query)
+        reply = self._multi_search({"queries": queries}, query)
         with readable():
-            results: list[dict[str, Any]] = answer["results"]
+            results: list[dict[str, Any]] = reply["results"]
             if len(results) != len(queries):
                 raise ValueError(f"{len(results)} results for {len(queries)} queries")
             for each, result in zip(queries, results, strict=True):
@@ -363,15 +366,15 @@ class MeilisearchBackend(ServerBackend):
     def _run_loosely(
         self, compiled: CompiledQuery, queries: Sequence[Mapping[str, Any]], query: SearchQuery
     ) -> list[dict[str, Any]]:
-        """The same with documents that have any of the query's words; see :meth:`.CompiledQuery.loosely`."""
+        """Run queries that also match documents with any of the words; see :meth:`.CompiledQuery.loosely`."""
         results = []
         for each in queries:
             if not each["q"]:
                 results += self._run([each], query)
                 continue
-            answer = self._multi_search(compiled.loosely(each), query)
+            reply = self._multi_search(compiled.loosely(each), query)
             with readable():
-                results.append(merged_result(answer, each))
+                results.append(merged_result(reply, each))
         return results
 
     def _multi_search(self, body: Mapping[str, Any], query: SearchQuery) -> Any:

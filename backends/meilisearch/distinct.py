@@ -1,5 +1,5 @@
-"""Beside Meilisearch's own ``distinct``: pinned hits, which hit of a value is preferred, and lists, of which it takes
-every member for a value."""
+"""Grouping of hits beyond Meilisearch's own ``distinct``: pinned hits, the preferred hit of a value, and list values,
+of which Meilisearch treats every member as a value."""
 
 from __future__ import annotations
 
@@ -15,70 +15,72 @@ from backends.meilisearch.query import CompiledQuery, attribute, compile_filter
 from backends.servers.ranks import PREFERRED_OVER
 from backends.values import fold_value
 
-MOST_VERSIONS = 1000
-"""Hits among which the preferred ones of a page are looked for."""
+MAX_VERSIONS = 1000
+"""Maximum number of hits among which the preferred ones of a page are searched for."""
 
-MOST_READ = 10_000
-"""Hits that are read where they are chosen here."""
+MAX_READ = 10_000
+"""Maximum number of hits that are read to group them here."""
 
-Found = Mapping[str, Any]
-"""A hit as Meilisearch gives it."""
+EngineHit = Mapping[str, Any]
+"""A hit from Meilisearch."""
 
 
-def first_of_each(hits: Iterable[Found], field: str) -> list[Found]:
-    """The first hit of each value of a field, and each hit without a single one."""
-    seen: set[str] = set()
-    shown: list[Found] = []
+def first_of_each(hits: Iterable[EngineHit], field: str) -> list[EngineHit]:
+    """The first hit of each value of a field, and every hit without a single value."""
+    values: set[str] = set()
+    groups: list[EngineHit] = []
     for hit in hits:
         value = distinct_value(hit.get(attribute(field)))
-        if value is None or (folded := fold_value(value)) not in seen:
-            shown.append(hit)
+        if value is None or (folded := fold_value(value)) not in values:
+            groups.append(hit)
         if value is not None:
-            seen.add(folded)
-    return shown
+            values.add(folded)
+    return groups
 
 
-def in_order_of(ids: Sequence[str], hits: Iterable[Found]) -> list[Found]:
-    """Hits in the order of their ids; those that are gone by now are left out."""
+def in_order_of(ids: Sequence[str], hits: Iterable[EngineHit]) -> list[EngineHit]:
+    """Sort hits in the order of their ids, without ids that no longer exist."""
     by_id = {hit["id"]: hit for hit in hits}
     return [by_id[id] for id in ids if id in by_id]
 
 
 class DistinctHits:
-    """The hits of a search that shows one of each value."""
+    """Chooses the hits of a distinct search."""
 
     def __init__(self, query: SearchQuery, compiled: CompiledQuery):
         self.query = query
         self.compiled = compiled
 
-    def first_of(self, pins: Sequence[Found]) -> tuple[list[Found], list[str]]:
-        """The pinned hits that are shown, and the expressions that leave out others with their values."""
-        shown: list[Found] = []
+    def first_of(self, pins: Sequence[EngineHit]) -> tuple[list[EngineHit], list[str]]:
+        """The pinned hits to show, and filters that exclude other hits with their values."""
+        first_pins: list[EngineHit] = []
         values: dict[str, None] = {}
         for pin in pins:
             value = self._value(pin)
             if value is None or value not in values:
-                shown.append(pin)
+                first_pins.append(pin)
             if value is not None:
                 values[value] = None
-        return shown, [self._filter(Not(OneOf(self.compiled.distinct, tuple(values))))] if values else []
+        return first_pins, [self._filter(Not(OneOf(self.compiled.distinct, tuple(values))))] if values else []
 
-    def prefer(self, found: Sequence[Found], ask: Callable[[dict[str, Any]], Sequence[Found]]) -> Sequence[Found]:
-        """The hits to show for the values of some that are shown.
+    def prefer(
+        self, hits: Sequence[EngineHit], ask: Callable[[dict[str, Any]], Sequence[EngineHit]]
+    ) -> Sequence[EngineHit]:
+        """Replace hits by the preferred hits of their values.
 
         Args:
-            ask: Gives the hits of a query.
+            ask: Returns the hits of a query.
         """
         preferred = preference(self.query)
-        values = {value: None for each in found if (value := self._value(each)) is not None}
+        values = {value: None for each in hits if (value := self._value(each)) is not None}
         if preferred is None or not values:
-            return found
+            return hits
         field = self.compiled.distinct
-        wanted: Filter = OneOf(field, tuple(values))
+        selection: Filter = OneOf(field, tuple(values))
         if preferred.value != LATEST and preferred.field != "date":
-            wanted = And((wanted, Comparison(preferred.field, "=", preferred.value)))
+            selection = And((selection, Comparison(preferred.field, "=", preferred.value)))
         names = (field, preferred.field)
-        rivals = ask(self.compiled.values_query(names, hits=MOST_VERSIONS, more=[self._filter(wanted)]))
+        rivals = ask(self.compiled.values_query(names, hits=MAX_VERSIONS, extra_filters=[self._filter(selection)]))
         read = [[rival.get(attribute(name)) for name in names] for rival in rivals]
         chosen = choose(
             preferred,
@@ -88,16 +90,16 @@ class DistinctHits:
                 if (value := distinct_value(of_value)) in values and value is not None
             ],
         )
-        ids = set(chosen.values()) - {each["id"] for each in found}
+        ids = set(chosen.values()) - {each["id"] for each in hits}
         if not ids:
-            return found
+            return hits
         fetched = ask(self.compiled.by_ids(sorted(ids)))
-        by_id = {each["id"]: each for each in (*found, *fetched)}
-        shown = [(by_id[chosen.get(self._value(each) or "", each["id"])], each["id"]) for each in found]
-        return [each if each["id"] == best else {**each, PREFERRED_OVER: best} for each, best in shown]
+        by_id = {each["id"]: each for each in (*hits, *fetched)}
+        pairs = [(by_id[chosen.get(self._value(each) or "", each["id"])], each["id"]) for each in hits]
+        return [each if each["id"] == best else {**each, PREFERRED_OVER: best} for each, best in pairs]
 
-    def _value(self, found: Found) -> str | None:
-        return distinct_value(orjson.loads(found["_doc"]).get(self.compiled.distinct))
+    def _value(self, hit: EngineHit) -> str | None:
+        return distinct_value(orjson.loads(hit["_doc"]).get(self.compiled.distinct))
 
     def _filter(self, node: Filter) -> str:
         return compile_filter(node, self.query, frozenset(self.query.kinds))

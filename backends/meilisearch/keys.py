@@ -1,7 +1,7 @@
 """Keys for searching one Meilisearch index directly.
 
-Every holder has a key per index that can only search it and never leaves the server; clients get tenant tokens signed
-with it, which end at their time, or with the key. A key's uid is random, so a key made anew revives no old token.
+Every holder has a key per index that can only search it and never leaves the server. Clients get tenant tokens signed
+with it, which expire on their own or with the key. A key's uid is random, so that a new key does not revive old tokens.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilis
 from backends.servers.replies import count_in
 
 _MARK = "site-search"
-_PAGE = 1000
+_PAGE_SIZE = 1000
 
 
 class MeilisearchKeys:
-    """Issues and ends search keys."""
+    """Issues and revokes search keys."""
 
     def __init__(self, transport: MeilisearchTransport):
         self._transport = transport
         self._parents: dict[tuple[str, str], str] = {}
 
     def issue(self, index: str, reference: str, expires_at: datetime) -> str:
-        """A tenant token for ``index`` that ends at ``expires_at``; all with one reference are ended together."""
+        """Create a tenant token for ``index`` until ``expires_at``; tokens with one reference are revoked together."""
         name = f"{_MARK} {reference} {index}"
-        parent = self._known(index, reference, name)
+        parent = self._remembered(index, reference, name)
         parent = parent or next((key for key in self._listed() if key.get("name") == name), None)
         parent = parent or self._make(index, name)
         self._parents[(index, reference)] = str(parent["uid"])
@@ -53,7 +53,7 @@ class MeilisearchKeys:
                 if error.code != "api_key_not_found":
                     raise
 
-    def _known(self, index: str, reference: str, name: str) -> dict[str, Any] | None:
+    def _remembered(self, index: str, reference: str, name: str) -> dict[str, Any] | None:
         uid = self._parents.get((index, reference))
         if uid is None:
             return None
@@ -66,24 +66,24 @@ class MeilisearchKeys:
         return key if isinstance(key, dict) and key.get("name") == name else None
 
     def _make(self, index: str, name: str) -> dict[str, Any]:
-        wish = {"uid": str(uuid.uuid4()), "name": name, "actions": ["search"], "indexes": [index], "expiresAt": None}
-        made = self._transport.ask("POST", "/keys", wish)
-        if not isinstance(made, dict) or made.get("uid") != wish["uid"] or not made.get("key"):
+        request = {"uid": str(uuid.uuid4()), "name": name, "actions": ["search"], "indexes": [index], "expiresAt": None}
+        key = self._transport.ask("POST", "/keys", request)
+        if not isinstance(key, dict) or key.get("uid") != request["uid"] or not key.get("key"):
             raise UnreadableReply
-        return made
+        return key
 
     def _listed(self) -> Iterator[dict[str, Any]]:
         offset = 0
         while True:
-            page = self._transport.ask("GET", "/keys", params={"limit": str(_PAGE), "offset": str(offset)})
+            page = self._transport.ask("GET", "/keys", params={"limit": str(_PAGE_SIZE), "offset": str(offset)})
             yield from page["results"]
-            offset += _PAGE
+            offset += _PAGE_SIZE
             if offset >= count_in(page["total"]) or not page["results"]:
                 return
 
 
 def _signed(claims: dict[str, Any], key: str) -> str:
-    """A JSON Web Token, HS256."""
+    """Sign a JSON Web Token with HS256."""
     head, body = (_base64(orjson.dumps(part)) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
     return f"{head}.{body}.{_base64(hmac.new(key.encode(), f'{head}.{body}'.encode(), sha256).digest())}"
 

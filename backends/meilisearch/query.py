@@ -1,4 +1,4 @@
-"""A :class:`~backends.base.SearchQuery` as the queries of one ``/multi-search``, and the portable filters."""
+"""Compiling a :class:`~backends.base.SearchQuery` and portable filters to the queries of one ``/multi-search``."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ EVERYTHING = '"_key" EXISTS'
 
 _SEARCHED_TEXTS = ["_doc", STORED_SECTIONS]
 _TOKEN = re.compile(r"""(?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|[\w./-]+|\S)""", re.DOTALL)
-MOST_ENDINGS = 6
-"""Words of a query from which on it is also asked for: each is a search of its own."""
+MAX_ENDINGS = 6
+"""Maximum number of words from which a query is also searched: each is a search of its own."""
 
 _OF_FEDERATION = frozenset({"page", "hitsPerPage", "facets", "distinct"})
 _BEFORE_A_NAME = frozenset({"", "(", "AND", "OR", "NOT"})
@@ -47,18 +47,18 @@ _BEFORE_A_NAME = frozenset({"", "(", "AND", "OR", "NOT"})
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """A query as it is sent, without the page.
+    """A compiled query, without the page.
 
     Attributes:
         common: Members of every query.
         filters: Expressions that must all hold.
-        facets: Asked field to the Meilisearch field with its values, ``None`` if the index does not have it yet.
+        facets: Requested field to the Meilisearch field with its values; ``None`` if the index does not have it yet.
         typed: The words of the query.
-        parts: Those that are searched: without stop words.
-        distinct: The field of whose values one hit each is shown; ``""`` for none.
-        has_lists: Whether documents may hold lists in that field, of which Meilisearch compares every member.
-        endings: The query from each of its words on, with the share of its words; none where it has a phrase, a single
-            word, or must be met as a whole.
+        parts: The words to search for: without stop words.
+        distinct: The field by which hits are grouped; ``""`` for none.
+        has_lists: Whether documents may have lists in that field, of which Meilisearch compares every member.
+        endings: The query from each of its words on, with its share of the words; empty if the query contains a phrase
+            or a single word, or must match as a whole.
     """
 
     common: dict[str, Any]
@@ -70,35 +70,35 @@ class CompiledQuery:
     has_lists: bool = False
     endings: tuple[tuple[str, float], ...] = ()
 
-    def page(self, *, page: int, hits: int, more: Sequence[str] = ()) -> dict[str, Any]:
-        """The query for a page of the hits that are shown; ``more`` as for :meth:`query`."""
-        shown = {"distinct": attribute(self.distinct)} if self.distinct else {}
-        return {**self.query(page=page, hits=hits, more=more), **shown}
+    def page(self, *, page: int, hits: int, extra_filters: Sequence[str] = ()) -> dict[str, Any]:
+        """A query for a page of the hits or groups; ``extra_filters`` as for :meth:`query`."""
+        options = {"distinct": attribute(self.distinct)} if self.distinct else {}
+        return {**self.query(page=page, hits=hits, extra_filters=extra_filters), **options}
 
-    def values_query(self, names: Iterable[str], *, hits: int, more: Sequence[str]) -> dict[str, Any]:
-        """The query for ids and some fields of the hits, nothing else of them."""
+    def values_query(self, names: Iterable[str], *, hits: int, extra_filters: Sequence[str]) -> dict[str, Any]:
+        """A query that returns only ids and some fields of the hits."""
         fields = list(dict.fromkeys(["id", *map(attribute, names)]))
-        return {**self.query(page=1, hits=hits, more=more), "attributesToRetrieve": fields}
+        return {**self.query(page=1, hits=hits, extra_filters=extra_filters), "attributesToRetrieve": fields}
 
-    def query(self, *, page: int, hits: int, facets: bool = False, more: Sequence[str] = ()) -> dict[str, Any]:
-        """One query; ``more`` are further expressions that must hold."""
-        query = {**self.common, "page": page, "hitsPerPage": hits, "filter": [*self.filters, *more]}
+    def query(self, *, page: int, hits: int, facets: bool = False, extra_filters: Sequence[str] = ()) -> dict[str, Any]:
+        """One query; ``extra_filters`` must hold, too."""
+        query = {**self.common, "page": page, "hitsPerPage": hits, "filter": [*self.filters, *extra_filters]}
         names = {name for name in self.facets.values() if name is not None}
         if facets and names:
             query["facets"] = sorted(names | ({"date"} if "_date" in names else set()))
         return query
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Any]:
-        """The query for whole documents that the query finds; with its words only where they are to be explained."""
-        query = self.query(page=1, hits=max(1, len(ids)), more=[with_ids(ids)])
+        """A query for whole documents by id; searches for the words only if the hits are to be explained."""
+        query = self.query(page=1, hits=max(1, len(ids)), extra_filters=[with_ids(ids)])
         return query if "showRankingScoreDetails" in query else {**query, "q": ""}
 
     def loosely(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """A query of this one, as a search of Meilisearch's that also finds documents with any of its words.
+        """A federated search that also finds documents with any of the query's words.
 
-        By itself, Meilisearch leaves words out of a query, but never the rarest of them, and none where all are equally
-        rare. So the query is also asked for from each of its words on: that word must be there, those behind it need
-        not. Scores of documents with as many words are alike, whichever query finds them.
+        By itself, Meilisearch drops words from a query, but never the rarest one, and none if all are equally rare. So
+        the query is also searched from each of its words on: that word is required, later words are not. Documents with
+        the same number of words get similar scores, whichever query finds them.
         """
         federation = {"page": query["page"], "hitsPerPage": query["hitsPerPage"]}
         if "facets" in query:
@@ -111,7 +111,7 @@ class CompiledQuery:
         return {"federation": federation, "queries": [each, *endings]}
 
     def whole_query(self) -> dict[str, Any]:
-        """The query for the best document that has every word."""
+        """A query for the best document that contains every word."""
         query = {
             **self.query(page=1, hits=1),
             "matchingStrategy": "all",
@@ -120,21 +120,21 @@ class CompiledQuery:
         return {name: value for name, value in query.items() if name != "sort"}
 
     def word_query(self, sought: SoughtWord) -> dict[str, Any]:
-        """The query for the best document of the index that has a word; as typed, if it is no beginning."""
+        """A query for the best document of the index that contains a word; as typed, unless it is a prefix."""
         shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
         q = sought.word if sought.is_open else f'"{sought.word}"'
         return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": _SEARCHED_TEXTS}
 
 
 def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folded: bool) -> CompiledQuery:
-    """Compile everything but the page.
+    """Compile everything except the page.
 
     Args:
-        filterable: The fields this index can filter by; what is known but not there holds for no document.
-        folded: Whether it searches the fields beside the texts, too.
+        filterable: Filterable fields of the index; a known field that is missing here matches no document.
+        folded: Whether the index also searches the folded fields.
 
     Raises:
-        BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it.
+        BackendRejected: A field of the filter, the order, or the facets is unknown or unsuitable.
     """
     check_native_filter(query.filters)
     typed = () if query.text == MATCH_ALL else tuple(query_parts(query.text))
@@ -175,11 +175,11 @@ def compile_query(index: str, query: SearchQuery, filterable: Set[str], *, folde
 
 
 def check_native_filter(filters: str) -> None:
-    """Refuse names that no field of a document has, in a filter of Meilisearch's syntax: the adapter's own fields, and
-    features of Meilisearch that its operator must switch on.
+    """Reject names in a filter of Meilisearch's syntax that are not fields of documents: the adapter's own fields, and
+    features of Meilisearch that an operator must enable.
 
     Raises:
-        BackendRejected: With the position.
+        BackendRejected: The filter contains such a name; with the position.
     """
     before = ""
     for token in _TOKEN.finditer(filters):
@@ -191,12 +191,12 @@ def check_native_filter(filters: str) -> None:
 
 
 def attribute(name: str) -> str:
-    """The Meilisearch field that has a field's values as they were sent."""
+    """The Meilisearch field that contains a field's values as sent."""
     return "_date" if name == "date" else name
 
 
 def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
-    """The expression that holds for documents with these ids only, or for all others."""
+    """A filter for documents with these ids, or for all others."""
     return f'"_key" {"NOT IN" if without else "IN"} [{", ".join(quoted(id_token(each)) for each in ids)}]'
 
 
@@ -206,7 +206,7 @@ def quoted(text: str) -> str:
 
 
 def compile_filter(node: Filter, query: SearchQuery, filterable: Set[str]) -> str:
-    """A portable expression in Meilisearch's syntax, of which it is a part.
+    """Compile a portable expression to Meilisearch's syntax, of which the portable grammar is a subset.
 
     Raises:
         BackendRejected: A value cannot be compared with its field.
@@ -262,8 +262,8 @@ def _condition(node: Comparison | Between | OneOf | Presence, filterable: Set[st
 
 
 def _is_blank(field: str, filterable: Set[str]) -> str:
-    """The test for an empty text, which Meilisearch does not have among the values of a field."""
-    if BLANK_FIELDS not in filterable:  # In indexes made by earlier versions, an empty list passes, too.
+    """A filter for an empty text, which Meilisearch does not have among the values of a field."""
+    if BLANK_FIELDS not in filterable:  # In indexes of earlier releases, an empty list also matches.
         return f"{quoted(field)} IS EMPTY"
     return f"{quoted(BLANK_FIELDS)} = {quoted(blank_token(field))}"
 
@@ -278,7 +278,7 @@ def _equal(field: str, value: str) -> str | None:
 def _bound(field: str, value: str, position: int) -> str:
     if field == "date":
         return quoted(repr(seconds_of(instant_of(value, position))))
-    return quoted(repr(number_of(field, value, position)))  # An exponent is no word of its syntax.
+    return quoted(repr(number_of(field, value, position)))  # Quoted: its syntax has no exponents.
 
 
 def _written(part: QueryPart, folded: bool) -> str:
@@ -293,7 +293,7 @@ def _endings(parts: Sequence[QueryPart], folded: bool) -> Iterator[tuple[str, fl
     if len(words) < 2 or any(part.phrase for part in words):
         return
     excluded = [part for part in parts if part.excluded]
-    for number in range(min(len(words), MOST_ENDINGS)):
+    for number in range(min(len(words), MAX_ENDINGS)):
         written = " ".join(_written(part, folded) for part in (*excluded, *words[number:]))
         yield written, 1 - number / len(words)
 
@@ -301,8 +301,8 @@ def _endings(parts: Sequence[QueryPart], folded: bool) -> Iterator[tuple[str, fl
 def _sorts(query: SearchQuery, filterable: Set[str]) -> list[str]:
     """The order, without fields that no document of the index has yet."""
     check_sort(query.sort, query.kinds)
-    known = [key for key in query.sort if key.field in STANDARD_FIELDS or key.field in filterable]
-    return [f"{key.field}:{'desc' if key.descending else 'asc'}" for key in known]
+    keys = [key for key in query.sort if key.field in STANDARD_FIELDS or key.field in filterable]
+    return [f"{key.field}:{'desc' if key.descending else 'asc'}" for key in keys]
 
 
 def _facets(query: SearchQuery, filterable: Set[str]) -> dict[str, str | None]:

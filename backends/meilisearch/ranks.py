@@ -1,4 +1,4 @@
-"""Ranks of Meilisearch's hits: its scores, multiplied."""
+"""Ranking of Meilisearch's hits: its scores multiplied by factors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from backends.servers.ranks import WINDOW, Ranks
 from backends.servers.tokenizer import spell_signs, split_words
 
 EXACT_TITLE: Final = 2.0
-"""Factor for a page whose title is the query: Meilisearch's scores of pages that have every word lie between 0.6 and 1,
-so that rank 1 alone would lift others above it. As on the embedded engine, rank 3 does not, and rank 5 does.
+"""Factor for a page whose title equals the query.
+
+Meilisearch's scores of pages with every word are between 0.6 and 1, so rank 1 alone would lift others above it. With
+this factor, as in the embedded engine, rank 3 does not, and rank 5 does.
 """
 
 
@@ -22,12 +24,12 @@ Run = Callable[[Sequence[Mapping[str, Any]], SearchQuery], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The page that a search asks for.
+class PageRequest:
+    """The page that a search requests.
 
     Attributes:
-        offset: Hits passed over, pinned ones not counted.
-        others: Expressions that leave out what is shown already.
+        offset: Number of hits to skip, not counting pinned hits.
+        others: Filters that exclude hits shown already.
     """
 
     query: SearchQuery
@@ -38,7 +40,7 @@ class Wanted:
 
     @property
     def is_ordered_here(self) -> bool:
-        """Whether Meilisearch does not know the order of the hits, or which of them are shown."""
+        """Whether Meilisearch does not know the order of the hits, or which of them represent their groups."""
         return (not self.ranks.are_neutral and self.offset < WINDOW) or bool(
             self.compiled.distinct and self.compiled.has_lists
         )
@@ -46,11 +48,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The hits that are shown.
+    """The ordered hits.
 
     Attributes:
-        ids: As sent, in order, as far as they are read.
-        total: Number of all that are shown.
+        ids: Ids as sent, in order, as far as they have been read.
+        total: Number of all hits or groups.
     """
 
     ids: Sequence[str]
@@ -59,11 +61,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The hits of a page, and more where some are pinned.
+    """The hits of a page, possibly with additional ones if some hits are pinned.
 
     Attributes:
-        hits: As Meilisearch gives them, in order.
-        total: Number of all that are shown.
+        hits: Hits from Meilisearch, in order.
+        total: Number of all hits or groups.
         counted: The result with the facets.
     """
 
@@ -73,12 +75,12 @@ class Page:
 
 
 def columns(ranks: Ranks) -> list[str]:
-    """The fields of hits that decide on their order."""
+    """The fields of hits that their order depends on."""
     return [*ranks.fields, "title"]
 
 
 def in_order(hits: Sequence[Mapping[str, Any]], ranks: Ranks, compiled: CompiledQuery) -> list[Mapping[str, Any]]:
-    """Hits by their score and rank; the first :data:`~backends.servers.ranks.WINDOW` of them."""
+    """Sort the first :data:`~backends.servers.ranks.WINDOW` hits by score and rank."""
     if ranks.are_neutral:
         return list(hits)
     words = [word for part in compiled.typed if not part.excluded for word in part.words]

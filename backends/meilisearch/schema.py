@@ -1,12 +1,12 @@
-"""The fields that a Meilisearch index has for one document, and the index's settings.
+"""The fields of a Meilisearch index, and the index's settings.
 
-The fields are the document's own, so they can be filtered and counted in Meilisearch's syntax; ``date`` is a number of
-Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (``encode_id``), ``_doc`` the
+Documents keep their own fields, so that they can be filtered and counted in Meilisearch's syntax; ``date`` is a number
+of Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (``encode_id``), ``_doc`` the
 document as JSON, ``_key`` a token of its id (Meilisearch compares text without case), ``_date`` the date as sent,
-``_changed_at`` the time of the last write, ``_blank`` tokens of the fields with an empty text (Meilisearch does not
-count it among their values), ``_n_name`` the numbers of a further field (Meilisearch compares text too, by its
-letters), ``_g_title`` … the words of texts that it folds or splits otherwise (``tokenizer``), ``_sections`` and
-``_g_sections`` the titles of its sections, ``_places`` the sections.
+``_changed_at`` the time of the last write, ``_blank`` tokens of the fields with an empty text (which Meilisearch does
+not count among their values), ``_n_name`` the numbers of a custom field (Meilisearch also compares texts, by their
+letters), ``_g_title`` … the words of texts that Meilisearch folds or splits differently (``tokenizer``), ``_sections``
+and ``_g_sections`` the titles of its sections, ``_places`` the sections.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from backends.values import parse_instant
 
 PRIMARY_KEY = "_pk"
 FOLDED_FIELDS = {name: f"_g_{name}" for name in TEXT_FIELDS}
-"""The field beside each text; indexes made by earlier versions do not search them."""
+"""The folded field beside each text field; indexes of earlier releases do not search them."""
 
 FACET_VALUES = 1000
-"""Facet values Meilisearch gives; 100 are shown, the others settle ties."""
+"""Number of facet values that Meilisearch returns; 100 are shown, the others settle ties."""
 
 BLANK_FIELDS = "_blank"
 SECTION_TITLES, FOLDED_TITLES = "_sections", "_g_sections"
@@ -53,7 +53,8 @@ def index_settings(cutoff_ms: int) -> dict[str, Any]:
     """The settings of a new index.
 
     Args:
-        cutoff_ms: Time after which Meilisearch gives what it has; longer than we wait, so that no total is cut.
+        cutoff_ms: Time limit after which Meilisearch returns partial results; longer than our own, so that no total is
+            partial.
     """
     return {
         "searchableAttributes": _SEARCHABLE,
@@ -69,21 +70,21 @@ def index_settings(cutoff_ms: int) -> dict[str, Any]:
 
 
 def widened(settings: Mapping[str, Any], kinds: FieldKinds) -> dict[str, Any]:
-    """The settings to change before documents with these fields can be written; empty if there are none."""
+    """The settings to change before documents with these fields can be written; empty if none."""
     changes: dict[str, Any] = {}
-    sortable = {name for name, seen in kinds.items() if seen & SCALAR_KINDS}
-    numbers = {f"_n_{name}" for name, seen in kinds.items() if seen & NUMBER_KINDS}
-    for name, wanted in (("filterableAttributes", set(kinds) | numbers), ("sortableAttributes", sortable)):
-        there = [each for each in settings[name] if isinstance(each, str)]
-        if wanted - set(there):
-            changes[name] = sorted({*there, *wanted})
+    sortable = {name for name, field_kinds in kinds.items() if field_kinds & SCALAR_KINDS}
+    numbers = {f"_n_{name}" for name, field_kinds in kinds.items() if field_kinds & NUMBER_KINDS}
+    for name, needed in (("filterableAttributes", set(kinds) | numbers), ("sortableAttributes", sortable)):
+        existing = [each for each in settings[name] if isinstance(each, str)]
+        if needed - set(existing):
+            changes[name] = sorted({*existing, *needed})
     return changes
 
 
 def engine_document(document: Document) -> dict[str, Any]:
-    """One document as Meilisearch gets it."""
+    """Convert a document for Meilisearch."""
     fields = document.fields
-    made = {
+    columns = {
         **fields,
         PRIMARY_KEY: encode_id(document.id),
         "id": document.id,
@@ -93,22 +94,22 @@ def engine_document(document: Document) -> dict[str, Any]:
     }
     for name, value in fields.items():
         if name not in STANDARD_FIELDS and _is_number(value[0] if isinstance(value, list | tuple) and value else value):
-            made[f"_n_{name}"] = value
+            columns[f"_n_{name}"] = value
     if blank := [blank_token(name) for name, value in fields.items() if _has_blank_text(value)]:
-        made[BLANK_FIELDS] = blank
+        columns[BLANK_FIELDS] = blank
     for name, beside in FOLDED_FIELDS.items():
         if words := folded_words(fields.get(name, "")):
-            made[beside] = words
+            columns[beside] = words
     if document.sections:
-        made[SECTION_TITLES] = [section.title for section in document.sections]
-        made[STORED_SECTIONS] = pack(document.sections).decode()
-        if words := folded_words(" ".join(made[SECTION_TITLES])):
-            made[FOLDED_TITLES] = words
-    date = made.pop("date", None)
+        columns[SECTION_TITLES] = [section.title for section in document.sections]
+        columns[STORED_SECTIONS] = pack(document.sections).decode()
+        if words := folded_words(" ".join(columns[SECTION_TITLES])):
+            columns[FOLDED_TITLES] = words
+    date = columns.pop("date", None)
     instant = parse_instant(date) if isinstance(date, str) else None
     if instant is not None:
-        made["date"], made["_date"] = seconds_of(instant), date
-    return made
+        columns["date"], columns["_date"] = seconds_of(instant), date
+    return columns
 
 
 def _is_number(value: Any) -> bool:
@@ -120,15 +121,15 @@ def _has_blank_text(value: Any) -> bool:
 
 
 def blank_token(field: str) -> str:
-    """The token of a field that holds an empty text."""
+    """The token of a field with an empty text."""
     return term(field, "blank", "")
 
 
 def id_token(document_id: str) -> str:
-    """The token by which an id is compared exactly."""
+    """The token for exact comparison of an id."""
     return term("id", "exact", document_id)
 
 
 def seconds_of(instant: int) -> int | float:
-    """Microseconds as Unix seconds."""
+    """Convert microseconds to Unix seconds."""
     return instant // 1_000_000 if instant % 1_000_000 == 0 else instant / 1_000_000

@@ -1,6 +1,6 @@
-"""Sending requests to a Meilisearch server, and waiting for the tasks it makes of them.
+"""Sending requests to a Meilisearch server, and waiting for the tasks that it creates.
 
-No client package is used: the official one opens a connection per request, has no timeout and is not safe in threads.
+No client package is used: the official one opens a connection per request, has no timeout, and is not thread-safe.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from backends.errors import BackendUnavailable, UnreadableReply
-from backends.servers.http import Budget, EngineAnswer, HttpPool, TransportFailure
+from backends.servers.http import Budget, EngineError, HttpPool, TransportFailure
 from backends.servers.replies import Refusal, checked, readable
 from backends.servers.server_url import ServerUrl
 
@@ -23,10 +23,10 @@ _LAST_POLL_SECONDS = 0.05
 
 
 class RefusedByMeilisearch(Refusal):
-    """Meilisearch said no.
+    """Meilisearch rejected a request.
 
     Attributes:
-        code: Its name of the error, such as ``index_not_found``.
+        code: Meilisearch's error code, such as ``index_not_found``.
         message: Its own words; never shown to a caller.
     """
 
@@ -44,7 +44,7 @@ class RefusedByMeilisearch(Refusal):
 class Task:
     """A change in Meilisearch's queue.
 
-    A server that was restored, or started empty, counts its tasks anew: another one may have the number.
+    A server that was restored, or started empty, restarts its numbering: another task may have the same number.
     """
 
     uid: int
@@ -53,9 +53,9 @@ class Task:
     enqueued_at: str
 
     @classmethod
-    def of(cls, told: Mapping[str, Any], uid: int) -> Task:
-        """A task as Meilisearch tells of it."""
-        return cls(uid, told["indexUid"], told["type"], told["enqueuedAt"])
+    def of(cls, description: Mapping[str, Any], uid: int) -> Task:
+        """Parse Meilisearch's description of a task."""
+        return cls(uid, description["indexUid"], description["type"], description["enqueuedAt"])
 
 
 class MeilisearchTransport:
@@ -74,36 +74,36 @@ class MeilisearchTransport:
         params: Mapping[str, str] | None = None,
         seconds: float | None = None,
     ) -> Any:
-        """Send one request, once more if the connection broke; repeating it must be harmless.
+        """Send one request, and again if the connection breaks; repeating it must be harmless.
 
         Args:
-            seconds: The time for it; ``None`` for the usual one.
+            seconds: Time limit; ``None`` for the usual limit.
 
         Returns:
-            The answer's JSON, or ``None`` if it has none.
+            The JSON of the response, or ``None`` if it is empty.
 
         Raises:
-            RefusedByMeilisearch: Meilisearch said no.
-            BackendUnavailable: No answer came in time, or none that can be read.
+            RefusedByMeilisearch: Meilisearch rejected the request.
+            BackendUnavailable: No readable response arrived in time.
         """
         budget = self.pool.budget(seconds)
         data = None if body is None else orjson.dumps(body)
         failure: Exception | None = None
         for turn in range(2):
             try:
-                answer = self.pool.send(method, self.url.nodes[0], path, budget, body=data, params=params)
+                response = self.pool.send(method, self.url.nodes[0], path, budget, body=data, params=params)
             except TransportFailure as error:
                 failure = error
                 if error.kind == "timeout":
                     break
             else:
-                if answer.status < 500 and answer.status != 429:
-                    answer = checked(answer, _refusal)
-                    return answer.json() if answer.body else None
-                failure = EngineAnswer.of(answer)
+                if response.status < 500 and response.status != 429:
+                    response = checked(response, _refusal)
+                    return response.json() if response.body else None
+                failure = EngineError.of(response)
             if turn == 0:
                 time.sleep(min(_RETRY_SECONDS, budget.remaining()))
-        wait = int(answer.retry_after) if isinstance(failure, EngineAnswer) and answer.retry_after.isdigit() else 5
+        wait = int(response.retry_after) if isinstance(failure, EngineError) and response.retry_after.isdigit() else 5
         raise BackendUnavailable(retry_after=max(1, wait)) from failure
 
     def change(
@@ -116,29 +116,29 @@ class MeilisearchTransport:
         params: Mapping[str, str] | None = None,
         seconds: float | None = None,
     ) -> Task:
-        """Send a change of an index; returns the task that will do it.
+        """Send a change of an index. Returns the task that will apply it.
 
         Raises:
             RefusedByMeilisearch, BackendUnavailable: As for :meth:`ask`.
         """
-        answer = self.ask(method, path, body, params=params, seconds=seconds)
+        reply = self.ask(method, path, body, params=params, seconds=seconds)
         with readable():
-            task = Task.of(answer, answer["taskUid"])
+            task = Task.of(reply, reply["taskUid"])
         if type(task.uid) is not int or task.index != index:
             raise UnreadableReply
         return task
 
     def wait(self, tasks: Sequence[Task], shares: int = 0) -> None:
-        """Return when every task is done; together they have the time of all.
+        """Return when every task is done. The tasks share the sum of their time limits.
 
-        Meilisearch may do tasks that came one after the other in one go, so that all end with the last one.
+        Meilisearch may merge consecutive tasks, so that all of them end with the last one.
 
         Args:
-            shares: How many times the time limit that is, if more than once for each.
+            shares: Number of time limits, if there are more than tasks.
 
         Raises:
             RefusedByMeilisearch: A task failed.
-            BackendUnavailable: A task is not done in time. It may still be done later.
+            BackendUnavailable: A task was not done in time. It may still be done later.
         """
         budget = Budget(self.url.timeout_seconds * max(len(tasks), shares))
         for task in tasks:
@@ -147,30 +147,30 @@ class MeilisearchTransport:
                 with readable():
                     raise _refusal(400, end["error"])
             if end["status"] != "succeeded":
-                raise BackendUnavailable("The search engine did not take the change.")
+                raise BackendUnavailable("The search engine did not accept the change.")
 
     def await_earlier(self, index: str) -> None:
-        """Return when nothing is left of changes of an index that were given up.
+        """Return when no abandoned change of an index is left.
 
-        They are still in Meilisearch's queue. What is sent again while they are there comes on top of them, and with
-        every try the queue gets longer. How they ended does not matter, since all is sent again.
+        Abandoned changes are still in Meilisearch's queue. Sending changes again while they are there makes the queue
+        longer with every attempt. Their outcome does not matter, because everything is sent again.
 
         Raises:
-            BackendUnavailable: They are not done in time.
+            BackendUnavailable: They were not done in time.
         """
         unfinished = {"indexUids": index, "statuses": "enqueued,processing", "limit": "1"}
         with readable():
             for task in self.ask("GET", "/tasks", params=unfinished)["results"]:
-                # The newest, and the tasks of an index are done in order.
+                # This is the newest task, and the tasks of an index are done in order.
                 self._await_end(Task.of(task, task["uid"]), Budget(self.url.timeout_seconds))
 
     def _await_end(self, task: Task, budget: Budget) -> dict[str, Any]:
         pause = _FIRST_POLL_SECONDS
         while True:
             try:
-                answer: dict[str, Any] = self.ask("GET", f"/tasks/{int(task.uid)}")
+                reply: dict[str, Any] = self.ask("GET", f"/tasks/{int(task.uid)}")
                 with readable():
-                    is_same, status = Task.of(answer, answer["uid"]) == task, answer["status"]
+                    is_same, status = Task.of(reply, reply["uid"]) == task, reply["status"]
             except RefusedByMeilisearch as error:
                 if error.code != "task_not_found":
                     raise
@@ -178,9 +178,9 @@ class MeilisearchTransport:
             if not is_same:
                 raise BackendUnavailable("The search engine has lost the change.")
             if status not in ("enqueued", "processing"):
-                return answer
+                return reply
             if budget.remaining() <= pause:
-                raise BackendUnavailable("The search engine has not finished in time; it may finish later.")
+                raise BackendUnavailable("The search engine did not finish in time; it may finish later.")
             time.sleep(pause)
             pause = min(_LAST_POLL_SECONDS, pause * 1.5)
 

@@ -19,19 +19,22 @@ from backends.servers.server_url import ServerUrl
 
 Groups = tuple[tuple[str, ...], ...]
 _SYNONYM_SECONDS = 1.0
+"""Maximum number of seconds that a search spends on sending changed synonyms."""
+
 _SYNONYM_PAUSE_SECONDS = 30.0
+"""Seconds between attempts of searches to send synonyms after a failure."""
 log = logging.getLogger(__name__)
 
 
 class ServerKeys(Protocol):
-    """Issues and ends a server's own search keys."""
+    """Issues and revokes a server's own search keys."""
 
     def issue(self, index: str, reference: str, expires_at: datetime) -> str:
-        """A key that can search ``index`` until ``expires_at``; all with one reference are ended together."""
+        """Create a key that can search ``index`` until ``expires_at``; keys with one reference are revoked together."""
         ...
 
     def revoke(self, reference: str) -> None:
-        """End every key with this reference."""
+        """Revoke every key with this reference."""
         ...
 
 
@@ -39,7 +42,7 @@ class ServerBackend(SearchBackend):
     """A search server, or a cluster of them.
 
     Attributes:
-        default_port: The server's port where its URL names none.
+        default_port: Port of the server if its URL contains none.
     """
 
     default_port: ClassVar[int]
@@ -58,7 +61,7 @@ class ServerBackend(SearchBackend):
         """Build from ``scheme://:key@host:port``; see :meth:`.ServerUrl.parse`.
 
         Raises:
-            ValueError: The URL is not of this form.
+            ValueError: The URL does not have this form.
         """
         return cls(ServerUrl.parse(url, default_port=cls.default_port))
 
@@ -72,7 +75,7 @@ class ServerBackend(SearchBackend):
         self._sent_synonyms[name] = groups
 
     def _follow_synonyms(self, name: str, query: SearchQuery) -> None:
-        """Send the synonyms of a search if others were sent last; a failed attempt is repeated after half a minute."""
+        """Send a search's synonyms if they differ from the last ones sent; after a failure, wait half a minute."""
         groups = query.settings.synonyms
         if (
             query.is_preview
@@ -86,12 +89,12 @@ class ServerBackend(SearchBackend):
                 self._put_synonyms(name, groups, is_first=name not in self._sent_synonyms, seconds=seconds)
         except BackendUnavailable as error:
             self._synonym_pauses[name] = time.monotonic() + _SYNONYM_PAUSE_SECONDS
-            log.warning("index %s keeps its synonyms for now: %s (%s)", name, error, error.__cause__)
+            log.warning("index %s keeps its old synonyms for now: %s (%s)", name, error, error.__cause__)
         else:
             self._sent_synonyms[name] = groups
 
     def _forget_synonyms(self, name: str) -> None:
-        """Look at the synonyms of an index anew: it is gone."""
+        """Forget what was sent for an index that no longer exists."""
         self._sent_synonyms.pop(name, None)
         self._synonym_pauses.pop(name, None)
 
@@ -100,12 +103,12 @@ class ServerBackend(SearchBackend):
         """Send the synonyms of an index to the server.
 
         Args:
-            is_first: Whether this process has sent none to it yet, so that the index may have them.
-            seconds: The time for it; ``None`` for the usual one of each request.
+            is_first: Whether this process has not sent any yet, so that the index may already have these.
+            seconds: Time limit; ``None`` for the usual limit of each request.
         """
 
     def issue_credential(self, index: str, holder: str, expires_at: datetime) -> Credential:
-        # Of this index: another installation on the same server may have holders of the same names.
+        # The index is part of the reference: another installation on the server may have holders of the same names.
         reference = sha256(f"holder {holder} {index}".encode()).hexdigest()[:32]
         with self._pool.operation(), translated(index), readable():
             return Credential(self._keys.issue(checked_index_name(index), reference, expires_at), reference)
@@ -119,5 +122,5 @@ class ServerBackend(SearchBackend):
 
 
 def engine_ids(ids: Sequence[str]) -> list[str]:
-    """The server's own keys of some documents, each once."""
+    """The server's own keys of some documents, without duplicates."""
     return list(dict.fromkeys(map(encode_id, ids)))

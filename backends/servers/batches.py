@@ -1,31 +1,31 @@
-"""Documents in batches that a server takes in one request."""
+"""Splitting documents into batches of one request each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
 
-MOST_DOCUMENTS = 250
-"""Documents of one batch; more of them make searches wait."""
+MAX_BATCH_DOCUMENTS = 250
+"""Maximum number of documents per batch; larger batches delay searches."""
 
-MOST_BYTES = 2_097_152
-"""Bytes of one batch, unless a single document has more."""
+MAX_BATCH_BYTES = 2_097_152
+"""Maximum size of a batch in bytes, unless a single document is larger."""
 
 SHARE_BYTES = 524_288
-"""Bytes that a server is given its whole time limit for: indexing takes it as long as there is text."""
+"""Bytes of a body for which a server gets one full time limit: its indexing time grows with the amount of text."""
 
 
 def time_shares(size: int) -> int:
-    """The number of times the time limit a server has to index a body of so many bytes, at least 1."""
+    """Number of time limits that a server gets for indexing a body of this size, at least 1."""
     return max(1, math.ceil(size / SHARE_BYTES))
 
 
 def batches(documents: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Documents, encoded as the server gets them, in batches of ``MOST_DOCUMENTS`` and ``MOST_BYTES`` at most."""
+    """Group encoded documents into batches of at most :data:`MAX_BATCH_DOCUMENTS` and :data:`MAX_BATCH_BYTES`."""
     batch: list[bytes] = []
     size = 0
     for document in documents:
-        if batch and (len(batch) == MOST_DOCUMENTS or size + len(document) > MOST_BYTES):
+        if batch and (len(batch) == MAX_BATCH_DOCUMENTS or size + len(document) > MAX_BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(document)

@@ -1,4 +1,4 @@
-"""Document ids in the form that server engines can keep, and that is safe inside a URL."""
+"""Document ids in a form that server engines accept and that is safe inside a URL."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
 def encode_id(document_id: str) -> str:
     """The engine's own key of a document.
 
-    Ids of letters, digits, ``_`` and ``-`` stay as they are. Every other id, and every id that looks encoded,
-    becomes ``x-`` and its SHA-256, so two ids never share a key and no caller's dot, slash or quote reaches a path.
+    Ids of letters, digits, ``_``, and ``-`` are unchanged. Every other id, and every id that looks encoded,
+    becomes ``x-`` and its SHA-256 hash, so that no two ids share a key, and no dot, slash, or quote from a caller
+    reaches a path.
     """
     if _PLAIN.fullmatch(document_id):
         return document_id
@@ -21,11 +22,11 @@ def encode_id(document_id: str) -> str:
 
 
 def checked_index_name(index: str) -> str:
-    """``index`` itself.
+    """Return ``index`` if it is a valid index name, because it becomes part of a URL.
 
     Raises:
-        ValueError: It is not a name the service gives to indexes; it must not reach a URL.
+        ValueError: The service does not give indexes such names.
     """
     if _INDEX_NAME.fullmatch(index) is None:
-        raise ValueError(f"{index!r} is not the name of an index.")
+        raise ValueError(f"{index!r} is not a valid index name.")
     return index

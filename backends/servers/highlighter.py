@@ -1,7 +1,7 @@
-"""Finding matches in the text of hits, for engines whose own highlighting is not safe to show.
+"""Locating matches in hits, for engines whose own highlighting is unsafe to display.
 
-Neither Typesense nor Meilisearch escapes HTML in a document, and a document can hold the tags a query asks for. So
-only the words that matched are taken from the engine; what is marked of a document is found here.
+Neither Typesense nor Meilisearch escapes HTML in a document, and a document can contain the tags that a query asks
+for. So the engine supplies only the words that matched, and this module locates them in the document.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ from backends.text import UNSPACED_RUN, WORD
 
 _UNIT = re.compile(UNSPACED_RUN.pattern[:-1] + "|[^" + UNSPACED_RUN.pattern[1:-2] + r"\s]+")
 _ASCII_UNIT = re.compile(r"\S+")
-_CHOSEN_AMONG = 100_000
-_SHORTEST_PREFIX = 4
+_MAX_EXCERPT_SOURCE_CHARS = 100_000
+"""Number of characters of a long text from which an excerpt is chosen."""
+
+_MIN_PREFIX_LETTERS = 4
+"""Minimum length, in letters, of a matched word that also marks longer words."""
 _JOINT = re.compile(r"[^\w\s<>&]?")
 
 
@@ -47,11 +50,11 @@ class Matcher:
 
     Attributes:
         words: Folded words that match as a whole.
-        beginnings: Folded beginnings of words that match, in order; none of them begins with another.
-        runs: Runs of letters without spaces, which match inside a run.
-        fold: How words are folded.
+        beginnings: Folded prefixes of matching words, in order; none of them begins with another.
+        runs: Runs of unspaced scripts, which match inside a longer run.
+        fold: Folds a word.
         typed: The query's words, in order.
-        stops: Those of them that are stop words.
+        stops: The query's stop words.
     """
 
     words: frozenset[str]
@@ -65,58 +68,58 @@ class Matcher:
     def of(
         cls, parts: Sequence[QueryPart], matched: Iterable[str], fold: Fold = fold_word, language: str | None = None
     ) -> Matcher:
-        """A matcher for a query and the words of one hit that the engine says matched it, typing errors included.
+        """Build the matcher for a query and the words that matched in one hit, including typing errors.
 
         Args:
-            language: Of the site, whose stop words mean nothing; ``None`` takes those of all languages.
+            language: Language of the site, for its stop words; ``None`` for the stop words of all languages.
         """
-        wanted = [word for part in parts if not part.excluded for word in part.words]
-        plain = [word for word in wanted if not UNSPACED_RUN.match(word)]
-        there = {word for text in matched for word in (fold(match[0]) for match in WORD.finditer(text))}
-        is_open = bool(plain) and wanted[-1] == plain[-1]
-        found = there - _unlikely(plain, is_open, there)
-        beginnings = [word for word in found - set(plain) if len(word) >= _SHORTEST_PREFIX]
+        query_words = [word for part in parts if not part.excluded for word in part.words]
+        plain = [word for word in query_words if not UNSPACED_RUN.match(word)]
+        hit_words = {word for text in matched for word in (fold(match[0]) for match in WORD.finditer(text))}
+        is_open = bool(plain) and query_words[-1] == plain[-1]
+        likely_words = hit_words - _unlikely(plain, is_open, hit_words)
+        beginnings = [word for word in likely_words - set(plain) if len(word) >= _MIN_PREFIX_LETTERS]
         if is_open:
             beginnings.append(plain[-1])
-        runs = [word for word in wanted if UNSPACED_RUN.match(word)]
+        runs = [word for word in query_words if UNSPACED_RUN.match(word)]
         return cls(
-            words=frozenset(plain) | found,
+            words=frozenset(plain) | likely_words,
             beginnings=_shortest(beginnings),
             runs=tuple(sorted(runs, key=len, reverse=True)),
             fold=fold,
-            typed=tuple(dict.fromkeys(wanted)),
-            stops=_stop_words(language).intersection(wanted),
+            typed=tuple(dict.fromkeys(query_words)),
+            stops=_stop_words(language).intersection(query_words),
         )
 
     @property
     def meaningful(self) -> frozenset[int]:
-        """Numbers of the query's words that are no stop words; of all, if it has no others."""
+        """Numbers of the query's words other than stop words; of all words if it has no others."""
         numbers = frozenset(number for number, word in enumerate(self.typed) if word not in self.stops)
         return numbers or frozenset(range(len(self.typed)))
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
-        """The matches in a text, each of the word that is most like it: of words with some numbers, or of all."""
-        known: dict[str, int] = {}
-        found: list[Place] = []
+        """The matches in a text, each with the most similar query word; of words with these numbers, or of all."""
+        numbers_by_word: dict[str, int] = {}
+        places: list[Place] = []
         for start, end in self.spans(text):
             for word in split_words(spell_signs(text[start:end]), self.fold):
-                if word not in known:
-                    known[word] = self._number(word)
-                if numbers is None or known[word] in numbers:
-                    found.append((start, end, known[word]))
-        return found
+                if word not in numbers_by_word:
+                    numbers_by_word[word] = self._number(word)
+                if numbers is None or numbers_by_word[word] in numbers:
+                    places.append((start, end, numbers_by_word[word]))
+        return places
 
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
-        """At least the first match of some of the query's words in each part of a text."""
+        """At least the first match of some query words in each part of a text."""
         return self.places(text, numbers)
 
     def typed_as(self, number: int) -> Set[str]:
-        """The words as typed that one of the query's words consists of; here each is a word of its own."""
+        """The typed words that make up one word of the query; here, each is its own word."""
         return frozenset((self.typed[number],))
 
-    def typed_in(self, found: str) -> Set[str]:
-        """The words as typed that what matched consists of; none if it has another."""
-        words = frozenset(split_words(spell_signs(found), self.fold))
+    def typed_in(self, matched: str) -> Set[str]:
+        """The typed words that make up a matching text; none if it contains another word."""
+        words = frozenset(split_words(spell_signs(matched), self.fold))
         return words if words.issubset(self.typed) else frozenset()
 
     def _number(self, word: str) -> int:
@@ -130,11 +133,11 @@ class Matcher:
         return min(range(len(self.typed)), key=unlikeness)
 
     def in_document(self, document: Mapping[str, Any]) -> Matcher:
-        """The same: what the engine says of a hit holds for its document."""
+        """The matcher itself: the engine reports matches for the whole document."""
         return self
 
     def spans(self, text: str) -> list[Span]:
-        """The place where matches are in ``text``, in order."""
+        """All matches in a text, in order."""
         if text.isascii() and not has_signs(text):
             pattern = _ascii_pattern(self.words, self.beginnings)
             return _joined(text, [match.span() for match in pattern.finditer(text.lower())])
@@ -157,7 +160,7 @@ class Matcher:
         return spans, crop_window(text, spans, words)
 
     def _begins(self, word: str) -> bool:
-        # Of beginnings that do not begin with each other, a word can only have the last one that is not after it.
+        # No prefix begins with another one, so only the last prefix that sorts before the word can match it.
         at = bisect_right(self.beginnings, word)
         return at > 0 and word.startswith(self.beginnings[at - 1])
 
@@ -170,33 +173,33 @@ class Matcher:
 def matched_hit(
     id: str, source: str, packed: str | None, query: SearchQuery, find_matcher: Callable[[Mapping[str, Any]], Matcher]
 ) -> Hit:
-    """A hit with what its search asks for of marks and sections.
+    """Build a hit with the highlighting and sections that its search requests.
 
     Args:
         source: The document as JSON.
-        packed: Its sections, as :func:`backends.sections.pack` gives them; ``None`` if it has none.
-        find_matcher: Gives the matcher for the document.
+        packed: Its sections, serialized by :func:`backends.sections.pack`; ``None`` if it has none.
+        find_matcher: Returns the matcher for the document.
     """
     document = orjson.loads(source)
     matcher = find_matcher(document)
     formatted = None if query.highlight is None else Highlighter(query.highlight, matcher).format(document)
-    known = unpack(packed) if packed else ()
-    sections = find_sections(query, document, known, matcher) if query.sections else None
-    passage = partial(find_passage, document, known, matcher) if query.answers else None
+    all_sections = unpack(packed) if packed else ()
+    sections = find_sections(query, document, all_sections, matcher) if query.sections else None
+    passage = partial(find_passage, document, all_sections, matcher) if query.answers else None
     return Hit(id, source.encode(), formatted, sections, find_passage=passage)
 
 
-def _unlikely(words: Sequence[str], is_open: bool, found: Set[str]) -> set[str]:
-    """Those of the found words that are unlikely to be meant by any word of the query, which is there otherwise.
+def _unlikely(words: Sequence[str], is_open: bool, hit_words: Set[str]) -> set[str]:
+    """The found words that are unlikely typing errors of query words which were also found in another form.
 
     Args:
-        is_open: Whether the last word may not be finished.
+        is_open: Whether the last word may be unfinished.
     """
     unlikely: set[str] = set()
     likely: set[str] = set()
     for at, word in enumerate(words, 1):
         sought = SoughtWord(word, False, is_open and at == len(words), len(word) >= ONE_ERROR_FROM)
-        near = {each for each in found if sought.matches(each) or sought.errors_to(each) <= sought.forgiven}
+        near = {each for each in hit_words if sought.matches(each) or sought.errors_to(each) <= sought.forgiven}
         far = {each for each in near if is_unlikely_typo(word, each)}
         likely |= near - far
         if near != far:
@@ -206,7 +209,7 @@ def _unlikely(words: Sequence[str], is_open: bool, found: Set[str]) -> set[str]:
 
 @lru_cache(maxsize=512)
 def _ascii_pattern(words: frozenset[str], beginnings: tuple[str, ...]) -> re.Pattern[str]:
-    """The matches in a text of ASCII in lower case, found twenty times as fast as word by word."""
+    """Pattern for the matches in a lower-case ASCII text, twenty times as fast as comparing words."""
     finished = "|".join(word for word in words if word.isascii())
     begun = "|".join(f"{word}[a-z0-9]*" for word in beginnings if word.isascii())
     either = "|".join(filter(None, (begun, finished))) or "(?!)"
@@ -215,21 +218,21 @@ def _ascii_pattern(words: frozenset[str], beginnings: tuple[str, ...]) -> re.Pat
 
 @cache
 def _stop_words(language: str | None) -> frozenset[str]:
-    """Folded stop words of a language, or of all."""
+    """The folded stop words of a language, or of all languages."""
     return frozenset().union(*map(stop_words, LANGUAGES if language is None else (language,)))
 
 
 def _shortest(beginnings: Iterable[str]) -> tuple[str, ...]:
-    """Beginnings in order, without those that begin with another."""
-    kept: list[str] = []
+    """Sort prefixes and remove those that begin with another one."""
+    shortest: list[str] = []
     for beginning in sorted(beginnings):
-        if not (kept and beginning.startswith(kept[-1])):
-            kept.append(beginning)
-    return tuple(kept)
+        if not (shortest and beginning.startswith(shortest[-1])):
+            shortest.append(beginning)
+    return tuple(shortest)
 
 
 def _joined(text: str, spans: list[Span]) -> list[Span]:
-    """Matches with nothing but a sign between them, such as the two of node.js, are one."""
+    """Merge matches that are separated only by one sign, such as the two parts of node.js."""
     joined: list[Span] = []
     for start, end in spans:
         if joined and _JOINT.fullmatch(text, joined[-1][1], start):
@@ -240,15 +243,15 @@ def _joined(text: str, spans: list[Span]) -> list[Span]:
 
 
 def crop_window(text: str, spans: list[Span], words: int) -> Span:
-    """The part of a text, in words, that has the most matches; a third of it comes before the first of them.
+    """The part of a text, in words, with the most matches; a third of it precedes the first match.
 
-    Of a long text, the first :data:`_CHOSEN_AMONG` characters from its first match on are looked at.
+    Of a long text, only :data:`_CHOSEN_AMONG` characters from its first match on are considered.
     """
     low, high = 0, len(text)
-    if len(text) > _CHOSEN_AMONG:
-        before = spans[0][0] - _CHOSEN_AMONG // 10 if spans else 0
+    if len(text) > _MAX_EXCERPT_SOURCE_CHARS:
+        before = spans[0][0] - _MAX_EXCERPT_SOURCE_CHARS // 10 if spans else 0
         low = max(0, text.find(" ", before, spans[0][0])) if before > 0 else 0
-        high = low + _CHOSEN_AMONG
+        high = low + _MAX_EXCERPT_SOURCE_CHARS
     unit = _ASCII_UNIT if text.isascii() else _UNIT
     units = [match.span() for match in unit.finditer(text, low, high)]
     if len(units) <= words or words <= 0:
@@ -269,11 +272,11 @@ def _best_unit(units: list[Span], spans: list[Span], words: int) -> int:
             at += 1
         places.append(at)
     reach = words - words // 3
-    best, most, end = 0, 0, 0
+    best, best_count, end = 0, 0, 0
     for begin, place in enumerate(places):
         end = max(end, begin)
         while end < len(places) and places[end] < place + reach:
             end += 1
-        if end - begin > most:
-            best, most = begin, end - begin
+        if end - begin > best_count:
+            best, best_count = begin, end - begin
     return places[best]

@@ -1,9 +1,9 @@
-"""HTTP to a search server: one pool per process, hard time budgets, one kind of failure.
+"""HTTP to a search server: one pool per process, strict time budgets, one kind of failure.
 
-``requests`` is used because its connections can be pooled, shared by threads and intercepted in tests. What it
-leaves open is closed here: no proxies or netrc of the environment, no redirects (they would carry our key to another
-host), no cookies, no retries behind our back, and a budget for the whole answer instead of one per read. Connecting,
-sending the body, and the answer are bounded each.
+``requests`` is used because threads can share its pooled connections and tests can intercept them. Its open ends are
+closed here: no proxies or netrc from the environment, no redirects (they would send our key to another host), no
+cookies, no hidden retries, and a budget for the whole response instead of one per read. Connecting, sending the body,
+and the response each have a limit.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from urllib3.exceptions import HTTPError as Urllib3Error
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 
 from backends.errors import ReplyTooLarge, UnreadableReply
-from backends.servers.sending import Body, BodyNotTaken, SendingAdapter
+from backends.servers.sending import Body, BodyNotAccepted, SendingAdapter
 from backends.servers.server_url import ServerUrl
 
 _POOL_SIZE = 32
 _READ_BYTES = 1 << 16
 MAX_REPLY_BYTES = 256 << 20
-"""What is read of an answer: a page of the largest documents, which servers may send twice, and escaped."""
+"""Maximum size of a response in bytes: a page of the largest documents, which servers may send twice, and escaped."""
 
 
 class Budget:
-    """Time left for one piece of work. It stands still while a body is sent, which has a bound of its own."""
+    """Time left for one operation. It pauses while a body is sent, which has its own limit."""
 
     __slots__ = ("_deadline",)
 
@@ -46,23 +46,23 @@ class Budget:
         return max(0.0, self._deadline - time.monotonic())
 
     def extend(self, seconds: float) -> None:
-        """Let so much time more be left."""
+        """Add time to the budget."""
         self._deadline += seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer of a server."""
+class Response:
+    """A server's response."""
 
     status: int
     body: bytes = field(repr=False)
     retry_after: str = ""
 
     def json(self) -> Any:
-        """The body, decoded.
+        """The decoded body.
 
         Raises:
-            UnreadableReply: It is not JSON.
+            UnreadableReply: The body is not JSON.
         """
         try:
             return orjson.loads(self.body)
@@ -70,25 +70,25 @@ class Answer:
             raise UnreadableReply from error
 
 
-class EngineAnswer(Exception):
-    """An engine's own refusal, kept as the cause of ours. For logs of operators, never for callers."""
+class EngineError(Exception):
+    """The engine's own error, as the cause of ours. For operators' logs, never for callers."""
 
     def __init__(self, status: int, text: str):
         super().__init__(f"{status}: {text[:500]}")
         self.status = status
 
     @classmethod
-    def of(cls, answer: Answer) -> EngineAnswer:
-        """The cause of what an answer makes us raise."""
-        return cls(answer.status, answer.body.decode(errors="replace"))
+    def of(cls, response: Response) -> EngineError:
+        """Build from an error response."""
+        return cls(response.status, response.body.decode(errors="replace"))
 
 
 class TransportFailure(Exception):
-    """No answer came.
+    """No response arrived.
 
     Attributes:
-        kind: ``refused`` (nothing was sent), ``broken`` (the connection ended, or this is no HTTP) or ``timeout`` (the
-            body was not taken, or no answer came, in time).
+        kind: ``refused`` (nothing was sent), ``broken`` (the connection ended, or it is not HTTP), or ``timeout`` (the
+            body was not accepted, or no response arrived, in time).
     """
 
     def __init__(self, kind: str, node: str, why: str = ""):
@@ -97,7 +97,7 @@ class TransportFailure(Exception):
 
 
 class HttpPool:
-    """Pooled connections to the nodes of one engine; made anew in every process, shared by its threads."""
+    """Pooled connections to the nodes of one engine; created separately in every process, shared by its threads."""
 
     def __init__(self, url: ServerUrl, headers: Mapping[str, str]):
         self._url = url
@@ -107,12 +107,12 @@ class HttpPool:
 
     @property
     def timeout_seconds(self) -> float:
-        """The time for one piece of work."""
+        """Time limit of one operation."""
         return self._url.timeout_seconds
 
     @contextmanager
     def operation(self) -> Iterator[None]:
-        """All requests that this thread sends inside have the time of one piece of work together."""
+        """Give all requests that this thread sends inside the block a single time budget."""
         outer = self._budget_of_this_thread()
         self._operations.budget = outer or Budget(self.timeout_seconds)
         try:
@@ -121,11 +121,11 @@ class HttpPool:
             self._operations.budget = outer
 
     def budget(self, seconds: float | None = None, shares: int = 1) -> Budget:
-        """The time for a request: what is left for the operation under way, or else time of its own.
+        """The budget of a request: the rest of the current operation's budget, or else its own.
 
         Args:
-            seconds: The most that it gets; ``None`` for the usual time.
-            shares: How many times the usual time that is, outside an operation.
+            seconds: Limit for this request; ``None`` for the usual limit.
+            shares: Factor on the usual limit, outside an operation.
         """
         operation = self._budget_of_this_thread()
         if operation is not None:
@@ -133,8 +133,8 @@ class HttpPool:
         return Budget(self.timeout_seconds * shares if seconds is None else seconds)
 
     def _budget_of_this_thread(self) -> Budget | None:
-        found: Budget | None = getattr(self._operations, "budget", None)
-        return found
+        budget: Budget | None = getattr(self._operations, "budget", None)
+        return budget
 
     def send(
         self,
@@ -147,16 +147,16 @@ class HttpPool:
         content_type: str = "application/json",
         params: Mapping[str, str] | None = None,
         timeout_seconds: float | None = None,
-    ) -> Answer:
-        """Send one request to one node and read the whole answer.
+    ) -> Response:
+        """Send one request to one node and read the whole response.
 
         Args:
-            path: A path of ours; no caller's text is ever a part of it, nor of ``params``.
-            timeout_seconds: At most this much of the budget, from which the time that sending takes is not taken.
+            path: A path of ours; neither it nor ``params`` may contain text from a caller.
+            timeout_seconds: Limit within the budget; the time for sending the body does not count.
 
         Raises:
-            TransportFailure: No whole answer came in time.
-            ReplyTooLarge: It is larger than :data:`MAX_REPLY_BYTES`.
+            TransportFailure: No complete response arrived in time.
+            ReplyTooLarge: The response exceeds :data:`MAX_REPLY_BYTES`.
         """
         seconds = budget.remaining() if timeout_seconds is None else min(timeout_seconds, budget.remaining())
         data = None if body is None else Body.within(self._url.send_timeout_seconds, body)
@@ -170,23 +170,23 @@ class HttpPool:
                 size += len(chunk)
                 if size > MAX_REPLY_BYTES:
                     raise ReplyTooLarge
-        return Answer(response.status_code, b"".join(chunks), response.headers.get("Retry-After", ""))
+        return Response(response.status_code, b"".join(chunks), response.headers.get("Retry-After", ""))
 
     def lines(
         self, node: str, path: str, idle_seconds: float, params: Mapping[str, str] | None = None
-    ) -> Iterator[bytes | Answer]:
-        """Read a long answer of lines as it comes; an answer other than 200 is given whole as the only item.
+    ) -> Iterator[bytes | Response]:
+        """Read a long response line by line; yields a response other than 200 as a single item.
 
         Args:
-            idle_seconds: Longest time without a line.
+            idle_seconds: Maximum time without a line.
 
         Raises:
-            TransportFailure: The answer ended early or paused too long.
+            TransportFailure: The response ended early or paused too long.
         """
         response, deadline = self._open("GET", node, path, idle_seconds, None, "", params)
         with response:
             if response.status_code != 200:
-                yield Answer(response.status_code, b"".join(self._chunks(response, node, deadline)))
+                yield Response(response.status_code, b"".join(self._chunks(response, node, deadline)))
                 return
             rest = b""
             for chunk in self._chunks(response, node, None):
@@ -200,7 +200,7 @@ class HttpPool:
                 yield rest
 
     def close(self) -> None:
-        """Close every connection; the next request opens new ones."""
+        """Close all connections; the next request opens new ones."""
         session = self._sessions.pop(os.getpid(), None)
         if session is not None:
             session.close()
@@ -230,8 +230,8 @@ class HttpPool:
                 allow_redirects=False,
                 stream=True,
             )
-        except BodyNotTaken as error:
-            raise TransportFailure("timeout", node, "it did not take the body of a request") from error
+        except BodyNotAccepted as error:
+            raise TransportFailure("timeout", node, "it did not accept the request body") from error
         except requests.exceptions.ConnectTimeout as error:
             raise TransportFailure("refused", node) from error
         except requests.exceptions.Timeout as error:
@@ -239,7 +239,7 @@ class HttpPool:
         except requests.exceptions.RequestException as error:
             certificate = next((each for each in _causes(error) if isinstance(each, SSLCertVerificationError)), None)
             if certificate is not None:
-                why = f"its certificate is refused: {certificate.verify_message.rstrip('.')}"
+                why = f"its certificate is invalid: {certificate.verify_message.rstrip('.')}"
                 raise TransportFailure("refused", node, why) from error
             raise TransportFailure("refused" if _never_connected(error) else "broken", node) from error
         except (Urllib3Error, OSError, ValueError) as error:
@@ -257,7 +257,7 @@ class HttpPool:
             raise TransportFailure("timeout" if timed_out else "broken", node) from error
 
     def _session_of_this_process(self) -> requests.Session:
-        # No lock: one held by another thread while this process forks would stay locked in the child.
+        # No lock: if another thread held it while this process forks, it would stay locked in the child.
         session = self._sessions.get(os.getpid())
         return session or self._sessions.setdefault(os.getpid(), self._new_session())
 
@@ -279,9 +279,9 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error of ``requests`` and those it was made of, which are in different places."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        reason = getattr(seen, "reason", None) or (seen.args[0] if seen.args else None)
-        seen = reason if isinstance(reason, BaseException) else seen.__cause__
+    """An exception of ``requests`` and its nested causes, which are stored in different places."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        reason = getattr(cause, "reason", None) or (cause.args[0] if cause.args else None)
+        cause = reason if isinstance(reason, BaseException) else cause.__cause__

@@ -1,4 +1,4 @@
-"""Latin letters: without case, accents, strokes and hooks, and which of them a server engine folds otherwise."""
+"""Folding Latin letters: no case, accents, strokes, or hooks; and the letters that server engines fold differently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTERS = [
 ]
 
 FOLDS = {letter: fold(letter) for letter in _LETTERS}
-"""Every Latin letter beyond ASCII to the letters that the embedded engine finds it by."""
+"""Every non-ASCII Latin letter to the letters under which the embedded engine indexes it."""
 
 _AS_IN_TYPESENSE = re.compile("[\xc0-\u0137\u0139-\u0149\u014c-\u017f\u0218-\u021b\ufb00-\ufb04\ufb06]")
 
@@ -30,14 +30,14 @@ def _in_meilisearch(letter: str) -> str:
 
 
 def _ranges(letters: Iterable[str]) -> str:
-    """Letters as the inside of a pattern's brackets."""
-    found: list[list[str]] = []
+    """Letters as the inside of a character class."""
+    ranges: list[list[str]] = []
     for letter in letters:
-        if found and ord(letter) == ord(found[-1][-1]) + 1:
-            found[-1][1:] = [letter]
+        if ranges and ord(letter) == ord(ranges[-1][-1]) + 1:
+            ranges[-1][1:] = [letter]
         else:
-            found.append([letter])
-    return "".join(map("-".join, found))
+            ranges.append([letter])
+    return "".join(map("-".join, ranges))
 
 
 OTHER_IN_TYPESENSE = re.compile(
@@ -45,12 +45,12 @@ OTHER_IN_TYPESENSE = re.compile(
     "\u0300-\u1dff\u20d0-\u20ff\u212a\u212b\u2c00-\ufaff\ufb1d-\ufdff\ufe20-\ufe2f\ufe70-\uffff"
     "\U00010000-\U0001efff\U0001fb00-\U0010ffff]"
 )
-"""What Typesense 0.24.1 folds otherwise, or not at all: some Latin letters, marks, and all other scripts."""
+"""Characters that Typesense 0.24.1 folds differently or not at all: some Latin letters, marks, and other scripts."""
 
 OTHER_IN_MEILISEARCH = re.compile(
     f"[{_ranges(letter for letter in _LETTERS if _in_meilisearch(letter) != FOLDS[letter])}\uff21-\uff5aЁё]"
 )
-"""Letters that Meilisearch 1.50 folds otherwise, without its language packs; wide Latin ones it takes for Chinese.
+"""Letters that Meilisearch 1.50 folds differently without its language packs; it takes full-width ones for Chinese.
 
-In scripts other than Latin it is given words as they are typed, and folds them as it does those of the texts.
+In scripts other than Latin it gets words as typed, and folds them in the same way as the words of texts.
 """

@@ -1,8 +1,8 @@
-"""The words of a query that a search found, for servers that do not tell.
+"""Finding out which words of a query a search matched, for servers that do not report it.
 
-What is at hand says most of it: if the best hit has every word as typed, so it is. Otherwise the server is asked, in
-one more request, for the best document that has every word with typing errors forgiven, and which of the words that
-the hit lacks are in any document as typed. What the other ones were taken for stands in that best document.
+Usually the best hit shows it: if it contains every word as typed, all words matched. Otherwise one more request asks
+for the best document that contains every word with typing errors forgiven, and for which of the missing words any
+document contains as typed. The corrections of the other words are then found in that best document.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, sp
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN, WORD, in_case_of
 
-FORGIVEN_WORDS = 10
-"""Words of a query that may have typing errors; a longer one must have none.
+MAX_FORGIVEN_WORDS = 10
+"""Maximum number of words of a query in which typing errors are forgiven; in a longer query, none are.
 
-Typesense's search for them takes it most of a second, and Meilisearch does not search further words at all.
+Correcting more words takes Typesense most of a second, and Meilisearch ignores further words altogether.
 """
 
 _ASCII_WORD = re.compile("[a-z0-9]+")
-_MOST_READ = 100_000
-"""Characters of a text that are looked through; for what stands behind them the server is asked."""
+_MAX_SEARCHED_CHARS = 100_000
+"""Number of characters of a text that are searched here; the server is asked about words beyond them."""
 
 
 def searched_document(source: str, packed_sections: str | None) -> dict[str, Any]:
-    """Return a stored document whose field ``sections`` is the text that is searched: the titles of its sections.
+    """A stored document with the titles of its sections as the text of the searched field ``sections``.
 
     Args:
-        packed_sections: The sections as :func:`backends.sections.pack` makes them; ``None`` if the hit has none.
+        packed_sections: The sections, serialized by :func:`backends.sections.pack`; ``None`` if the hit has none.
     """
     titles = (section.title for section in unpack(packed_sections or "[]"))
     return {**orjson.loads(source), SECTIONS: "\n".join(titles)}
@@ -49,10 +49,10 @@ class SoughtWord:
     """A word of a query.
 
     Attributes:
-        word: Folded.
-        is_run: Whether it is a run of letters without spaces, which matches inside a run.
-        is_open: Whether longer words match, too: it is the last one, and may not be finished.
-        may_be_mistyped: Whether it is forgiven typing errors.
+        word: The word, folded.
+        is_run: Whether it is a run of an unspaced script, which matches inside a longer run.
+        is_open: Whether it matches longer words too, because it is the last word and may be unfinished.
+        may_be_mistyped: Whether typing errors in it are forgiven.
     """
 
     word: str
@@ -60,12 +60,12 @@ class SoughtWord:
     is_open: bool
     may_be_mistyped: bool
 
-    def matches(self, found: str) -> bool:
-        """Tell whether a folded word is this one."""
-        return found.startswith(self.word) if self.is_open else found == self.word
+    def matches(self, other: str) -> bool:
+        """Whether a folded word matches this word."""
+        return other.startswith(self.word) if self.is_open else other == self.word
 
     def stands_in(self, lowered: str) -> bool:
-        """Tell whether a text in lower case has it; one with accents may have it nevertheless."""
+        """Whether a lower-case text contains the word; a false result is not reliable for text with accents."""
         at = lowered.find(self.word)
         if self.is_run:
             return at >= 0
@@ -76,27 +76,27 @@ class SoughtWord:
             at = lowered.find(self.word, at + 1)
         return False
 
-    def errors_to(self, found: str) -> int:
-        """With how many typing errors a folded word is this one, or begins with it if it is not finished."""
-        size, most = len(self.word), self.forgiven
-        shapes = {found, *(found[: size + more] for more in range(-most, most + 1) if self.is_open)}
-        return min(OSA.distance(self.word, each, score_cutoff=most) for each in shapes)
+    def errors_to(self, other: str) -> int:
+        """Number of typing errors between this word and a folded word, or its prefix if this word is unfinished."""
+        size, max_errors = len(self.word), self.forgiven
+        shapes = {other, *(other[: size + extra] for extra in range(-max_errors, max_errors + 1) if self.is_open)}
+        return min(OSA.distance(self.word, each, score_cutoff=max_errors) for each in shapes)
 
     def similar_in(self, words: Iterable[str]) -> Iterator[str]:
-        """The folded words that are this one with typing errors; one in the first letter counts as two."""
-        first, second, size, most = self.word[0], self.word[1], len(self.word), self.forgiven
+        """The folded words that match with typing errors; an error in the first letter counts as two."""
+        first, second, size, max_errors = self.word[0], self.word[1], len(self.word), self.forgiven
         for word in words:
             begins = word[0] == first
-            # With an error in the first letter, one of the first two is where the other one was, or as typed.
-            if not begins and (most < 2 or (word[0] != second and word[1:2] not in (first, second))):
+            # If the first letter is wrong, one of the first two letters must be the typed one or swapped.
+            if not begins and (max_errors < 2 or (word[0] != second and word[1:2] not in (first, second))):
                 continue
-            fits = size - most <= len(word) and (self.is_open or len(word) <= size + most)
-            if fits and 0 < self.errors_to(word) + (not begins) <= most:
+            fits = size - max_errors <= len(word) and (self.is_open or len(word) <= size + max_errors)
+            if fits and 0 < self.errors_to(word) + (not begins) <= max_errors:
                 yield word
 
     @property
     def forgiven(self) -> int:
-        """The number of typing errors it is forgiven."""
+        """Number of typing errors that are forgiven in it."""
         if not self.may_be_mistyped:
             return 0
         return 2 if len(self.word) >= TWO_ERRORS_FROM else 1
@@ -104,25 +104,25 @@ class SoughtWord:
 
 @dataclass(frozen=True, slots=True)
 class AskedWords:
-    """The words that a server was asked for.
+    """The server's information about the words of a query.
 
     Attributes:
-        best: The best document that has every word of the query, from :func:`searched_document`; ``None`` if there is
+        best: The best document with every word of the query, from :func:`searched_document`; ``None`` if there is
             none.
-        known: For each word asked for, whether a document has it as typed.
+        known: For each requested word, whether a document contains it as typed.
     """
 
     best: Mapping[str, Any] | None
-    known: Sequence[bool]
+    exist_as_typed: Sequence[bool]
 
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """A query whose matches are looked into.
+    """A query whose matching words are determined.
 
     Attributes:
         parts: Its words.
-        fold: How they are folded.
+        fold: Folds a word.
     """
 
     query: SearchQuery
@@ -137,13 +137,13 @@ class WordSearch:
         best: Mapping[str, Any] | None,
         ask: Callable[[Sequence[SoughtWord]], AskedWords],
     ) -> tuple[Matched, str | None]:
-        """The words that were found, and the query with those replaced that were not, if there are such.
+        """Which words were found, and the corrected query if there is one.
 
         Args:
-            total: Number of documents found.
-            pinned: Whether pinned ones are among them.
-            best: The document of the first hit that is not pinned, from :func:`searched_document`, if one is at hand.
-            ask: Asks the server about the whole query, and about some of its words.
+            total: Number of hits.
+            pinned: Whether pinned documents are among the hits.
+            best: The first hit that is not pinned, from :func:`searched_document`, if available.
+            ask: Asks the server about the whole query and about some of its words.
         """
         if self.query.text == MATCH_ALL:
             return Matched.ALL, None
@@ -154,43 +154,45 @@ class WordSearch:
         if not lacking:
             return Matched.ALL, None
         doubtful = [each for each in lacking if each.may_be_mistyped]
-        asked = ask(doubtful)
-        if asked.best is None:
+        reply = ask(doubtful)
+        if reply.best is None:
             return Matched.ALL if pinned else Matched.SOME, None
-        unknown = [each for each, known in zip(doubtful, asked.known, strict=True) if not known]
-        replaced = dict(self._replacements(unknown, asked.best))
+        unknown = [each for each, exists in zip(doubtful, reply.exist_as_typed, strict=True) if not exists]
+        replaced = dict(self._replacements(unknown, reply.best))
         if not replaced:
             return Matched.ALL, None
 
-        def shown(match: re.Match[str]) -> str:
+        def corrected_word(match: re.Match[str]) -> str:
             word = replaced.get(self.fold(match[0]))
             return match[0] if word is None else in_case_of(match[0], word)
 
-        return Matched.CORRECTED, WORD.sub(shown, self.query.text)
+        return Matched.CORRECTED, WORD.sub(corrected_word, self.query.text)
 
     def words_in(self, texts: Iterable[str]) -> set[str]:
-        """The folded words of texts that stand for words of the query in another form than as typed or begun.
+        """The folded words of texts that match words of the query in another form than as typed or as a prefix.
 
-        They have typing errors, join words of the query or are parts of one, or are synonyms.
+        They contain typing errors, join words of the query, are parts of one, or are synonyms.
         """
-        read = [self._read(text[:_MOST_READ]) for text in texts]
-        there = set().union(*read)
-        found: set[str] = set()
+        read = [self._read(text[:_MAX_SEARCHED_CHARS]) for text in texts]
+        all_words = set().union(*read)
+        matched_words: set[str] = set()
         for sought in self._sought():
             if sought.forgiven:
-                found.update(sought.similar_in(there))
+                matched_words.update(sought.similar_in(all_words))
         typed = [part.words[0] for part in self.parts if len(part.words) == 1 and not (part.phrase or part.excluded)]
-        found.update({"".join(typed[at : at + size]) for size in (2, 3) for at in range(len(typed) - size + 1)} & there)
-        halves = {(word[:at], word[at:]) for word in set(typed) - there for at in range(1, len(word))}
-        halves = {pair for pair in halves if there.issuperset(pair)}
+        matched_words.update(
+            {"".join(typed[at : at + size]) for size in (2, 3) for at in range(len(typed) - size + 1)} & all_words
+        )
+        halves = {(word[:at], word[at:]) for word in set(typed) - all_words for at in range(1, len(word))}
+        halves = {pair for pair in halves if all_words.issuperset(pair)}
         if halves:
-            found.update(word for words in read for pair in pairwise(words) if pair in halves for word in pair)
+            matched_words.update(word for words in read for pair in pairwise(words) if pair in halves for word in pair)
         for phrase in self._synonyms():
-            found.update(phrase if there.issuperset(phrase) else ())
-        return found
+            matched_words.update(phrase if all_words.issuperset(phrase) else ())
+        return matched_words
 
     def _synonyms(self) -> Iterator[tuple[str, ...]]:
-        """The phrases that mean the same as one of the query."""
+        """The phrases that are synonyms of a phrase in the query."""
         text = f" {' '.join(word for part in self.parts if not part.excluded for word in part.words)} "
         for group in self.query.settings.synonyms:
             phrases = [tuple(split_words(phrase)) for phrase in group]
@@ -199,29 +201,29 @@ class WordSearch:
 
     def _sought(self) -> list[SoughtWord]:
         parts = [part for part in self.parts if not part.excluded]
-        forgiving = sum(len(part.words) for part in self.parts) <= FORGIVEN_WORDS
-        found = {}
+        forgiving = sum(len(part.words) for part in self.parts) <= MAX_FORGIVEN_WORDS
+        by_word = {}
         for part in parts:
             for at, word in enumerate(part.words, 1):
                 is_run = UNSPACED_RUN.match(word) is not None
                 is_open = part is self.parts[-1] and at == len(part.words) and not part.phrase
                 mistyped = forgiving and not (part.phrase or is_run) and len(word) >= ONE_ERROR_FROM
-                found[word] = SoughtWord(word, is_run, is_open, mistyped)
-        return list(found.values())
+                by_word[word] = SoughtWord(word, is_run, is_open, mistyped)
+        return list(by_word.values())
 
     def _texts(self, document: Mapping[str, Any]) -> Iterator[str]:
         fields = searched_fields(self.query)
         for name in (*fields, SECTIONS) if fields == TEXT_FIELDS else fields:
             text = document.get(name)
             if isinstance(text, str):
-                yield text[:_MOST_READ]
+                yield text[:_MAX_SEARCHED_CHARS]
 
     def has(self, sought: SoughtWord, document: Mapping[str, Any]) -> bool:
-        """Tell whether a document has a word as typed."""
+        """Whether a document contains a word as typed."""
         return not self._lacking([sought], document)
 
     def _lacking(self, sought: Sequence[SoughtWord], document: Mapping[str, Any]) -> Sequence[SoughtWord]:
-        """The words that a document does not have as typed."""
+        """The words that a document does not contain as typed."""
         for text in self._texts(document):
             lowered = text.lower()
             sought = [each for each in sought if not each.stands_in(lowered)]
@@ -241,13 +243,13 @@ class WordSearch:
         return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text)))
 
     def _replacements(self, unknown: Sequence[SoughtWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """For words that exist nowhere, the most similar ones of a document, if they are so similar."""
+        """For words that no document contains, the most similar words of a document within the forgiven errors."""
         written: dict[str, str] = {}
         if unknown:
             for text in self._texts(document):
                 for match in WORD.finditer(text):
                     written.setdefault(self.fold(match[0]), match[0].lower())
         for sought in unknown:
-            errors, found = min(((sought.errors_to(word), word) for word in written), default=(0, ""))
-            if found and 0 < errors <= sought.forgiven:
-                yield sought.word, written[found]
+            errors, nearest = min(((sought.errors_to(word), word) for word in written), default=(0, ""))
+            if nearest and 0 < errors <= sought.forgiven:
+                yield sought.word, written[nearest]

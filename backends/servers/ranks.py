@@ -1,4 +1,4 @@
-"""Ranks and recency that a site wishes for, told from the documents of hits: servers know no such factors."""
+"""Ranks and recency computed from the documents of hits, because servers have no such factors."""
 
 from __future__ import annotations
 
@@ -18,55 +18,55 @@ from backends.values import parse_instant
 from backends.versions import highest_versions
 
 WINDOW = 1000
-"""Hits that are ordered by rank; those behind them stay where they are."""
+"""Number of hits that are reordered by rank; later hits stay in place."""
 
 PREFERRED_OVER = "_preferredOver"
-"""Member of a hit, beside what a server gives: the id of the better hit at whose place it stands."""
+"""Member added to a server's hit: the id of the better hit that it replaces."""
 
 _FRESH_SECONDS = 60.0
 _DAY = 86400.0
 MakeHit = Callable[[Mapping[str, Any]], Hit]
 Values = Mapping[str, Any]
-"""The fields of a document, as far as they are in :attr:`Ranks.fields`."""
+"""The :attr:`Ranks.fields` of a document, as far as it has them."""
 
 
 class HighestVersions:
-    """The highest versions that fields of indexes hold, asked for once a minute."""
+    """The highest versions in fields of indexes, updated at most once a minute."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[float, tuple[str, ...]]] = {}
+        self._versions: dict[tuple[str, str], tuple[float, tuple[str, ...]]] = {}
 
     def of(self, index: str, query: SearchQuery, ask: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
-        """The values that a query's settings prefer as the highest version; none where they prefer something else.
+        """The values that a query's settings prefer as the highest version; empty for any other preference.
 
         Args:
-            ask: Gives the values of a field.
+            ask: Returns the values of a field.
         """
         preferred = preference(query)
         if preferred is None or preferred.value != LATEST or not _is_ranked(query) or not distinct_field(query):
             return ()
         key, now = (index, preferred.field), time.monotonic()
-        known = self._known.get(key)
-        if known is None or now - known[0] > _FRESH_SECONDS:
-            known = self._known[key] = (now, highest_versions(ask(preferred.field)))
-        return known[1]
+        cached = self._versions.get(key)
+        if cached is None or now - cached[0] > _FRESH_SECONDS:
+            cached = self._versions[key] = (now, highest_versions(ask(preferred.field)))
+        return cached[1]
 
     def forget(self, index: str) -> None:
-        """Ask again about an index."""
-        for key in [key for key in self._known if key[0] == index]:
-            del self._known[key]
+        """Discard the cached versions of an index."""
+        for key in [key for key in self._versions if key[0] == index]:
+            del self._versions[key]
 
 
 class Ranks:
     """The ranks and recency of one search.
 
     Attributes:
-        fields: The fields of documents that decide.
-        are_neutral: Whether the site wishes for none, or the search has an order of its own.
+        fields: The document fields that they depend on.
+        are_neutral: Whether the site sets neither, or the search is sorted.
     """
 
     def __init__(self, query: SearchQuery, highest: Sequence[str] = ()):
-        """``highest`` is what :class:`HighestVersions` gives."""
+        """``highest`` is the result of :meth:`HighestVersions.of`."""
         boosts = [*usable_boosts(query), *_preferred(query, highest)] if _is_ranked(query) else []
         self._boosts = [(boost.rank, _test(boost, query)) for boost in boosts if boost.rank]
         self._own = rank_field(query) if _is_ranked(query) else ""
@@ -77,12 +77,12 @@ class Ranks:
         self.are_neutral = not self._boosts and not self._own and self._recency is None
 
     def rank(self, document: Values) -> float:
-        """The ranks of a document, added."""
+        """Total rank of a document."""
         own = _number_in(document.get(self._own)) if self._own else None
         return sum(rank for rank, holds in self._boosts if holds(document)) + bounded_rank(own or 0.0)
 
     def factor(self, document: Values) -> float:
-        """Factor for the score of a document."""
+        """Factor on the score of a document."""
         return rank_factor(self.rank(document)) * self._by_age(document)
 
     def _by_age(self, document: Values) -> float:
@@ -96,25 +96,27 @@ class Ranks:
         return 1.0 if seconds is None else self._recency.factor((time.time() - seconds) / _DAY)
 
 
-def explaining(make: MakeHit, query: SearchQuery, ranks: Ranks, told: Sequence[str], limits: str = "") -> MakeHit:
-    """A maker of hits, with an explanation if a query asks for one.
+def explaining(
+    make: MakeHit, query: SearchQuery, ranks: Ranks, explained_members: Sequence[str], limits: str = ""
+) -> MakeHit:
+    """Wrap a hit builder so that it adds explanations if the query requests them.
 
     Args:
-        told: Members of what the server gives that tell why a hit stands where it does.
-        limits: What the engine cannot do of ranks.
+        told: Members of the server's hit that explain its position.
+        limits: The engine's limits regarding ranks.
     """
     if not query.explain:
         return make
 
-    def make_explained(found: Mapping[str, Any]) -> Hit:
-        hit = make(found)
+    def make_explained(engine_hit: Mapping[str, Any]) -> Hit:
+        hit = make(engine_hit)
         explanation: dict[str, Any] = {
             "pinned": hit.id in query.pinned,
-            "engine": {name: found[name] for name in told if name in found},
+            "engine": {name: engine_hit[name] for name in explained_members if name in engine_hit},
             "rank": bounded_rank(ranks.rank(hit.document)),
         }
-        if PREFERRED_OVER in found:
-            explanation["preferred_over"] = found[PREFERRED_OVER]
+        if PREFERRED_OVER in engine_hit:
+            explanation["preferred_over"] = engine_hit[PREFERRED_OVER]
         return replace(hit, explanation=explanation | ({"limits": limits} if limits else {}))
 
     return make_explained
@@ -149,7 +151,7 @@ def _members(value: Any) -> list[Any]:
 
 
 def _number_in(value: Any) -> float | None:
-    """The one number that a field holds."""
+    """The single number in a field."""
     numbers = [each for each in _members(value) if isinstance(each, int | float) and not isinstance(each, bool)]
     return float(numbers[0]) if len(numbers) == 1 else None
 

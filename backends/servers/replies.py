@@ -1,4 +1,4 @@
-"""Replies of servers: refusals and nonsense as our errors, hits one by one."""
+"""Reading the replies of servers: errors become exceptions, hits are built one by one."""
 
 from __future__ import annotations
 
@@ -11,40 +11,41 @@ import orjson
 
 from backends.base import Hit
 from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, IndexNotFound, UnreadableReply
-from backends.servers.http import Answer, EngineAnswer
+from backends.servers.http import EngineError, Response
 
-_Found = TypeVar("_Found")
+_EngineHit = TypeVar("_EngineHit")
 
 
 class Refusal(Exception):
-    """A server said no to a request. Its own words are for logs, never for callers."""
+    """A server rejected a request. Its own words are for logs, never for callers."""
 
     @property
     @abstractmethod
     def is_missing_index(self) -> bool:
-        """Tell whether the index does not exist."""
+        """Whether the index does not exist."""
 
 
-def checked(answer: Answer, refusal_of: Callable[[int, Any], Refusal]) -> Answer:
-    """An answer that is a success.
+def checked(response: Response, refusal_of: Callable[[int, Any], Refusal]) -> Response:
+    """Return a successful response, or raise.
 
     Args:
-        refusal_of: Makes the refusal of a status and decoded body; a ``KeyError`` or ``TypeError`` says it is none.
+        refusal_of: Builds a refusal from a status and a decoded body; raises ``KeyError`` or ``TypeError`` if the body
+            is not one.
 
     Raises:
-        Refusal: The server said no.
-        BackendMisconfigured: It refuses our key.
-        UnreadableReply: It is neither.
+        Refusal: The server rejected the request.
+        BackendMisconfigured: The server rejected our key.
+        UnreadableReply: The response is neither.
     """
-    if 200 <= answer.status < 300:
-        return answer
-    cause = EngineAnswer.of(answer)
-    if answer.status in (401, 403):
-        raise BackendMisconfigured("The search engine refuses the key it is given.") from cause
-    if not 400 <= answer.status < 500:
+    if 200 <= response.status < 300:
+        return response
+    cause = EngineError.of(response)
+    if response.status in (401, 403):
+        raise BackendMisconfigured("The search engine rejects the configured key.") from cause
+    if not 400 <= response.status < 500:
         raise UnreadableReply from cause
     try:
-        refusal = refusal_of(answer.status, orjson.loads(answer.body))
+        refusal = refusal_of(response.status, orjson.loads(response.body))
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise UnreadableReply from cause
     raise refusal
@@ -52,18 +53,18 @@ def checked(answer: Answer, refusal_of: Callable[[int, Any], Refusal]) -> Answer
 
 @contextmanager
 def translated(index: str = "") -> Iterator[None]:
-    """Refusals as our errors. What only a caller's query can cause is handled where it is sent."""
+    """Translate refusals into our exceptions. Refusals that only a caller's query can cause are handled elsewhere."""
     try:
         yield
     except Refusal as error:
         if error.is_missing_index and index:
             raise IndexNotFound(index) from error
-        raise BackendUnavailable("The search engine refused a request of ours.") from error
+        raise BackendUnavailable("The search engine rejected a request of this service.") from error
 
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """An answer without the parts it must have is an engine that does not work."""
+    """Treat a response without its required parts as a failure of the engine."""
     try:
         yield
     except (BackendError, Refusal):
@@ -73,32 +74,32 @@ def readable() -> Iterator[None]:
 
 
 def count_in(value: Any) -> int:
-    """A number of things in a reply.
+    """Read a count from a reply.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is not a count.
     """
     if isinstance(value, bool | float) or int(value) < 0:
-        raise ValueError(f"{value!r} is not a number of things")
+        raise ValueError(f"{value!r} is not a count")
     return int(value)
 
 
 def text_in(value: Any) -> str:
-    """A text in a reply that is not empty.
+    """Read a nonempty text from a reply.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is not a nonempty text.
     """
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r} is not a text")
+        raise ValueError(f"{value!r} is not a nonempty text")
     return value
 
 
 def source_in(value: Any) -> str:
-    """A document in a reply, as JSON, which is answered as it is.
+    """Read a document from a reply as JSON, which is passed on unchanged.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is not a JSON object.
     """
     source = text_in(value)
     if not (source.startswith("{") and source.endswith("}")):
@@ -106,9 +107,9 @@ def source_in(value: Any) -> str:
     return source
 
 
-def hits_of(found: Iterable[_Found], make_hit: Callable[[_Found], Hit]) -> Iterator[Hit]:
-    """The hits, each made when it is asked for."""
-    for each in found:
+def hits_of(engine_hits: Iterable[_EngineHit], make_hit: Callable[[_EngineHit], Hit]) -> Iterator[Hit]:
+    """Build each hit when it is requested."""
+    for engine_hit in engine_hits:
         with readable():
-            hit = make_hit(each)
+            hit = make_hit(engine_hit)
         yield hit

@@ -1,7 +1,7 @@
-"""Sending the body of a request within a time of its own.
+"""Sending the body of a request within its own time limit.
 
-urllib3 lets a body be sent for as long as a connection may take to open. A second is enough for that, and too little
-for megabytes to a server that is busy, or far away.
+urllib3 limits the sending of a body to the time for opening a connection. One second is enough for connecting, but too
+little for sending megabytes to a busy or distant server.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 _PIECE = 1 << 18
-"""Bytes after which the time is looked at; over TLS, the socket's own limit is for each write."""
+"""Bytes between checks of the time limit; over TLS, the socket's own limit applies to each write."""
 
 
-class BodyNotTaken(Exception):
-    """The server did not take the whole body in time. Not an ``OSError``: nobody in between is to handle it."""
+class BodyNotAccepted(Exception):
+    """The server did not accept the whole body in time. Not an ``OSError``, so that no layer in between handles it."""
 
 
 class Body(bytes):
     """The body of a request.
 
     Attributes:
-        seconds: How long it may take to send it.
-        spent_seconds: How long that took; 0 while it is not sent completely.
+        seconds: Time limit for sending it.
+        spent_seconds: Time that sending took; 0 until it has been sent completely.
     """
 
     seconds: float
@@ -34,22 +34,22 @@ class Body(bytes):
 
     @classmethod
     def within(cls, seconds: float, data: bytes) -> Self:
-        """``data``, to be sent in so many seconds."""
+        """Wrap ``data`` with a time limit for sending it."""
         body = cls(data)
         body.seconds, body.spent_seconds = seconds, 0.0
         return body
 
 
 class _TimedSending:
-    """The sending of a :class:`Body` by a connection."""
+    """Connection mixin that sends a :class:`Body` within its time limit."""
 
     sock: Any
 
     def send(self, data: Any) -> None:
-        """Send all of it.
+        """Send all data.
 
         Raises:
-            BodyNotTaken: It was not taken in time.
+            BodyNotAccepted: The server did not accept it in time.
         """
         if not isinstance(data, Body):
             super().send(data)  # type: ignore[misc]  # Of the connection.
@@ -57,14 +57,14 @@ class _TimedSending:
         began = time.monotonic()
         whole = memoryview(data)
         for at in range(0, len(whole), _PIECE):
-            left = began + data.seconds - time.monotonic()
-            if left <= 0:
-                raise BodyNotTaken
-            self.sock.settimeout(left)
+            seconds_left = began + data.seconds - time.monotonic()
+            if seconds_left <= 0:
+                raise BodyNotAccepted
+            self.sock.settimeout(seconds_left)
             try:
                 super().send(whole[at : at + _PIECE])  # type: ignore[misc]
             except TimeoutError as error:
-                raise BodyNotTaken from error
+                raise BodyNotAccepted from error
         data.spent_seconds = time.monotonic() - began
 
 
@@ -85,9 +85,9 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class SendingAdapter(HTTPAdapter):
-    """Sends each :class:`Body` within its own time."""
+    """Sends each :class:`Body` within its own time limit."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """Make the pools that requests are sent through."""
+        """Create connection pools of the classes above."""
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}

@@ -1,4 +1,4 @@
-"""The URL that names a server engine: hosts, key and time budgets."""
+"""The URL of a server engine: hosts, key, and time limits."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _FORM = re.compile(
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 
 CONNECT_TIMEOUT_SECONDS = 1.0
-"""Time to open a connection, when the URL does not say."""
+"""Default number of seconds for opening a connection."""
 
 SEND_TIMEOUT_SECONDS = 10.0
-"""Time to send the body of one request, when the URL does not say."""
+"""Default number of seconds for sending the body of one request."""
 
 TIMEOUT_SECONDS = 5.0
-"""Time for one piece of work (a search, one batch of a bulk), when the URL does not say."""
+"""Default number of seconds for one operation (a search, or one batch of a bulk write)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUrl:
-    """The place where a server engine is and how long to wait for it.
+    """The location of a server engine and its time limits.
 
     Attributes:
-        name: The engine, which is the scheme of the URL.
+        name: Name of the engine, which is the scheme of the URL.
         nodes: Base URLs of its nodes, such as ``http://10.0.0.5:8108``.
         key: The operator's key; a secret, never part of ``repr``.
-        identity: What the service knows the engine by.
-        connect_timeout_seconds: Time to open a connection to one node.
-        send_timeout_seconds: Time to send the body of one request.
-        timeout_seconds: Time for one piece of work, connecting, failover and retries included, sending bodies not.
-        ca_file: Certificates to trust instead of the common ones, with ``+https``.
+        identity: Stable identity of the engine; see :attr:`backends.base.SearchBackend.identity`.
+        connect_timeout_seconds: Limit for opening a connection to one node.
+        send_timeout_seconds: Limit for sending the body of one request.
+        timeout_seconds: Limit for one operation, including connecting, failover, and retries, but not sending bodies.
+        ca_file: Certificates to trust instead of the usual ones, with ``+https``.
     """
 
     name: str
@@ -49,22 +49,22 @@ class ServerUrl:
 
     @classmethod
     def parse(cls, url: str, *, default_port: int) -> ServerUrl:
-        """Read ``scheme://:key@host:port,host:port?timeout_seconds=5``; ``scheme+https`` for TLS.
+        """Parse ``scheme://:key@host:port,host:port?timeout_seconds=5``; ``scheme+https`` for TLS.
 
         The key is percent-decoded. Options: ``connect_timeout_seconds``, ``send_timeout_seconds``, ``timeout_seconds``
-        (more than 0, at most 600), ``ca_file`` and ``name``.
+        (more than 0, at most 600), ``ca_file``, and ``name``.
 
         Raises:
-            ValueError: The URL is not of this form. The message never repeats the key.
+            ValueError: The URL does not have this form. The message never repeats the key.
         """
         match = _FORM.fullmatch(url)
         if match is None:
             raise ValueError(
-                "A search server's URL has the form scheme://:KEY@host:port, several hosts with commas; "
-                "characters such as @ / ? # in the key are percent-encoded."
+                "The URL of a search server must have the form scheme://:KEY@host:port, with commas between hosts; "
+                "characters such as @ / ? # in the key must be percent-encoded."
             )
         if match["user"]:
-            raise ValueError("A search server's URL has no user name: write scheme://:KEY@host.")
+            raise ValueError("The URL of a search server must not contain a user name: write scheme://:KEY@host.")
         protocol = "https" if match["tls"] else "http"
         options = dict(parse_qsl(match["options"] or "", keep_blank_values=True))
         ca_file = options.pop("ca_file", None)
@@ -73,12 +73,12 @@ class ServerUrl:
         send = _seconds(options, "send_timeout_seconds", SEND_TIMEOUT_SECONDS)
         total = _seconds(options, "timeout_seconds", TIMEOUT_SECONDS)
         if options:
-            raise ValueError(f"Unknown option of a search server's URL: {', '.join(sorted(options))}.")
+            raise ValueError(f"Unknown option in the URL of a search server: {', '.join(sorted(options))}.")
         if ca_file is not None and protocol != "https":
-            raise ValueError(f"ca_file is only for {match['scheme']}+https://.")
+            raise ValueError(f"ca_file is valid only with {match['scheme']}+https://.")
         nodes = tuple(_node(protocol, host, default_port) for host in match["hosts"].split(","))
         if len(set(nodes)) != len(nodes):
-            raise ValueError("A search server's URL names one host twice.")
+            raise ValueError("The URL of a search server names a host twice.")
         identity = engine_identity(match["scheme"], label)
         return cls(
             match["scheme"],
@@ -96,7 +96,7 @@ def _node(protocol: str, text: str, default_port: int) -> str:
     match = _HOST.fullmatch(text)
     port = int(match["port"] or default_port) if match else 0
     if match is None or not 0 < port < 65536:
-        raise ValueError("A search server's URL has a host that is not of the form name:port.")
+        raise ValueError("The URL of a search server contains a host that does not have the form name:port.")
     return f"{protocol}://{match['host'].lower()}:{port}"
 
 
@@ -109,5 +109,5 @@ def _seconds(options: dict[str, str], name: str, default: float) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 600:
-        raise ValueError(f"{name} is a number of seconds above 0 and at most 600.")
+        raise ValueError(f"{name} must be a number of seconds above 0 and at most 600.")
     return value

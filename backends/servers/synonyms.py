@@ -1,4 +1,4 @@
-"""Telling which queries a change of synonyms concerns: the search servers take synonyms from the index."""
+"""Which queries a change of synonyms affects, for search servers that take synonyms from the index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SynonymChange:
     """The difference between two sets of synonyms.
 
     Args:
-        before, after: Groups of words or phrases that mean the same, as in
+        before, after: Groups of words or phrases with the same meaning, as in
             :attr:`~backends.base.SearchSettings.synonyms`.
     """
 
@@ -29,20 +29,20 @@ class SynonymChange:
         self._words = frozenset(word for cluster in changed for phrase in cluster for word in phrase)
 
     def concerns(self, query: str) -> bool:
-        """Tell whether a query may find something else, or in another order, after the change."""
+        """Whether the results of a query may differ after the change."""
         words = {word for part in query_parts(query) for word in part.words}
         runs = [word for word in words if UNSPACED_RUN.match(word)]
         return any(word in words or any(word in run for run in runs) for word in self._words)
 
 
 def _phrases(groups: Groups) -> list[frozenset[Phrase]]:
-    """The groups of at least two phrases, as they are searched."""
+    """The groups with at least two phrases, split into searched words."""
     split = (frozenset(tuple(split_words(phrase)) for phrase in group) - {()} for group in groups)
     return [group for group in split if len(group) > 1]
 
 
 def _clusters(groups: Iterable[frozenset[Phrase]]) -> list[frozenset[Phrase]]:
-    """Groups that share a phrase, put together: a change of one may change what the others do."""
+    """Merge groups that share a phrase, because a change of one may affect the others."""
     clusters: list[frozenset[Phrase]] = []
     for group in groups:
         touched = [each for each in clusters if each & group]

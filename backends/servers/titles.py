@@ -1,4 +1,4 @@
-"""Finding documents by the beginnings of words in their titles, where a server forgives more than was asked for."""
+"""Finding documents by prefixes of words in their titles, on servers that match more than requested."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from backends.base import SearchQuery, SearchSettings
 from backends.servers.tokenizer import cut_word, spell_signs, split_words
 from backends.text import UNSPACED_RUN
 
-_MOST_WORDS = 24
+_MAX_WORDS = 24
 
 
 def title_query(text: str, limit: int, within: SearchQuery | None = None) -> SearchQuery | None:
-    """The search for titles with the words of ``text``, without a sign that means anything; ``None`` without words.
+    """A search for titles with the words of ``text``, without query syntax; ``None`` if it has no words.
 
     Args:
-        within: A search whose filters hold for it, too.
+        within: A search whose filters also apply.
     """
-    words = [cut_word(word) for word in split_words(spell_signs(text))[:_MOST_WORDS]]
+    words = [cut_word(word) for word in split_words(spell_signs(text))[:_MAX_WORDS]]
     if not words:
         return None
     every_word = SearchSettings(stop_words=frozenset())
@@ -27,13 +27,13 @@ def title_query(text: str, limit: int, within: SearchQuery | None = None) -> Sea
 
 
 def has_beginnings(title: str, words: Sequence[str]) -> bool:
-    """Tell whether a title has all words, the last one as the beginning of a word."""
-    there = [cut_word(word) for word in split_words(spell_signs(title))]
+    """Whether a title contains all words, the last one as a prefix."""
+    title_words = [cut_word(word) for word in split_words(spell_signs(title))]
     *finished, last = words
-    return all(_has(there, word) for word in finished) and any(
-        last in word if UNSPACED_RUN.match(last) else word.startswith(last) for word in there
+    return all(_has(title_words, word) for word in finished) and any(
+        last in word if UNSPACED_RUN.match(last) else word.startswith(last) for word in title_words
     )
 
 
-def _has(there: Sequence[str], word: str) -> bool:
-    return word in there or (UNSPACED_RUN.match(word) is not None and any(word in run for run in there))
+def _has(title_words: Sequence[str], word: str) -> bool:
+    return word in title_words or (UNSPACED_RUN.match(word) is not None and any(word in run for run in title_words))

@@ -1,10 +1,10 @@
-"""Words of texts and queries, for server engines whose own splitting falls short.
+"""Splitting texts and queries into words, where the splitting of server engines falls short.
 
-Typesense reads text that has no spaces (Chinese, Japanese, Korean, Thai, …) as one word per sentence, and folds only
-some Latin letters; Meilisearch folds some others. Queries reach both folded by :func:`fold_word`. Texts with a letter
-that the engine folds otherwise, or a sign at which it does not split, therefore carry their own list of words: every
-two neighbouring letters of a run without spaces, every single one, and the other words folded. The texts themselves are
-given to the engine as they are, for filters in its own syntax and for clients that ask it directly.
+Typesense reads text without spaces (Chinese, Japanese, Korean, Thai, …) as one word per sentence, and folds only some
+Latin letters; Meilisearch folds different ones. Both get queries folded by :func:`fold_word`. A text with a letter that
+the engine folds differently, or with a sign at which it does not split, therefore gets a list of its words: every pair
+of neighboring letters of an unspaced run, every single letter, and the other words, folded. The text itself is sent to
+the engine unchanged, for filters in its own syntax and for clients that query it directly.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ _TYPOGRAPHIC = str.maketrans({
     "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2013": "-", "\u2014": "-", "\u2015": "-", "\u2026": ".",
     "\u00b7": "-", "\u2022": "-", "\u00bf": "?", "\u00a1": "!",
 })  # fmt: skip
-_UNUSUAL = "\t\n\r\u037e\u0387\u061d\u066b\u066c"
+_RARE_SEPARATORS = "\t\n\r\u037e\u0387\u061d\u066b\u066c"
 Fold = Callable[[str], str]
-"""What makes of a word the word that is searched."""
+"""Converts a word to the form in which it is searched."""
 
 _LATIN: Mapping[int, str] = {ord(letter): folded for letter, folded in FOLDS.items()}
 _LATIN_BEFORE = str.maketrans({"ł": "l", "đ": "d", "ø": "o", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th"})
 SIGNED = re.compile(r"(?<![^\W_])[^\W\d_](?:\+\+|#)(?![^\W_])")
-"""Names that are told apart by signs only, such as C++ and C#."""
+"""Names that differ only by signs, such as C++ and C#."""
 
 _VERSION = re.compile(r"v?\d+(?:\.\d+)+")
 MAX_WORD_BYTES = 100
-"""Longer words are cut: Typesense 0.24 crashes on very long ones."""
+"""Maximum length of a word in bytes; longer words are cut, because Typesense 0.24 crashes on very long ones."""
 
 _QUERY_PART = re.compile(
     r'(?P<minus>(?:(?<=\s)|^)-(?=["\w]))?'
     rf'(?:"(?P<phrase>(?:[^"]|{QUOTE_IN_WORD})*)"|(?P<plain>(?:[^\s"]|{QUOTE_IN_WORD})+))'
 )
 _TIGHT = re.compile(rf"{_VERSION.pattern}|.*{ABBREVIATION}.*")
-"""What is one word, though the engine splits it."""
+"""Text that counts as one word although the engine splits it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class QueryPart:
 
     Attributes:
         words: Folded words and runs, in order.
-        typed: The same as they were typed.
-        phrase: Whether they must follow each other.
-        excluded: Whether documents with them are left out.
+        typed: The same words as typed.
+        phrase: Whether they must be consecutive.
+        excluded: Whether documents with them are excluded.
     """
 
     words: tuple[str, ...]
@@ -73,14 +73,14 @@ class QueryPart:
 
 
 def fold_word(word: str) -> str:
-    """A word without case, accents and compatibility forms; Latin letters without strokes and hooks, too."""
+    """Remove case, accents, and compatibility forms from a word, and strokes and hooks from Latin letters."""
     if word.isascii():
         return word.lower()
     return _folded(normalized("NFC", word).translate(_LATIN)).translate(_LATIN)
 
 
 def fold_word_as_before(word: str) -> str:
-    """A word as it was folded before every Latin letter was: for indexes that were made then."""
+    """Fold a word as earlier releases did, which did not fold every Latin letter; for indexes that they created."""
     return _folded(word).translate(_LATIN_BEFORE)
 
 
@@ -88,13 +88,13 @@ def _folded(word: str) -> str:
     decomposed = normalized("NFKD", word.casefold())
     if decomposed.isascii():
         return decomposed
-    # Hangul syllables and Thai vowels are letters here: only what sits on top of a letter goes.
+    # Hangul syllables and Thai vowels count as letters here: only marks on top of a letter are removed.
     bare = "".join(c for c in decomposed if not (unicodedata.combining(c) and not UNSPACED_RUN.match(c)))
     return normalized("NFC", bare)
 
 
 def plain_punctuation(text: str) -> str:
-    """``text`` with other word boundaries than Typesense can split at as some that it can; its length is kept."""
+    """Replace word boundaries that Typesense cannot split at by ones that it can; the length stays the same."""
     return text.translate(_plain_boundaries())
 
 
@@ -106,23 +106,27 @@ def _plain_boundaries() -> Mapping[int, str]:
 
 @cache
 def _unsplit_in_meilisearch() -> re.Pattern[str]:
-    """A sign beside a word at which Meilisearch does not split, though it is told of the frequent ones."""
-    told = {*meilisearch_separators()}
-    others = "".join(char for char in word_boundaries() if char not in told and unicodedata.category(char)[0] in "SC")
+    """Pattern for signs beside a word at which Meilisearch does not split, other than the configured separators."""
+    separators = {*meilisearch_separators()}
+    others = "".join(
+        char for char in word_boundaries() if char not in separators and unicodedata.category(char)[0] in "SC"
+    )
     signs = f"[{re.escape(others)}]"
     return re.compile(f"(?<=\\w){signs}|{signs}(?=\\w)")
 
 
 @cache
 def meilisearch_separators() -> tuple[str, ...]:
-    """Returns the frequent word boundaries; Meilisearch compares every word of a text with each that it is told of."""
+    """The frequent word boundaries only: Meilisearch compares every word of a text with each configured separator."""
     return tuple(
-        char for char in word_boundaries() if char in _UNUSUAL or " " <= char <= "\xff" or "\u2000" <= char < "\u2300"
+        char
+        for char in word_boundaries()
+        if char in _RARE_SEPARATORS or " " <= char <= "\xff" or "\u2000" <= char < "\u2300"
     )
 
 
 def split_words(text: str, fold: Fold = fold_word) -> list[str]:
-    """Folded words and runs of a text, in order; empty ones left out."""
+    """Folded words and runs of a text, in order, without empty ones."""
     return [word for word, _ in _words_as_typed(text, fold)]
 
 
@@ -131,75 +135,79 @@ def _words_as_typed(text: str, fold: Fold) -> list[tuple[str, str]]:
 
 
 def has_signs(text: str) -> bool:
-    """Tell whether a text has names such as C++ and C#, whose signs belong to them."""
+    """Whether a text contains names such as C++ and C#, whose signs belong to them."""
     return ("+" in text or "#" in text) and SIGNED.search(text) is not None
 
 
 def spell_signs(text: str) -> str:
-    """``text`` with the signs of names such as C++ as letters."""
+    """Replace the signs of names such as C++ by letters."""
     return SIGNED.sub(lambda match: match[0].replace("+", "plus").replace("#", "sharp"), text)
 
 
 def cut_word(word: str) -> str:
-    """``word``, at most :data:`MAX_WORD_BYTES` of it."""
+    """``word`` cut to :data:`MAX_WORD_BYTES`."""
     data = word.encode()
     return word if len(data) <= MAX_WORD_BYTES else data[:MAX_WORD_BYTES].decode(errors="ignore")
 
 
 def query_parts(text: str, fold: Fold = fold_word) -> list[QueryPart]:
-    """Take a typed query apart: words, "phrases", and -excluded ones. A part without a letter or digit is none."""
+    """Parse a query into words, "phrases", and -exclusions. Parts without a letter or digit are skipped."""
     parts = []
     for match in _QUERY_PART.finditer(straight_quotes(text)):
         quoted = match["phrase"] is not None
         written = match["phrase"] if quoted else match["plain"]
-        found = [(cut_word(word), cut_word(typed)) for word, typed in _words_as_typed(spell_signs(written), fold)]
-        if found:
-            words, typed_words = zip(*found, strict=True)
+        pairs = [(cut_word(word), cut_word(typed)) for word, typed in _words_as_typed(spell_signs(written), fold)]
+        if pairs:
+            words, typed_words = zip(*pairs, strict=True)
             together = quoted or _TIGHT.fullmatch(written) is not None
             parts.append(QueryPart(words, typed_words, together, match["minus"] is not None))
     return parts
 
 
 def query_stop_words(parts: Sequence[QueryPart], settings: SearchSettings) -> frozenset[str]:
-    """The folded stop words for a query: those that the site names, or else those of its language.
+    """The folded stop words for a query: those of the site, or else those of its language.
 
-    Where the site has no language, at least two stop words of one language tell that the query is in it.
+    For a site without a language, at least two stop words of one language decide that the query is in it.
     """
     if settings.stop_words is not None:
         return frozenset(map(fold_word, settings.stop_words))
     if settings.language is not None:
         return stop_words(settings.language)
     words = {word for part in parts for word in part.words}
-    known = [stop_words(language) & words for language in LANGUAGES]
-    most = max(map(len, known))
-    # One word is not enough: "war" and "hat" are stop words in German only.
-    return frozenset.intersection(*(each for each in known if len(each) == most)) if most > 1 else frozenset()
+    by_language = [stop_words(language) & words for language in LANGUAGES]
+    highest_count = max(map(len, by_language))
+    # One word is not enough: "war" and "hat" are stop words only in German.
+    return (
+        frozenset.intersection(*(each for each in by_language if len(each) == highest_count))
+        if highest_count > 1
+        else frozenset()
+    )
 
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The folded stop words of a language; none of an unknown one."""
-    known = LANGUAGES.get(language)
-    return frozenset() if known is None else frozenset(map(fold_word, known.stop_words.split()))
+    """The folded stop words of a language; empty for an unknown language."""
+    record = LANGUAGES.get(language)
+    return frozenset() if record is None else frozenset(map(fold_word, record.stop_words.split()))
 
 
 def without_stop_words(parts: Sequence[QueryPart], stops: Set[str]) -> tuple[QueryPart, ...]:
-    """The parts but for single stop words; all where nothing else is searched for."""
-    kept = [
+    """The parts without single stop words; all parts if nothing else is searched for."""
+    remaining = [
         part for part in parts if part.phrase or part.excluded or not (len(part.words) == 1 and part.words[0] in stops)
     ]
-    return tuple(kept if any(not part.excluded for part in kept) else parts)
+    return tuple(remaining if any(not part.excluded for part in remaining) else parts)
 
 
 def grams(run: str, *, single: bool) -> list[str]:
-    """ASCII tokens of a run without spaces: one for every two neighbours, and, with ``single``, for every letter."""
+    """ASCII tokens of an unspaced run: one for each pair of neighbors, and with ``single``, one for each letter."""
     codes = [f"u{ord(letter):x}" for letter in run]
     pairs = [first + second for first, second in itertools.pairwise(codes)]
     return pairs + codes if single or not pairs else pairs
 
 
 def extra_words(text: str) -> str:
-    """The words of a text that Typesense folds otherwise, and names such as C++, for a field beside the text."""
+    """The words of a text that Typesense folds differently, and names such as C++, for a field beside the text."""
     signed = _signed_names(text)
     if text.isascii() or OTHER_IN_TYPESENSE.search(text) is None:
         return " ".join(signed)
@@ -217,7 +225,7 @@ def extra_words(text: str) -> str:
 
 
 def folded_words(text: str) -> str:
-    """The words of a text that Meilisearch folds or splits otherwise, and names such as C++, for a field beside it."""
+    """The words of a text that Meilisearch folds or splits differently, and names such as C++, for a separate field."""
     other = not text.isascii() and (OTHER_IN_MEILISEARCH.search(text) or _unsplit_in_meilisearch().search(text))
     return " ".join([*_signed_names(text), *(split_words(text) if other else ())])
 

@@ -1,9 +1,9 @@
 """Typesense as a search engine, one node or a cluster.
 
-Tried with 0.24.1. Where it does less than :mod:`backends.base` says: the language of a site is not used (Typesense
-splits and folds words in one way for all), words match in other forms only as far as prefixes and typing errors reach,
-and stop words are only those of the settings. Its own filter syntax compares with the precision of its types
-(``float``: 24 bits); the portable filters compare exactly, but a range over lists of numbers cannot be negated.
+Tested with 0.24.1. It falls short of :mod:`backends.base` as follows: it ignores the language of a site (Typesense
+splits and folds words in one way for all languages), words match in other forms only through prefixes and typing
+errors, and stop words are only those of the settings. Filters in its own syntax compare with the precision of its types
+(``float``: 24 bits). Portable filters compare exactly, but a range over lists of numbers cannot be negated.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from backends.errors import BackendUnavailable
 from backends.servers.backend import Groups, ServerBackend, engine_ids
 from backends.servers.batches import batches
 from backends.servers.document_ids import checked_index_name, encode_id
-from backends.servers.http import Answer, Budget
-from backends.servers.matched_words import FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
+from backends.servers.http import Budget, Response
+from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import count_in, hits_of, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
 from backends.servers.sort_text import facet_text
 from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import QueryPart
-from backends.typesense.distinct import Order, find_shown, read_shown
+from backends.typesense.distinct import Order, find_page_hits, read_page_hits
 from backends.typesense.keys import TypesenseKeys
 from backends.typesense.query import (
     COUNT_FIRST_OFFSET,
@@ -62,7 +62,7 @@ from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 T = TypeVar("T")
 _DELETE_IDS = 50
 _READY_SECONDS = 2.0
-_TOLD = ("text_match", "text_match_info")
+_EXPLAINED_MEMBERS = ("text_match", "text_match_info")
 _POLL_SECONDS = 0.05
 
 
@@ -88,8 +88,8 @@ class TypesenseBackend(ServerBackend):
         name = checked_index_name(index)
         with translated(index), readable():
             try:
-                made = cast(Any, Collections(self._transport).create(cast(Any, collection_schema(name))))
-                _expect(made["name"] == name)
+                collection = cast(Any, Collections(self._transport).create(cast(Any, collection_schema(name))))
+                _expect(collection["name"] == name)
             except RefusedByTypesense as error:
                 if error.status != 409:
                     raise
@@ -112,7 +112,7 @@ class TypesenseBackend(ServerBackend):
     def list_indexes(self) -> list[str]:
         with translated(), readable():
             collections = Collections(self._transport).retrieve()
-            # A collection that is not of this service's making is none of its business.
+            # A collection that this service did not create is none of its business.
             return [text_in(each["name"]) for each in collections if "_doc" in field_types(each)]
 
     # --- documents
@@ -135,10 +135,10 @@ class TypesenseBackend(ServerBackend):
             if not keys:
                 self._transport.get(_path(name), dict)
             for at in range(0, len(keys), _DELETE_IDS):
-                wanted = f"id:=[{','.join(keys[at : at + _DELETE_IDS])}]"
-                gone = cast(Any, Documents(self._transport, name).delete({"filter_by": wanted}))
-                _expect(isinstance(gone["num_deleted"], int))
-                path = f"/collections/{name}/documents/search?q=*&per_page=0&filter_by={wanted}"
+                condition = f"id:=[{','.join(keys[at : at + _DELETE_IDS])}]"
+                reply = cast(Any, Documents(self._transport, name).delete({"filter_by": condition}))
+                _expect(isinstance(reply["num_deleted"], int))
+                path = f"/collections/{name}/documents/search?q=*&per_page=0&filter_by={condition}"
                 self._transport.await_everywhere(lambda ask, path=path: _finds_nothing(ask(path)))  # type: ignore[misc]
 
     def count(self, index: str) -> int:
@@ -164,17 +164,17 @@ class TypesenseBackend(ServerBackend):
             return self._with_types(name, query, lambda types: self._search(name, query, types, take))
 
     def _with_types(self, name: str, query: SearchQuery, ask: Callable[[Mapping[str, str]], T]) -> T:
-        """Ask what ``query`` wants with the collection's fields as this process knows them, or else as they are."""
-        known = self._types.get(name, {})
-        if not known or (needs_types(query) and not _covers(known, query)):
-            known = self._read_types(name)
+        """Run ``ask`` with the collection's fields as this process knows them, or else as the server reports them."""
+        types = self._types.get(name, {})
+        if not types or (needs_types(query) and not _covers(types, query)):
+            types = self._read_types(name)
         try:
-            return ask(known)
+            return ask(types)
         except RefusedByTypesense as error:
-            # The collection was made anew since its fields were read; with what it has now, the query may run.
+            # The collection was rebuilt since its fields were read; with its current fields, the query may run.
             if not (is_stale_schema(error) and needs_types(query)):
                 raise
-            if (fresh := self._read_types(name)) == known:
+            if (fresh := self._read_types(name)) == types:
                 raise
         return ask(fresh)
 
@@ -194,17 +194,17 @@ class TypesenseBackend(ServerBackend):
         (result,) = self._run([search], query)
         words = query.text.split()
         with readable():
-            # A synonym in the place of a word is no beginning of a title's word.
+            # Typesense may have matched a synonym, which is not a prefix of a title's word.
             documents = (orjson.loads(hit["document"]["_doc"]) for hit in result["hits"])
-            found = (TitleMatch(each["title"], each["url"]) for each in documents)
-            return distinct_titles((each for each in found if has_beginnings(each.title, words)), query.limit)
+            matches = (TitleMatch(each["title"], each["url"]) for each in documents)
+            return distinct_titles((each for each in matches if has_beginnings(each.title, words)), query.limit)
 
     # --- readiness
 
     def check(self) -> None:
         budget = Budget(min(self._transport.url.timeout_seconds, _READY_SECONDS))
         target: dict[str, int] = {}
-        reason = "The search engine does not answer."
+        reason = "The search engine does not respond."
         while True:
             for node in self._transport.url.nodes:
                 state = self._transport.status_of(node, budget, budget.remaining())
@@ -212,16 +212,16 @@ class TypesenseBackend(ServerBackend):
                     continue
                 with readable():
                     committed, queued = int(state["committed_index"]), int(state["queued_writes"])
-                # After a start Typesense takes its log in again, and says "healthy" while documents still come back.
+                # After a start, Typesense replays its log and reports "healthy" while documents are still missing.
                 if committed - queued >= target.setdefault(node, committed):
                     return
-                reason = "The search engine is still taking in its documents."
+                reason = "The search engine is still loading its documents."
             if budget.remaining() <= _POLL_SECONDS or not target:
                 raise BackendUnavailable(reason)
             time.sleep(_POLL_SECONDS)
 
     def index_bytes(self) -> int | None:
-        # Typesense keeps its indexes in memory, and tells no more than how much that is in all.
+        # Typesense keeps its indexes in memory and reports only the total size.
         with translated(), readable():
             return count_in(self._transport.get("/metrics.json", dict)["typesense_memory_active_bytes"])
 
@@ -241,49 +241,51 @@ class TypesenseBackend(ServerBackend):
         return types
 
     def _widen(self, name: str, kinds: FieldKinds, documents: Sequence[Document]) -> dict[str, str]:
-        """Add the fields these documents need. What is there is read each time: others may have changed it."""
+        """Add the fields these documents need. The current fields are read each time, because others change them."""
         types = self._read_types(name)
         changes = schema_changes(types, kinds, documents)
         if changes:
             self._transport.patch(_path(name), dict, {"fields": changes})
             types = self._read_types(name)
             if schema_changes(types, kinds, documents):
-                raise BackendUnavailable("The search engine did not take the documents' new fields.")
+                raise BackendUnavailable("The search engine did not accept the documents' new fields.")
         return types
 
     def _import(self, name: str, documents: Sequence[bytes]) -> None:
-        answer: str = Documents(self._transport, name).import_(b"\n".join(documents), {"action": "upsert"})
+        reply: str = Documents(self._transport, name).import_(b"\n".join(documents), {"action": "upsert"})
         with readable():
-            lines = [orjson.loads(line) for line in answer.split("\n") if line.strip()]
+            lines = [orjson.loads(line) for line in reply.split("\n") if line.strip()]
             failed = [line for line in lines if line["success"] is not True]
         if failed or len(lines) != len(documents):
             missing = max(len(failed), len(documents) - len(lines))
             cause = RefusedByTypesense(400, str([line.get("error") for line in failed[:3]]))
-            message = f"The search engine did not take {missing} of {len(documents)} documents."
+            message = f"The search engine did not accept {missing} of {len(documents)} documents."
             raise BackendUnavailable(message) from cause
 
     def _search(self, name: str, query: SearchQuery, types: Mapping[str, str], take: TakeHit | None) -> SearchResult:
         result = self._find(name, query, types, take)
-        known = () if result.total or query.all_words else self._known_parts(name, query, types)
-        if not known:
+        existing_parts = () if result.total or query.all_words else self._existing_parts(name, query, types)
+        if not existing_parts:
             return result
-        found = self._find(name, query, types, take, known)
-        return replace(found, matched=result.matched, corrected_query=result.corrected_query)
+        partial_result = self._find(name, query, types, take, existing_parts)
+        return replace(partial_result, matched=result.matched, corrected_query=result.corrected_query)
 
-    def _known_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
-        """The words of a query that documents have; none where all have or lack them.
+    def _existing_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
+        """The words of a query that documents contain; empty if all or none of the words occur.
 
-        Typesense leaves words out from the right and from the left, so that it never searches for those in the middle
-        alone; nor always for a mistyped one of two.
+        Typesense drops words from the right and from the left, so it never searches for the middle ones alone, and not
+        always for a mistyped one of two.
         """
         compiled = compile_query(name, query, types)
         words = [part for part in compiled.parts if not part.excluded]
-        if not 1 < len(words) <= FORGIVEN_WORDS:
+        if not 1 < len(words) <= MAX_FORGIVEN_WORDS:
             return ()
         results = self._run(compiled.part_searches(), query)
         with readable():
-            known = [part for part, result in zip(words, results, strict=True) if result["found"]]
-        return [*known, *(part for part in compiled.parts if part.excluded)] if 0 < len(known) < len(words) else ()
+            existing = [part for part, result in zip(words, results, strict=True) if result["found"]]
+        return (
+            [*existing, *(part for part in compiled.parts if part.excluded)] if 0 < len(existing) < len(words) else ()
+        )
 
     def _find(
         self,
@@ -320,12 +322,12 @@ class TypesenseBackend(ServerBackend):
     def _in_order(
         hits: Sequence[Mapping[str, Any]], ranks: Ranks, types: Mapping[str, str], pins: Sequence[str]
     ) -> list[Mapping[str, Any]]:
-        """The hits by rank; pinned ones stay first."""
+        """The hits ordered by rank; pinned hits stay first."""
         others = [hit for hit in hits if hit["document"]["_id"] not in pins]
         return [*hits[: len(hits) - len(others)], *in_order(others, ranks, types)]
 
     def _values_of(self, name: str, query: SearchQuery, types: Mapping[str, str], field: str) -> list[str]:
-        """The values of a field, the most frequent ones."""
+        """The most frequent values of a field."""
         column = f"_v_{field}"
         if column not in types:
             return []
@@ -337,16 +339,16 @@ class TypesenseBackend(ServerBackend):
     def _search_distinct(
         self, query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], order: Order, take: TakeHit | None
     ) -> SearchResult:
-        """The hits of which not all that are found are shown, or not in Typesense's order."""
+        """Search when not all hits are shown, or not in Typesense's order."""
         ask = partial(self._run, query=query)
         with readable():
-            shown = find_shown(query, compiled, pins, ask, order)
-            hits = read_shown(shown, compiled, ask, explain=query.explain)
-            best = [hits[shown.best]] if shown.best in hits else []
-        result = self._result(query, compiled, shown.first, pins, best)
-        replaced = {id: {PREFERRED_OVER: best} for id, best in shown.replaced.items()}
-        found = [{**hits[id], **replaced.get(id, {})} for id in shown.ids if id in hits]
-        return _with_hits(replace(result, total=shown.total), found, query, compiled, take)
+            page = find_page_hits(query, compiled, pins, ask, order)
+            hits = read_page_hits(page, compiled, ask, explain=query.explain)
+            best = [hits[page.best]] if page.best in hits else []
+        result = self._result(query, compiled, page.first, pins, best)
+        replaced = {id: {PREFERRED_OVER: best} for id, best in page.replaced.items()}
+        hits_with_rivals = [{**hits[id], **replaced.get(id, {})} for id in page.ids if id in hits]
+        return _with_hits(replace(result, total=page.total), hits_with_rivals, query, compiled, take)
 
     def _result(
         self,
@@ -356,17 +358,17 @@ class TypesenseBackend(ServerBackend):
         pins: Sequence[str],
         hits: Sequence[Mapping[str, Any]],
     ) -> SearchResult:
-        """All but the hits.
+        """The result without its hits.
 
         Args:
-            first: The result with the facets.
-            hits: Those at hand, best first.
+            first: Typesense's result with the facets.
+            hits: The hits that have been read, best first.
         """
         with readable():
             counted = first.get("facet_counts", [])
             if facets_unsettled(counted, FACET_VALUES, query.facet_values):
-                more = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
-                counted = more[0]["facet_counts"]
+                refined = self._run([compiled.search(page=1, per_page=0, facet_values=MORE_FACET_VALUES)], query)
+                counted = refined[0]["facet_counts"]
             facets, stats = make_facets(counted, compiled, query.facet_values)
             if compiled.id_facet:
                 facets["id"] = self._id_facet(compiled, query)
@@ -390,17 +392,17 @@ class TypesenseBackend(ServerBackend):
         return dict.fromkeys(sorted(hit["document"]["_id"] for hit in result["hits"]), 1)
 
     def _pins(self, name: str, query: SearchQuery, compiled: CompiledQuery) -> tuple[str, ...]:
-        """The pinned ids that are there and pass the filter; Typesense would show all, with gaps for the others."""
+        """The pinned ids that exist and pass the filter; Typesense would show all, with gaps for the others."""
         pins = query.pinned
         if not pins:
             return ()
-        wanted = [f"id:=[{','.join(encode_id(each) for each in pins)}]"]
+        conditions = [f"id:=[{','.join(encode_id(each) for each in pins)}]"]
         if "filter_by" in compiled.common:
-            wanted.insert(0, compiled.common["filter_by"])
+            conditions.insert(0, compiled.common["filter_by"])
         search = {
             "collection": name,
             "q": "*",
-            "filter_by": " && ".join(wanted),
+            "filter_by": " && ".join(conditions),
             "include_fields": "_id",
             "per_page": "250",
         }
@@ -411,9 +413,9 @@ class TypesenseBackend(ServerBackend):
 
     def _run(self, searches: Sequence[Mapping[str, str]], query: SearchQuery) -> list[dict[str, Any]]:
         with readable():
-            wanted = cast(Any, {"searches": [dict(each) for each in searches]})
-            answer = cast(Any, MultiSearch(self._transport).perform(wanted))
-            results: list[dict[str, Any]] = answer["results"]
+            request = cast(Any, {"searches": [dict(each) for each in searches]})
+            reply = cast(Any, MultiSearch(self._transport).perform(request))
+            results: list[dict[str, Any]] = reply["results"]
             if len(results) != len(searches):
                 raise ValueError(f"{len(results)} results for {len(searches)} searches")
             for search, result in zip(searches, results, strict=True):
@@ -432,17 +434,19 @@ def _hits(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _with_hits(
     result: SearchResult,
-    found: Sequence[Mapping[str, Any]],
+    engine_hits: Sequence[Mapping[str, Any]],
     query: SearchQuery,
     compiled: CompiledQuery,
     take: TakeHit | None,
 ) -> SearchResult:
-    make = explaining(partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _TOLD, LIMITS)
-    return replace(result, hits=hand_over(hits_of(found, make), take))
+    make = explaining(
+        partial(make_hit, query=query, compiled=compiled), query, compiled.ranks, _EXPLAINED_MEMBERS, LIMITS
+    )
+    return replace(result, hits=hand_over(hits_of(engine_hits, make), take))
 
 
 def _path(name: str) -> str:
-    # The package's own Collection warns of what it will drop each time it is made.
+    # The package's own Collection class logs a deprecation warning each time it is created.
     return f"{Collections.resource_path}/{name}"
 
 
@@ -450,19 +454,19 @@ def _covers(types: Mapping[str, str], query: SearchQuery) -> bool:
     return all(f"_v_{field}" in types for field in query.kinds)
 
 
-def _has_change(answer: Answer, changed_at: int) -> bool:
-    return answer.status == 200 and _member(answer, "_changed_at") == changed_at
+def _has_change(response: Response, changed_at: int) -> bool:
+    return response.status == 200 and _member(response, "_changed_at") == changed_at
 
 
-def _finds_nothing(answer: Answer) -> bool:
-    return answer.status == 404 or (answer.status == 200 and _member(answer, "found") == 0)
+def _finds_nothing(response: Response) -> bool:
+    return response.status == 404 or (response.status == 200 and _member(response, "found") == 0)
 
 
-def _member(answer: Answer, name: str) -> Any:
-    value = answer.json()
+def _member(response: Response, name: str) -> Any:
+    value = response.json()
     return value.get(name) if isinstance(value, dict) else None
 
 
 def _expect(holds: bool) -> None:
     if not holds:
-        raise ValueError("not what was asked for")
+        raise ValueError("unexpected response")

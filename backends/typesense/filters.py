@@ -1,9 +1,9 @@
-"""The portable filters in Typesense's syntax.
+"""Compiling the portable filters to Typesense's syntax.
 
-Typesense 0.24 has no ``NOT``, no test for presence, and equality that ignores punctuation. So equality, presence and
-emptiness are asked of the tokens in ``_terms``, comparisons of the 64-bit fields beside each number
-(:mod:`backends.typesense.schema`), and ``NOT`` is carried down to the conditions. What reaches Typesense are field
-names the service has checked, tokens of letters and digits, and integers; never a caller's value.
+Typesense 0.24 has no ``NOT`` and no test for presence, and its equality ignores punctuation. So equality, presence, and
+emptiness are tested with the tokens in ``_terms``, comparisons with the 64-bit fields beside each number
+(:mod:`backends.typesense.schema`), and ``NOT`` is pushed down to the conditions. Typesense receives only field names
+that the service has checked, tokens of letters and digits, and integers; never a caller's value.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from backends.servers.sort_text import number_term, ordered_number, term, text_t
 from backends.values import parse_filter_instant, parse_number
 
 NOTHING = f"_terms:={term('', 'never', '')}"
-"""A filter that no document passes."""
+"""A filter that no document matches."""
 
 EVERYTHING = f"_terms:!={term('', 'never', '')}"
+"""A filter that every document matches."""
 
 _OPPOSITES: Mapping[str, Literal[">", ">=", "<", "<="]] = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
@@ -30,8 +31,8 @@ class FilterCompiler:
     """Compiles one expression for one collection.
 
     Args:
-        kinds: The index's further fields.
-        types: The collection's fields; a comparison with a field that is not there yet holds for no document.
+        kinds: The custom fields of the index.
+        types: The collection's fields; a comparison with a missing field matches no document.
     """
 
     def __init__(self, kinds: FieldKinds, types: Mapping[str, str]):
@@ -39,7 +40,7 @@ class FilterCompiler:
         self._types = types
 
     def compile(self, node: Filter, *, negated: bool = False) -> str:
-        """The expression, or its opposite.
+        """Compile the expression or its negation.
 
         Raises:
             BackendRejected: A value cannot be compared with its field.
@@ -55,8 +56,8 @@ class FilterCompiler:
             case Comparison(operator="!="):
                 return self._terms(self._equal(node.field, node.value), not negated)
             case OneOf():
-                found = [token for value in node.values for token in self._equal(node.field, value)]
-                return self._terms(found, negated)
+                tokens = [token for value in node.values for token in self._equal(node.field, value)]
+                return self._terms(tokens, negated)
             case Presence(test="exists"):
                 return self._terms([term(node.field, "exists", "")], negated)
             case Presence(test="empty"):
@@ -91,10 +92,10 @@ class FilterCompiler:
     def _compare(self, node: Comparison, negated: bool) -> str:
         bound = self._bound(node.field, node.value, node.position)
         operator = node.operator if not negated else _OPPOSITES[node.operator]
-        # A list is larger than a bound if its largest item is, and not larger if that one is not.
+        # A list exceeds a bound if its largest item does, and the negation also refers to the largest item.
         edge = "_hi_" if node.operator in (">", ">=") else "_lo_"
-        found = [f"{name}:{operator}{bound}" for name in self._present(f"_n_{node.field}", edge + node.field)]
-        return self._with_lack(node.field, found, negated)
+        conditions = [f"{name}:{operator}{bound}" for name in self._present(f"_n_{node.field}", edge + node.field)]
+        return self._with_lack(node.field, conditions, negated)
 
     def _between(self, node: Between, negated: bool) -> str:
         low = self._bound(node.field, node.low, node.position)
@@ -107,7 +108,7 @@ class FilterCompiler:
         if FieldKind.NUMBER_LIST in self._kinds.get(node.field, frozenset()):
             raise BackendRejected(
                 "filters",
-                f"This search engine cannot negate a range of {node.field!r}, which holds lists of numbers.",
+                f"This search engine cannot negate a range of {node.field!r}, which contains lists of numbers.",
                 position=node.position,
             )
         outside = [f"{n}:<{low} || {n}:>{high}" for n in self._present(single)]
@@ -116,12 +117,12 @@ class FilterCompiler:
     def _present(self, *names: str) -> list[str]:
         return [name for name in names if name in self._types]
 
-    def _with_lack(self, field: str, found: list[str], negated: bool) -> str:
-        """``found``, and for an opposite also the documents that have no number to compare."""
+    def _with_lack(self, field: str, conditions: list[str], negated: bool) -> str:
+        """Combine conditions by OR; a negation also includes the documents without a number to compare."""
         if negated:
             kind = "exists" if field == "date" else "has number"
-            found = [f"_terms:!={term(field, kind, '')}", *found]
-        return _join("||", found) if found else NOTHING
+            conditions = [f"_terms:!={term(field, kind, '')}", *conditions]
+        return _join("||", conditions) if conditions else NOTHING
 
 
 def _join(joint: str, parts: list[str]) -> str:

@@ -1,12 +1,12 @@
 """Keys for searching one Typesense collection directly.
 
-Every holder has one parent key per index, which can do ``documents:search`` there and never leaves the server. What a
-client gets is a scoped key made from it: the collection, the end and the number of searches per request are embedded
-and signed, so the client cannot change them. (A plain search key would be unsafe: with ``?collection=`` its searches
-run on another collection.) Deleting the parent ends all of them at once.
+Every holder has one parent key per index, which can only do ``documents:search`` there and never leaves the server.
+Clients get scoped keys derived from it: the collection, the expiry, and the number of searches per request are embedded
+and signed, so that clients cannot change them. (A plain search key would be unsafe: with ``?collection=``, its searches
+run on another collection.) Deleting the parent revokes all of them at once.
 
-The parent's value is computed from the operator's key and a random part kept in the key's description. So any
-process can find a parent again, nothing secret is stored, and after a revocation a new parent revives no old key.
+The parent's value is computed from the operator's key and a random nonce stored in the key's description. So any
+process can recompute it, nothing secret is stored, and after a revocation a new parent does not revive old keys.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typesense.key import Key
 from typesense.keys import Keys
 
 from backends.errors import UnreadableReply
-from backends.servers.http import Answer
+from backends.servers.http import Response
 from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 
 MAX_SEARCHES_PER_REQUEST = 10
-"""Searches a client may put into one ``/multi_search``."""
+"""Maximum number of searches in one ``/multi_search`` request of a client."""
 
 _MARK = "site-search"
 _NEVER = 64_723_363_199
@@ -34,7 +34,7 @@ _PREFIX_LENGTH = 4
 
 
 class TypesenseKeys:
-    """Issues and ends search keys."""
+    """Issues and revokes search keys."""
 
     def __init__(self, transport: TypesenseTransport, operator_key: str):
         self._transport = transport
@@ -43,7 +43,7 @@ class TypesenseKeys:
         self._parents: dict[tuple[str, str], tuple[int, str]] = {}
 
     def issue(self, index: str, reference: str, expires_at: datetime) -> str:
-        """A scoped key for ``index`` that ends at ``expires_at``; all with one reference are ended together."""
+        """Create a scoped key for ``index`` until ``expires_at``; keys with one reference are revoked together."""
         parent = self._find_parent(index, reference) or self._make_parent(index, reference)
         embedded: Any = {
             "collection": index,
@@ -53,23 +53,23 @@ class TypesenseKeys:
         return self._keys.generate_scoped_search_key(parent, embedded).decode()
 
     def revoke(self, reference: str) -> None:
-        """Delete every parent with this reference; returns when no node that is alive accepts its keys."""
+        """Delete every parent with this reference; returns once no live node accepts its keys."""
         for place in [place for place in self._parents if place[1] == reference]:
             self._parents.pop(place, None)
-        gone = [key["id"] for key in self._listed() if _description(key)[:1] == [reference]]
-        for number in gone:
+        parents = [key["id"] for key in self._listed() if _description(key)[:1] == [reference]]
+        for number in parents:
             try:
                 Key(self._transport, number).delete()
             except RefusedByTypesense as error:
                 if error.status != 404:
                     raise
-        for number in gone:
+        for number in parents:
             self._transport.await_everywhere(_answers(f"/keys/{number}", 404))
 
     def _find_parent(self, index: str, reference: str) -> str | None:
-        known = self._parents.get((index, reference))
-        if known is not None and self._is_alive(known[0], index, reference):
-            return known[1]
+        remembered = self._parents.get((index, reference))
+        if remembered is not None and self._is_alive(remembered[0], index, reference):
+            return remembered[1]
         for key in self._listed():
             parts = _description(key)
             if len(parts) == 3 and parts[:2] == [reference, index]:
@@ -87,7 +87,7 @@ class TypesenseKeys:
 
     def _make_parent(self, index: str, reference: str) -> str:
         nonce = secrets.token_hex(8)
-        made = self._keys.create(
+        key = self._keys.create(
             {
                 "description": f"{_MARK} {reference} {index} {nonce}",
                 "actions": ["documents:search"],
@@ -96,7 +96,7 @@ class TypesenseKeys:
                 "value": self._value(index, reference, nonce),
             }
         )
-        number = int(made["id"])
+        number = int(key["id"])
         self._transport.await_everywhere(_answers(f"/keys/{number}", 200))
         return self._remember(index, reference, number, nonce)
 
@@ -106,7 +106,7 @@ class TypesenseKeys:
         return value
 
     def _value(self, index: str, reference: str, nonce: str) -> str:
-        # The first letters of a parent stand in clear in its scoped keys, so they are not a part of the secret.
+        # Scoped keys show the first characters of their parent in clear, so these are not part of the secret.
         digest = hmac.new(self._operator_key, f"{reference} {index} {nonce}".encode(), sha256).hexdigest()
         return nonce[:_PREFIX_LENGTH] + digest
 
@@ -122,5 +122,5 @@ def _description(key: dict[str, Any]) -> list[str]:
     return parts if mark == _MARK else []
 
 
-def _answers(path: str, status: int) -> Callable[[Callable[[str], Answer]], bool]:
+def _answers(path: str, status: int) -> Callable[[Callable[[str], Response]], bool]:
     return lambda ask: ask(path).status == status

@@ -1,7 +1,7 @@
-"""Filters in Typesense's own syntax that must not reach Typesense.
+"""Rejecting filters in Typesense's own syntax that must not reach Typesense.
 
-Some name the adapter's own fields. Some Typesense 0.24.1 never answers: it takes whole numbers apart without asking
-whether they fit into 64 bits, and an id of nothing but backticks for one.
+Some name the adapter's own fields. Others make Typesense 0.24.1 hang: it parses whole numbers without checking that
+they fit into 64 bits, and takes an id of only backticks as a value.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from collections.abc import Iterator, Mapping
 from backends.errors import BackendRejected
 from backends.values import INT64
 
-# A number with a letter, a backtick or a point beside it is refused by Typesense itself where it cannot stand.
+# Typesense itself rejects a number with a letter, a backtick, or a point beside it where it is invalid.
 _WHOLE_NUMBER = re.compile(r"(?<![^\s:=!<>\[(,.])[+-]?[0-9]{19,}(?![^\s\]),.])")
 _HARMLESS = frozenset({"string", "string[]", "bool", "bool[]", "float", "float[]"})
-"""Types of fields that take any digits, as text or as a float, or answer that they do not."""
+"""Types of fields that accept any digits, as text or as a float, or for which Typesense reports an error."""
 
 _ENDS = re.compile(r"\(|\)|&&|\|\|")
 
 
 def has_long_numbers(filters: str) -> bool:
-    """Tell whether a filter has numbers of which the fields must be known."""
+    """Whether a filter contains numbers for which the types of the fields must be known."""
     return _WHOLE_NUMBER.search(filters) is not None
 
 
 def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
-    """Refuse the adapter's own fields, and what Typesense would not answer.
+    """Reject the adapter's own fields, and values that make Typesense hang.
 
     Args:
-        types: The collection's fields; those that are not there are taken for numbers.
+        types: The collection's fields; missing ones are treated as numbers.
 
     Raises:
-        BackendRejected: With the position.
+        BackendRejected: The filter is rejected; with the position.
     """
     for start, expression in _expressions(filters):
         field, _, value = expression.partition(":")
@@ -52,7 +52,7 @@ def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
 
 
 def _expressions(filters: str) -> Iterator[tuple[int, str]]:
-    """The conditions of a filter, cut where Typesense cuts them, each with its place."""
+    """The conditions of a filter, split where Typesense splits them, each with its position."""
     at = 0
     while at < len(filters):
         if (end := _ENDS.match(filters, at)) is not None:

@@ -1,4 +1,4 @@
-"""A :class:`~backends.base.SearchQuery` as the searches of one ``/multi_search``."""
+"""Compiling a :class:`~backends.base.SearchQuery` to the searches of one ``/multi_search``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from backends.field_rules import (
 )
 from backends.filters import Not, Presence
 from backends.servers.document_ids import encode_id
-from backends.servers.matched_words import FORGIVEN_WORDS, SoughtWord
+from backends.servers.matched_words import MAX_FORGIVEN_WORDS, SoughtWord
 from backends.servers.ranks import NO_RANKS, Ranks
 from backends.servers.tokenizer import (
     Fold,
@@ -37,13 +37,13 @@ from backends.typesense.native import check_native_filter, has_long_numbers
 from backends.typesense.schema import FOLDING, SECTION_TITLES, STANDARD_SORTS, STORED_SECTIONS, native_name
 
 FACET_VALUES = 250
-"""Facet values asked for; 100 are shown, the others settle ties."""
+"""Number of facet values requested; 100 are returned, the others settle ties."""
 
 MORE_FACET_VALUES = 10_000
-"""Facet values asked for when 250 did not settle them."""
+"""Number of facet values requested if 250 did not settle ties."""
 
 COUNT_FIRST_OFFSET = 10_000
-"""Beyond this offset the total is asked first: Typesense never answers for some pages far past the end."""
+"""Offset beyond which the total is requested first: Typesense hangs on some pages far past the end."""
 
 _MAX_SORTS = 3
 _WEIGHTS = {"title": 12, "excerpt": 6, "content": 3}
@@ -56,19 +56,19 @@ _MAX_CANDIDATES = 200
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """A query as it is sent, without the page.
+    """A compiled query, without the page.
 
     Attributes:
         common: Parameters of every search.
-        facets: Asked field to the Typesense fields that have its values and, for numbers, its bounds.
-        id_facet: Whether values of ``id`` were asked for.
-        parts: The words the person typed.
-        fold: How they are folded.
-        distinct: The Typesense field of whose values one hit each is shown; ``""`` for none.
-        preferred: The Typesense field that decides which; ``""`` for none.
-        alone: The filter of documents without a value to be distinct by.
+        facets: Requested field to the Typesense fields with its values and, for numbers, its bounds.
+        id_facet: Whether values of ``id`` were requested.
+        parts: The words that the visitor typed.
+        fold: Folds a word.
+        distinct: The Typesense field by which hits are grouped; ``""`` for none.
+        preferred: The Typesense field that decides the preferred hit; ``""`` for none.
+        alone: Filter for documents without a value to group by.
         ranks: The ranks of hits.
-        deciding: The Typesense fields that decide on them.
+        deciding: The Typesense fields that the ranks depend on.
     """
 
     common: Mapping[str, str]
@@ -83,7 +83,7 @@ class CompiledQuery:
     deciding: Sequence[str] = ()
 
     def search(self, *, page: int, per_page: int, pins: Sequence[str] = (), facet_values: int = 0) -> dict[str, str]:
-        """One search of the ``/multi_search``: a page, with facets if ``facet_values`` is not 0."""
+        """A search of the ``/multi_search``: one page, with facets if ``facet_values`` is not 0."""
         search = {**self.common, "page": str(page), "per_page": str(per_page)}
         if pins:
             search["pinned_hits"] = ",".join(f"{encode_id(id)}:{at}" for at, id in enumerate(pins, 1))
@@ -93,30 +93,30 @@ class CompiledQuery:
         return search
 
     def value_search(self, *, page: int, per_page: int, pins: Sequence[str], facet_values: int) -> dict[str, str]:
-        """The search for ids and values of hits, nothing else of them."""
+        """A search that returns only ids and values of hits."""
         search = self.search(page=page, per_page=per_page, pins=pins, facet_values=facet_values)
         fields = ",".join(name for name in ("_id", self.distinct, self.preferred, *self.deciding) if name)
         return {**search, "include_fields": fields, "highlight_fields": "none"}
 
     def count_searches(self) -> list[dict[str, str]]:
-        """The searches for the number of values, in which documents without one are another, and of these documents."""
+        """Two searches: one counts the values, plus one group for documents without any; one counts these documents."""
         search = self.search(page=1, per_page=0)
         alone = " && ".join(each for each in (search.get("filter_by"), self.alone) if each)
         return [{**search, "group_by": self.distinct, "group_limit": "1"}, {**search, "filter_by": alone}]
 
     def whole_search(self) -> dict[str, str]:
-        """The search for the best document that has every word."""
-        wanted = {"drop_tokens_threshold": "0", "sort_by": "_text_match:desc", "highlight_fields": "none"}
-        wanted["include_fields"] = f"_doc,_id,{STORED_SECTIONS}"
-        return {**self.search(page=1, per_page=1), **wanted}
+        """A search for the best document that contains every word."""
+        options = {"drop_tokens_threshold": "0", "sort_by": "_text_match:desc", "highlight_fields": "none"}
+        options["include_fields"] = f"_doc,_id,{STORED_SECTIONS}"
+        return {**self.search(page=1, per_page=1), **options}
 
     def part_searches(self) -> list[dict[str, str]]:
-        """The searches for each of the words, or phrases, alone."""
+        """A search for each word or phrase alone."""
         whole = {**self.search(page=1, per_page=0), "drop_tokens_threshold": "0"}
         return [{**whole, "q": _written(part)} for part in self.parts if not part.excluded]
 
     def word_search(self, sought: SoughtWord) -> dict[str, str]:
-        """The search for documents of the index that have a word as typed."""
+        """A search for documents of the index that contain a word as typed."""
         names = ("collection", "query_by", "query_by_weights")
         shared = {name: self.common[name] for name in names}
         prefix = str(sought.is_open).lower()
@@ -126,15 +126,15 @@ class CompiledQuery:
 def compile_query(
     index: str, query: SearchQuery, types: Mapping[str, str], parts: Sequence[QueryPart] | None = None
 ) -> CompiledQuery:
-    """Compile everything but the page.
+    """Compile everything except the page.
 
     Args:
-        types: The collection's fields; further ones as far as :func:`needs_types` of the query.
+        types: The collection's fields; must be current if :func:`needs_types` of the query.
         parts: The words to search for; ``None`` for those of the query.
 
     Raises:
-        BackendRejected: A field of the filter, the order or the facets is unknown or not fit for it, or Typesense would
-            not answer the filter.
+        BackendRejected: A field of the filter, the order, or the facets is unknown or unsuitable, or Typesense would
+            hang on the filter.
     """
     fold = fold_word if FOLDING in types else fold_word_as_before
     check_native_filter(query.filters, types)
@@ -146,8 +146,8 @@ def compile_query(
     if condition is not None:
         check_filter(condition, query.kinds)
         filters.append(FilterCompiler(query.kinds, types).compile(condition))
-    shown = f"_doc,_id,{STORED_SECTIONS}" if query.needs_sections else "_doc,_id"
-    common = {"collection": index, "include_fields": shown, "highlight_fields": "none"}
+    returned_fields = f"_doc,_id,{STORED_SECTIONS}" if query.needs_sections else "_doc,_id"
+    common = {"collection": index, "include_fields": returned_fields, "highlight_fields": "none"}
     if query.text == MATCH_ALL:
         common["q"] = "*"
     elif not parts or not searched_fields(query):
@@ -167,7 +167,7 @@ def compile_query(
     facets = _facets(query, types)
     compiled = CompiledQuery(common, facets, "id" in facets, tuple(parts), fold)
     distinct, preferred = distinct_field(query), preference(query)
-    # A field that no document of the collection has yet is none.
+    # A field that no document of the collection has yet is ignored.
     if not distinct or f"_v_{distinct}" not in types:
         return compiled
     decides = "" if preferred is None or f"_v_{preferred.field}" not in types else f"_v_{preferred.field}"
@@ -176,17 +176,17 @@ def compile_query(
 
 
 def needs_types(query: SearchQuery) -> bool:
-    """Tell whether compiling needs to know which further fields the collection has."""
+    """Whether compiling the query requires the custom fields of the collection."""
     if not query.kinds:
         return False
-    wanted = query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters)
-    return bool(wanted or distinct_field(query) or not Ranks(query).are_neutral)
+    uses_fields = query.sort or query.facets or query.filter is not None or has_long_numbers(query.filters)
+    return bool(uses_fields or distinct_field(query) or not Ranks(query).are_neutral)
 
 
 def _matching(parts: Sequence[QueryPart], query: SearchQuery, types: Mapping[str, str]) -> dict[str, str]:
-    """The words and how they match. The ``_g_`` fields have what Typesense folds otherwise.
+    """The words and how they match. The ``_g_`` fields contain words that Typesense folds differently.
 
-    Titles of sections are searched with all text; collections that never had any have no field for them.
+    Titles of sections are searched together with the text fields; collections that never had sections lack the field.
     """
     fields = searched_fields(query)
     words = [_written(part) for part in parts]
@@ -194,14 +194,16 @@ def _matching(parts: Sequence[QueryPart], query: SearchQuery, types: Mapping[str
     points = [str(max(1, min(_MAX_WEIGHT, round(_WEIGHTS[name] * weights.get(name, 1.0))))) for name in fields]
     columns: list[tuple[str, str, str, str]] = []
     for name, point in zip(fields, points, strict=True):
-        columns.append((name, point, "2" if sum(len(part.words) for part in parts) <= FORGIVEN_WORDS else "0", "true"))
+        columns.append(
+            (name, point, "2" if sum(len(part.words) for part in parts) <= MAX_FORGIVEN_WORDS else "0", "true")
+        )
     columns += [(f"_g_{name}", point, "0", "true") for name, point in zip(fields, points, strict=True)]
     if fields == TEXT_FIELDS and SECTION_TITLES in types:
         columns += [(SECTION_TITLES, _SECTIONS_WEIGHT, columns[0][2], "true")]
         columns += [(f"_g{SECTION_TITLES}", _SECTIONS_WEIGHT, "0", "true")]
     query_by, by_weight, typos, prefix = (",".join(column) for column in zip(*columns, strict=True))
     return {
-        # A text that is a word and nothing else comes first, unless the site has its own idea of what counts.
+        # A text that equals the query comes first, unless the site sets its own weights.
         "prioritize_exact_match": str(not weights).lower(),
         "q": " ".join(words),
         "query_by": query_by,
@@ -233,15 +235,15 @@ def _sorts(query: SearchQuery, types: Mapping[str, str]) -> list[str]:
             return [f"_n_date{last}:desc", "_changed_at:desc"]
         return ["_text_match:desc", f"_n_date{last}:desc", "_changed_at:desc"]
     check_sort(query.sort, query.kinds)
-    found: list[str] = []
+    sorts: list[str] = []
     for key in query.sort:
         direction = "desc" if key.descending else "asc"
-        found += [f"{name}{last}:{direction}" for name in _sort_fields(key, types)]
-    if len(found) > _MAX_SORTS:
+        sorts += [f"{name}{last}:{direction}" for name in _sort_fields(key, types)]
+    if len(sorts) > _MAX_SORTS:
         raise BackendRejected("sort", "This search engine cannot sort by so many fields of mixed kinds.")
-    if len(found) < _MAX_SORTS:
-        found.append("_changed_at:desc" if query.text == MATCH_ALL else "_text_match:desc")
-    return found
+    if len(sorts) < _MAX_SORTS:
+        sorts.append("_changed_at:desc" if query.text == MATCH_ALL else "_text_match:desc")
+    return sorts
 
 
 def _sort_fields(key: SortKey, types: Mapping[str, str]) -> list[str]:
@@ -249,22 +251,22 @@ def _sort_fields(key: SortKey, types: Mapping[str, str]) -> list[str]:
         return ["_n_date"]
     if key.field in STANDARD_SORTS:
         return [STANDARD_SORTS[key.field]]
-    # Numbers come before text, as they do in the embedded engine.
+    # Numbers come before text, as in the embedded engine.
     return [name for name in (f"_n_{key.field}", f"_s_{key.field}") if name in types]
 
 
 def _facets(query: SearchQuery, types: Mapping[str, str]) -> dict[str, tuple[str | None, str | None]]:
-    found: dict[str, tuple[str | None, str | None]] = {}
+    facets: dict[str, tuple[str | None, str | None]] = {}
     for name in facet_fields(query.facets, query.kinds):
         if name == "author":
-            found[name] = ("_v_author", None)
+            facets[name] = ("_v_author", None)
         elif name == "date":
-            found[name] = ("_v_date", "date")
+            facets[name] = ("_v_date", "date")
         elif name == "id":
-            found[name] = (None, None)
+            facets[name] = (None, None)
         else:
             values = f"_v_{name}"
             native = native_name(name, "number", types)
             numbers = types.get(native) in ("int64[]", "float[]")
-            found[name] = (values if values in types else None, native if numbers else None)
-    return found
+            facets[name] = (values if values in types else None, native if numbers else None)
+    return facets

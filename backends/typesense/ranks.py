@@ -1,4 +1,4 @@
-"""Ranks of Typesense's hits: it gives no scores to multiply, only classes of hits that match equally well."""
+"""Ranking of Typesense's hits, which have no scores to multiply, only classes of equally good matches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LIMITS = "Typesense has no scores: ranks and recency only order pages that match
 
 
 def columns(ranks: Ranks, types: Mapping[str, str]) -> list[str]:
-    """The Typesense fields in which the fields that decide are."""
+    """The Typesense fields that contain the fields that ranks depend on."""
     names = [name for field in ranks.fields for name in _columns_of(field, types)]
     return [name for name in dict.fromkeys(names) if name in types]
 
 
 def in_order(hits: Sequence[Mapping[str, Any]], ranks: Ranks, types: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """Hits as Typesense gives them, but those that match equally well by rank; the first :data:`WINDOW` of them."""
+    """Typesense's hits, with equally good matches ordered by rank within the first :data:`WINDOW` hits."""
 
     def place(hit: Mapping[str, Any]) -> tuple[int, float]:
         return -int(hit["text_match"]), -ranks.factor(_values(hit["document"], ranks, types))
@@ -37,14 +37,14 @@ def _columns_of(field: str, types: Mapping[str, str]) -> Sequence[str]:
 
 
 def _values(document: Mapping[str, Any], ranks: Ranks, types: Mapping[str, str]) -> Values:
-    """The fields that decide, with values as texts, and numbers as both."""
-    found = {}
+    """The fields that ranks depend on, with values as texts, and numbers as both texts and numbers."""
+    values_by_field = {}
     for field in ranks.fields:
         values: list[Any] = []
         for column in _columns_of(field, types):
-            held = document.get(column, [])
-            members = held if isinstance(held, list) else [held]
+            value = document.get(column, [])
+            members = value if isinstance(value, list) else [value]
             values += map(facet_text, members) if column.startswith("_v_") else members
         if values:
-            found[field] = values if field not in STANDARD_FIELDS else values[0]
-    return found
+            values_by_field[field] = values if field not in STANDARD_FIELDS else values[0]
+    return values_by_field

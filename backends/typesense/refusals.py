@@ -1,4 +1,4 @@
-"""The meaning of Typesense's refusals. Its 404 can be a missing collection or a misspelt field."""
+"""Interpreting Typesense's errors. Its 404 can mean a missing collection or a misspelled field."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _ABOUT_FILTERS = re.compile(r"filter", re.IGNORECASE)
 
 
 def is_stale_schema(error: RefusedByTypesense) -> bool:
-    """Tell whether a field of our own is not there, so that what we knew of the collection is out of date."""
+    """Whether one of the adapter's own fields is missing, which means that the known schema is out of date."""
     match = _FIELD.search(error.message) if error.status == 404 else None
     return match is not None and (match["what"] != "filter " or match["name"].startswith("_"))
 
 
 def rejection_of(error: RefusedByTypesense, query: SearchQuery) -> BackendError:
-    """Our error for a search that was refused: the caller's fault only where the caller wrote Typesense's syntax."""
+    """The exception for a failed search: the caller's fault only if the caller used Typesense's filter syntax."""
     if error.status in (400, 404, 422) and query.filters and _ABOUT_FILTERS.search(error.message):
         match = _FIELD.search(error.message) or _IN_FILTER.search(error.message)
         if match is None:
@@ -30,7 +30,7 @@ def rejection_of(error: RefusedByTypesense, query: SearchQuery) -> BackendError:
         if error.status == 404:
             message = f"The documents have no field {name!r} to filter by."
         else:
-            message = f"The value that {name!r} is compared with does not fit the field."
+            message = f"The value compared with {name!r} does not match the field's type."
         return BackendRejected("filters", message, position=position if position >= 0 else None)
     if error.status == 408:
         return BackendUnavailable("The search took too long.")

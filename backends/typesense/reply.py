@@ -1,4 +1,4 @@
-"""Results of Typesense in the words of :mod:`backends.base`."""
+"""Converting Typesense's results to those of :mod:`backends.base`."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from backends.typesense.schema import STORED_SECTIONS
 
 
 def check_result(result: Mapping[str, Any], search: Mapping[str, str]) -> None:
-    """Make sure that a result can be one of a search.
+    """Check that a result can belong to a search.
 
     Raises:
-        ValueError: It is of another collection, or its numbers cannot be true.
+        ValueError: It belongs to another collection, or its numbers are inconsistent.
     """
-    told = result.get("request_params", {}).get("collection_name", search["collection"])
-    found, given = count_in(result["found"]), len(result.get("hits", ()))
-    if told != search["collection"] or not given <= found or given > int(search.get("per_page", given)):
-        raise ValueError("a result of another search")
+    collection = result.get("request_params", {}).get("collection_name", search["collection"])
+    total, count = count_in(result["found"]), len(result.get("hits", ()))
+    if collection != search["collection"] or not count <= total or count > int(search.get("per_page", count)):
+        raise ValueError("the result belongs to another search")
 
 
-def make_hit(found: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
-    """One of the hits that Typesense gives."""
-    document = found["document"]
+def make_hit(hit: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery) -> Hit:
+    """Build a hit from one of Typesense's hits."""
+    document = hit["document"]
     id, source = text_in(document["_id"]), source_in(document["_doc"])
     if not query.shows_matches:
         return Hit(id, source.encode())
-    words = [word for field in found.get("highlight", {}).values() for word in _matched(field)]
+    words = [word for field in hit.get("highlight", {}).values() for word in _matched(field)]
     matcher = Matcher.of(compiled.parts, words, compiled.fold, query.settings.language)
     return matched_hit(id, source, document.get(STORED_SECTIONS), query, lambda _document: matcher)
 
 
-def searched_document(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of a hit with all the text that is searched; it needs ``_doc`` and the stored sections."""
-    return matched_words.searched_document(found["_doc"], found.get(STORED_SECTIONS))
+def searched_document(hit: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a hit with all searched text; requires ``_doc`` and the stored sections."""
+    return matched_words.searched_document(hit["_doc"], hit.get(STORED_SECTIONS))
 
 
 def make_facets(
-    counted: Iterable[Mapping[str, Any]], compiled: CompiledQuery, most: int
+    counted: Iterable[Mapping[str, Any]], compiled: CompiledQuery, limit: int
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """The ``most`` frequent values and the bounds of the facets that were asked for, in the order asked."""
+    """The ``most`` frequent values and the bounds of the requested facets, in the requested order."""
     by_name = {facet["field_name"]: facet for facet in counted}
     facets: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}
@@ -56,18 +56,18 @@ def make_facets(
         for item in by_name.get(values, {}).get("counts", ()):
             text = facet_text(item["value"])
             counts[text] = counts.get(text, 0) + count_in(item["count"])
-        facets[name] = first_values(counts, most)
+        facets[name] = first_values(counts, limit)
         bounds = by_name.get(numbers, {}).get("stats", {})
         if counts and "min" in bounds and "max" in bounds:
             stats[name] = FacetStats(_shortest(bounds["min"]), _shortest(bounds["max"]))
     return facets, stats
 
 
-def facets_unsettled(counted: Iterable[Mapping[str, Any]], asked: int, most: int) -> bool:
-    """Tell whether values beyond those given could belong among the ``most`` that are shown."""
+def facets_unsettled(counted: Iterable[Mapping[str, Any]], requested: int, limit: int) -> bool:
+    """Whether values beyond those in the result could be among the ``most`` frequent."""
     for facet in counted:
         counts = [int(item["count"]) for item in facet.get("counts", ())]
-        if len(counts) >= asked and (most > asked or counts[asked - 1] == counts[most - 1]):
+        if len(counts) >= requested and (limit > requested or counts[requested - 1] == counts[limit - 1]):
             return True
     return False
 
@@ -78,7 +78,7 @@ def _matched(field: Any) -> list[str]:
 
 
 def _shortest(value: float) -> float:
-    """The shortest decimal that is the same number in Typesense's 32-bit floats: 19.99 for 19.989999771118164."""
+    """The shortest decimal with the same 32-bit float in Typesense: 19.99 for 19.989999771118164."""
     value = float(value)
     if value.is_integer() or abs(value) > 3e38 or struct.unpack("f", struct.pack("f", value))[0] != value:
         return value

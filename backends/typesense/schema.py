@@ -1,27 +1,26 @@
-"""The fields that a Typesense collection has for one document.
+"""The fields of a Typesense collection.
 
-A caller filters and facets in Typesense's own syntax by the fields as sent: ``title``, ``content``, ``url``,
-``excerpt``, ``author``; ``date`` in Unix seconds; and further fields, which are lists here (one field may hold one
-value in one document and several in another): text as ``string[]``, numbers as ``int64[]`` until one with a fraction
-comes and as ``float[]`` from then on, booleans as ``bool``. A Typesense field has one type: if a further field holds
-several kinds, the first has its name, and the others are ``name__text``, ``name__number`` and ``name__bool``.
+Callers who use Typesense's own syntax filter and facet by the fields as sent: ``title``, ``content``, ``url``,
+``excerpt``, ``author``; ``date`` in Unix seconds; and custom fields, which are lists here (a field may have a single
+value in one document and several in another): text as ``string[]``, numbers as ``int64[]`` until the first fraction
+and as ``float[]`` from then on, booleans as ``bool``. A Typesense field has one type: if a custom field has several
+kinds, the first kind gets its name, and the others are ``name__text``, ``name__number``, and ``name__bool``.
 
-Fields with a leading ``_`` are the adapter's own, which no caller's field can be named like. They make exact what
-Typesense only does nearly (equality ignores punctuation, ``float`` has 24 bits, sorting is by bytes), and they never
-change type:
-
+Fields with a leading ``_`` are the adapter's own, because callers cannot use such names. They make operations exact
+that Typesense only approximates (equality ignores punctuation, ``float`` has 24 bits, sorting is by bytes), and they
+never change type:
 ==================  =======================================================================================
-``_doc``            the document as JSON, stored only: hits are made of it
-``_id``             its id as sent, stored only; Typesense's ``id`` is ``encode_id`` of it
-``_terms``          tokens for equality, presence and emptiness of every field
+``_doc``            the document as JSON, only stored, from which hits are built
+``_id``             its id as sent, only stored; Typesense's ``id`` is its ``encode_id``
+``_terms``          tokens for equality, presence, and emptiness of every field
 ``_changed_at``     time of the last write
-``_bytes``          size of ``_doc``; collections made by earlier versions lack it
-``_g_title`` …      words of texts that Typesense folds otherwise (:mod:`backends.servers.tokenizer`)
-``_sections``       titles of its sections; ``_g_sections`` their words that Typesense folds otherwise
-``_places``         its sections, stored only
-``_folding``        in no document: tells that queries are to be folded by :func:`backends.servers.tokenizer.fold_word`
+``_bytes``          size of ``_doc``; missing in collections of earlier releases
+``_g_title`` …      words of texts that Typesense folds differently (:mod:`backends.servers.tokenizer`)
+``_sections``       titles of its sections; ``_g_sections`` their words that Typesense folds differently
+``_places``         its sections, only stored
+``_folding``        in no document: marks collections whose queries :func:`.tokenizer.fold_word` folds
 ``_s_name``         text to sort by
-``_n_name``         number to sort and compare by; of ``date``, the instant in microseconds
+``_n_name``         number to sort and compare by; for ``date``, the instant in microseconds
 ``_lo_``, ``_hi_``  smallest and largest number of a list; ``_l_name`` all of them
 ``_v_name``         facet values
 ==================  =======================================================================================
@@ -52,11 +51,11 @@ SECTION_TITLES = "_sections"
 STORED_SECTIONS = "_places"
 DOCUMENT_BYTES = "_bytes"
 FOLDING = "_folding"
-"""A field of every collection but those made when fewer letters had their words in ``_g_…``."""
+"""A field of every collection except those created when fewer letters had their words in ``_g_…``."""
 
 
-def _optional(name: str, kind: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "optional": True, **more}
+def _optional(name: str, kind: str, **options: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "optional": True, **options}
 
 
 def collection_schema(name: str) -> dict[str, Any]:
@@ -100,57 +99,57 @@ _TYPES = {"string[]": "text", "int64[]": "number", "float[]": "number", "bool": 
 
 
 def native_name(field: str, group: str, types: Mapping[str, str]) -> str:
-    """The Typesense field in which values of one group (``text``, ``number``, ``bool``) of a further field are."""
+    """The Typesense field for values of one group (``text``, ``number``, ``bool``) of a custom field."""
     return field if _TYPES.get(types.get(field, ""), group) == group else f"{field}__{group}"
 
 
 def field_types(collection: Mapping[str, Any]) -> dict[str, str]:
-    """A collection's fields and their types, from what Typesense says of it."""
+    """A collection's fields and their types, from Typesense's description of it."""
     return {str(field["name"]): str(field["type"]) for field in collection["fields"]}
 
 
 def schema_changes(types: Mapping[str, str], kinds: FieldKinds, documents: Iterable[Document]) -> list[dict[str, Any]]:
     """The fields to add, or to drop and add with a wider type, before ``documents`` can be written."""
-    known = dict(types)
+    planned = dict(types)
     changes: list[dict[str, Any]] = []
     documents = list(documents)
 
-    def want(name: str, kind: str, **more: Any) -> None:
-        if name not in known:
-            known[name] = kind
-            changes.append(_optional(name, kind, **more))
+    def need(name: str, kind: str, **options: Any) -> None:
+        if name not in planned:
+            planned[name] = kind
+            changes.append(_optional(name, kind, **options))
 
     if any(document.sections for document in documents):
-        want(SECTION_TITLES, "string[]")
-        want(f"_g{SECTION_TITLES}", "string")
+        need(SECTION_TITLES, "string[]")
+        need(f"_g{SECTION_TITLES}", "string")
     fractions = _fields_with_fractions(documents, kinds)
     for field in sorted(kinds):
         for kind in sorted(kinds[field]):
             group = _GROUPS[kind]
-            native = native_name(field, group, known)
-            if group == "number" and field in fractions and known.get(native) == "int64[]":
+            native = native_name(field, group, planned)
+            if group == "number" and field in fractions and planned.get(native) == "int64[]":
                 changes.append({"name": native, "drop": True})
-                del known[native]
+                del planned[native]
             numbers = "float[]" if field in fractions else "int64[]"
-            want(native, {"text": "string[]", "number": numbers, "bool": "bool"}[group], facet=True)
-            want(f"_v_{field}", "string[]", facet=True)
+            need(native, {"text": "string[]", "number": numbers, "bool": "bool"}[group], facet=True)
+            need(f"_v_{field}", "string[]", facet=True)
             if kind in (FieldKind.STRING, FieldKind.BOOLEAN):
-                want(f"_s_{field}", "string", sort=True)
+                need(f"_s_{field}", "string", sort=True)
             elif kind is FieldKind.NUMBER:
-                want(f"_n_{field}", "int64", sort=True)
+                need(f"_n_{field}", "int64", sort=True)
             elif kind is FieldKind.NUMBER_LIST:
                 for prefix in ("_lo_", "_hi_"):
-                    want(prefix + field, "int64")
-                want(f"_l_{field}", "int64[]")
+                    need(prefix + field, "int64")
+                need(f"_l_{field}", "int64[]")
     return changes
 
 
 def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, str]) -> dict[str, Any]:
-    """One document as Typesense gets it."""
+    """Convert a document for Typesense."""
     fields = document.fields
     terms: set[str] = set()
     source = orjson.dumps(with_required_fields(fields))
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "id": encode_id(document.id),
         "_id": document.id,
         "_doc": source.decode(),
@@ -162,57 +161,57 @@ def engine_document(document: Document, kinds: FieldKinds, types: Mapping[str, s
     for field in _STRINGS:
         value = fields.get(field.name)
         if isinstance(value, str):
-            made[field.name] = plain_punctuation(value)
-            _add_standard_text(made, field.name, value)
+            columns[field.name] = plain_punctuation(value)
+            _add_standard_text(columns, field.name, value)
     terms.add(term("id", "exact", document.id))
     date = fields.get("date")
     instant = parse_instant(date) if isinstance(date, str) else None
     if isinstance(date, str) and instant is not None:
-        made["date"], made["_n_date"], made["_v_date"] = instant // 1_000_000, instant, [facet_token(date)]
+        columns["date"], columns["_n_date"], columns["_v_date"] = instant // 1_000_000, instant, [facet_token(date)]
         terms.add(term("date", "instant", str(instant)))
     for name, value in fields.items():
         terms |= _terms_of(name, value)
         if name in kinds:
-            _add_further(made, name, value, types)
+            _add_further(columns, name, value, types)
     if document.sections:
         titles = [section.title for section in document.sections]
-        made[SECTION_TITLES] = list(map(plain_punctuation, titles))
-        made[STORED_SECTIONS] = pack(document.sections).decode()
+        columns[SECTION_TITLES] = list(map(plain_punctuation, titles))
+        columns[STORED_SECTIONS] = pack(document.sections).decode()
         if words := extra_words(" ".join(titles)):
-            made[f"_g{SECTION_TITLES}"] = words
-    made["_terms"] = sorted(terms)
-    return made
+            columns[f"_g{SECTION_TITLES}"] = words
+    columns["_terms"] = sorted(terms)
+    return columns
 
 
-def _add_standard_text(made: dict[str, Any], name: str, value: str) -> None:
+def _add_standard_text(columns: dict[str, Any], name: str, value: str) -> None:
     if name in STANDARD_SORTS:
-        made[STANDARD_SORTS[name]] = sort_text(value)
+        columns[STANDARD_SORTS[name]] = sort_text(value)
     if name in TEXT_FIELDS and (words := extra_words(value)):
-        made[f"_g_{name}"] = words
+        columns[f"_g_{name}"] = words
     if name == "author":
-        made["_v_author"] = [facet_token(value)]
+        columns["_v_author"] = [facet_token(value)]
 
 
-def _add_further(made: dict[str, Any], name: str, value: Any, types: Mapping[str, str]) -> None:
+def _add_further(columns: dict[str, Any], name: str, value: Any, types: Mapping[str, str]) -> None:
     items = as_list(value)
-    made[f"_v_{name}"] = list(dict.fromkeys(facet_token(value_text(item)) for item in items))
+    columns[f"_v_{name}"] = list(dict.fromkeys(facet_token(value_text(item)) for item in items))
     if isinstance(value, bool):
-        made[native_name(name, "bool", types)] = value
-        made[f"_s_{name}"] = sort_text(value_text(value))
+        columns[native_name(name, "bool", types)] = value
+        columns[f"_s_{name}"] = sort_text(value_text(value))
     elif isinstance(value, str):
-        made[native_name(name, "text", types)] = [value]
-        made[f"_s_{name}"] = sort_text(value)
+        columns[native_name(name, "text", types)] = [value]
+        columns[f"_s_{name}"] = sort_text(value)
     elif not isinstance(value, list | tuple):
         native = native_name(name, "number", types)
-        made[native] = _numbers([value], types.get(native, ""))
-        made[f"_n_{name}"] = ordered_number(value)
+        columns[native] = _numbers([value], types.get(native, ""))
+        columns[f"_n_{name}"] = ordered_number(value)
     elif items and not isinstance(items[0], str):
         numbers = [ordered_number(item) for item in items]
         native = native_name(name, "number", types)
-        made[native] = _numbers(items, types.get(native, ""))
-        made[f"_lo_{name}"], made[f"_hi_{name}"], made[f"_l_{name}"] = min(numbers), max(numbers), numbers
+        columns[native] = _numbers(items, types.get(native, ""))
+        columns[f"_lo_{name}"], columns[f"_hi_{name}"], columns[f"_l_{name}"] = min(numbers), max(numbers), numbers
     else:
-        made[native_name(name, "text", types)] = items
+        columns[native_name(name, "text", types)] = items
 
 
 def _terms_of(name: str, value: Any) -> set[str]:

@@ -1,6 +1,6 @@
-"""Pages of hits that are refused before Typesense reads their documents.
+"""Rejecting large pages of hits before Typesense reads their documents.
 
-It takes Typesense a tenth of a second to read a document of a megabyte. What a page has at least, it knows from the
+Typesense takes a tenth of a second to read a document of one megabyte. It can compute the minimum size of a page from
 sizes in memory.
 """
 
@@ -20,7 +20,7 @@ Ask = Callable[[Sequence[Mapping[str, str]]], Sequence[Mapping[str, Any]]]
 
 
 class PageSizes:
-    """The sizes of documents in collections; the largest of each is asked for once a minute."""
+    """The sizes of documents in collections; the maximum of each collection is requested at most once a minute."""
 
     def __init__(self) -> None:
         self._largest: dict[str, tuple[float, float]] = {}
@@ -28,39 +28,39 @@ class PageSizes:
     def check(
         self, name: str, query: SearchQuery, compiled: CompiledQuery, types: Mapping[str, str], pins: int, ask: Ask
     ) -> None:
-        """Refuse a page whose documents have more bytes than a query takes, if that is certain.
+        """Reject a page whose documents certainly exceed a query's limit.
 
         Args:
-            pins: The number of pinned hits, whose sizes are not known.
+            pins: Number of pinned hits, whose sizes are unknown.
 
         Raises:
-            ReplyTooLarge: They have.
+            ReplyTooLarge: The documents exceed the limit.
         """
-        most = query.most_bytes
-        if most is None or not query.limit or DOCUMENT_BYTES not in types or compiled.distinct:
+        max_bytes = query.max_bytes
+        if max_bytes is None or not query.limit or DOCUMENT_BYTES not in types or compiled.distinct:
             return
-        if self._largest_in(name, ask) * query.limit <= most:
+        if self._largest_in(name, ask) * query.limit <= max_bytes:
             return
-        found, sizes = _sizes(ask, compiled.search(page=1, per_page=0))
-        shown = min(query.limit, found - query.offset) - pins
-        is_all = query.offset == 0 and found <= query.limit
-        if sizes and (sizes["sum"] if is_all and not pins else sizes["min"] * shown) > most:
+        total, sizes = _sizes(ask, compiled.search(page=1, per_page=0))
+        count = min(query.limit, total - query.offset) - pins
+        is_all = query.offset == 0 and total <= query.limit
+        if sizes and (sizes["sum"] if is_all and not pins else sizes["min"] * count) > max_bytes:
             raise ReplyTooLarge
 
     def forget(self, name: str) -> None:
-        """Ask again about a collection."""
+        """Discard the cached maximum of a collection."""
         self._largest.pop(name, None)
 
     def _largest_in(self, name: str, ask: Ask) -> float:
-        known, now = self._largest.get(name), time.monotonic()
-        if known is None or now - known[0] > _FRESH_SECONDS:
+        cached, now = self._largest.get(name), time.monotonic()
+        if cached is None or now - cached[0] > _FRESH_SECONDS:
             _, sizes = _sizes(ask, {"collection": name, "q": "*", "per_page": "0"})
-            known = self._largest[name] = (now, sizes.get("max", 0.0))
-        return known[1]
+            cached = self._largest[name] = (now, sizes.get("max", 0.0))
+        return cached[1]
 
 
 def _sizes(ask: Ask, search: Mapping[str, str]) -> tuple[int, Mapping[str, float]]:
-    """The number of documents that a search finds, and their smallest, largest and summed size; empty for none."""
+    """Number of documents that a search finds, and their minimum, maximum, and total size; empty for none."""
     (result,) = ask([{**search, "facet_by": DOCUMENT_BYTES, "max_facet_values": "1"}])
     stats = result["facet_counts"][0]["stats"]
     return result["found"], {name: float(stats[name]) for name in ("min", "max", "sum") if name in stats}

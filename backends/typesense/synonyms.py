@@ -1,4 +1,4 @@
-"""A site's synonyms in its Typesense collection: Typesense takes them from there, not from the query."""
+"""Storing a site's synonyms in its Typesense collection, because queries cannot contain synonyms."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ _MARK = "site-search-"
 
 
 def put_synonyms(transport: TypesenseTransport, index: str, groups: Groups, seconds: float | None) -> None:
-    """Make the collection's synonyms those of ``groups``.
+    """Replace the collection's synonyms by ``groups``.
 
     Args:
-        seconds: The time for it; ``None`` for the usual one of each request.
+        seconds: Time limit; ``None`` for the usual limit of each request.
 
     Raises:
-        RefusedByTypesense: There is no such collection.
+        RefusedByTypesense: The collection does not exist.
         BackendUnavailable: It was not done in time.
     """
     budget = None if seconds is None else Budget(seconds)
 
-    def left() -> float | None:
+    def seconds_left() -> float | None:
         return None if budget is None else budget.remaining()
 
     path = f"/collections/{index}/synonyms"
-    found = transport.read("GET", path, seconds=left()).json()["synonyms"]
-    there = {str(each["id"]): frozenset(each["synonyms"]) for each in found if str(each["id"]).startswith(_MARK)}
-    wanted = {_name(group): group for group in map(_words, groups) if len(group) > 1}
-    gone = _with_overlapping(there.keys() - wanted.keys(), there)
-    for name in sorted(gone):
+    stored = transport.read("GET", path, seconds=seconds_left()).json()["synonyms"]
+    existing = {str(each["id"]): frozenset(each["synonyms"]) for each in stored if str(each["id"]).startswith(_MARK)}
+    needed = {_name(group): group for group in map(_words, groups) if len(group) > 1}
+    outdated = _with_overlapping(existing.keys() - needed.keys(), existing)
+    for name in sorted(outdated):
         try:
-            transport.write("DELETE", f"{path}/{name}", seconds=left())
+            transport.write("DELETE", f"{path}/{name}", seconds=seconds_left())
         except RefusedByTypesense as error:
             if error.status != 404 or error.is_missing_index:
-                raise  # Else another process did it.
-    for name in sorted(wanted.keys() - (there.keys() - gone)):
-        kept = transport.write("PUT", f"{path}/{name}", body={"synonyms": wanted[name]}, seconds=left()).json()
-        if kept["id"] != name:
+                raise  # Otherwise another process has deleted it.
+    for name in sorted(needed.keys() - (existing.keys() - outdated)):
+        reply = transport.write("PUT", f"{path}/{name}", body={"synonyms": needed[name]}, seconds=seconds_left()).json()
+        if reply["id"] != name:
             raise UnreadableReply
 
 
-def _with_overlapping(gone: Set[str], there: Mapping[str, Set[str]]) -> Set[str]:
-    """Groups that must be made anew, too: with a group, Typesense forgets its phrases in every other one."""
+def _with_overlapping(outdated: Set[str], existing: Mapping[str, Set[str]]) -> Set[str]:
+    """Groups that must be sent again too: with a group, Typesense deletes its phrases from all other groups."""
     while True:
-        phrases = {phrase for name in gone for phrase in there[name]}
-        more = {name for name, group in there.items() if group & phrases}
-        if more <= gone:
-            return gone
-        gone = more
+        phrases = {phrase for name in outdated for phrase in existing[name]}
+        overlapping = {name for name, group in existing.items() if group & phrases}
+        if overlapping <= outdated:
+            return outdated
+        outdated = overlapping
 
 
 def _words(group: tuple[str, ...]) -> list[str]:

@@ -1,12 +1,12 @@
 """Sending requests to a Typesense cluster: the official client's objects over our own connections.
 
-The objects of the ``typesense`` package (collections, documents, keys, multi_search) know the routes and the shapes
-of Typesense. What they stand on is replaced: the package's ``ApiCall`` keeps one session for all processes, lets the
-environment's proxies and raw transport errors through, re-sends with a pause and, after a node has failed, marks
-healthy ones as dead during an election. :class:`TypesenseTransport` is an ``ApiCall`` that does none of this.
+The objects of the ``typesense`` package (collections, documents, keys, multi_search) know the routes and data formats
+of Typesense. Their foundation is replaced: the package's ``ApiCall`` shares one session among all processes, uses the
+environment's proxies, passes raw transport errors through, retries with a pause, and after a node's failure marks
+healthy nodes as dead during an election. :class:`TypesenseTransport` is an ``ApiCall`` that does none of this.
 
-Reads go to the leader, which has every acknowledged write; while there is none, to the node that is furthest. Writes
-wait for a leader within their budget and can then be awaited on every node that is alive.
+Reads go to the leader, which has every acknowledged write, or without a leader to the most advanced node. Writes wait
+for a leader within their budget, and callers can then wait until every live node has them.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ from typesense.configuration import Configuration
 
 from backends.errors import BackendMisconfigured, BackendUnavailable
 from backends.servers.batches import time_shares
-from backends.servers.http import Answer, Budget, EngineAnswer, HttpPool, TransportFailure
+from backends.servers.http import Budget, EngineError, HttpPool, Response, TransportFailure
 from backends.servers.replies import Refusal, checked
 from backends.servers.server_url import ServerUrl
 
 _LEADER_KNOWN_SECONDS = 1.0
+"""Seconds for which a known leader is trusted and a failed node is asked last."""
+
 _PROBE_SECONDS = 0.5
 _RETRY_SECONDS = 0.1
 _FOLLOWER_PAUSE_SECONDS = 0.005
 _NO_DOCUMENT = "/collections/none_of_this_name/documents?filter_by=id:=none"
 FOLLOWER_WAIT_SECONDS = 3.0
-"""How long a write waits for a node that is alive but behind."""
+"""Seconds that a write waits for live nodes that are behind."""
 
 
 class RefusedByTypesense(Refusal):
-    """Typesense said no, with a status that is about the request.
+    """Typesense rejected a request, with a status that concerns the request.
 
     Attributes:
-        status: 400, 404, 408, 409, 413 or 422.
+        status: 400, 404, 408, 409, 413, or 422.
         message: Typesense's own words; never shown to a caller.
     """
 
@@ -55,7 +57,7 @@ class RefusedByTypesense(Refusal):
 
 
 class TypesenseTransport(ApiCall):
-    """The typesense package's requests, sent over :class:`~backends.servers.http.HttpPool` with failover."""
+    """Sends the typesense package's requests over :class:`~backends.servers.http.HttpPool` with failover."""
 
     def __init__(self, url: ServerUrl):
         super().__init__(Configuration({"nodes": list(url.nodes), "api_key": url.key, "num_retries": 0}))
@@ -64,7 +66,7 @@ class TypesenseTransport(ApiCall):
         self._leader: tuple[str, float] | None = None
         self._resting: dict[str, float] = {}
 
-    # --- what the package's objects call; ``entity_type`` only types their results
+    # --- the methods that the package's objects call; ``entity_type`` only types their results
 
     def get(self, endpoint: str, entity_type: Any, as_json: bool = True, params: Any = None) -> Any:
         return _decoded(self.read("GET", endpoint, params=params), as_json)
@@ -92,33 +94,35 @@ class TypesenseTransport(ApiCall):
         params: Mapping[str, str] | None = None,
         body: Any = None,
         seconds: float | None = None,
-    ) -> Answer:
-        """Ask one node after the other until one answers.
+    ) -> Response:
+        """Ask one node after another until one responds.
 
         Args:
-            seconds: The time for it; ``None`` for the usual one.
+            seconds: Time limit; ``None`` for the usual limit.
 
         Raises:
-            RefusedByTypesense: Typesense said no.
-            BackendUnavailable: No node answered in time.
+            RefusedByTypesense: Typesense rejected the request.
+            BackendUnavailable: No node responded in time.
         """
         budget = self.pool.budget(seconds)
         data = _encoded(body)
         failure: Exception | None = None
         for turn in range(2):
             nodes = self._nodes_for_reading()
-            for left, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
+            for nodes_left, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
                 try:
-                    # A node that hangs leaves time for the next one.
-                    share = budget.remaining() / 2 if left else None
-                    answer = self.pool.send(method, node, path, budget, body=data, params=params, timeout_seconds=share)
+                    # Half of the budget, so that a hanging node leaves time for the next one.
+                    share = budget.remaining() / 2 if nodes_left else None
+                    response = self.pool.send(
+                        method, node, path, budget, body=data, params=params, timeout_seconds=share
+                    )
                 except TransportFailure as error:
                     failure = error
                     self._failed(node)
                     continue
-                if answer.status < 500 and answer.status != 429:
-                    return checked(answer, _refusal)
-                failure = EngineAnswer.of(answer)
+                if response.status < 500 and response.status != 429:
+                    return checked(response, _refusal)
+                failure = EngineError.of(response)
                 self._failed(node)
             if budget.remaining() <= _RETRY_SECONDS or _hopeless(failure):
                 break
@@ -134,15 +138,15 @@ class TypesenseTransport(ApiCall):
         params: Mapping[str, str] | None = None,
         body: Any = None,
         seconds: float | None = None,
-    ) -> Answer:
-        """Send a change to the leader, waiting for one to be elected; repeating it must be harmless.
+    ) -> Response:
+        """Send a change to the leader, waiting for an election if necessary; repeating it must be harmless.
 
         Args:
-            seconds: The time for it; ``None`` for the usual one, which grows with the body: see :func:`.time_shares`.
+            seconds: Time limit; ``None`` for the usual limit, which grows with the body: see :func:`.time_shares`.
 
         Raises:
-            RefusedByTypesense: Typesense said no.
-            BackendUnavailable: It was not, or perhaps not, done in time.
+            RefusedByTypesense: Typesense rejected the request.
+            BackendUnavailable: The change failed, or its outcome is unknown.
         """
         data = _encoded(body)
         budget = self.pool.budget(seconds, time_shares(len(data or b"")))
@@ -153,39 +157,41 @@ class TypesenseTransport(ApiCall):
             node = self._node_for_writing(tries)
             tries += 1
             try:
-                answer = self.pool.send(method, node, path, budget, body=data, content_type=content_type, params=params)
+                response = self.pool.send(
+                    method, node, path, budget, body=data, content_type=content_type, params=params
+                )
             except TransportFailure as error:
                 failure = error
                 self._failed(node)
                 if error.kind == "timeout":
                     break
             else:
-                if answer.status < 500 and answer.status != 429:
-                    return checked(answer, _refusal)
-                failure = EngineAnswer.of(answer)
+                if response.status < 500 and response.status != 429:
+                    return checked(response, _refusal)
+                failure = EngineError.of(response)
                 self._leader = None
             if len(self.url.nodes) == 1 and tries > 1 and not _recovers(failure):
                 break
-            if tries % len(self.url.nodes) == 0 or isinstance(failure, EngineAnswer):
+            if tries % len(self.url.nodes) == 0 or isinstance(failure, EngineError):
                 time.sleep(min(_RETRY_SECONDS, budget.remaining()))
-        raise BackendUnavailable("The search engine did not take the change.") from failure
+        raise BackendUnavailable("The search engine did not accept the change.") from failure
 
     def lines(self, path: str, params: Mapping[str, str] | None = None) -> Iterator[bytes]:
-        """Read a long answer of lines.
+        """Read a long response line by line.
 
         Raises:
-            RefusedByTypesense: Typesense said no.
-            BackendUnavailable: No node answered, or the answer ended early.
+            RefusedByTypesense: Typesense rejected the request.
+            BackendUnavailable: No node responded, or the response ended early.
         """
         failure: Exception | None = None
         for node in self._nodes_for_reading():
             begun = False
             try:
                 for line in self.pool.lines(node, path, self.url.timeout_seconds, params):
-                    if isinstance(line, Answer):
+                    if isinstance(line, Response):
                         if line.status < 500 and line.status != 429:
                             checked(line, _refusal)
-                        failure = EngineAnswer.of(line)
+                        failure = EngineError.of(line)
                         break
                     begun = True
                     yield line
@@ -200,14 +206,14 @@ class TypesenseTransport(ApiCall):
 
     # --- the cluster
 
-    def await_everywhere(self, seen: Callable[[Callable[[str], Answer]], bool]) -> None:
-        """Return when every node that is alive shows a change.
+    def await_everywhere(self, is_visible: Callable[[Callable[[str], Response]], bool]) -> None:
+        """Return when every live node shows a change.
 
         Args:
-            seen: Is given a function that reads a path from one node, and tells whether the change shows there.
+            seen: Whether the change is visible on a node, given a function that reads a path from that node.
 
         Raises:
-            BackendUnavailable: A node that is alive did not show it in time; it is a write that may be repeated.
+            BackendUnavailable: A live node did not show it in time; the write may be repeated.
         """
         if len(self.url.nodes) == 1:
             return
@@ -215,55 +221,55 @@ class TypesenseTransport(ApiCall):
         waiting = list(self.url.nodes)
         self._nudge(budget)
         while True:
-            waiting = [node for node in waiting if not self._shows(node, seen, budget)]
+            waiting = [node for node in waiting if not self._shows(node, is_visible, budget)]
             if not waiting:
                 return
             if budget.remaining() <= 0:
-                raise BackendUnavailable("The search engine's nodes do not agree yet.")
+                raise BackendUnavailable("The search engine's nodes are not in sync yet.")
             time.sleep(_FOLLOWER_PAUSE_SECONDS)
 
     def _nudge(self, budget: Budget) -> None:
-        """Write something harmless, if a leader takes it.
+        """Make a harmless write, if a leader accepts it.
 
-        Followers learn that an entry of the log is committed from the next one, or else from a heartbeat half a
-        second later. (Measured with 0.24.1: 9 ms instead of 501 ms until a write shows on all of three nodes.)
+        Followers learn that a log entry is committed from the next entry, or else from a heartbeat half a second later.
+        (Measured with 0.24.1: 9 ms instead of 501 ms until a write is visible on all of three nodes.)
         """
         node = self._leader[0] if self._leader is not None else self.url.nodes[0]
         with contextlib.suppress(TransportFailure):
             self.pool.send("DELETE", node, _NO_DOCUMENT, budget, timeout_seconds=_PROBE_SECONDS)
 
     def status_of(self, node: str, budget: Budget, seconds: float = _PROBE_SECONDS) -> dict[str, Any] | None:
-        """A node's own view of the cluster, or ``None`` if it does not answer.
+        """A node's own view of the cluster, or ``None`` if it does not respond.
 
         Raises:
-            BackendMisconfigured: It refuses our key.
+            BackendMisconfigured: The node rejects our key.
         """
         try:
-            answer = self.pool.send("GET", node, "/status", budget, timeout_seconds=seconds)
+            response = self.pool.send("GET", node, "/status", budget, timeout_seconds=seconds)
         except TransportFailure:
             return None
-        if answer.status in (401, 403):
-            checked(answer, _refusal)
-        status = answer.json() if answer.status == 200 else None
+        if response.status in (401, 403):
+            checked(response, _refusal)
+        status = response.json() if response.status == 200 else None
         return status if isinstance(status, dict) else None
 
     def is_healthy(self, node: str, budget: Budget) -> bool:
-        """Tell whether a node says that it is ready."""
+        """Whether a node reports that it is ready."""
         try:
-            answer = self.pool.send("GET", node, "/health", budget)
+            response = self.pool.send("GET", node, "/health", budget)
         except TransportFailure:
             return False
-        return answer.status == 200 and answer.json() == {"ok": True}
+        return response.status == 200 and response.json() == {"ok": True}
 
-    def _shows(self, node: str, seen: Callable[[Callable[[str], Answer]], bool], budget: Budget) -> bool:
-        def ask(path: str) -> Answer:
+    def _shows(self, node: str, is_visible: Callable[[Callable[[str], Response]], bool], budget: Budget) -> bool:
+        def ask(path: str) -> Response:
             return self.pool.send("GET", node, path, budget, timeout_seconds=_PROBE_SECONDS)
 
         try:
-            return seen(ask)
+            return is_visible(ask)
         except TransportFailure as error:
             self._failed(node)
-            # Nobody can search on a node that takes no connection. One that hangs is asked again.
+            # No search can reach a node that accepts no connections. A node that hangs is asked again.
             return error.kind != "timeout"
 
     def _nodes_for_reading(self) -> list[str]:
@@ -277,12 +283,13 @@ class TypesenseTransport(ApiCall):
         return [leader[0], *sorted(others, key=lambda node: self._resting.get(node, 0.0) > now)]
 
     def _survey(self) -> list[str]:
-        """Ask the nodes who leads; the leader first, then the others, the furthest first."""
-        known = self._leader
+        """Ask the nodes for the leader. Returns the leader first, or else the most advanced nodes first."""
+        last_leader = self._leader
         budget = Budget(min(2 * _PROBE_SECONDS, self.url.timeout_seconds / 3))
         now = time.monotonic()
         order = sorted(
-            self.url.nodes, key=lambda node: (known is None or node != known[0], self._resting.get(node, 0.0) > now)
+            self.url.nodes,
+            key=lambda node: (last_leader is None or node != last_leader[0], self._resting.get(node, 0.0) > now),
         )
         ranks: dict[str, int] = {}
         for node in order:
@@ -300,7 +307,7 @@ class TypesenseTransport(ApiCall):
     def _node_for_writing(self, tries: int) -> str:
         if tries == 0:
             return self._nodes_for_reading()[0]
-        # During an election every node is asked in turn: the first to know the new leader passes the change on.
+        # During an election, every node is tried in turn: the first to know the new leader forwards the change.
         return self.url.nodes[tries % len(self.url.nodes)]
 
     def _failed(self, node: str) -> None:
@@ -318,8 +325,8 @@ def _hopeless(failure: Exception | None) -> bool:
 
 
 def _recovers(failure: Exception | None) -> bool:
-    """Tell whether a single node may still take the change: it is up, but not ready."""
-    return isinstance(failure, EngineAnswer)
+    """Whether a single node may still accept the change, because it is up but not ready."""
+    return isinstance(failure, EngineError)
 
 
 def _encoded(body: Any) -> bytes | None:
@@ -328,5 +335,5 @@ def _encoded(body: Any) -> bytes | None:
     return body.encode() if isinstance(body, str) else orjson.dumps(body)
 
 
-def _decoded(answer: Answer, as_json: bool) -> Any:
-    return answer.json() if as_json else answer.body.decode(errors="replace")
+def _decoded(response: Response, as_json: bool) -> Any:
+    return response.json() if as_json else response.body.decode(errors="replace")

@@ -66,7 +66,7 @@ def calls(case: Case) -> dict[str, Call]:
         "delete": lambda b: b.delete(case.index, ["x"]),
         "search": search("reading", limit=2, offset=1, facets=("author", "price"), highlight=Highlight(), sections=2),
         "search for fewer words": search("reeding zzzz", limit=3),
-        "search with pins": search("reading", settings=pins, most_bytes=10_000),
+        "search with pins": search("reading", settings=pins, max_bytes=10_000),
         "search with ranks": search("reading", settings=ranks, explain=True),
         "search for distinct hits": search("reading", distinct="brand", settings=latest),
         "find_titles": lambda b: b.find_titles(case.index, "so", 5),

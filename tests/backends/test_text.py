@@ -23,7 +23,7 @@ from backends.embedded.results import matches
 from backends.highlighting import Highlighter
 from backends.servers.highlighter import Matcher
 from backends.servers.tokenizer import extra_words, query_parts, split_words
-from backends.text import MOST_MARKS, few_marks, normal_form
+from backends.text import MAX_MARKS_IN_A_ROW, few_marks, normal_form
 from backends.values import fold_value
 
 FILTER_TERMS = (
@@ -84,7 +84,7 @@ def normalized_by(step: Callable[[str], Any], text: str) -> list[str]:
 @example("a" + "\U0001d165\U0001d167" * 80)
 @example("\u0f40" + "\u0f73" * 80)
 def test_no_long_run_of_marks_is_ever_put_in_order(text: str) -> None:
-    assert all(longest_run(given) <= MOST_MARKS for step in STEPS for given in normalized_by(step, text))
+    assert all(longest_run(given) <= MAX_MARKS_IN_A_ROW for step in STEPS for given in normalized_by(step, text))
 
 
 def test_every_step_that_is_watched_normalises() -> None:
@@ -95,7 +95,7 @@ def test_every_step_that_is_watched_normalises() -> None:
 def test_of_many_marks_the_first_are_kept(text: str) -> None:
     left = {is_run: [] for is_run in (True, False)}
     for is_run, run in groupby(text, key=is_mark):
-        left[is_run].append("".join(run)[: MOST_MARKS if is_run else None])
+        left[is_run].append("".join(run)[: MAX_MARKS_IN_A_ROW if is_run else None])
     kept = ["".join(run) for _, run in groupby(few_marks(text), key=is_mark)]
     assert [run for run in kept if is_mark(run[0])] == left[True]
     assert [run for run in kept if not is_mark(run[0])] == left[False]

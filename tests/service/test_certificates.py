@@ -74,7 +74,7 @@ ERRORS = {
 LOGGED = {
     "DATABASE_URL": "SSL error: certificate verify failed",  # libpq does not say why.
     "LIMITS_URL": "certificate has expired",
-    "SEARCH_URL": "its certificate is refused: certificate has expired",
+    "SEARCH_URL": "its certificate is invalid: certificate has expired",
 }
 
 

@@ -133,7 +133,7 @@ def _search(site: SiteRecord, arguments: Any) -> Found:
         text=wanted["query"],
         limit=wanted["limit"],
         filter=_condition(wanted),
-        highlight=Highlight(pre_tag="", post_tag="", escape=False, shown=frozenset({"content"}), sentences=True),
+        highlight=Highlight(pre_tag="", post_tag="", escape=False, only_fields=frozenset({"content"}), sentences=True),
         sections=1,
     )
     shown = frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"}

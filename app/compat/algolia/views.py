@@ -193,7 +193,7 @@ def make_search(sent: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSe
         offset=sent["page"] * window,
         filter=read_filters(sent, site.kinds),
         facets=("*",) if facets is None else tuple(dict.fromkeys(field for of in facets.values() for field in of)),
-        highlight=Highlight(pre_tag=OPEN, post_tag=CLOSE, shown=frozenset({"title", "content"}), sentences=True),
+        highlight=Highlight(pre_tag=OPEN, post_tag=CLOSE, only_fields=frozenset({"title", "content"}), sentences=True),
         sections=SECTIONS_OF_PAGE if by_section else 0,
     )
     return AlgoliaSearch(query, sent, index, window, facets)

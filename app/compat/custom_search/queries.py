@@ -50,7 +50,9 @@ def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: da
         offset=parameters["start"] - 1,
         filter=And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None,
         sort=sort,
-        highlight=Highlight(pre_tag="<b>", post_tag="</b>", shown=frozenset({"title", "content"}), sentences=True),
+        highlight=Highlight(
+            pre_tag="<b>", post_tag="</b>", only_fields=frozenset({"title", "content"}), sentences=True
+        ),
     )
 
 

@@ -25,7 +25,7 @@ Marked = Sequence[tuple[bool, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownHit:
+class GroupHit:
     """A hit.
 
     Attributes:
@@ -44,18 +44,18 @@ class ShownHit:
     reasons: Reasons | None
 
 
-def show_hits(hits: Sequence[bytes], site_url: str) -> list[ShownHit]:
+def show_hits(hits: Sequence[bytes], site_url: str) -> list[GroupHit]:
     """Hits, as JSON, with their highlights, and links that lead to the site."""
     documents = map(orjson.loads, hits)
     return [_show(document, document.pop("_formatted", {}), site_url) for document in documents]
 
 
-def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) -> ShownHit:
+def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) -> GroupHit:
     address = link_to(str(document["url"]), site_url)
     title = split_marks(str(formatted.get("title", ""))) if document["title"] else [(False, str(document["url"]))]
     shown = address or str(document["url"])
     reasons = show_reasons(document.pop("_explain", None))
-    return ShownHit(document["id"], title, address, shown, _snippet(document, formatted), _details(document), reasons)
+    return GroupHit(document["id"], title, address, shown, _snippet(document, formatted), _details(document), reasons)
 
 
 def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:

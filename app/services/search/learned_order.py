@@ -32,7 +32,7 @@ class LearnedOrder:
         """Where the next hit that is passed on stands."""
         self._waiting: list[tuple[float, int, Hit]] = []
         limit = self._end + MOST_PLACES - self._place
-        self.query = replace(query, offset=self._place, limit=limit, most_bytes=None)
+        self.query = replace(query, offset=self._place, limit=limit, max_bytes=None)
         """What to ask the engine for."""
 
     def take(self, hit: Hit) -> None:

@@ -90,7 +90,7 @@ class MixedOrder:
         explanations: dict[str, Mapping[str, Any] | None] = {}
         end = query.offset + query.limit
         limit = max(end, MIXED_HITS)
-        first = replace(query, offset=0, limit=limit, highlight=None, sections=0, answers=False, most_bytes=None)
+        first = replace(query, offset=0, limit=limit, highlight=None, sections=0, answers=False, max_bytes=None)
 
         def note(hit: Hit) -> None:
             explanations[hit.id] = hit.explanation

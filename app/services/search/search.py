@@ -123,7 +123,7 @@ class Searcher:
             ApiError: 400 for what the query got wrong, or for hits that do not fit.
             BackendUnavailable: The engine cannot answer now.
         """
-        timed = self._search(site, replace(query, most_bytes=room.left) if is_whole else query, encode, room)
+        timed = self._search(site, replace(query, max_bytes=room.left) if is_whole else query, encode, room)
         if record_for is not None:
             self.record(site, query, timed, record_for)
         return timed
@@ -255,7 +255,9 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
         sort=parse_sort(parameters["sort"]),
         facets=parse_names(parameters["facets"]),
         highlight=(
-            Highlight(shown=parse_shown(parameters["fields"]), sentences=True) if parameters["highlight"] else None
+            Highlight(only_fields=parse_shown(parameters["fields"]), sentences=True)
+            if parameters["highlight"]
+            else None
         ),
         sections=parameters["sections"],
         distinct=parameters["distinct"],

@@ -1,4 +1,4 @@
-"""The language a text is in, and its words' stems."""
+"""Detecting the language of a text, and stemming its words."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ from backends.languages import LANGUAGES, Language
 from backends.text import INDIAN, beyond_ascii, normalized
 
 UNKNOWN = "und"
-"""The code of a text whose language was not recognised."""
+"""The code of a text whose language was not detected."""
 
 _NO_LANGUAGE = Language("")
 _ELISIONS = frozenset("cdjlmnst")
-"""What is left of words that lose their vowel: in a text, it is mostly just a letter."""
+"""Letters left over from words that lose their vowel (*l'eau*): too ambiguous to detect a language by."""
 
 _VOTES_OF_LETTERS = 3
-"""A word of one letter counts as if at least so many languages had it."""
+"""Minimum number of languages among which the vote of a one-letter word is divided."""
 
-_FEW, _TRACES = 0.04, 0.005
-"""Shares of a site's documents: below the first, a language is rare; below the second, it may not be there at all."""
+_RARE_SHARE, _DOUBTFUL_SHARE = 0.04, 0.005
+"""Shares of a site's documents: below the first, a language is rare; below the second, detection may be wrong."""
 
-_MOST_LIKELY = 5
+_MAX_LIKELY_LANGUAGES = 5
 _LETTERS_OF_ENDING = 6
-_SAMPLE = 600
+_SAMPLE_CHARS = 600
 _LETTERS = tuple(
     (code, re.compile(f"[{each.letters}]"), each.letters_share) for code, each in LANGUAGES.items() if each.letters
 )
 _BEYOND_LATIN = re.compile("[\u0370-\u1dff\u1ea0-\u1ef9\u2e80-\ud7ff]")
 _WORD = re.compile(rf"(?:[^\W\d_]+|[{INDIAN}]+)+")
-"""Letters, and the signs of which Indian scripts write vowels."""
+"""Letters, and the vowel signs of Indian scripts."""
 
 _LOWER_OR_SPACE = bytes(
     code if code >= 128 else ord(chr(code).lower()) if chr(code).isalpha() else 32 for code in range(256)
 )
-"""A table for UTF-8: letters of ASCII in lower case, the rest of it as spaces."""
+"""Translation table for UTF-8: ASCII letters become lower case, other ASCII characters become spaces."""
 
 
 def _language(code: str) -> Language:
-    """The record of a language; an empty one for a code that has none."""
+    """The record of a language; an empty record for an unknown code."""
     return LANGUAGES.get(code, _NO_LANGUAGE)
 
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The folded stop words of a language; empty for an unknown one."""
+    """The folded stop words of a language; empty for an unknown language."""
     return frozenset(filter(None, (fold(word) for word in _language(language).stop_words.split())))
 
 
 @cache
 def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
-    """Every stop word to the languages that have it, and which part of a vote it gives each: half of one if it is 2."""
-    found: dict[str, list[str]] = {}
+    """Each stop word to its languages and the number by which its vote for each of them is divided."""
+    languages_by_word: dict[str, list[str]] = {}
     for code, language in LANGUAGES.items():
         for word in set(language.stop_words.split()).difference(_ELISIONS if language.elides else ()):
-            found.setdefault(word, []).append(code)
+            languages_by_word.setdefault(word, []).append(code)
     return {
         word: (tuple(languages), max(len(languages), _VOTES_OF_LETTERS if len(word) == 1 else 1))
-        for word, languages in found.items()
+        for word, languages in languages_by_word.items()
     }
 
 
 def recognise(text: str) -> str:
-    """The language of a text as ISO 639-1 code, :data:`UNKNOWN` if nothing tells."""
-    sample = normalized("NFC", text[:_SAMPLE])
+    """Detect the language of a text: an ISO 639-1 code, or :data:`UNKNOWN`."""
+    sample = normalized("NFC", text[:_SAMPLE_CHARS])
     foreign = beyond_ascii(sample)
     if _BEYOND_LATIN.search(foreign):
         letters = len(_WORD.sub("", sample))
@@ -85,17 +85,17 @@ def recognise(text: str) -> str:
     words = _words(sample, foreign)
     ballots = _ballots()
     counts = ballots.count(words)
-    most = max(counts)
-    if not most:
+    highest = max(counts)
+    if not highest:
         return UNKNOWN
-    if counts.count(most) == 1:
-        return ballots.languages[counts.index(most)]
+    if counts.count(highest) == 1:
+        return ballots.languages[counts.index(highest)]
     scores = language_votes(words)
     return max(scores, key=scores.__getitem__)
 
 
 def _words(text: str, foreign: str) -> list[str]:
-    """The runs of letters of a text in lower case, given its characters beyond ASCII."""
+    """The runs of letters of a text in lower case, given the text's non-ASCII characters."""
     if foreign.lower() != foreign:
         return _WORD.findall(text.lower())
     for char in set(foreign):
@@ -105,7 +105,7 @@ def _words(text: str, foreign: str) -> list[str]:
 
 
 def language_votes(words: Iterable[str]) -> dict[str, float]:
-    """Votes of lower-case words for each language: a stop word shared by many counts little for each."""
+    """Votes of lower-case words for each language; a stop word's vote is divided among its languages."""
     votes = _votes()
     scores: dict[str, float] = defaultdict(float)
     for word in words:
@@ -120,25 +120,27 @@ def language_votes(words: Iterable[str]) -> dict[str, float]:
 def likely_languages(words: Sequence[str], shares: Mapping[str, float]) -> tuple[str, ...]:
     """The languages that a query may be in, the most frequent first.
 
-    Letters that few languages have tell, or its stop words; those of a language that few documents are in count half.
-    Where nothing tells, it is any of the frequent languages that are written in its script.
+    Distinctive letters or stop words decide; the votes of a language that is rare among the documents count half.
+    Without either, all frequent languages written in the query's script are likely.
 
     Args:
-        words: Those of the query, in lower case.
-        shares: Language to the share of a site's documents that are in it, the most frequent first.
+        words: Words of the query, in lower case.
+        shares: Language to its share of the site's documents, the most frequent first.
     """
-    present = {language: share for language, share in shares.items() if language != UNKNOWN and share >= _TRACES}
+    present = {
+        language: share for language, share in shares.items() if language != UNKNOWN and share >= _DOUBTFUL_SHARE
+    }
     if len(present) > 1:
         if has_tones(" ".join(words)) and not TONAL.isdisjoint(present):
             return tuple(TONAL.intersection(present))
         votes = language_votes(words)
-        weighed = {name: votes.get(name, 0.0) * (1 if share >= _FEW else 0.5) for name, share in present.items()}
+        weighed = {name: votes.get(name, 0.0) * (1 if share >= _RARE_SHARE else 0.5) for name, share in present.items()}
         best = max(weighed.values())
         if best >= 1:
             return tuple(name for name, vote in weighed.items() if vote == best)
     written = {_script_of(word) for word in words}
-    usual = [name for name, share in present.items() if share >= _FEW]
-    return (*[name for name in usual if _script(name) in written][:_MOST_LIKELY], *TONAL.intersection(usual))
+    usual = [name for name, share in present.items() if share >= _RARE_SHARE]
+    return (*[name for name in usual if _script(name) in written][:_MAX_LIKELY_LANGUAGES], *TONAL.intersection(usual))
 
 
 @cache
@@ -148,14 +150,14 @@ def _script(language: str) -> str:
 
 
 def _script_of(text: str) -> str:
-    """The script of the first letter of a text, as Unicode names it."""
+    """The script of a text's first letter, by its Unicode name."""
     return next((unicodedata.name(char, "").partition(" ")[0] for char in text if char.isalpha()), "")
 
 
 class _Ballots:
-    """The votes of all words of a text added up at once: a word's votes for every language are one number.
+    """Adds up the votes of all words of a text at once: a word's votes for all languages are a single integer.
 
-    A language has 32 bits of it, and votes are in units of which every share is a whole number.
+    Each language has 32 bits of it. Votes are in units that make every share a whole number.
     """
 
     def __init__(self) -> None:
@@ -170,7 +172,7 @@ class _Ballots:
         self._counts = struct.Struct(f"<{len(self.languages)}I")
 
     def count(self, words: Iterable[str]) -> tuple[int, ...]:
-        """The votes for each of :attr:`languages`, from at most a thousand words in lower case."""
+        """The votes for each of :attr:`languages` from at most a thousand words in lower case."""
         total = sum(filter(None, map(self._by_word.get, words)))
         counts: tuple[int, ...] = self._counts.unpack(total.to_bytes(self._counts.size, "little"))
         return counts
@@ -182,7 +184,7 @@ def _ballots() -> _Ballots:
 
 
 class _Stemmers(threading.local):
-    """Snowball stemmers are not to be shared by threads."""
+    """Snowball stemmers of one thread: threads must not share them."""
 
     def __init__(self) -> None:
         self.by_algorithm: dict[str, Stemmer.Stemmer] = {}
@@ -199,14 +201,14 @@ _STEMMERS = _Stemmers()
 
 @lru_cache(maxsize=65536)
 def stem(language: str, word: str) -> str:
-    """The folded stem of one word in lower case; the word itself where the language has no stemmer."""
+    """The folded stem of a lower-case word; the folded word itself if the language has no stemmer."""
     algorithm = _language(language).stemmer
     return fold(_STEMMERS.get(algorithm).stemWord(word) if algorithm else word)
 
 
 @lru_cache(maxsize=8192)
 def stems(language: str, term: str) -> frozenset[str]:
-    """The stems a folded term may have: of itself, and of what it may have been before its accents were folded."""
+    """The possible stems of a folded term: of the term itself, and of accented words that fold to it."""
     algorithm = _language(language).stemmer
     if not algorithm:
         return frozenset((stem(language, term),))
@@ -214,44 +216,49 @@ def stems(language: str, term: str) -> frozenset[str]:
 
 
 def prefixes(language: str) -> tuple[str, ...]:
-    """Beginnings of words of a language that stemming takes off."""
+    """Prefixes of a language's words that stemming removes."""
     return _language(language).prefixes
 
 
-def sharing_stem(language: str, wanted: Set[str], terms: Sequence[str]) -> list[str]:
-    """Those of some folded terms that :func:`stems` gives one of the wanted stems, in order.
+def sharing_stem(language: str, stems_to_match: Set[str], terms: Sequence[str]) -> list[str]:
+    """The folded terms with at least one of the given stems (see :func:`stems`), in order.
 
-    All are stemmed in one call: a search may have to look through hundreds.
+    One call stems all terms, because a search may have to check hundreds.
     """
     algorithm = _language(language).stemmer
     if not algorithm:
-        return [term for term in terms if not wanted.isdisjoint(stems(language, term))]
+        return [term for term in terms if not stems_to_match.isdisjoint(stems(language, term))]
     owners, spellings = terms, terms
     if _variants(language):
         written = [_spellings(language, term) for term in terms]
         owners = [term for term, variants in zip(terms, written, strict=True) for _ in variants]
         spellings = list(chain.from_iterable(written))
     stemmed = _STEMMERS.get(algorithm).stemWords(spellings)
-    # Folding an accented letter leaves one letter, so few stems need to be folded.
-    sizes = set(map(len, wanted))
+    # Folding an accented letter leaves one letter, so only stems of an equal length need to be folded.
+    sizes = set(map(len, stems_to_match))
     return list(
         dict.fromkeys(
             owner
-            for owner, found in zip(owners, stemmed, strict=True)
-            if found in wanted or (len(found) in sizes and not found.isascii() and fold(found) in wanted)
+            for owner, stemmed_spelling in zip(owners, stemmed, strict=True)
+            if stemmed_spelling in stems_to_match
+            or (
+                len(stemmed_spelling) in sizes
+                and not stemmed_spelling.isascii()
+                and fold(stemmed_spelling) in stems_to_match
+            )
         )
     )
 
 
 def _spellings(language: str, term: str) -> list[str]:
-    """A folded term, and what it may have been with an accent on one of its last letters."""
+    """A folded term, and its spellings with an accent on one of the last letters."""
     start, ending = term[:-_LETTERS_OF_ENDING], term[-_LETTERS_OF_ENDING:]
     return [term, *[start + accented for accented in _accented(language, ending)]]
 
 
 @lru_cache(maxsize=16384)
 def _accented(language: str, ending: str) -> tuple[str, ...]:
-    """A folded ending with one accent, in every way the language has."""
+    """A folded ending with one accent, in every way that the language allows."""
     variants = _variants(language)
     return tuple(
         ending[:at] + variant + ending[at + 1 :]
@@ -262,10 +269,10 @@ def _accented(language: str, ending: str) -> tuple[str, ...]:
 
 @cache
 def _variants(language: str) -> Mapping[str, str]:
-    """Each plain letter to the accented ones of a language that are folded to it."""
-    found: dict[str, str] = {}
+    """Each plain letter to the language's accented letters that fold to it."""
+    by_plain_letter: dict[str, str] = {}
     for letter in _language(language).accents:
         plain = fold(letter)
         if plain != letter:
-            found[plain] = found.get(plain, "") + letter
-    return found
+            by_plain_letter[plain] = by_plain_letter.get(plain, "") + letter
+    return by_plain_letter

@@ -1,7 +1,7 @@
-"""Words as the index knows them: composed, without case and accents, scripts without spaces cut into pairs.
+"""Normalizing words for the index: composed, without case and accents, unspaced scripts split into pairs.
 
-The same steps run over documents and queries. :func:`analyze` does in Python what tantivy's analyzer does not;
-:data:`ANALYZER` then splits, lower-cases and folds Latin letters.
+Documents and queries go through the same steps. :func:`analyze` does in Python what tantivy's analyzer cannot do;
+:data:`ANALYZER` then splits the text, lower-cases it, and folds Latin letters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tantivy
 from backends.text import beyond_ascii, few_marks, normalized
 
 MAX_TERM_BYTES = 160
-"""Words of so many and more are neither indexed nor searched."""
+"""Words of this many bytes or more are neither indexed nor searched."""
 
 TOKENIZER = "words"
 
@@ -40,11 +40,11 @@ _SILENT_MARKS = (
 """Tone and silencing marks of the clustered scripts; tantivy would split words at them."""
 
 UNSEGMENTED_RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
-"""A stretch of one script written without spaces (Korean included: particles cling to its words)."""
+"""A run of one script written without spaces, including Korean, whose particles are attached to words."""
 
 _CLUSTER = re.compile(f".[{_CLUSTER_MARKS}]*", re.DOTALL)
 _IS_CLUSTERED = re.compile(f"[{_CLUSTERED}]")
-# Each begins with the sign itself, for which a text is scanned many times faster than for what stands before it.
+# Each pattern begins with the sign itself, because the engine finds a literal many times faster than a look-behind.
 _LETTER_PLUS = re.compile(r"\+\+(?<=\b[A-Za-z]\+\+)")
 _WORD_PLUS = re.compile(r"\+\+(?![^\W_])(?<=[^\W_]{2}\+\+)")
 _LETTER_SHARP = re.compile(r"#(?!\w)(?<=\b[A-Za-z]#)")
@@ -75,10 +75,10 @@ def _fold_table() -> dict[int, str | None]:
 
 
 _FOLDS = _fold_table()
-_FEW_FOLDED = 64
+_MAX_REPLACED_LETTERS = 64
 
 SILENT = "".join(chr(code) for code, folded in _FOLDS.items() if not folded)
-"""Marks and invisible characters that a word is the same word without."""
+"""Marks and invisible characters that do not distinguish words."""
 
 
 _COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]+")
@@ -86,7 +86,7 @@ _TO_COMPOSE = re.compile(
     "[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ff"
     "\u2010-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
 )
-"""Everything but the Latin letters, signs and emoji that composing leaves as they are; unspaced scripts are in it."""
+"""Everything except Latin letters, signs, and emoji that composition leaves unchanged; includes unspaced scripts."""
 _UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
 
 ANALYZER = (
@@ -100,21 +100,21 @@ ANALYZER = (
 
 
 def graphemes(run: str) -> list[str]:
-    """The units a run of an unspaced script is cut into: characters, each with its marks."""
+    """Split a run of an unspaced script into its units: characters with their marks."""
     return _CLUSTER.findall(run) if _IS_CLUSTERED.match(run) else list(run)
 
 
 def _paired(match: re.Match[str]) -> str:
-    """A run as its pairs of neighbours, then its pieces: words are found by pairs, single characters by themselves."""
+    """Replace a run by its pairs of neighbors, then its units: words match by pairs, single characters alone."""
     pieces = graphemes(match.group())
     alone = " ".join(pieces)
     if len(pieces) == 1:
         return f" {alone} "
-    return f" {' '.join([left + right for left, right in pairwise(pieces)])} {alone} "
+    return f" {' '.join([first + second for first, second in pairwise(pieces)])} {alone} "
 
 
 def compose(text: str) -> str:
-    """Composed text with the marks gone that do not tell words apart."""
+    """Compose a text and remove the marks that do not distinguish words."""
     foreign = beyond_ascii(text)
     return text if _TO_COMPOSE.search(foreign) is None else _composed(text, foreign)
 
@@ -122,15 +122,15 @@ def compose(text: str) -> str:
 def _composed(text: str, foreign: str) -> str:
     normal = few_marks(text, foreign)
     if _COMPATIBILITY.search(foreign) is not None:
-        normal = _COMPATIBILITY.sub(lambda found: normalized("NFKC", found.group()), normal)
+        normal = _COMPATIBILITY.sub(lambda match: normalized("NFKC", match.group()), normal)
     if not unicodedata.is_normalized("NFC", normal):
         normal = normalized("NFC", normal)
     if normal is not text:
         text, foreign = normal, beyond_ascii(normal)
     folded = [char for char in set(foreign) if ord(char) in _FOLDS]
     if folded:
-        # str.translate looks every character up; these mostly are few, and none is what another becomes.
-        if len(folded) > _FEW_FOLDED:
+        # str.translate looks up every character. There are usually few to replace, and no replacement is itself folded.
+        if len(folded) > _MAX_REPLACED_LETTERS:
             text = text.translate(_FOLDS)
         else:
             for char in folded:
@@ -140,7 +140,7 @@ def _composed(text: str, foreign: str) -> str:
 
 
 def expand_symbols(text: str) -> str:
-    """``C++``, ``C#`` and ``.NET`` as words that splitting leaves whole."""
+    """Spell ``C++``, ``C#``, and ``.NET`` as words that the tokenizer does not split."""
     if "+" in text and "++" in text:
         text = _LETTER_PLUS.sub("plusplus ", text)
         text = _WORD_PLUS.sub(" plusplus ", text)
@@ -152,7 +152,7 @@ def expand_symbols(text: str) -> str:
 
 
 def analyze(text: str) -> str:
-    """A document's text as it is given to :data:`ANALYZER`."""
+    """Prepare a document's text for :data:`ANALYZER`."""
     foreign = beyond_ascii(text)
     if _TO_COMPOSE.search(foreign) is None:
         return expand_symbols(text)
@@ -162,7 +162,7 @@ def analyze(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def fold(word: str) -> str:
-    """One word, folded; ``""`` if nothing of it is indexed. No pairs are made."""
+    """Fold one word; ``""`` if none of it is indexed. Does not split unspaced scripts into pairs."""
     if word.isascii() and word.isalpha() and word.islower() and len(word) < MAX_TERM_BYTES:
         return word
     terms = ANALYZER.analyze(expand_symbols(compose(word)))
@@ -170,5 +170,5 @@ def fold(word: str) -> str:
 
 
 def terms_of(text: str) -> list[str]:
-    """The terms a text is indexed under, in order."""
+    """The index terms of a text, in order."""
     return list(ANALYZER.analyze(analyze(text)))

@@ -1,7 +1,7 @@
-"""Indexes on disk, seen by every process of the machine.
+"""Indexes on disk, shared by all processes of the machine.
 
-``<root>/<index>/current.json`` names the generation that holds the documents, ``<root>/<index>/<generation>/`` is
-tantivy's directory. Lock files are kept apart and never removed.
+``<root>/<index>/current.json`` names the generation that contains the documents; ``<root>/<index>/<generation>/`` is
+tantivy's directory. Lock files are kept in a separate folder and never removed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from backends.embedded.index.generations import (
     write_state,
 )
 from backends.embedded.index.locks import FileLease, lock_file, try_lock_file
-from backends.embedded.index.rebuild import copy_documents, live_slots
+from backends.embedded.index.rebuild import copy_documents, live_columns
 from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, SCHEMA_VERSION, enough_dynamic_columns
 from backends.embedded.index.snapshots import Snapshot, SnapshotCache
 from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
@@ -51,31 +51,31 @@ from backends.errors import BackendUnavailable, IndexNotFound
 
 _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
 _LOCKS = ".locks"
-_VACUUM_LOCK = ".compaction"  # As it always was: workers of two versions may run for a while when one is replaced.
+_VACUUM_LOCK = ".compaction"  # Must not change: during an upgrade, workers of two versions run at the same time.
 _TRASH = ".trash"
 _ATTEMPTS = 3
 
 IDLE_SECONDS = 2.0
-"""How long an index stays open that nobody uses.
+"""Seconds for which an unused index stays open.
 
-Tantivy keeps a thread for each open index, which takes about 0.3 ms of CPU a second; opening one takes about 1 ms.
+Tantivy runs a thread for each open index, which takes about 0.3 ms of CPU per second; opening one takes about 1 ms.
 """
 
-WORDS_AN_INDEX = 25
-"""About how many words something is remembered, times the indexes that may be open; all indexes share them.
+CACHED_WORDS_PER_INDEX = 25
+"""Cached facts about words per index that may be open; all indexes share one cache.
 
-A word takes about 5 KB.
+One entry takes about 5 KB.
 """
 
-TITLES_AN_INDEX = 50
-"""The same for titles of documents, as they are suggested. A title takes about 0.5 KB, and 3 KB at most."""
+CACHED_TITLES_PER_INDEX = 50
+"""Cached document titles, for suggestions, per index that may be open. A title takes about 0.5 KB, at most 3 KB."""
 
 
 class OpenIndex:
-    """An index this process has open.
+    """An index that this process has open.
 
     Attributes:
-        used_at: When it was last asked for, on the monotonic clock.
+        used_at: Time of the last use, on the monotonic clock.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class OpenIndex:
 
     @property
     def index(self) -> tantivy.Index:
-        """The index to write to, opened if need be."""
+        """The index for writing, opened on first use."""
         with self._lock:
             if self._index is None:
                 self._index = open_generation(self.folder)
             return self._index
 
     def current(self) -> Snapshot:
-        """The snapshot of the last commit; files are read again only when there was one since."""
+        """The snapshot of the last commit; files are read again only after a new commit."""
         meta = signature_of(self._meta_path)
         if self._snapshot.signature != meta:
             with self._lock:
@@ -121,29 +121,29 @@ class OpenIndex:
 
 
 class Maintenance(Protocol):
-    """Upkeep that keeps the indexes of a store quick to search."""
+    """Maintenance that keeps the indexes of a store fast to search."""
 
     def look(self) -> None:
-        """Begin, in the background, what is due."""
+        """Start due work in the background."""
 
     def after_write(self, name: str) -> None:
-        """Do what is due at an index that was just written to; called in the background."""
+        """Do what an index needs after a write; called in the background."""
 
 
 class DiskStore(Store):
     """Indexes below one directory.
 
-    Indexes stay open while they are used: at most ``capacity`` of them, each for :data:`IDLE_SECONDS` after its last
-    use. One that is not open holds no memory, thread or file descriptor.
+    At most ``capacity`` indexes stay open, each for :data:`IDLE_SECONDS` after its last use. A closed index uses no
+    memory, thread, or file descriptor.
 
     Args:
-        root: The directory; made when first written to.
-        capacity: How many indexes stay open in this process.
-        timeout_seconds: How long a write waits for another of the same index.
-        maintenance: Makes what keeps this store's indexes quick to search.
+        root: The directory; created on the first write.
+        capacity: Number of indexes that stay open in this process.
+        timeout_seconds: Seconds that a write waits for another write of the same index.
+        maintenance: Creates the store's :class:`Maintenance`.
 
     Attributes:
-        is_closing: Whether nothing new is to be begun in the background.
+        is_closing: Whether no more background work may start.
     """
 
     def __init__(
@@ -161,8 +161,8 @@ class DiskStore(Store):
         self._begin()
 
     def _begin(self) -> None:
-        self.snapshot_cache = SnapshotCache(self._capacity * WORDS_AN_INDEX)
-        self._title_cache = SnapshotCache(self._capacity * TITLES_AN_INDEX)
+        self.snapshot_cache = SnapshotCache(self._capacity * CACHED_WORDS_PER_INDEX)
+        self._title_cache = SnapshotCache(self._capacity * CACHED_TITLES_PER_INDEX)
         self._open: OrderedDict[str, OpenIndex] = OrderedDict()
         self._lock = threading.Lock()
         self._closer: threading.Thread | None = None
@@ -191,7 +191,7 @@ class DiskStore(Store):
         except ValueError:
             return True
         except (FileNotFoundError, BackendUnavailable):
-            return False  # It was removed meanwhile, or a newer release made it.
+            return False  # It was deleted meanwhile, or a newer release created it.
 
     def create(self, name: str) -> None:
         folder = self.folder(name)
@@ -233,7 +233,7 @@ class DiskStore(Store):
                     raise
                 if is_passing(error):
                     raise BackendUnavailable("The index cannot be opened now.") from error
-                # It may just be replaced by another generation; then the next attempt opens that one.
+                # Another generation may have just replaced it; then the next attempt opens that one.
                 failure = error
                 self.forget(name)
         raise IndexNotFound(name) from failure
@@ -268,11 +268,11 @@ class DiskStore(Store):
             self._maintenance.look()
 
     def index_bytes(self) -> int | None:
-        known = self._measured
+        measured_before = self._measured
         self._measured = {
             path: measured
             for name in self.names()
-            for path, measured in measure_generations(self.folder(name), known).items()
+            for path, measured in measure_generations(self.folder(name), measured_before).items()
         }
         return sum(measured.size for measured in self._measured.values())
 
@@ -298,27 +298,27 @@ class DiskStore(Store):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = self.root.stat()
         if status.st_mode & 0o077 and status.st_uid == os.geteuid():
-            self.root.chmod(0o700)  # Earlier versions let everybody in.
+            self.root.chmod(0o700)  # Earlier releases left the directory readable by everyone.
 
     def folder(self, name: str) -> Path:
-        """The place where an index is. Only names of indexes have a place."""
+        """The folder of an index. Raises :class:`IndexNotFound` for an invalid name."""
         if not _INDEX_NAME.fullmatch(name):
             raise IndexNotFound(name)
         return self.root / name
 
     def lease(self, name: str) -> FileLease:
-        """Wait for the right to write to an index."""
+        """Wait for the write lock of an index."""
         return lock_file(self.root / _LOCKS / name, self._timeout_seconds)
 
     def try_hold_vacuum(self, name: str) -> FileLease | None:
-        """The right to make another generation of an index beside the one in use, if nobody has it."""
+        """Take the lock for building another generation of an index; ``None`` if another process has it."""
         return try_lock_file(self.root / _LOCKS / f"{name}{_VACUUM_LOCK}")
 
     def opened(self, name: str) -> OpenIndex:
-        """The index as this process has it open, opened if need be.
+        """The index as this process has it open; opens it if necessary.
 
         Raises:
-            IndexNotFound: There is none.
+            IndexNotFound: The index does not exist.
         """
         folder = self.folder(name)
         try:
@@ -345,10 +345,10 @@ class DiskStore(Store):
         return entry
 
     def close_idle(self) -> float | None:
-        """Let go of the indexes that nobody uses any more.
+        """Close the indexes that have been idle for too long.
 
         Returns:
-            Seconds until the next may be one; ``None`` if no index is open.
+            Seconds until the next index may become idle; ``None`` if no index is open.
         """
         while True:
             with self._lock:
@@ -361,10 +361,10 @@ class DiskStore(Store):
                 self._open.popitem(last=False)
 
     def _start_closer(self) -> None:
-        """Have idle indexes closed as long as any is open. To be called with the lock."""
+        """Start the thread that closes idle indexes. The caller must hold the lock."""
         if self._closer is None:
             closer = threading.Thread(target=self._keep_closing, name="index-closer", daemon=True)
-            # No thread can be had (or the interpreter is ending): the next index that is opened tries again.
+            # If no thread can be started (or the interpreter is exiting), the next opened index tries again.
             with suppress(RuntimeError):
                 closer.start()
                 self._closer = closer
@@ -380,12 +380,12 @@ class DiskStore(Store):
             self._closed.clear()
 
     def forget(self, name: str) -> None:
-        """Let go of an index, so that it is opened anew when it is needed."""
+        """Close an index, so that the next use opens it again."""
         with self._lock:
             self._open.pop(name, None)
 
     def _discard(self, name: str) -> None:
-        """Take the directory away at one stroke, then empty it."""
+        """Move the folder away atomically, then delete its contents."""
         self.forget(name)
         folder = self.folder(name)
         if folder.exists():
@@ -395,20 +395,20 @@ class DiskStore(Store):
             shutil.rmtree(trash, ignore_errors=True)
 
     def _grow(self, name: str, entry: OpenIndex, kinds: FieldKinds) -> Mapping[str, int]:
-        """Write the index anew, beside the old one, with room for more fields; then point to it.
+        """Rebuild the index beside the old one with room for more fields; then switch to it.
 
         Returns:
-            The dynamic columns it has given out.
+            The assigned dynamic columns.
         """
         folder = self.folder(name)
         guard = self.try_hold_vacuum(name)
-        if guard is not None:  # Else another process makes a generation.
+        if guard is not None:  # Otherwise another process is building a generation, which must not be swept.
             try:
                 sweep_generations(folder, entry.state)
             finally:
                 guard.release()
         searcher = entry.current().searcher
-        dynamic_columns = live_slots(searcher, kinds, entry.state.dynamic_columns)
+        dynamic_columns = live_columns(searcher, kinds, entry.state.dynamic_columns)
         state = State(
             new_generation(), enough_dynamic_columns(FIRST_DYNAMIC_COLUMNS, len(dynamic_columns)), dynamic_columns
         )
@@ -419,7 +419,7 @@ class DiskStore(Store):
             writer.wait_merging_threads()
             write_state(folder, state)
         except BaseException:
-            # The pointer may have been moved before something failed.
+            # The state file may already name the new generation when something fails.
             if current_generation(folder) != folder / state.generation:
                 shutil.rmtree(folder / state.generation, ignore_errors=True)
             raise

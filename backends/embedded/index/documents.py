@@ -1,4 +1,4 @@
-"""From a document of the service to a document of tantivy."""
+"""Converting documents between the service and tantivy."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from backends.standard_fields import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, TEXT_
 from backends.text import normalized
 from backends.values import parse_instant, value_text
 
-LONGEST_INDEXED_TEXT = 400_000
-"""Characters of one field that are searched; the rest is kept and shown only."""
+MAX_INDEXED_CHARS = 400_000
+"""Number of characters of one field that are searched; the rest is only stored and returned."""
 
-LONGEST_SORT_KEY = 300
-LONGEST_FACET_VALUE = 1000
+MAX_SORT_KEY_CHARS = 300
+MAX_FACET_VALUE_CHARS = 1000
 
 
 def needs_dynamic_column(kinds: frozenset[FieldKind]) -> bool:
-    """Tell whether values of these kinds can be sorted by or compared by size."""
+    """Whether values of these kinds can be sorted by or compared by size."""
     return bool(kinds & (SCALAR_KINDS | NUMBER_KINDS))
 
 
@@ -60,11 +60,11 @@ def searched_characters(document: Document) -> int:
     """Number of characters of a document that are searched."""
     texts = (str(document.fields.get(name, "")) for name in TEXT_FIELDS)
     titles = (section.title for section in document.sections)
-    return sum(min(len(text), LONGEST_INDEXED_TEXT) for text in texts) + sum(map(len, titles))
+    return sum(min(len(text), MAX_INDEXED_CHARS) for text in texts) + sum(map(len, titles))
 
 
 def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantivy.Document:
-    """The document as it is indexed; ``dynamic_columns`` must cover its own fields."""
+    """Convert a document for indexing; ``dynamic_columns`` must cover its custom fields."""
     fields = document.fields
     title, excerpt, content = (
         str(fields.get("title", "")),
@@ -74,8 +74,8 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     filter_terms: list[str] = []
     columns: dict[str, Any] = {
         ID: document.id,
-        "title": analyze(title[:LONGEST_INDEXED_TEXT]),
-        "content": analyze(content[:LONGEST_INDEXED_TEXT]),
+        "title": analyze(title[:MAX_INDEXED_CHARS]),
+        "content": analyze(content[:MAX_INDEXED_CHARS]),
         LANGUAGE: recognise(f"{title} {excerpt[:200]} {content[:600]}"),
         UPDATED_AT: document.changed_at,
         FILTER_TERMS: filter_terms,
@@ -83,7 +83,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     if title:
         filter_terms.append(title_beginning(title))
     if excerpt:
-        columns["excerpt"] = analyze(excerpt[:LONGEST_INDEXED_TEXT])
+        columns["excerpt"] = analyze(excerpt[:MAX_INDEXED_CHARS])
     texts = {"title": title, "excerpt": excerpt, "content": content}
     if document.sections:
         titles = [section.title for section in document.sections]
@@ -92,7 +92,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         filter_terms += map(section_term, dict.fromkeys(titles))
     if any(map(has_tones, texts.values())):
         filter_terms.append(TONED)
-        columns |= {toned_column(name): toned_words(text[:LONGEST_INDEXED_TEXT]) for name, text in texts.items()}
+        columns |= {toned_column(name): toned_words(text[:MAX_INDEXED_CHARS]) for name, text in texts.items()}
     facets: dict[str, list[str]] = {}
     for name, value in fields.items():
         filter_terms.append(exists_term(name))
@@ -105,7 +105,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
             if not value:
                 filter_terms.append(empty_term(name))
             if name not in UNCOUNTED_FIELDS:
-                facets[name] = [value[:LONGEST_FACET_VALUE]]
+                facets[name] = [value[:MAX_FACET_VALUE_CHARS]]
     entry = tantivy.Document(**columns)
     missing = [name for name in REQUIRED_HIT_FIELDS if name not in fields]
     entry.add_bytes(SOURCE, orjson.dumps(with_required_fields(fields)))
@@ -119,7 +119,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
 
 
 def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
-    """The document that was indexed, from what the index stores."""
+    """Restore a document from the stored fields of the index."""
     fields = orjson.loads(bytes(entry.get_first(SOURCE) or b"{}"))
     for name in entry.get_all(DEFAULTED_FIELDS):
         del fields[bytes(name).decode()]
@@ -128,13 +128,13 @@ def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
 
 
 def sort_text(value: str | int | float | bool) -> str:
-    """A value as text in whose order values are sorted: numbers by size, then other values without case and accents."""
+    """A value as text that sorts correctly: numbers by size, then other values without case and accents."""
     if isinstance(value, str):
-        folded = value[: 2 * LONGEST_SORT_KEY].strip().casefold()
+        folded = value[: 2 * MAX_SORT_KEY_CHARS].strip().casefold()
         if not folded.isascii():
             letters = normalized("NFKD", folded)
             folded = "".join([char for char in letters if not unicodedata.combining(char)])
-        return f"1{folded[:LONGEST_SORT_KEY]}"
+        return f"1{folded[:MAX_SORT_KEY_CHARS]}"
     if isinstance(value, bool):
         return f"1{str(value).lower()}"
     nearest = float(value)
@@ -145,7 +145,7 @@ def sort_text(value: str | int | float | bool) -> str:
 
 
 def _add_sort_key(columns: dict[str, Any], name: str, value: Any, dynamic_columns: Mapping[str, int]) -> bool:
-    """Put what a value is sorted by into its column; gives whether there is such a thing."""
+    """Store a value's sort key in its column. Returns whether the value has one."""
     if name == DATE:
         instant = parse_instant(value)
         if instant is None:
@@ -163,7 +163,7 @@ def _add_sort_key(columns: dict[str, Any], name: str, value: Any, dynamic_column
 def _add_values(
     columns: dict[str, Any], filter_terms: list[str], name: str, value: Any, dynamic_columns: Mapping[str, int]
 ) -> list[str]:
-    """Mark a number, a boolean or the members of a list; gives the values that are counted."""
+    """Index a number, a boolean, or the members of a list. Returns the values to count in facets."""
     if value == []:
         filter_terms.append(empty_term(name))
     counted: dict[str, None] = {}
@@ -174,13 +174,13 @@ def _add_values(
         else:
             filter_terms.append(number_term(name, item))
             columns.setdefault(number_column(dynamic_columns[name]), []).append(float(item))
-        counted[text[:LONGEST_FACET_VALUE]] = None
+        counted[text[:MAX_FACET_VALUE_CHARS]] = None
     return list(counted)
 
 
-def dynamic_columns_for(kinds: FieldKinds, taken: Mapping[str, int]) -> dict[str, int]:
-    """All dynamic columns, those of ``taken`` unchanged, and one more for every further field that needs one."""
-    dynamic_columns = dict(taken)
+def dynamic_columns_for(kinds: FieldKinds, assigned: Mapping[str, int]) -> dict[str, int]:
+    """All dynamic columns: the ``taken`` ones unchanged, plus one for every further custom field that needs one."""
+    dynamic_columns = dict(assigned)
     for name in sorted(kinds):
         if name not in dynamic_columns and needs_dynamic_column(kinds[name]):
             dynamic_columns[name] = len(dynamic_columns)

@@ -1,4 +1,4 @@
-"""From a filter tree to a query of tantivy."""
+"""Compiling filter trees to tantivy queries."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _I64 = 2**63 - 1
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 
 _Compiled = tuple[tantivy.Query, bool]
-"""A query, and whether the condition holds for the documents that it does not match."""
+"""A query, and whether the condition is its negation."""
 
 
 class FilterCompiler:
     """Compiles filters for one index.
 
-    To leave documents out is cheap, to list all but some is dear. So a condition with a negation in it becomes the
-    query for the documents that it does *not* keep, as far up the tree as that goes.
+    Excluding documents is cheap; listing all documents except a few is expensive. So a condition that contains a
+    negation is compiled to a query for the *excluded* documents, as far up the tree as possible.
     """
 
     def __init__(self, schema: tantivy.Schema, dynamic_columns: Mapping[str, int]):
@@ -39,7 +39,7 @@ class FilterCompiler:
         self.dynamic_columns = dynamic_columns
 
     def compile(self, node: Filter) -> tantivy.Query:
-        """The query that matches what the filter keeps.
+        """Compile a filter to the query for the documents that meet it.
 
         Raises:
             BackendRejected: A value cannot be compared by size.
@@ -54,7 +54,7 @@ class FilterCompiler:
         if isinstance(node, And):
             return _all([self._compiled(operand) for operand in _operands(node)])
         if isinstance(node, Or):
-            # One of them is true unless all are false.
+            # A or B is not (not A and not B).
             query, negated = _all([
                 (query, not negated) for query, negated in map(self._compiled, _operands(node))
             ])  # fmt: skip
@@ -133,28 +133,28 @@ class FilterCompiler:
 
 
 def _bounded(instant: int) -> int:
-    """An instant as a date column holds it."""
+    """Clamp an instant to the range of the date column."""
     return max(-_I64, min(_I64, instant))
 
 
 def _operands(node: And | Or) -> list[Filter]:
-    """The operands, those of an operand of the same kind in its place."""
-    found: list[Filter] = []
+    """The operands, with nested operands of the same type flattened."""
+    operands: list[Filter] = []
     for operand in node.operands:
-        found += _operands(operand) if isinstance(operand, And | Or) and type(operand) is type(node) else [operand]
-    return found
+        operands += _operands(operand) if isinstance(operand, And | Or) and type(operand) is type(node) else [operand]
+    return operands
 
 
 def _all(conditions: Sequence[_Compiled]) -> _Compiled:
-    """The condition that all of some hold."""
-    kept = [query for query, negated in conditions if not negated]
-    left_out = [query for query, negated in conditions if negated]
-    if not kept:
-        return _any(left_out), True
-    if not left_out and len(kept) == 1:
-        return kept[0], False
+    """Combine conditions by AND."""
+    required = [query for query, negated in conditions if not negated]
+    excluded = [query for query, negated in conditions if negated]
+    if not required:
+        return _any(excluded), True
+    if not excluded and len(required) == 1:
+        return required[0], False
     return tantivy.Query.boolean_query(
-        [(Must, query) for query in kept] + [(MustNot, query) for query in left_out]
+        [(Must, query) for query in required] + [(MustNot, query) for query in excluded]
     ), False
 
 

@@ -20,23 +20,23 @@ from backends.embedded.index.store import State
 STATE_FILE = "current.json"
 META_FILE = "meta.json"
 STORED_BLOCK_BYTES = 4_096
-"""Stored documents are compressed in blocks of so many bytes or one document: a search unpacks one for every hit."""
+"""Size of the compressed blocks of stored documents, at least one document: a search unpacks one block per hit."""
 
 _DRAFT_LIFE_SECONDS = 3600
 _SETTLED_NS = 2_000_000_000
-"""How much older than a look a folder's last change must be: two changes within a tick of the clock look like one."""
+"""Minimum age of a folder's last change for a measurement to stay valid: two changes may share one clock tick."""
 
 Signature = tuple[int, int, int]
-"""Inode, time of change and size of a file: another one whenever it is replaced."""
+"""Inode, modification time, and size of a file; replacing the file always changes it."""
 
 
 class Measured(NamedTuple):
-    """The measured contents of a folder.
+    """A measured folder.
 
     Attributes:
-        changed_at: When a file was last made, renamed or removed in it, in nanoseconds.
-        measured_at: When it was looked through, in nanoseconds.
-        size: Bytes of its files.
+        changed_at: Time when a file was last created, renamed, or removed in it, in nanoseconds.
+        measured_at: Time of the measurement, in nanoseconds.
+        size: Total size of its files, in bytes.
     """
 
     changed_at: int
@@ -45,12 +45,12 @@ class Measured(NamedTuple):
 
 
 def new_generation() -> str:
-    """A name no generation has had."""
+    """A unique name for a new generation."""
     return f"g{uuid.uuid4().hex[:12]}"
 
 
 def sweep_drafts(folder: Path) -> None:
-    """Remove what a killed process was about to rename. To be called with the right to write."""
+    """Remove temporary files that killed processes left behind. The caller must hold the write lock."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(".tmp") and time.time() - entry.stat().st_mtime > _DRAFT_LIFE_SECONDS:
@@ -58,22 +58,22 @@ def sweep_drafts(folder: Path) -> None:
 
 
 def signature_of(path: str) -> Signature:
-    """Changes whenever the file is replaced."""
+    """The signature of a file."""
     status = os.stat(path)  # noqa: PTH116 - a microsecond counts on the path of every search
     return (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def read_generation(folder: Path) -> tantivy.Index:
-    """Open a generation for taking a searcher from it and letting go of it at once.
+    """Open a generation only to take a searcher from it and drop the index at once.
 
-    Tantivy watches a directory that is open in a thread of its own, which tells a reader of commits. A reader that is
-    gone before the first time is spared the work; what was taken from it stays good.
+    Tantivy watches an open directory in a thread of its own to notify readers of commits. An index dropped before that
+    thread starts does not pay for it; the searcher remains valid.
     """
     return tantivy.Index.open(str(folder))
 
 
 def open_generation(folder: Path) -> tantivy.Index:
-    """Open a generation for writing, and for reading again after commits."""
+    """Open a generation for writing and for repeated reading after commits."""
     index = tantivy.Index.open(str(folder))
     register_tokenizers(index)
     index.config_reader("manual")
@@ -81,11 +81,11 @@ def open_generation(folder: Path) -> tantivy.Index:
 
 
 def make_generation(folder: Path, state: State) -> tantivy.Index:
-    """Make the empty generation that a state names."""
+    """Create the empty generation that a state names."""
     path = folder / state.generation
     path.mkdir(mode=0o700)
     tantivy.Index(build_schema(state.capacity), str(path))
-    # tantivy-py has no argument for the settings of an index; tantivy reads them from here.
+    # tantivy-py has no argument for index settings, but tantivy reads them from this file.
     meta = read_meta(path)
     meta["index_settings"]["docstore_blocksize"] = STORED_BLOCK_BYTES
     write_meta(path, meta)
@@ -93,23 +93,23 @@ def make_generation(folder: Path, state: State) -> tantivy.Index:
 
 
 def read_meta(generation: Path) -> dict[str, Any]:
-    """Read what tantivy keeps of an index beside its segments.
+    """Read tantivy's metadata file of an index.
 
     Raises:
-        OSError: It is not there.
-        ValueError: It is not JSON.
+        OSError: The file does not exist.
+        ValueError: The file is not JSON.
     """
     meta: dict[str, Any] = orjson.loads((generation / META_FILE).read_bytes())
     return meta
 
 
 def write_meta(generation: Path, meta: Mapping[str, Any]) -> None:
-    """Replace it; for an index that nobody has open."""
+    """Replace tantivy's metadata file of an index that no process has open."""
     _replace(generation / META_FILE, orjson.dumps(meta))
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Replace the state file so that a crash leaves the old one or the new one."""
+    """Replace the state file atomically: after a crash it contains either the old or the new state."""
     _replace(folder / STATE_FILE, state.to_json())
 
 
@@ -124,7 +124,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what was made, renamed or removed in a folder durable."""
+    """Flush the folder's created, renamed, and removed entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -133,21 +133,21 @@ def sync_folder(folder: Path) -> None:
 
 
 def current_generation(folder: Path) -> Path:
-    """The place where the documents of an index are.
+    """The folder that contains the documents of an index.
 
     Raises:
-        OSError: The index is not there.
-        ValueError: It cannot be read.
+        OSError: The index does not exist.
+        ValueError: The state file is invalid.
     """
     return folder / State.from_json((folder / STATE_FILE).read_bytes()).generation
 
 
-def measure_generations(folder: Path, known: Mapping[str, Measured]) -> dict[str, Measured]:
+def measure_generations(folder: Path, measured_before: Mapping[str, Measured]) -> dict[str, Measured]:
     """The sizes of an index's generations, by path.
 
     Args:
-        known: What was measured before: a folder in which no file was made, renamed or removed since is not looked
-            through again, for tantivy writes a file once.
+        known: Earlier measurements. A folder in which no file was created, renamed, or removed since is not measured
+            again, because tantivy never changes a file.
     """
     measured: dict[str, Measured] = {}
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
@@ -155,7 +155,7 @@ def measure_generations(folder: Path, known: Mapping[str, Measured]) -> dict[str
             if not entry.is_dir(follow_symlinks=False):
                 continue
             changed_at = entry.stat().st_mtime_ns
-            before = known.get(entry.path)
+            before = measured_before.get(entry.path)
             if before is not None and before.changed_at == changed_at and changed_at + _SETTLED_NS < before.measured_at:
                 measured[entry.path] = before
             else:
@@ -170,11 +170,11 @@ def _size_of(file: os.DirEntry[str]) -> int:
     try:
         return file.stat(follow_symlinks=False).st_size
     except FileNotFoundError:
-        return 0  # It was merged away meanwhile.
+        return 0  # A merge removed it meanwhile.
 
 
 def sweep_generations(folder: Path, state: State) -> None:
-    """Remove generations that killed processes left behind; only while nobody makes one."""
+    """Remove generations that killed processes left behind. No other process may be building one."""
     for path in folder.iterdir():
         if path.is_dir() and path.name != state.generation:
             shutil.rmtree(path, ignore_errors=True)

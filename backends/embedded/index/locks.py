@@ -1,7 +1,7 @@
-"""Locks that one thread takes and another gives back.
+"""Locks that one thread acquires and another releases.
 
-A writer answers its caller when the commit is done and lets a background thread wait for the merges; the lock is
-held until then, so that the next writer of the index finds the directory at rest.
+A write returns to its caller after the commit, while a background thread waits for the merges. The lock stays held
+until then, so that the next writer of the index finds no merge in progress.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from backends.errors import BackendUnavailable
 
 
 class Lease(Protocol):
-    """A lock that is held."""
+    """A held lock."""
 
     def release(self) -> None:
-        """Give the lock back, from any thread; does nothing the second time."""
+        """Release the lock, from any thread; does nothing the second time."""
 
 
 class FileLease:
-    """A ``flock``: it excludes other threads and other processes, and a killed process gives it back."""
+    """A ``flock``: excludes other threads and processes. The kernel releases it when the process dies."""
 
     def __init__(self, descriptor: int):
         self._descriptor: int | None = descriptor
-        _HELD.add(self)
+        _OPEN_LEASES.add(self)
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -48,12 +48,12 @@ class ThreadLease:
             lock.release()
 
 
-_HELD: weakref.WeakSet[FileLease] = weakref.WeakSet()
+_OPEN_LEASES: weakref.WeakSet[FileLease] = weakref.WeakSet()
 
 
 def _let_go_after_fork() -> None:
-    """Close a child's copies of its parent's locks: they would hold them as long as the child lives."""
-    for lease in list(_HELD):
+    """Close the child's copies of its parent's lock files: they would keep the locks held while the child lives."""
+    for lease in list(_OPEN_LEASES):
         lease.release()
 
 
@@ -61,12 +61,12 @@ os.register_at_fork(after_in_child=_let_go_after_fork)
 
 
 def lock_file(path: Path, timeout_seconds: float) -> FileLease:
-    """Wait for the lock on a file, which is made if need be and never removed.
+    """Wait for the lock on a file, which is created if necessary and never removed.
 
-    The kernel queues those who wait, so that none starves; a loop of attempts would let some.
+    The kernel queues waiters fairly; a polling loop would let some starve.
 
     Raises:
-        BackendUnavailable: Others held it for the whole time.
+        BackendUnavailable: The lock was not free within the timeout.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -80,7 +80,7 @@ def lock_file(path: Path, timeout_seconds: float) -> FileLease:
 
 
 def try_lock_file(path: Path) -> FileLease | None:
-    """The lock on a file if nobody holds it."""
+    """Take the lock on a file, or return ``None`` if it is held."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,5 +108,5 @@ def _wait_for(descriptor: int, timeout_seconds: float) -> FileLease:
     with state:
         if not outcome["taken"]:
             outcome["abandoned"] = True
-            raise BackendUnavailable("The index is being written by others.", retry_after=2)
+            raise BackendUnavailable("Another process is writing to the index.", retry_after=2)
     return FileLease(descriptor)

@@ -1,4 +1,4 @@
-"""Indexes in this process' memory."""
+"""Indexes in this process's memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tantivy
 from backends.base import FieldKinds
 from backends.embedded.index.documents import dynamic_columns_for
 from backends.embedded.index.locks import ThreadLease
-from backends.embedded.index.rebuild import copy_documents, live_slots
+from backends.embedded.index.rebuild import copy_documents, live_columns
 from backends.embedded.index.schema import (
     FIRST_DYNAMIC_COLUMNS,
     build_schema,
@@ -33,7 +33,7 @@ class _MemoryIndex:
 
 
 class MemoryStore(Store):
-    """Indexes that end with the process."""
+    """Indexes that exist until the process exits."""
 
     def __init__(self, timeout_seconds: float):
         super().__init__()
@@ -60,7 +60,7 @@ class MemoryStore(Store):
     def writing(self, name: str, kinds: FieldKinds, characters: int) -> Iterator[Writing]:
         entry = self._get(name)
         if not entry.lock.acquire(timeout=self._timeout_seconds):
-            raise BackendUnavailable("The index is being written by others.", retry_after=2)
+            raise BackendUnavailable("Another thread is writing to the index.", retry_after=2)
         lease = ThreadLease(entry.lock)
         try:
             dynamic_columns = dynamic_columns_for(kinds, entry.state.dynamic_columns)
@@ -76,7 +76,7 @@ class MemoryStore(Store):
         entry.snapshot = Snapshot(entry.index, dynamic_columns, 0)
 
     def index_bytes(self) -> int | None:
-        return None  # tantivy does not tell what it keeps in memory.
+        return None  # tantivy does not report its memory use.
 
     def check(self) -> None:
         return
@@ -97,7 +97,7 @@ class MemoryStore(Store):
 
     def _grow(self, entry: _MemoryIndex, kinds: FieldKinds) -> dict[str, int]:
         searcher = entry.index.searcher()
-        dynamic_columns = live_slots(searcher, kinds, entry.state.dynamic_columns)
+        dynamic_columns = live_columns(searcher, kinds, entry.state.dynamic_columns)
         capacity = enough_dynamic_columns(FIRST_DYNAMIC_COLUMNS, len(dynamic_columns))
         index = _new_index(capacity)
         writer = index.writer(LARGE_HEAP, 1)

@@ -1,11 +1,11 @@
-"""The fields of an index in tantivy, and where a document's own fields go.
+"""The tantivy schema of an index, and the places where a document's custom fields are indexed.
 
-A document's own fields have any name and any kind, and tantivy's schema is fixed when an index is made. So:
+Custom fields have any name and any kind, but tantivy's schema is fixed when an index is created. So:
 
-* what can be compared for equality is a *filter term* ``name, kind, value`` in one field of exact terms;
-* what can be counted is a JSON field of texts;
-* what can be sorted by or compared by size takes a numbered *dynamic column*, one for text and one for numbers, given
-  out when a field is first seen. An index that has given out all of them is rebuilt with four times as many.
+* for equality filters, a value becomes a *filter term* ``name, kind, value`` in one field of exact terms;
+* for facets, a value is stored as text in a JSON field;
+* for sorting and comparison by size, a field gets a numbered *dynamic column* (one for text and one for numbers) when
+  it first occurs. An index that runs out of them is rebuilt with four times as many.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from backends.standard_fields import SORTED_FIELDS, TEXT_FIELDS
 from backends.values import fold_to_bytes
 
 SCHEMA_VERSION: Final = 5
-"""Counts up with every change of what is written: of this schema, or of the terms that a document gets.
+"""Version of the index contents; increases with every change of this schema or of the terms of a document.
 
-Indexes of an earlier version are built anew. ``tests/backends/embedded/index/test_schema.py`` has its fingerprint.
+Indexes of an earlier version are rebuilt. ``tests/backends/embedded/index/test_schema.py`` contains its fingerprint.
 """
 
 OLDEST_READABLE_VERSION: Final = 4
-"""Indexes of this version on are searched until they are built anew; older ones count as missing.
+"""Oldest version that is searched until its rebuild; older indexes count as missing.
 
-To be raised only when searches cannot do without what older indexes lack: their sites are then without results until
-they are built. Tantivy passes over a column that an older index does not have when a document is written to it; a query
-must ask for its own.
+Raise this only when searches cannot work without the additions of newer versions: the sites of older indexes have no
+results until their rebuild. When writing a document, tantivy ignores columns that an older index lacks; a query for
+such a column must handle the missing column itself.
 """
 
 FIRST_DYNAMIC_COLUMNS: Final = 8
-"""Few, since whoever opens an index reads its schema: with 32, that took half of the time."""
+"""Kept small because every process that opens an index reads its schema: with 32, that took half of the time."""
 
-MOST_DYNAMIC_COLUMNS: Final = 8192
-"""Tantivy counts the columns of an index in 16 bits; four times as many would be beyond that."""
+MAX_DYNAMIC_COLUMNS: Final = 8192
+"""Maximum number of dynamic columns: tantivy numbers columns in 16 bits, which four times as many would exceed."""
 
-LONGEST_PLAIN_VALUE: Final = 32
-"""Bytes of a folded value beyond which its term holds its digest: a term costs by its length, written or merged."""
+MAX_PLAIN_VALUE_BYTES: Final = 32
+"""Maximum length of a folded value in its term; longer values are hashed, because long terms slow writes and merges."""
 
-LONGEST_TITLE_BEGINNING: Final = 60
-"""Bytes of a folded title by which it is found as one that begins with the query."""
+MAX_TITLE_PREFIX_BYTES: Final = 60
+"""Number of bytes of a folded title in the term that finds titles beginning with the query."""
 
 _DIGEST_BYTES: Final = 12
 
@@ -64,7 +64,7 @@ STORED_SECTIONS: Final = "places"
 
 
 def build_schema(dynamic_columns: int) -> tantivy.Schema:
-    """The schema of an index with so many dynamic columns."""
+    """The schema of an index with this number of dynamic columns."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     for name in (*TEXT_FIELDS, SECTIONS):
@@ -86,31 +86,31 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
     return builder.build()
 
 
-def enough_dynamic_columns(capacity: int, wanted: int) -> int:
-    """The number of columns for an index that has some and needs more: many more, so that it is rarely written anew.
+def enough_dynamic_columns(capacity: int, needed: int) -> int:
+    """The column capacity for an index that needs more columns: generous, so that rebuilds are rare.
 
     Raises:
-        BackendUnavailable: No index can have so many.
+        BackendUnavailable: No index can have that many.
     """
-    if wanted > MOST_DYNAMIC_COLUMNS:
-        raise BackendUnavailable("The documents have more different fields than the search engine can hold.")
-    while capacity < wanted:
+    if needed > MAX_DYNAMIC_COLUMNS:
+        raise BackendUnavailable("The documents have more different fields than the search engine supports.")
+    while capacity < needed:
         capacity *= 4
     return capacity
 
 
 def register_tokenizers(index: tantivy.Index) -> None:
-    """Tell an opened index how text is split; tantivy keeps only the name."""
+    """Register the analyzer of an opened index; tantivy stores only its name."""
     index.register_tokenizer(TOKENIZER, ANALYZER)
 
 
 def toned_column(name: str) -> str:
-    """The words of a text field that have tones, with them; the text field itself has them folded."""
+    """Column for the words of a text field with their tones; the text field itself contains them folded."""
     return f"toned_{name}"
 
 
 TONED: Final = "\x1ftoned"
-"""The filter term of documents that have their words in the toned columns, too."""
+"""Filter term of documents that also have their words in the toned columns."""
 
 
 def sort_column(name: str) -> str:
@@ -126,7 +126,7 @@ def number_column(dynamic_column: int) -> str:
 
 
 def column_of(name: str, dynamic_columns: Mapping[str, int]) -> str | None:
-    """The column a field is sorted by, ``None`` when no document has held a value to sort by."""
+    """The column that a field is sorted by; ``None`` if no document has had a sortable value in it."""
     if name == DATE:
         return DATE
     if name in SORTED_STANDARD_FIELDS:
@@ -140,42 +140,42 @@ def facet_path(name: str) -> str:
 
 
 def exists_term(name: str) -> str:
-    """The filter term of documents that have the field, whatever it holds."""
+    """Filter term of documents that have the field, with any value."""
     return f"{name}\x1f+"
 
 
 def empty_term(name: str) -> str:
-    """The filter term of documents whose field is ``""`` or ``[]``."""
+    """Filter term of documents whose field is ``""`` or ``[]``."""
     return f"{name}\x1f-"
 
 
 def sortable_term(name: str) -> str:
-    """The filter term of documents whose field holds one value to sort by."""
+    """Filter term of documents whose field has a single value to sort by."""
     return f"{name}\x1f^"
 
 
 def title_beginning(text: str) -> str:
-    """The beginning of the term of a title that begins with the text. Of long titles it is the beginning only."""
-    beginning = fold_to_bytes(text)[:LONGEST_TITLE_BEGINNING].decode(errors="ignore")
+    """Prefix of the terms of titles that begin with a text; a long text is cut."""
+    beginning = fold_to_bytes(text)[:MAX_TITLE_PREFIX_BYTES].decode(errors="ignore")
     return f"title\x1f^{beginning}"
 
 
 def section_term(title: str) -> str:
-    """The filter term of documents with a section of this title; no field is named like it."""
+    """Filter term of documents with a section of this title; ``#`` cannot be a field's name."""
     return equality_term("#", title)
 
 
 def equality_term(name: str, value: str) -> str:
-    """The filter term of documents whose field equals, or as a list holds, the text."""
+    """Filter term of documents whose field equals the text, or whose list contains it."""
     folded = fold_to_bytes(value)
-    if len(folded) <= LONGEST_PLAIN_VALUE:
+    if len(folded) <= MAX_PLAIN_VALUE_BYTES:
         return f"{name}\x1f={folded.decode()}"
     digest = hashlib.blake2b(folded, digest_size=_DIGEST_BYTES).digest()
     return f"{name}\x1f~{b2a_base64(digest, newline=False).decode()}"
 
 
 def number_term(name: str, value: int | float) -> str:
-    """The filter term of documents whose field equals, or as a list holds, the number; 5 and 5.0 are one number."""
+    """Filter term of documents whose field equals the number, or whose list contains it; 5 and 5.0 are equal."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{name}\x1f#{value!r}"

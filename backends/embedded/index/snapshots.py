@@ -1,4 +1,4 @@
-"""A view of an index as of one commit, which one search sees."""
+"""An index as of one commit, as seen by one search."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from backends.embedded.index.filters import FilterCompiler
 from backends.embedded.index.schema import LANGUAGE, SOURCE, STORED_SECTIONS
 from backends.sections import SECTIONS, unpack
 
-_CACHE_OF_ONE = 5000
+_DEFAULT_CACHE_ENTRIES = 5000
 
 
 class SnapshotCache:
-    """Facts worked out about commits, as long as there is room; the least recently used goes first.
+    """LRU cache of facts about commits.
 
     Args:
-        size: Most results kept.
+        size: Maximum number of entries.
     """
 
     def __init__(self, size: int):
@@ -36,7 +36,7 @@ class SnapshotCache:
         return len(self._entries)
 
     def get(self, key: Hashable) -> Any:
-        """The fact that was kept, or ``None``."""
+        """The cached value, or ``None``."""
         with self._lock:
             value = self._entries.get(key)
             if value is not None:
@@ -44,7 +44,7 @@ class SnapshotCache:
             return value
 
     def keep(self, key: Hashable, value: Any) -> None:
-        """Keep a result."""
+        """Add a value to the cache."""
         with self._lock:
             self._entries[key] = value
             self._entries.move_to_end(key)
@@ -56,14 +56,14 @@ class Snapshot:
     """An index as of one commit. Immutable; shared by threads.
 
     Args:
-        index: What is searched; the snapshot does not keep it.
+        index: The index, which the snapshot does not keep open.
         signature: Changes with every commit of the index.
-        snapshot_cache: Where results about this commit are kept; a place of its own if not given.
-        title_cache: The same for titles of documents, which are smaller and many.
-        commit: Stands for the commit among all that share these caches.
+        snapshot_cache: Cache for facts about this commit; by default the snapshot has its own.
+        title_cache: Cache for document titles, which are smaller and more numerous.
+        commit: Identifies the commit among all commits that share these caches.
 
     Attributes:
-        dynamic_columns: Further field to the number of its columns.
+        dynamic_columns: Custom field to the number of its columns.
     """
 
     def __init__(
@@ -81,31 +81,31 @@ class Snapshot:
         self.signature = signature
         self.total = self.searcher.num_docs
         self.filters = FilterCompiler(self.schema, dynamic_columns)
-        self._snapshot_cache = SnapshotCache(_CACHE_OF_ONE) if snapshot_cache is None else snapshot_cache
-        self._title_cache = SnapshotCache(_CACHE_OF_ONE) if title_cache is None else title_cache
+        self._snapshot_cache = SnapshotCache(_DEFAULT_CACHE_ENTRIES) if snapshot_cache is None else snapshot_cache
+        self._title_cache = SnapshotCache(_DEFAULT_CACHE_ENTRIES) if title_cache is None else title_cache
         self._commit = commit
 
     def count(self, query: tantivy.Query) -> int:
-        """Number of documents that match."""
+        """Number of matching documents."""
         return match_count(self.searcher.search(query, limit=1))
 
     def frequency(self, field: str, term: str) -> int:
-        """In how many documents the field has the term."""
+        """Number of documents that have the term in the field."""
         return int(self.searcher.doc_freq(field, term))
 
     def max_doc_frequency(self, fields: Iterable[str], term: str) -> int:
-        """The same of the field that has it in the most documents."""
+        """Document frequency of the term in the field where it is highest."""
         frequency = self.searcher.doc_freq
         return max([frequency(field, term) for field in fields])
 
     def terms(self, field: str, prefix: str, limit: int) -> list[tuple[str, int]]:
-        """Terms of a field that begin with a prefix, most frequent first, with their numbers of documents."""
+        """Terms of a field with a prefix, most frequent first, with their document frequencies."""
         return self.searcher.terms_with_prefix(field, prefix, limit=limit)
 
     def searched_text(self, field: str, address: tantivy.DocAddress) -> str:
-        """Return the text of a document in which the terms of a searched field stand, as it was sent.
+        """The original text of a document's searched field.
 
-        The titles of sections are searched as a field, but are stored beside the document's own fields.
+        The titles of sections are searched as a field, but stored separately from the document's own fields.
         """
         entry = self.searcher.doc(address)
         if field == SECTIONS:
@@ -114,20 +114,20 @@ class Snapshot:
         return text
 
     def cached(self, key: Hashable) -> Any:
-        """A result kept by :meth:`cache`, or ``None``."""
+        """A value cached by :meth:`cache`, or ``None``."""
         return self._snapshot_cache.get((self._commit, key))
 
     def cache(self, key: Hashable, value: Any) -> None:
-        """Keep what was worked out about this commit, as long as there is room."""
+        """Cache a fact about this commit."""
         self._snapshot_cache.keep((self._commit, key), value)
 
     def cached_title(self, address: tantivy.DocAddress) -> TitleMatch | None:
-        """The title kept by :meth:`cache_title`, or ``None``."""
-        found: TitleMatch | None = self._title_cache.get((self._commit, address.segment_ord, address.doc))
-        return found
+        """The title cached by :meth:`cache_title`, or ``None``."""
+        title: TitleMatch | None = self._title_cache.get((self._commit, address.segment_ord, address.doc))
+        return title
 
     def cache_title(self, address: tantivy.DocAddress, title: TitleMatch) -> None:
-        """Keep the title of a document, as long as there is room."""
+        """Cache the title of a document."""
         self._title_cache.keep((self._commit, address.segment_ord, address.doc), title)
 
     def idf(self, frequency: int) -> float:
@@ -137,7 +137,7 @@ class Snapshot:
 
     @cached_property
     def languages(self) -> Mapping[str, float]:
-        """Language to the share of the documents that are in it, the most frequent first."""
+        """Language to its share of the documents, the most frequent first."""
         counts = self.searcher.terms_with_prefix(LANGUAGE, "")
         total = sum(count for _, count in counts)
         return {language: count / total for language, count in counts}
@@ -148,19 +148,19 @@ class Snapshot:
 
     @cached_property
     def has_sections(self) -> bool:
-        """Tell whether a document has sections. Indexes made by an earlier release have no field for them."""
+        """Whether any document has sections. Indexes of an earlier release have no field for them."""
         try:
             return bool(self.searcher.terms_with_prefix(SECTIONS, "", limit=1))
         except ValueError:
             return False
 
 
-def keep_most(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:
-    """Add terms of another field, with their numbers of documents: of a term of both, the larger number stays."""
+def keep_highest(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:
+    """Add document frequencies of terms of another field; for a term of both fields, the higher one counts."""
     for term, count in listed:
         counts[term] = max(count, counts.get(term, 0))
 
 
 def match_count(result: tantivy.SearchResult) -> int:
-    """Number of all documents that matched; the engine's stubs leave the attribute out."""
+    """Number of all matches; tantivy-py's type stubs lack this attribute."""
     return int(getattr(result, "count", None) or 0)

@@ -1,4 +1,4 @@
-"""The common part of the stores of indexes, on disk and in memory."""
+"""The common part of index stores on disk and in memory."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ from backends.errors import BackendError, BackendUnavailable
 
 log = logging.getLogger(__name__)
 
-FEW = 20
-"""Up to so many ids are removed without a look whether they are there."""
+MAX_UNCHECKED_DELETES = 20
+"""Maximum number of ids that are deleted without checking whether they exist."""
 
 SMALL_HEAP = 15_000_000
-"""Bytes; tantivy takes no less."""
+"""Size in bytes of a small writer heap, the minimum that tantivy accepts."""
 
 LARGE_HEAP = 64_000_000
+"""Size in bytes of the largest writer heap."""
 
 
 def heap_for(characters: int) -> int:
-    """The memory in which so much text becomes one segment: less makes several, and more makes it slower."""
+    """Heap size in which this much text becomes one segment: less creates several segments, more is slower."""
     return min(LARGE_HEAP, SMALL_HEAP + 3 * characters)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Facts about an index beside its documents.
+    """Facts about an index apart from its documents.
 
     Attributes:
-        generation: Name of the directory the documents are in; a rebuild makes a new one.
-        capacity: Number of dynamic columns its schema has.
-        dynamic_columns: Slots given out, by field.
-        version: Version of the schema it was made with.
+        generation: Name of the folder with the documents; a rebuild creates a new one.
+        capacity: Number of dynamic columns in its schema.
+        dynamic_columns: Assigned column numbers, by field.
+        version: Schema version with which it was created.
     """
 
     generation: str = "g1"
@@ -62,43 +63,43 @@ class State:
 
     @classmethod
     def from_json(cls, text: bytes) -> State:
-        """Read what :meth:`to_json` wrote.
+        """Parse the output of :meth:`to_json`.
 
         Raises:
-            ValueError: It is not a state, or of a version of the schema that is not read any more.
-            BackendUnavailable: A newer release made the index.
+            ValueError: The text is not a state, or its schema version is no longer supported.
+            BackendUnavailable: A newer release created the index.
         """
         try:
             values = orjson.loads(text)
             version = int(values["version"])
             if version > SCHEMA_VERSION:
-                # Not missing: a process of the release before must not build again what its successor has built.
-                raise BackendUnavailable("The index was made by a newer release of the service.")
+                # Not "missing": a process of the previous release must not rebuild what its successor has built.
+                raise BackendUnavailable("A newer release of the service created the index.")
             if version < OLDEST_READABLE_VERSION:
-                raise ValueError("a version of the schema that is not read any more")
+                raise ValueError("unsupported schema version")
             return cls(str(values["generation"]), int(values["capacity"]), dict(values["slots"]), version)
         except (KeyError, TypeError) as error:
-            raise ValueError("not the state of an index") from error
+            raise ValueError("not an index state") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """An open write: what is put and removed is committed when the block ends well."""
+    """An open write transaction; commits when the block ends without an exception."""
 
     index: tantivy.Index
     writer: tantivy.IndexWriter
     dynamic_columns: Mapping[str, int]
 
     def put(self, documents: Sequence[Document]) -> None:
-        """Add documents with distinct ids, in place of those with the same."""
+        """Add documents with distinct ids, replacing documents with the same ids."""
         self.remove([document.id for document in documents])
         for document in documents:
             self.writer.add_document(to_tantivy(document, self.dynamic_columns))
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Remove what was committed under these ids."""
-        if len(ids) > FEW:
-            # tantivy looks for what is to be removed in every segment, which costs far more than to know it is new.
+        """Delete the committed documents with these ids."""
+        if len(ids) > MAX_UNCHECKED_DELETES:
+            # To delete an id, tantivy searches every segment, which costs far more than checking that the id is new.
             self.index.reload()
             searcher = self.index.searcher()
             ids = [id for id in ids if searcher.doc_freq(ID, id)]
@@ -116,40 +117,40 @@ class Store(ABC):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """Names of all indexes, those that cannot be read any more included."""
+        """Names of all indexes, including unreadable ones."""
 
     @abstractmethod
     def outdated_names(self) -> list[str]:
-        """Names of the indexes to be built anew: an earlier release made them, or they cannot be read any more."""
+        """Names of the indexes to rebuild: an earlier release created them, or they are unreadable."""
 
     @abstractmethod
     def create(self, name: str) -> None:
-        """Make an empty index, or replace one that cannot be read any more."""
+        """Create an empty index, or replace an unreadable one."""
 
     @abstractmethod
     def drop(self, name: str) -> None:
-        """Remove an index; does nothing if it is not there."""
+        """Delete an index; does nothing if it does not exist."""
 
     @abstractmethod
     def snapshot(self, name: str) -> Snapshot:
-        """The index as of its last commit, whichever process made it.
+        """The index as of its last commit, by whichever process.
 
         Raises:
-            IndexNotFound: There is none, or it cannot be read any more.
+            IndexNotFound: The index does not exist or is unreadable.
         """
 
     @abstractmethod
     def writing(self, name: str, kinds: FieldKinds, characters: int) -> AbstractContextManager[Writing]:
-        """A write of so many characters of text, committed when the block ends well, undone when it raises.
+        """A write of this many characters of text; commits when the block ends normally, rolls back when it raises.
 
         Raises:
-            IndexNotFound: There is no such index, or it cannot be read any more.
-            BackendUnavailable: Others were writing for too long.
+            IndexNotFound: The index does not exist or is unreadable.
+            BackendUnavailable: Other writes held the lock for too long.
         """
 
     @abstractmethod
     def index_bytes(self) -> int | None:
-        """Bytes of all indexes; ``None`` if that is not known."""
+        """Total size of all indexes in bytes; ``None`` if it is unknown."""
 
     @abstractmethod
     def check(self) -> None:
@@ -157,13 +158,13 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Wait for what goes on and let go of everything open."""
+        """Wait for background work and close everything."""
 
-    def run_maintenance(self) -> None:  # noqa: B027 - in memory nothing is to be done
-        """Begin, in the background, what makes later searches faster. To be called every few seconds."""
+    def run_maintenance(self) -> None:  # noqa: B027 - indexes in memory need none
+        """Start background work that speeds up later searches. Called every few seconds."""
 
     def settle(self) -> None:
-        """Wait for the merges that go on in the background."""
+        """Wait for the merges in the background."""
         while True:
             with self._merging_lock:
                 waiting = [thread for thread in self._merging if thread is not threading.current_thread()]
@@ -173,7 +174,7 @@ class Store(ABC):
                 thread.join()
 
     def after_fork(self) -> None:
-        """Forget, in a child process, what only the parent's threads can finish."""
+        """Forget, in a child process, the work of threads that only the parent has."""
         self._merging = set()
         self._merging_lock = threading.Lock()
 
@@ -182,12 +183,12 @@ class Store(ABC):
         self, index: tantivy.Index, dynamic_columns: Mapping[str, int], lease: Lease, characters: int,
         afterwards: Callable[[], None] | None = None,
     ) -> Iterator[Writing]:  # fmt: skip
-        """Write under a lease that is given back when the merges are done."""
+        """Write under a lease that is released when the merges are done."""
         handed_over = False
         try:
             writer = index.writer(heap_for(characters), 1)
             try:
-                # A killed process leaves files that the next commit would stumble over for ever.
+                # A killed process leaves files behind on which every later commit would fail.
                 writer.garbage_collect_files()
                 yield Writing(index, writer, dynamic_columns)
                 writer.commit()
@@ -202,7 +203,7 @@ class Store(ABC):
                 lease.release()
 
     def _finish(self, writer: tantivy.IndexWriter, lease: Lease, afterwards: Callable[[], None] | None) -> None:
-        """Wait for the merges in the background, then give the lock back and do what is to be done at rest."""
+        """Wait for the merges in the background, then release the lock and run ``afterwards``."""
 
         def wait() -> None:
             try:
@@ -218,14 +219,14 @@ class Store(ABC):
         try:
             self.in_background(rest)
         except RuntimeError:
-            # No thread can be had (or the interpreter is ending): the caller waits for the merges, and no longer.
+            # If no thread can be started (or the interpreter is exiting), wait for the merges here and skip the rest.
             _maintain(wait)
 
     def in_background(self, work: Callable[[], None]) -> None:
-        """Do something in a thread that :meth:`settle` waits for; what the engine raises there is logged.
+        """Run work in a thread that :meth:`settle` waits for; engine errors in it are logged.
 
         Raises:
-            RuntimeError: No thread can be had.
+            RuntimeError: No thread can be started.
         """
 
         def run() -> None:
@@ -252,7 +253,7 @@ def _maintain(work: Callable[[], None]) -> None:
     except BaseException as error:
         if not isinstance(error, BackendError) and not is_engine_error(error):
             raise
-        log.warning("The maintenance of an index failed: %s: %s", type(error).__name__, error)
+        log.warning("Index maintenance failed: %s: %s", type(error).__name__, error)
 
 
 def _roll_back(writer: tantivy.IndexWriter) -> None:
@@ -261,7 +262,7 @@ def _roll_back(writer: tantivy.IndexWriter) -> None:
     except BaseException as error:
         if not is_engine_error(error):
             raise
-        log.warning("A failed write could not be undone at once: %s", type(error).__name__)
+        log.warning("A failed write could not be rolled back immediately: %s", type(error).__name__)
 
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()

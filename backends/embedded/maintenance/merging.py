@@ -1,9 +1,9 @@
-"""Making one large segment of all, which tantivy does by itself only as an index grows.
+"""Merging all segments of an index into a single large one, which tantivy does by itself only as an index grows.
 
-Its policy merges what counts few documents, as soon as there are eight such segments; how large a segment is it takes
-from the index's ``meta.json`` (https://docs.rs/tantivy/latest/tantivy/merge_policy/struct.LogMergePolicy.html), and
-tantivy-py has no call for a merge. So in a copy that nobody reads, every segment is said to have one living document:
-then the next commit merges them all. What really lives is in the segments' own files, which stay as they were.
+Its merge policy merges segments with few documents once there are eight of them, and it reads the sizes from the
+index's ``meta.json`` (https://docs.rs/tantivy/latest/tantivy/merge_policy/struct.LogMergePolicy.html). tantivy-py has
+no call for a merge. So, in a copy that no process reads, this module claims that every segment has one live document,
+and the next commit merges them all. The real live documents are recorded in the segments' own files, which stay intact.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from backends.embedded.index.store import SMALL_HEAP
 from backends.errors import BackendUnavailable
 
 LARGE_SEGMENT = 10_000
-"""Documents from which a segment counts as large: tantivy merges smaller ones whenever there are eight."""
+"""Minimum number of documents of a large segment: tantivy merges smaller ones whenever there are eight."""
 
 _MANAGED_FILE = ".managed.json"
 _SEGMENTS_IN_MERGE = 8
@@ -34,7 +34,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment as ``meta.json`` has it: its name, its documents with the dead ones, and those that are dead."""
+    """A segment as described in ``meta.json``: its documents, including deleted ones, and the number deleted."""
 
     name: str
     documents: int
@@ -50,8 +50,8 @@ def read_segments(generation: Path) -> list[Segment]:
     """The segments of an index.
 
     Raises:
-        OSError: The index is not there.
-        ValueError: It cannot be read.
+        OSError: The index does not exist.
+        ValueError: Its metadata is invalid.
     """
     try:
         return [_segment(entry) for entry in read_meta(generation)["segments"]]
@@ -60,7 +60,7 @@ def read_segments(generation: Path) -> list[Segment]:
 
 
 def link_generation(source: Path, target: Path) -> None:
-    """Make a copy of an index that nobody writes to; files are linked, since tantivy never changes one."""
+    """Copy an index that no process writes to; files are hard-linked, because tantivy never changes a file."""
     target.mkdir()
     segments = {segment.name: segment for segment in read_segments(source)}
     for path in source.iterdir():
@@ -72,47 +72,47 @@ def link_generation(source: Path, target: Path) -> None:
 
 
 def merge_all(generation: Path, dynamic_columns: Mapping[str, int]) -> None:
-    """Make one segment, without the dead, of an index that nobody else has open; or two, the second of a few documents.
+    """Merge an index that no other process has open into one segment without deleted documents, plus one small segment.
 
-    Some documents are taken out, so that every large segment has a file of its dead ones, and put back for commits.
+    Some documents are removed first, so that every large segment has a deletion file, and added back for the commits.
 
     Raises:
-        BackendUnavailable: Tantivy did not merge, or not everything is there; the copy is of no use then.
+        BackendUnavailable: Tantivy did not merge, or documents are missing; the copy is then useless.
     """
     index = open_generation(generation)
     total = index.searcher().num_docs
-    held: dict[str, tantivy.Document] = {}
+    removed: dict[str, tantivy.Document] = {}
     for _ in range(_ATTEMPTS):
-        if held and all(segment.deleted or segment.live < LARGE_SEGMENT for segment in read_segments(generation)):
+        if removed and all(segment.deleted or segment.live < LARGE_SEGMENT for segment in read_segments(generation)):
             break
-        held |= _take_out(index, dynamic_columns)
+        removed |= _remove_some(index, dynamic_columns)
     del index
-    _belittle(generation)
+    _claim_one_live_document(generation)
     index = open_generation(generation)
     writer = index.writer(SMALL_HEAP, 1)
-    waiting = list(held.values())
+    pending = list(removed.values())
     for _ in range(_SEGMENTS_IN_MERGE - 1 - len(read_segments(generation))):
-        if len(waiting) > 1:
-            writer.add_document(waiting.pop())
+        if len(pending) > 1:
+            writer.add_document(pending.pop())
             writer.commit()
-    for document in waiting:
+    for document in pending:
         writer.add_document(document)
     writer.commit()
     writer.wait_merging_threads()
     index.reload()
-    left = read_segments(generation)
-    if index.searcher().num_docs != total or sum(segment.documents for segment in left) != total:
-        raise BackendUnavailable(f"The segments of an index were not merged: {len(left)} are left.")
+    segments = read_segments(generation)
+    if index.searcher().num_docs != total or sum(segment.documents for segment in segments) != total:
+        raise BackendUnavailable(f"The segments of an index were not merged: {len(segments)} are left.")
 
 
-def _take_out(index: tantivy.Index, dynamic_columns: Mapping[str, int]) -> dict[str, tantivy.Document]:
-    """Remove one document of each segment, and enough of all for the commits that a merge takes."""
+def _remove_some(index: tantivy.Index, dynamic_columns: Mapping[str, int]) -> dict[str, tantivy.Document]:
+    """Remove one document of each segment, and enough in total for the commits that trigger a merge."""
     index.reload()
     searcher = index.searcher()
     every = tantivy.Query.all_query()
     addresses = [address for _, address in searcher.search(every, limit=_SEGMENTS_IN_MERGE, count=False).hits]
     for number in range(searcher.num_segments):
-        # The first one of a segment may be dead: then the segment has a file of the dead already.
+        # The first document of a segment may be deleted: then the segment already has a deletion file.
         first = tantivy.DocAddress(number, 0)
         same_id = tantivy.Query.term_query(index.schema, ID, searcher.doc(first).get_first(ID))
         addresses += [address for _, address in searcher.search(same_id, limit=1, count=False).hits]
@@ -126,7 +126,7 @@ def _take_out(index: tantivy.Index, dynamic_columns: Mapping[str, int]) -> dict[
     return {id: to_tantivy(document, dynamic_columns) for id, document in documents.items()}
 
 
-def _belittle(generation: Path) -> None:
+def _claim_one_live_document(generation: Path) -> None:
     meta = read_meta(generation)
     for entry in meta["segments"]:
         if entry["deletes"]:
@@ -144,5 +144,5 @@ def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:
-        # Not every file system has links.
+        # Not every file system supports links.
         shutil.copyfile(source, target)

@@ -1,4 +1,4 @@
-"""Indexes are merged that have many large segments, when nobody writes to them any more, or many dead documents."""
+"""Scheduling merges: of indexes with many deleted documents, and of quiet indexes with many large segments."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from backends.embedded.maintenance.vacuum import (
 from backends.errors import IndexNotFound
 
 QUIET_SECONDS = 10.0
-"""How long nobody must have written to an index."""
+"""Seconds without a write before a fragmented index is merged."""
 
-LONGEST_WAIT_SECONDS = 600.0
-"""After which it is merged although it is still written to."""
+MAX_WAIT_SECONDS = 600.0
+"""Seconds after which a fragmented index is merged even while it is written to."""
 
-INDEXES_A_LOOK = 500
-"""Indexes that are looked at in one go: each takes about 60 microseconds."""
+INDEXES_PER_CHECK = 500
+"""Number of indexes checked per call: each takes about 60 microseconds."""
 
 
 class MergeScheduler:
-    """Finds what is to be merged among the indexes of a store, a part of them at every look.
+    """Finds indexes of a store to merge, checking a part of them at every call.
 
     Args:
-        store: Whose indexes they are.
+        store: The store with the indexes.
     """
 
     def __init__(self, store: DiskStore):
@@ -44,13 +44,13 @@ class MergeScheduler:
         self._busy = threading.Lock()
 
     def look(self) -> None:
-        """Look at some indexes in the background, and merge what is to be merged; one thread at a time does it."""
-        # No thread can be had: the next look tries again.
+        """Check some indexes in the background and merge those that need it; one thread at a time."""
+        # If no thread can be started, the next call tries again.
         with suppress(RuntimeError):
             self._store.in_background(self._look)
 
     def after_write(self, name: str) -> None:
-        """Merge an index that was just written to if it has too many deleted documents."""
+        """Merge an index after a write if it has too many deleted documents."""
         if needs_vacuum(segments_of(self._store.folder(name))):
             vacuum(self._store, name, needs_vacuum)
 
@@ -66,10 +66,10 @@ class MergeScheduler:
             self._busy.release()
 
     def _next_names(self) -> list[str]:
-        names = list(islice(self._round, INDEXES_A_LOOK))
+        names = list(islice(self._round, INDEXES_PER_CHECK))
         if not names:
             self._round = iter(self._store.names())
-            names = list(islice(self._round, INDEXES_A_LOOK))
+            names = list(islice(self._round, INDEXES_PER_CHECK))
         return names
 
     def _is_due(self, name: str) -> bool:
@@ -77,7 +77,7 @@ class MergeScheduler:
             generation = current_generation(self._store.folder(name))
             segments, written_at = read_segments(generation), (generation / META_FILE).stat().st_mtime
         except (OSError, ValueError):
-            # It is being removed or replaced, or broken: whoever searches it is told.
+            # It is being deleted or replaced, or it is broken, which the next search reports.
             return False
         if needs_vacuum(segments):
             return True
@@ -85,4 +85,4 @@ class MergeScheduler:
             self._fragmented_since.pop(name, None)
             return False
         since = self._fragmented_since.setdefault(name, time.monotonic())
-        return time.time() - written_at >= QUIET_SECONDS or time.monotonic() - since >= LONGEST_WAIT_SECONDS
+        return time.time() - written_at >= QUIET_SECONDS or time.monotonic() - since >= MAX_WAIT_SECONDS

@@ -1,8 +1,8 @@
-"""Getting rid of the dead, and of too many segments.
+"""Removing deleted documents and excess segments.
 
-Tantivy keeps replaced and removed documents until their segment is merged, and large segments until there are eight of
-a size; every search looks into each of them. An index with too many of either is merged beside the old one, while
-searches and writes go on; what changed meanwhile is brought over under the lock, and the pointer is moved.
+Tantivy keeps replaced and deleted documents until their segment is merged, and large segments until there are eight of
+a size; every search reads each of them. An index with too many of either is merged beside the old one while searches
+and writes continue. Then, under the lock, the changes since are copied over and the state file is switched.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from backends.embedded.index.store import LARGE_HEAP, State
 from backends.embedded.maintenance.merging import LARGE_SEGMENT, Segment, link_generation, merge_all, read_segments
 
 DELETED_SHARE = 0.4
-"""Dead documents for each living one from which an index is merged."""
+"""Deleted documents per live document above which an index is merged."""
 
 MIN_DELETED = 2000
 
-MOST_LARGE_SEGMENTS = 3
+MAX_LARGE_SEGMENTS = 3
 
 FRAGMENTED_SHARE = 0.25
-"""Documents outside the largest segment for each one in it, from which merging is worth reading that one again."""
+"""Documents outside the largest segment, per document in it, that make rewriting the largest one worthwhile."""
 
 
 def needs_vacuum(segments: Sequence[Segment]) -> bool:
-    """Tell whether an index holds too many dead documents."""
+    """Whether an index contains too many deleted documents."""
     deleted = sum(segment.deleted for segment in segments)
     return deleted >= MIN_DELETED and deleted > DELETED_SHARE * sum(segment.live for segment in segments)
 
 
 def is_fragmented(segments: Sequence[Segment]) -> bool:
-    """Tell whether an index is in too many large segments."""
+    """Whether an index has too many large segments."""
     sizes = [segment.live for segment in segments]
-    if sum(size >= LARGE_SEGMENT for size in sizes) <= MOST_LARGE_SEGMENTS:
+    if sum(size >= LARGE_SEGMENT for size in sizes) <= MAX_LARGE_SEGMENTS:
         return False
     return sum(sizes) - max(sizes) >= FRAGMENTED_SHARE * max(sizes)
 
 
 def needs_merging(segments: Sequence[Segment]) -> bool:
-    """Tell whether either is so."""
+    """Whether an index has too many deleted documents or large segments."""
     return needs_vacuum(segments) or is_fragmented(segments)
 
 
 def segments_of(folder: Path) -> list[Segment]:
-    """The segments of an index; none if it is not there any more or cannot be read."""
+    """The segments of an index; empty if it no longer exists or is unreadable."""
     try:
         return read_segments(current_generation(folder))
     except (OSError, ValueError):
@@ -68,14 +68,14 @@ def segments_of(folder: Path) -> list[Segment]:
 
 
 def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]], bool] = lambda segments: True) -> bool:
-    """Merge an index into one large segment without its dead documents; whether that was done.
+    """Merge an index into one large segment without deleted documents. Returns whether it was merged.
 
-    One process at a time does it; another that tries gives up at once. So does one that finds the index replaced, or
-    no longer in need of it.
+    Only one process does it at a time; another one returns at once, and so does a process that finds the index
+    replaced or no longer in need of merging.
 
     Raises:
-        BackendUnavailable: Tantivy did not merge, or others were writing for too long.
-        IndexNotFound: There is no such index.
+        BackendUnavailable: Tantivy did not merge, or other writes held the lock for too long.
+        IndexNotFound: The index does not exist.
     """
     guard = store.try_hold_vacuum(name)
     if guard is None:
@@ -95,7 +95,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
         finally:
             lease.release()
         merge_all(folder / state.generation, state.dynamic_columns)
-        # To read every document's id takes a while: half of that is done before others have to wait.
+        # Reading every document's id takes a while: half of that is done before writers have to wait.
         old = None if store.snapshot(name).signature == before.signature else changes_by_id(before.searcher)
         lease = store.lease(name)
         try:
@@ -122,7 +122,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
 
 
 def _bring_over(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWriter) -> None:
-    """Write what changed since there were ``old`` documents, by id, with the moments of their last change."""
+    """Write the changes since ``old``, a mapping of each document's id to the time of its last change."""
     new = changes_by_id(now.searcher)
     for id in old.keys() - new.keys():
         writer.delete_documents_by_term(ID, id)

@@ -1,4 +1,4 @@
-"""Conditions on documents beside matching a text."""
+"""Conditions that documents must meet in addition to matching a text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from backends.filters import And, Filter, parse_filter
 
 
 def compile_condition(snapshot: Snapshot, query: SearchQuery) -> tantivy.Query | None:
-    """The query of a search's filters; adds nothing to scores. ``None`` without filters.
+    """Compile a search's filters to a query that adds nothing to scores; ``None`` without filters.
 
-    What rules filter by is remembered for the life of the snapshot: it may be hundreds of conditions.
+    The filters of rules are cached with the snapshot, because they may contain hundreds of conditions.
 
     Raises:
-        BackendRejected: The filters cannot be run.
+        BackendRejected: The engine cannot run the filters.
     """
     parts: list[Filter] = [] if query.condition is None else [query.condition]
     if query.filters.strip():

@@ -1,4 +1,4 @@
-"""The query that was answered, where words that no document has were replaced by similar ones."""
+"""Spelling correction: the query with words that no document contains replaced by similar ones."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from backends.embedded.query.variants import TermVariant
 from backends.text import WORD, in_case_of
 
 Must = tantivy.Occur.Must
-_MOST_READ = 100_000
-"""Characters of a text that are looked through for a word with its accents."""
+_MAX_SEARCHED_CHARS = 100_000
+"""Number of characters of a text that are searched for the accented form of a word."""
 
 
 def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> str | None:
-    """The query as typed, with another word for each required one that exists nowhere; ``None`` if there are none.
+    """The query with each required word that no document contains replaced; ``None`` if there is none to replace.
 
-    Of the words that are similar, the nearest and most frequent one is taken with which a document has every word.
+    The replacement is the nearest and most frequent similar word with which some document contains every word.
 
     Args:
-        condition: What the documents must fulfil beside the query, all of whose words some document has.
+        condition: Condition on the documents; some document that meets it contains all words of the query.
     """
     required = resolved.required
     candidates = {at: _replacements(resolved, term) for at, term in enumerate(required)}
-    candidates = {at: found for at, found in candidates.items() if found}
+    candidates = {at: variants for at, variants in candidates.items() if variants}
     if not candidates:
         return None
     chosen = _chosen_together(resolved, condition, candidates)
@@ -40,18 +40,18 @@ def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> 
         if old != new
     }
 
-    def shown(match: re.Match[str]) -> str:
+    def corrected_word(match: re.Match[str]) -> str:
         word = changed.get(fold(match[0]))
         return match[0] if word is None else in_case_of(match[0], word)
 
-    return WORD.sub(shown, resolved.text)
+    return WORD.sub(corrected_word, resolved.text)
 
 
 def _replacements(resolved: ResolvedQuery, term: ResolvedTerm) -> list[TermVariant]:
-    """Replacements of a term, the best first; nothing if documents have it in any form that is no error."""
+    """Replacements of a term, best first; empty if documents contain it in any form that is not an error."""
     best = term.variants[0] if term.variants else None
     if best is None or (len(best.terms) == 1 and not best.is_correction):
-        return []  # What was looked up of a word is in the index, and comes before what may stand for it.
+        return []  # A variant in first place that is not a correction is in the index: the word needs none.
     similar = [variant for variant in term.variants if variant.is_correction]
     if not similar or any(_exists(resolved, variant) for variant in term.variants if not variant.is_correction):
         return []
@@ -66,7 +66,7 @@ def _exists(resolved: ResolvedQuery, variant: TermVariant) -> bool:
 def _chosen_together(
     resolved: ResolvedQuery, condition: tantivy.Query | None, candidates: Mapping[int, Sequence[TermVariant]]
 ) -> dict[int, TermVariant]:
-    """For each place one of its candidates, so that a document has them all."""
+    """One candidate for each place, so that some document contains all of them."""
     clauses: dict[int, tantivy.Query] = {
         at: term.query for at, term in enumerate(resolved.required) if term.query is not None
     }
@@ -87,7 +87,7 @@ def _chosen_together(
 
 
 def _as_written(resolved: ResolvedQuery, term: str) -> str:
-    """A term as a document has it, with its accents, in lower case."""
+    """A term as it is written in a document, with its accents, in lower case."""
     fields = tuple(resolved.queries.fields)
     key = ("written", term, fields)
     written = resolved.snapshot.cached(key)
@@ -102,6 +102,6 @@ def _written_forms(snapshot: Snapshot, fields: Sequence[str], term: str) -> Iter
         query = tantivy.Query.term_query(snapshot.schema, field, term)
         for _, address in snapshot.searcher.search(query, limit=1, count=False).hits:
             text = snapshot.searched_text(field, address)
-            words = () if text.isascii() else WORD.finditer(text, 0, _MOST_READ)
+            words = () if text.isascii() else WORD.finditer(text, 0, _MAX_SEARCHED_CHARS)
             yield from (match[0].lower() for match in words if fold(match[0]) == term)
             yield term

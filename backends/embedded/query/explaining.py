@@ -1,4 +1,4 @@
-"""Reasons for the place of a hit: how much was demanded, the words it has, and each signal's share in its score."""
+"""Explanations of a hit's position: its relaxation, its matching words, and each signal's share of its score."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A query that answered, to be explained.
+    """A query to explain hits of.
 
     Attributes:
-        query: Gives the score of words and signals, before factors.
+        query: Computes the score of words and signals, before factors.
         relaxation: Name of the relaxation.
-        resolved: The words searched for.
-        signals: Those that add to the score.
+        resolved: The query's words.
+        signals: The signals that contribute to the score.
     """
 
     query: tantivy.Query
@@ -56,26 +56,26 @@ class Explained:
         }
 
     def _shares(self, score: float, address: tantivy.DocAddress) -> Iterator[tuple[str, float]]:
-        """Words, then each signal that adds to them as the factor by which it raises what came before."""
+        """The share of words, then each signal's share: the factor by which it raises the score so far."""
         added = {signal.__name__: self._added(signal, address) for signal in self.signals}
         total = sum(added.values())
-        known = score - total
-        if known > _NEGLIGIBLE:
-            yield "words", known
-        else:  # What is found by stop words alone has nothing else.
+        score_so_far = score - total
+        if score_so_far > _NEGLIGIBLE:
+            yield "words", score_so_far
+        else:  # Hits that match only stop words have no other share.
             added = {"words": score}
-            known = 0.0
+            score_so_far = 0.0
         for name, value in added.items():
             if value > _NEGLIGIBLE:
-                yield name, (known + value) / known if known else value
-                known += value
+                yield name, (score_so_far + value) / score_so_far if score_so_far else value
+                score_so_far += value
 
     def _added(self, signal: Signal, address: tantivy.DocAddress) -> float:
         return sum(score_of(query, self.resolved.snapshot.searcher, address) or 0.0 for query in signal(self.resolved))
 
 
 def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Mapping[str, str]]:
-    """Every form in which a word of the query stands in a field of a document."""
+    """Every matching form of the query's words in a document, with its field."""
     forms = [
         (term.query_term.surface, variant, _kind(term, variant, resolved.ranking))
         for term in resolved.terms
@@ -89,8 +89,8 @@ def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Map
         for field in resolved.queries.fields:
             query = resolved.queries.in_field(field, variant)
             if query is not None and score_of(query, resolved.snapshot.searcher, address) is not None:
-                shown = " ".join(variant.words or variant.terms)
-                yield {"word": word, "variant": shown, "kind": kind, "field": field}
+                matched_text = " ".join(variant.words or variant.terms)
+                yield {"word": word, "variant": matched_text, "kind": kind, "field": field}
 
 
 def _kind(term: ResolvedTerm, variant: TermVariant, ranking: Ranking) -> str:

@@ -1,4 +1,4 @@
-"""A query as typed, taken apart into words, phrases and things to leave out."""
+"""Parsing a query into words, phrases, and exclusions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from backends.embedded.query.phrases import Phrase, split_runs
 from backends.text import ABBREVIATION, QUOTE_IN_WORD, WORD, straight_quotes
 
 MAX_QUERY_TERMS = 48
-"""Words of a query that are searched: of a longer one, those that tell most."""
+"""Maximum number of words searched for; of a longer query, the most selective ones."""
 
 
 class TermKind(Enum):
-    """Kind of a term, by which it is looked up."""
+    """Kind of a term, which determines how it is looked up."""
 
     WORD = "word"
     COMPOUND = "compound"
@@ -27,12 +27,12 @@ class TermKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class QueryTerm:
-    """A word, or another part of a query that must match as one.
+    """A word, or another part of a query that matches as a unit.
 
     Attributes:
         terms: Index terms: one, or those of a compound (``node.js``, ``3.11.7``) in order.
-        surface: As typed, lower-case, with accents.
-        strict: A compound whose parts mean nothing elsewhere: a version, an address.
+        surface: As typed, in lower case, with accents.
+        strict: Whether it is a compound whose parts mean nothing on their own: a version or an e-mail address.
     """
 
     kind: TermKind
@@ -47,14 +47,14 @@ class QueryTerm:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query taken apart.
+    """A parsed query.
 
     Attributes:
-        query_terms: What should match, in order.
+        query_terms: Terms that should match, in order.
         phrases: Quoted phrases; every one must match.
         excluded: Words and phrases after a minus; none may match.
-        last_term_is_prefix: Whether the last term is a word that may not be finished.
-        adjacency_breaks: Terms before which something stood that is no term: a phrase, a word to leave out, a quote.
+        last_term_is_prefix: Whether the last term may be an unfinished word.
+        adjacency_breaks: Indexes of terms that follow something other than a term: a phrase, an exclusion, a quote.
     """
 
     query_terms: tuple[QueryTerm, ...] = ()
@@ -65,7 +65,7 @@ class ParsedQuery:
 
     @property
     def loose_compounds(self) -> list[QueryTerm]:
-        """The compounds whose parts mean something elsewhere, too."""
+        """The compounds whose parts also mean something on their own."""
         return [
             query_term
             for query_term in self.query_terms
@@ -74,7 +74,7 @@ class ParsedQuery:
 
     @property
     def characters(self) -> list[str]:
-        """Characters of runs longer than one; they add to the score only."""
+        """Characters of runs longer than one; they contribute only to the score."""
         pairs = [query_term.term for query_term in self.query_terms if query_term.kind is TermKind.BIGRAM]
         return list(dict.fromkeys(piece for pair in pairs for piece in graphemes(pair)))
 
@@ -83,18 +83,18 @@ class ParsedQuery:
         return not (self.query_terms or self.phrases or self.excluded)
 
     def shortened(self, selectivity: Callable[[QueryTerm], float]) -> ParsedQuery:
-        """The same with at most :data:`MAX_QUERY_TERMS` terms: the most selective ones, in their order."""
+        """A copy with at most :data:`MAX_QUERY_TERMS` terms: the most selective ones, in their order."""
         count = len(self.query_terms)
         if count <= MAX_QUERY_TERMS:
             return self
         values = [selectivity(query_term) for query_term in self.query_terms]
-        kept = sorted(sorted(range(count), key=lambda at: -values[at])[:MAX_QUERY_TERMS])
-        follows = {at + 1 for at in kept} - self.adjacency_breaks
+        selected = sorted(sorted(range(count), key=lambda at: -values[at])[:MAX_QUERY_TERMS])
+        follows = {at + 1 for at in selected} - self.adjacency_breaks
         return replace(
             self,
-            query_terms=tuple(self.query_terms[at] for at in kept),
-            last_term_is_prefix=self.last_term_is_prefix and kept[-1] == count - 1,
-            adjacency_breaks=frozenset(place for place, at in enumerate(kept) if at not in follows),
+            query_terms=tuple(self.query_terms[at] for at in selected),
+            last_term_is_prefix=self.last_term_is_prefix and selected[-1] == count - 1,
+            adjacency_breaks=frozenset(place for place, at in enumerate(selected) if at not in follows),
         )
 
 
@@ -106,10 +106,10 @@ _STRICT = re.compile(r"\d[.,:]\w|\w[.,:]\d|@|://")
 
 
 def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
-    """Take a query apart; any text is a query.
+    """Parse a query; every text is valid.
 
     Args:
-        with_phrases: Whether quoted words are a phrase that must match, and not words like others.
+        with_phrases: Whether quoted words form a phrase that must match, rather than ordinary words.
     """
     terms: list[QueryTerm] = []
     phrases: list[Phrase] = []
@@ -147,7 +147,7 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
 
 
 def query_terms_of(text: str) -> Iterator[QueryTerm]:
-    """The units of a text in which no sign has a meaning of its own."""
+    """The terms of a text without query syntax."""
     for chunk in text.split():
         yield from _query_terms(chunk)
 
@@ -158,8 +158,8 @@ def _query_terms(chunk: str) -> Iterator[QueryTerm]:
             parts = graphemes(piece)
             if len(parts) == 1:
                 yield QueryTerm(TermKind.UNIGRAM, (parts[0].lower(),), parts[0])
-            for left, right in pairwise(parts):
-                pair = left + right
+            for first, second in pairwise(parts):
+                pair = first + second
                 yield QueryTerm(TermKind.BIGRAM, (pair,), pair)
             continue
         spelled = expand_symbols(piece)
@@ -177,5 +177,5 @@ def _query_terms(chunk: str) -> Iterator[QueryTerm]:
 
 
 def _surface(text: str) -> str:
-    found = WORD.search(text)
-    return found.group().lower() if found else text.lower()
+    word = WORD.search(text)
+    return word.group().lower() if word else text.lower()

@@ -1,4 +1,4 @@
-"""Words that follow each other."""
+"""Consecutive words."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from backends.embedded.analysis.normalization import ANALYZER, UNSEGMENTED_RUN, 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words that follow each other.
+    """Consecutive words.
 
     Attributes:
-        terms: As they follow each other in the index.
-        words: As they follow each other in a text; a run of a script without spaces is one.
+        terms: Consecutive terms as in the index.
+        words: Consecutive words as in a text; a run of an unspaced script is one word.
     """
 
     terms: tuple[str, ...]
@@ -24,11 +24,12 @@ class Phrase:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The words of a text.
+        """Parse a text into a phrase.
 
-        Of a run, the index has first the pairs and then the single characters. The first run of a phrase may be the
-        end of a longer one, and has its characters next to what follows; the last, if it is longer than a character,
-        may be the beginning of a longer one, and has its pairs next to what came before; those between are whole.
+        For a run of an unspaced script, the index contains first its pairs and then its single characters. The first
+        run of a phrase may be the end of a longer run, whose characters adjoin the next word; the last run, if longer
+        than a character, may be the beginning of a longer run, whose pairs adjoin the previous word. Runs in between
+        are complete.
         """
         words: list[str] = []
         for piece, is_run in split_runs(compose(text)):
@@ -40,7 +41,7 @@ class Phrase:
                 terms.append(word)
                 continue
             pieces = graphemes(word)
-            pairs = [left + right for left, right in pairwise(pieces)]
+            pairs = [first + second for first, second in pairwise(pieces)]
             if at or not last:
                 terms += pairs
             if at < last or not pairs:
@@ -49,7 +50,7 @@ class Phrase:
 
 
 def split_runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Pieces of a text, and whether each is a run of a script without spaces."""
+    """Split a text into pieces, and tell which are runs of an unspaced script."""
     at = 0
     for match in UNSEGMENTED_RUN.finditer(text):
         if match.start() > at:

@@ -1,4 +1,4 @@
-"""The numbers that ranking is made of, one set for every site and language."""
+"""The numbers that determine the ranking, the same for every site and language."""
 
 from __future__ import annotations
 
@@ -8,41 +8,42 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Factors and additions to BM25.
+    """Factors of, and additions to, BM25 scores.
 
     Attributes:
         fields: Boost of a match in each field.
-        stem, prefix, typo, far_typo, synonym, concatenated, parts: Boost of a variant that is not the word as typed.
-        unknown_typo: That of one with a typing error, instead of ``typo``, where no document has the word as typed.
-        part_error_from: Letters from which a part of a compound is forgiven one typing error.
-        swapped_from: Letters from which such a word may have two neighbours in each other's place, however short.
-        other_tone: Boost of a word typed with a tone that has another one in a document with tones.
-        field_tie_breaker, variant_tie_breaker: What weaker fields, and weaker variants of a word, add to the best one.
-        field_idf_weight: How far a word counts as rare as in its field (1) rather than in all fields (0).
-        exact_title_boost: Added, in units of the query's own weight, when the query is the title.
-        exact_section_boost: The same when it is the title of a section.
-        corrected_title_boost: The same when one of these is the query with mistyped words corrected.
-        title_beginning_boost: The same when the title begins with the query, of two words or more.
-        character: Boost of a single character of a script without spaces.
-        stop: Boost of a stop word; it never has to match.
-        title_proximity_boost, section_proximity_boost, content_proximity_boost: Boost of neighbours in the query that
-            stand near each other.
-        all_terms_boost: Added, in the same units, when every required word matches; ``all_terms_boost_short`` in
-            queries of at most ``short_query_terms`` words.
-        exact_term_boost: Added, in the same units, for a word of such a query that matches without a typing error and
-            finished; ``exact_single_term_boost`` when it is the only one.
-        min_hits_before_relaxing: With fewer documents that have every word, those with some words follow; so many can
-            be asked for at once.
-        sentence_terms, sentence_stop_words: Queries of so many words, so many of them stop words, are sentences: they
-            may find documents by stop words alone, last; in those with quoted words among them, documents without the
-            phrase may follow. Two pairs of characters of a script without spaces count as a word.
-        recency_boost: Largest bonus for recency, as a share of the score.
-        half_life_days: Age at which half of it is left.
-        typo_max_doc_freq: A word that so many documents have is not looked at as a typing error.
-        max_stems, max_completions: Most variants of a kind that are looked up for a word.
-        max_expensive_terms: Most words of a query that are looked at as typing errors, or cut where letters and
-            digits meet.
-        max_split_compounds: Most compounds of a query that may be found in parts.
+        stem, prefix, typo, far_typo, synonym, concatenated, parts: Boost of a variant other than the word as typed.
+        unknown_typo: Boost of a typing error, instead of ``typo``, if no document contains the word as typed.
+        part_error_from: Minimum number of letters of a compound's part in which one typing error is forgiven.
+        swapped_from: Minimum number of letters of such a word in which two swapped neighbors are forgiven.
+        other_tone: Boost of a word typed with a tone that has a different tone in a document with tones.
+        field_tie_breaker, variant_tie_breaker: Share of the scores of weaker fields, and of weaker variants of a word,
+            that is added to the best score.
+        field_idf_weight: Weight of a word's rarity in its field (1) against its rarity in all fields (0).
+        exact_title_boost: Addition, in units of the query's own weight, if the query equals the title.
+        exact_section_boost: Addition if the query equals the title of a section.
+        corrected_title_boost: Addition if a title or section title equals the query with mistyped words corrected.
+        title_beginning_boost: Addition if the title begins with the query, for queries of two words or more.
+        character: Boost of a single character of an unspaced script.
+        stop: Boost of a stop word, which never has to match.
+        title_proximity_boost, section_proximity_boost, content_proximity_boost: Boost of neighboring query words that
+            are near each other in the field.
+        all_terms_boost: Addition, in units of the query's weight, if every required word matches;
+            ``all_terms_boost_short`` in queries of at most ``short_query_terms`` words.
+        exact_term_boost: Addition, in the same units, for each word of such a query that matches completely and without
+            a typing error; ``exact_single_term_boost`` for the only word of a query.
+        min_hits_before_relaxing: If fewer documents contain every word, documents with some words follow; also the
+            number of hits that one request can ask for.
+        sentence_terms, sentence_stop_words: Minimum numbers of words, and of stop words among them, that make a query a
+            sentence. A sentence may match documents by stop words alone, ranked last, and if it contains quoted words,
+            documents without the phrase may follow. Two pairs of characters of an unspaced script count as a word.
+        recency_boost: Maximum bonus for recency, as a share of the score.
+        half_life_days: Age at which half of the recency bonus remains.
+        typo_max_doc_freq: Words in more documents than this are not treated as typing errors.
+        max_stems, max_completions: Maximum number of stem and prefix variants per word.
+        max_expensive_terms: Maximum number of words of a query that are corrected, or split where letters and digits
+            meet.
+        max_split_compounds: Maximum number of compounds of a query that may match in parts.
     """
 
     fields: Mapping[str, float] = field(
@@ -88,7 +89,7 @@ class Ranking:
     max_split_compounds: int = 2
 
     def balance(self, idf: float, own: float) -> float:
-        """Factor for a field's score, so that a word counts by its rarity in all fields, not in one."""
+        """Factor for a field's score, so that a word's rarity in all fields counts rather than its rarity in one."""
         return float((idf / own) ** (1 - self.field_idf_weight))
 
 

@@ -1,4 +1,4 @@
-"""Ranks and recency that a site wishes for: factors of scores, for the best hits and those that they may lift."""
+"""Ranks and recency of a site, applied as factors to the scores of the best hits and of hits that they may lift."""
 
 from __future__ import annotations
 
@@ -32,43 +32,44 @@ Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query
 
 WINDOW = 300
-"""Hits that are ordered by rank."""
+"""Number of hits that are reordered by rank."""
 
-_WORTH = 0.5
-"""What a rank adds to a score where hits are chosen, as a share of the query's weight.
+_RANK_WEIGHT = 0.5
+"""Addition to a score per rank while hits are selected, as a share of the query's weight.
 
 Scores are about three times that weight, and a rank is worth a quarter of a score.
 """
 
-_OWN_WORTH = 2 * _WORTH
-"""What a positive rank of a document's own adds there, whatever it is."""
+_OWN_RANK_WEIGHT = 2 * _RANK_WEIGHT
+"""Addition for a document's own positive rank, whatever its size, while hits are selected."""
 
-_MORE = 1.25
-"""How much more a rank is worth in the second run, if there are more hits than are ordered.
+_SECOND_RUN_FACTOR = 1.25
+"""Factor on the addition per rank in the second run, if there are more hits than :data:`WINDOW`.
 
-With so little more, both runs have the same ones; of fewer hits, each run has all, and ranks are worth nothing in it.
+With such a small difference, both runs select the same hits. With fewer hits, each run returns all of them, and the
+second run uses no ranks.
 """
 
-MOST_READ = 100
-"""Documents that are read for a date that the index does not have as a number."""
+MAX_DATES_READ = 100
+"""Maximum number of documents read for a date that the index does not store as a number."""
 
 _SIGNS = re.compile(r"[\\.+*?()|\[\]{}^$]")
-_MOST_VERSIONS = 1000
+_MAX_VERSIONS = 1000
 _DAY = 86_400_000_000
 _Hit = tuple[float, tantivy.DocAddress]
 
 
 def place_of(address: tantivy.DocAddress) -> tuple[int, int]:
-    """An address as a key."""
+    """A document address as a dictionary key."""
     return address.segment_ord, address.doc
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """Factors that the score of a hit is multiplied with, beside its words.
+    """Factors of a hit's score apart from its words.
 
     Attributes:
-        rank: All ranks that hold, added and bounded.
+        rank: Total of all applicable ranks, clamped.
     """
 
     rank: float = 0.0
@@ -76,7 +77,7 @@ class Factors:
 
     @property
     def product(self) -> float:
-        """The factor of the score."""
+        """Total factor of the score."""
         return rank_factor(self.rank) * self.recency
 
 
@@ -95,12 +96,12 @@ class RankedHits:
 class Ranks:
     """The ranks and recency of one search.
 
-    The engine can add to a score, but not multiply it. So the query runs twice with the boosts added to it: each rank
-    is worth a certain amount in the first run, and another in the second. The difference of a document's two scores
-    tells its rank, however many boosts there are.
+    Tantivy can add to a score, but not multiply it. So the query runs twice with the boosts added to it, and each rank
+    is worth a different amount in the second run. The difference between a document's two scores reveals its total
+    rank, however many boosts there are.
 
     Attributes:
-        are_neutral: Whether the site wishes for none.
+        are_neutral: Whether the site sets neither ranks nor recency.
     """
 
     def __init__(self, snapshot: Snapshot, query: SearchQuery, ranking: Ranking):
@@ -117,40 +118,42 @@ class Ranks:
         self._own = None if own is None else number_column(own)
         self.are_neutral = self._boosts is None and self._own is None and self._recency is None
 
-    def best(self, query: tantivy.Query, weight: float, worth: float = _WORTH) -> tantivy.SearchResult:
-        """The hits of a query that may be the best by words and ranks, with their number.
+    def best(self, query: tantivy.Query, weight: float, worth: float = _RANK_WEIGHT) -> tantivy.SearchResult:
+        """The hits of a query that may be the best by words and ranks, with the number of all hits.
 
         Args:
-            weight: Of the query: inverse document frequencies of its words, which its scores are multiples of.
-            worth: What each rank adds to a score, as a share of the weight.
+            weight: Sum of the inverse document frequencies of the query's words, to which its scores are proportional.
+            worth: Addition to a score per rank, as a share of the weight.
         """
         clauses = [(Must, query)]
         if self._boosts is not None and worth:
             clauses.append((Should, _Query.boost_query(self._boosts, weight * worth)))
         if self._own is not None:
-            clauses.append((Should, _Query.const_score_query(self._with_positive_rank(self._own), weight * _OWN_WORTH)))
+            clauses.append(
+                (Should, _Query.const_score_query(self._with_positive_rank(self._own), weight * _OWN_RANK_WEIGHT))
+            )
         return self._snapshot.searcher.search(_Query.boolean_query(clauses), limit=WINDOW)
 
     def order(self, query: tantivy.Query, weight: float, best: tantivy.SearchResult | None = None) -> RankedHits:
-        """The best hits of a query, with their scores times :meth:`factors`.
+        """The best hits of a query, with their scores multiplied by :meth:`factors`.
 
         Args:
             weight: As for :meth:`best`.
-            best: What that method found, if it was asked before.
+            best: Result of :meth:`best`, if the caller already has it.
         """
         best = self.best(query, weight) if best is None else best
         hits = best.hits
         ranks = [0.0] * len(hits)
         words = [score for score, _ in hits]
         if self._boosts is not None:
-            worth = 0.0 if match_count(best) <= WINDOW else _WORTH * _MORE
+            worth = 0.0 if match_count(best) <= WINDOW else _RANK_WEIGHT * _SECOND_RUN_FACTOR
             again = self.best(query, weight, worth).hits
             other = {(address.segment_ord, address.doc): score for score, address in again}
-            # What only one run has is at the end of it, and follows with the hits that are not ordered.
+            # Hits of only one run are at its end; they follow later, with the hits that are not reordered.
             hits = [hit for hit in hits if (hit[1].segment_ord, hit[1].doc) in other]
             differences = [other[address.segment_ord, address.doc] - score for score, address in hits]
-            step, more = weight * _WORTH, weight * (worth - _WORTH)
-            ranks = [(difference / more + 0.5) // 1 for difference in differences]
+            step, difference_step = weight * _RANK_WEIGHT, weight * (worth - _RANK_WEIGHT)
+            ranks = [(difference / difference_step + 0.5) // 1 for difference in differences]
             words = [score - step * rank for (score, _), rank in zip(hits, ranks, strict=True)]
         addresses = [address for _, address in hits]
         if not addresses:
@@ -158,7 +161,7 @@ class Ranks:
         values = self._snapshot.searcher.fast_field_values
         if self._own is not None:
             own = values(self._own, addresses)
-            lifted = {value: weight * _OWN_WORTH if (value or 0.0) > 0 else 0.0 for value in set(own)}
+            lifted = {value: weight * _OWN_RANK_WEIGHT if (value or 0.0) > 0 else 0.0 for value in set(own)}
             words = [score - lifted[value] for score, value in zip(words, own, strict=True)]
             ranks = _with_own(ranks, own)
         factor = {rank: rank_factor(rank) for rank in set(ranks)}
@@ -179,7 +182,7 @@ class Ranks:
         return Factors(bounded_rank(ranks[0]), recent)
 
     def _compiled(self, boosts: tuple[Boost, ...]) -> tantivy.Query | None:
-        """The documents of boosts, each scored with its ranks; remembered for the life of the snapshot."""
+        """A query for the documents of boosts, each scored with its ranks; cached with the snapshot."""
         if not boosts:
             return None
         key = ("boosts", boosts)
@@ -214,7 +217,7 @@ class Ranks:
         if self._recency_is_number:
             seconds = values(number_column(column), addresses)
             return [None if second is None else second * 1_000_000 for second in seconds]
-        read = [self._date_in(address, name) for address in addresses[:MOST_READ]]
+        read = [self._date_in(address, name) for address in addresses[:MAX_DATES_READ]]
         return [*read, *[None] * (len(addresses) - len(read))]
 
     def _date_in(self, address: tantivy.DocAddress, name: str) -> float | None:
@@ -227,14 +230,14 @@ class Ranks:
             return self._snapshot.filters.compile(boost.filter)
         key = ("path", boost.path)
         query: tantivy.Query | None = self._snapshot.cached(key)
-        if query is None:  # Patterns take long to read, and come with ever other boosts of rules.
+        if query is None:  # Compiling a pattern is slow, and the same pattern recurs in other combinations of boosts.
             query = _Query.regex_query(self._snapshot.schema, sort_column("url"), _expression(boost.path))
             self._snapshot.cache(key, query)
         return query
 
 
 def _with_own(ranks: Sequence[float], own: Sequence[float | None]) -> list[float]:
-    """The ranks of hits with those of the documents themselves."""
+    """Add the documents' own ranks to the ranks of hits."""
     bounded = {value: bounded_rank(value or 0.0) for value in set(own)}
     return [rank + bounded[value] for rank, value in zip(ranks, own, strict=True)]
 
@@ -250,13 +253,13 @@ def score_of(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.
 
 
 def _expression(path: str) -> str:
-    """The regular expression for the sort keys of addresses whose path and query fit a pattern."""
+    """Regular expression for the sort keys of URLs whose path and query match a pattern."""
     parts = [_SIGNS.sub(r"\\\g<0>", sort_text(part)[1:]) for part in re.split(r"\*+", path)]
     return "1(https?://[^/?#]*)?" + ".*".join(parts) + ("" if path.endswith("*") else "(#.*)?")
 
 
 def _preferred(snapshot: Snapshot, query: SearchQuery) -> list[Boost]:
-    """The boost of what the settings prefer, where one hit of each value is shown; of versions, the highest of all."""
+    """Boosts for the hits that the settings prefer, if hits are grouped; for versions, the highest of the index."""
     preferred = preference(query)
     if preferred is None or not distinct_field(query):
         return []
@@ -265,12 +268,12 @@ def _preferred(snapshot: Snapshot, query: SearchQuery) -> list[Boost]:
 
 
 def _highest(snapshot: Snapshot, field: str) -> tuple[str, ...]:
-    """The highest version that a field of any document holds, as documents write it."""
+    """The highest version in a field of any document, in every spelling that documents use."""
     key = ("highest", field)
-    known: tuple[str, ...] | None = snapshot.cached(key)
-    if known is None:
-        wish = {"terms": {"field": facet_path(field), "size": _MOST_VERSIONS, "segment_size": _MOST_VERSIONS}}
-        buckets = snapshot.searcher.aggregate(_Query.all_query(), {"v": wish})["v"]["buckets"]
-        known = highest_versions(str(bucket["key"]) for bucket in buckets)
-        snapshot.cache(key, known)
-    return known
+    versions: tuple[str, ...] | None = snapshot.cached(key)
+    if versions is None:
+        aggregation = {"terms": {"field": facet_path(field), "size": _MAX_VERSIONS, "segment_size": _MAX_VERSIONS}}
+        buckets = snapshot.searcher.aggregate(_Query.all_query(), {"v": aggregation})["v"]["buckets"]
+        versions = highest_versions(str(bucket["key"]) for bucket in buckets)
+        snapshot.cache(key, versions)
+    return versions

@@ -1,7 +1,7 @@
-"""Demands on a document that is found: as much as the query says, or less where too few documents do.
+"""Relaxations: how much of a query a document must match, from everything to less if too few documents match.
 
-:data:`RELAXATIONS` are tried in order until one finds enough. Each is a function from the resolved query to a query of
-tantivy, without side effects.
+:data:`RELAXATIONS` are tried in order until one finds enough. Each is a pure function from the resolved query to a
+tantivy query.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from backends.highlighting import is_unlikely_typo
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should
 _Query = tantivy.Query
 _STOP_WORDS_ALONE = 0.01
-"""However many stop words a document has, it comes after those with a word of meaning."""
+"""Factor on matches of stop words alone, so small that any document with a meaningful word ranks above them."""
 
 Clause = tuple[tantivy.Occur, tantivy.Query]
 HighlightSource = tuple[tuple[str, ...], int]
-"""Terms that are highlighted where they follow each other, and the number of the query's term they stand for."""
+"""Terms that are highlighted where they are consecutive, and the number of the query's term that they stand for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """Clauses that all relaxations of a query share.
+    """Clauses shared by all relaxations of a query.
 
     Attributes:
-        required: Quoted phrases, and what a minus leaves out.
-        scoring: What adds to the score.
+        required: Quoted phrases, and exclusions.
+        scoring: Clauses that contribute to the score.
     """
 
     required: tuple[Clause, ...]
@@ -51,7 +51,7 @@ class Clauses:
 
 
 def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
-    """Quoted phrases, and what a minus leaves out."""
+    """Clauses for quoted phrases and exclusions."""
     parsed = resolved.parsed
     for phrase in parsed.phrases:
         yield Must, resolved.queries.one(TermVariant(phrase.terms, 1.0)) or _Query.empty_query()
@@ -64,29 +64,29 @@ def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
 
 
 def all_terms(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query:
-    """Documents that have every required term."""
+    """Documents that contain every required term."""
     terms = [(Must, term.query or _Query.empty_query()) for term in resolved.required]
     must = [*terms, *clauses.required]
     return _Query.boolean_query([*must, *clauses.scoring]) if must else _Query.empty_query()
 
 
 def any_term(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Documents that have at least one term, or all parts of a compound; ``None`` if :func:`all_terms` says so."""
-    known = [term.query for term in resolved.required if term.query is not None]
+    """Documents with at least one term or all parts of a compound; ``None`` if that equals :func:`all_terms`."""
+    existing = [term.query for term in resolved.required if term.query is not None]
     in_parts = [
         resolved.queries.every(dict.fromkeys(compound.terms), resolved.ranking.parts)
         for compound in resolved.split_compounds
     ]
     parts = [query for query in in_parts if query is not None]
-    if (len(resolved.required) < 2 or not known) and not parts:
+    if (len(resolved.required) < 2 or not existing) and not parts:
         return None
-    matching = _Query.boolean_query([(Should, query) for query in (*known, *parts)])
+    matching = _Query.boolean_query([(Should, query) for query in (*existing, *parts)])
     every = [(Should, query) for query in all_terms_signal(resolved)]
     return _Query.boolean_query([(Must, matching), *clauses.required, *clauses.scoring, *every])
 
 
 def stop_words_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Documents that have at least one word, stop words included; for sentences."""
+    """Documents with at least one word, including stop words; only for sentences."""
     stops = [(Should, term.query) for term in resolved.terms if not term.required and term.query is not None]
     ranking = resolved.ranking
     if len(resolved.terms) < ranking.sentence_terms or len(stops) < ranking.sentence_stop_words:
@@ -97,7 +97,7 @@ def stop_words_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query |
 
 
 def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Documents that have any part of a compound."""
+    """Documents that contain any part of a compound."""
     parts = [
         resolved.queries.one(TermVariant((part,), 1.0))
         for compound in resolved.parsed.loose_compounds
@@ -108,13 +108,13 @@ def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Quer
 
 
 def phrases_only(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Documents that have the quoted phrases, without the words around them."""
+    """Documents that contain the quoted phrases, without the words around them."""
     parsed = resolved.parsed
     return _Query.boolean_query(list(clauses.required)) if parsed.phrases and parsed.query_terms else None
 
 
 def is_quoted_name(parsed: ParsedQuery, ranking: Ranking) -> bool:
-    """Tell whether quoted words may only be a name in a sentence: there are words around them, and enough of all."""
+    """Whether quoted words may be just a name in a sentence: other words surround them, and there are enough words."""
     around = sum(_words_in(term.terms[:1]) for term in parsed.query_terms)
     quoted = sum(_words_in(phrase.words) for phrase in parsed.phrases)
     return bool(quoted) and around > 1 and around + quoted >= ranking.sentence_terms
@@ -122,14 +122,14 @@ def is_quoted_name(parsed: ParsedQuery, ranking: Ranking) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A way to demand less of a document.
+    """A way to require less of a document.
 
     Attributes:
-        name: Stands in the result of a search that it answered.
-        build: Makes its query; ``None`` where it adds nothing.
-        only_if_none: Whether it is for queries that find nothing, rather than too little.
-        highlighted_compounds: Of which compounds the parts are highlighted, too.
-        signals: Those that its query adds to the score.
+        name: Reported in the result of a search that it answers.
+        build: Builds its query; ``None`` if it adds nothing.
+        only_if_none: Whether it is for queries without any result, rather than with too few.
+        highlighted_compounds: Returns the compounds whose parts are also highlighted.
+        signals: Signals that its query adds to the score.
     """
 
     name: str
@@ -139,7 +139,7 @@ class Relaxation:
     signals: Sequence[Signal] = SIGNALS
 
     def highlights(self, resolved: ResolvedQuery) -> Iterator[HighlightSource]:
-        """Terms to highlight beside the terms and phrases of the query."""
+        """Terms to highlight besides the terms and phrases of the query."""
         for compound in self.highlighted_compounds(resolved):
             for part in compound.terms:
                 if part not in resolved.stop_words:
@@ -164,11 +164,11 @@ RELAXATIONS = (
     ),
     Relaxation("phrases_only", phrases_only, only_if_none=True, signals=()),
 )
-"""From the most demanding on. Where all find too little in a sentence with quotes, it is searched without them, too."""
+"""Strictest first. If all find too little for a sentence with quotes, the search is repeated without the quotes."""
 
 
 def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:
-    """Terms to highlight in documents that the last of some relaxations found."""
+    """Terms to highlight in documents that the last one of some relaxations found."""
 
     def sequences() -> Iterator[HighlightSource]:
         for number, term in enumerate(resolved.terms):
@@ -198,5 +198,5 @@ def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) 
 
 
 def _words_in(words: Sequence[str]) -> float:
-    """Number of words that these are about: of a script without spaces, pairs of characters are half a word each."""
+    """Approximate number of words; each pair of characters of an unspaced script counts as half a word."""
     return sum(0.5 * max(1, len(graphemes(word)) - 1) if UNSEGMENTED_RUN.match(word) else 1 for word in words)

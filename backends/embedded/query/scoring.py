@@ -1,7 +1,7 @@
-"""The signals that a document's score is made of, beside the variants of its words: one function each.
+"""Scoring signals: the parts of a document's score other than its word variants, one function each.
 
-Scores are in units of BM25. A signal that is added once is worth its number in :class:`Ranking` times the inverse
-document frequencies of the terms it is about, so that it counts the same in every index.
+Scores are in units of BM25. A signal is worth its number in :class:`Ranking` times the inverse document frequencies of
+the terms it concerns, so that it has the same effect in every index.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from backends.embedded.query.variants import TermVariant
 from backends.sections import SECTIONS
 from backends.text import WORD
 
-MOST_NEIGHBOURS = 8
-MOST_TITLES_BEGINNING = 30
-"""Of a query with which more titles begin, none is meant."""
+MAX_NEIGHBOR_PAIRS = 8
+"""Maximum number of pairs of neighboring words that are scored."""
+MAX_TITLES_BEGINNING = 30
+"""Maximum number of titles beginning with the query; if there are more, the visitor means none in particular."""
 TITLE_SLOP, CONTENT_SLOP = 1, 3
-"""Words that may stand between neighbours of the query."""
+"""Maximum number of words between neighbors of the query in a title and in a content."""
 
 _Query = tantivy.Query
 
 
 def stop_words(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Stop words, which no document must have."""
+    """Stop words, which need not match."""
     for term in resolved.terms:
         if not term.required and term.query is not None:
             yield _Query.boost_query(term.query, resolved.ranking.stop)
 
 
 def exact_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """In a short query, each word without a typing error and finished, where other variants match, too."""
+    """In a short query, each word that matches completely and without typing errors, if other variants match too."""
     ranking = resolved.ranking
     bonus = ranking.exact_single_term_boost if len(resolved.terms) == 1 else ranking.exact_term_boost
     if not bonus or not resolved.is_short:
@@ -55,7 +56,7 @@ def exact_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """The single characters of text without spaces, which is searched by pairs."""
+    """Single characters of unspaced scripts, which are searched by pairs."""
     for character in resolved.parsed.characters:
         idf = resolved.snapshot.idf(resolved.queries.doc_frequency(character))
         query = resolved.queries.one(TermVariant((character,), resolved.ranking.character), idf)
@@ -64,7 +65,7 @@ def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Neighbours in the query that stand near each other in the title, the title of a section, or the content."""
+    """Neighboring query words that are near each other in the title, a section's title, or the content."""
     ranking, snapshot = resolved.ranking, resolved.snapshot
     fields = (
         ("title", TITLE_SLOP, ranking.title_proximity_boost),
@@ -72,7 +73,7 @@ def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
         ("content", CONTENT_SLOP, ranking.content_proximity_boost),
     )
     words = [term.query_term.term for term in resolved.required if term.query_term.kind is TermKind.WORD]
-    for pair in islice(pairwise(words), MOST_NEIGHBOURS):
+    for pair in islice(pairwise(words), MAX_NEIGHBOR_PAIRS):
         for name, slop, boost in fields:
             searched = name in resolved.queries.fields
             if searched and boost and all(snapshot.frequency(name, word) for word in pair):
@@ -80,7 +81,7 @@ def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """The title is the query."""
+    """The title equals the query."""
     boost = resolved.ranking.exact_title_boost
     if boost and "title" in resolved.queries.fields:
         title = _Query.term_query(resolved.snapshot.schema, FILTER_TERMS, equality_term("title", resolved.text))
@@ -88,7 +89,7 @@ def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def corrected_titles(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """The title, or that of a section, is the query with other words for those that no document has."""
+    """The title, or a section's title, equals the query after spelling correction."""
     boost, fields = resolved.ranking.corrected_title_boost, resolved.queries.fields
     texts = _corrected_texts(resolved) if boost else []
     marks = [equality_term("title", text) for text in texts if "title" in fields]
@@ -100,36 +101,38 @@ def corrected_titles(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def _corrected_texts(resolved: ResolvedQuery) -> list[str]:
-    """The query as it may be meant: the first with the best words for mistyped ones, the next with the next best."""
-    meant: dict[str, list[str]] = {}
+    """The query with mistyped words replaced: first by the best replacement of each word, next by the second best."""
+    replacements: dict[str, list[str]] = {}
     for term in resolved.required:
         if term.query_term.kind is TermKind.WORD and term.variants and term.variants[0].is_correction:
-            meant[term.query_term.term] = [variant.terms[0] for variant in term.variants if len(variant.terms) == 1]
+            replacements[term.query_term.term] = [
+                variant.terms[0] for variant in term.variants if len(variant.terms) == 1
+            ]
 
     def text(rank: int) -> str:
         def word(match: re.Match[str]) -> str:
-            words = meant.get(fold(match[0]))
+            words = replacements.get(fold(match[0]))
             return match[0] if words is None else words[min(rank, len(words) - 1)]
 
         return WORD.sub(word, resolved.text)
 
-    return [text(rank) for rank in range(max(map(len, meant.values()), default=0))]
+    return [text(rank) for rank in range(max(map(len, replacements.values()), default=0))]
 
 
 def beginning_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """The title begins with the query, as far as it is typed."""
+    """The title begins with the query as typed so far."""
     boost = resolved.ranking.title_beginning_boost
     if not boost or "title" not in resolved.queries.fields or len(resolved.terms) < 2:
         return
     schema, snapshot = resolved.snapshot.schema, resolved.snapshot
-    titles = snapshot.terms(FILTER_TERMS, title_beginning(resolved.text.strip()), MOST_TITLES_BEGINNING + 1)
-    if 0 < len(titles) <= MOST_TITLES_BEGINNING:
+    titles = snapshot.terms(FILTER_TERMS, title_beginning(resolved.text.strip()), MAX_TITLES_BEGINNING + 1)
+    if 0 < len(titles) <= MAX_TITLES_BEGINNING:
         begins = [(tantivy.Occur.Should, _Query.term_query(schema, FILTER_TERMS, term)) for term, _ in titles]
         yield _Query.const_score_query(_Query.boolean_query(begins), boost * sum(term.idf for term in resolved.terms))
 
 
 def exact_section(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """The title of a section is the query."""
+    """A section's title equals the query."""
     boost = resolved.ranking.exact_section_boost
     if boost and SECTIONS in resolved.queries.fields:
         section = _Query.term_query(resolved.snapshot.schema, FILTER_TERMS, section_term(resolved.text))
@@ -137,7 +140,7 @@ def exact_section(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def all_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Every required term is there, where a document needs only one of them."""
+    """All required terms match, in relaxations that need only one of them."""
     required = resolved.required
     if any(term.query is None for term in required):
         return
@@ -159,7 +162,7 @@ SIGNALS: tuple[Signal, ...] = (
     beginning_title,
     exact_section,
 )
-"""What adds to the score of every relaxation that ranks by words; none of it must match."""
+"""Signals of every relaxation that ranks by words; none of them has to match."""
 
 
 def score_signals(resolved: ResolvedQuery) -> list[tantivy.Query]:
@@ -168,5 +171,5 @@ def score_signals(resolved: ResolvedQuery) -> list[tantivy.Query]:
 
 
 def recency(age_days: float, ranking: Ranking) -> float:
-    """Factor for the score of a document by its date: most for today's, half of it after a half-life."""
+    """Factor of a document's score by age: the full bonus for today's documents, half of it after a half-life."""
     return float(1 + ranking.recency_boost * 0.5 ** (max(0.0, age_days) / ranking.half_life_days))

@@ -1,4 +1,4 @@
-"""From the variants of a word to queries of tantivy."""
+"""Building tantivy queries for the variants of words."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _Query = tantivy.Query
 
 @dataclass(frozen=True, slots=True)
 class ToneMatches:
-    """Documents that have a word with its tone.
+    """Documents that contain a word with its tone.
 
     Attributes:
-        query: Finds them.
-        most: Documents that may have it: those, as many as one field has, and all that were indexed without tones.
+        query: Matches these documents.
+        most: Upper limit of their number: the highest document frequency in a field, plus all documents indexed
+            without tones.
     """
 
     query: tantivy.Query
@@ -33,10 +34,10 @@ class ToneMatches:
 
 
 class TermQueries:
-    """Queries for variants of words, in the fields that are searched.
+    """Builds queries for variants of words in the searched fields.
 
     Args:
-        weights: Those fields, and the boost of each.
+        weights: The searched fields and their boosts.
     """
 
     def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], ranking: Ranking):
@@ -46,18 +47,18 @@ class TermQueries:
 
     @property
     def fields(self) -> Collection[str]:
-        """The fields that are searched."""
+        """The searched fields."""
         return self._weights.keys()
 
     def doc_frequency(self, term: str) -> int:
-        """In how many documents the field has a term that has it in the most."""
+        """Document frequency of a term in the field where it is highest."""
         return self._snapshot.max_doc_frequency(self._weights, term)
 
     def one(self, variant: TermVariant, idf: float = 0) -> tantivy.Query | None:
-        """The variant in every field that has it; ``None`` where none has.
+        """A query for the variant in every field that contains it; ``None`` if no field does.
 
         Args:
-            idf: Of the word; if given, a variant of one term is weighed as if it were as rare in all fields.
+            idf: Inverse document frequency of the word; if given, a one-term variant is weighted by it in all fields.
         """
         choices: list[tantivy.Query] = []
         frequency = self._snapshot.frequency
@@ -73,7 +74,7 @@ class TermQueries:
         return best_of(choices, self._ranking.field_tie_breaker)
 
     def in_field(self, name: str, variant: TermVariant) -> tantivy.Query | None:
-        """The variant in one field; ``None`` where the field has it nowhere."""
+        """A query for the variant in one field; ``None`` if the field never contains it."""
         if not min([self._snapshot.frequency(name, term) for term in variant.terms]):
             return None
         if len(variant.terms) == 1:
@@ -81,7 +82,7 @@ class TermQueries:
         return _Query.phrase_query(self._snapshot.schema, name, list(variant.terms))
 
     def any(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
-        """The best of some variants of a word."""
+        """A query for the best of some variants of a word."""
         return self.best_of([self.one(variant, idf) for variant in variants])
 
     def best_of(self, choices: Iterable[tantivy.Query | None]) -> tantivy.Query | None:
@@ -89,23 +90,23 @@ class TermQueries:
         return best_of(choices, self._ranking.variant_tie_breaker)
 
     def with_tone(self, toned: ToneMatches, query: tantivy.Query | None, *, foreign: bool) -> tantivy.Query | None:
-        """Documents that have a word with its tone, and matches in those without tones.
+        """Documents with the word in its tone, plus matches in documents without tones.
 
         Args:
-            foreign: Whether documents in any language may match so, as the query may be meant without tones.
+            foreign: Whether documents in any language may match without tones, because the query may be meant so.
         """
         if query is None:
             return toned.query
         return self.best_of([toned.query, self.without_tones(query, foreign=foreign)])
 
     def _term(self, column: str, term: str, count: int, boost: float, idf: float) -> tantivy.Query:
-        """A term that a column has in so many documents."""
+        """A query for a term that ``count`` documents contain in a column."""
         if idf:
             boost *= self._ranking.balance(idf, self._snapshot.idf(count))
         return _Query.boost_query(_Query.term_query(self._snapshot.schema, column, term), boost)
 
     def toned(self, word: str) -> ToneMatches | None:
-        """Documents that have a word as typed, in lower case, if it was indexed with tones anywhere."""
+        """Documents that contain a lower-case word as typed; ``None`` if none was indexed with its tones."""
         snapshot, term = self._snapshot, toned(word)
         counts = {name: snapshot.frequency(toned_column(name), term) for name in self._weights}
         frequency = max(counts.values())
@@ -122,7 +123,7 @@ class TermQueries:
         return ToneMatches(query, frequency + untoned)
 
     def without_tones(self, query: tantivy.Query, *, foreign: bool) -> tantivy.Query:
-        """The matches of a query in documents that have no tones: too short to tell, or ``foreign``."""
+        """Matches in documents without tones, in a tonal or undetected language unless ``foreign``."""
         term = partial(_Query.term_query, self._snapshot.schema)
         clauses = [(Must, query), (MustNot, term(FILTER_TERMS, TONED))]
         if not foreign:
@@ -131,7 +132,7 @@ class TermQueries:
         return _Query.boolean_query(clauses)
 
     def every(self, terms: Iterable[str], boost: float) -> tantivy.Query | None:
-        """Documents that have all of some terms; ``None`` where a term is in no document."""
+        """Documents that contain all of some terms; ``None`` if a term is in no document."""
         parts = [self.one(TermVariant((term,), boost)) for term in terms]
         if None in parts:
             return None
@@ -139,7 +140,7 @@ class TermQueries:
 
 
 def best_of(choices: Iterable[tantivy.Query | None], tie_breaker: float) -> tantivy.Query | None:
-    """Documents that match any of some queries, worth the best match and so much of the others."""
+    """Documents that match any query, scored by the best match plus ``tie_breaker`` times the others."""
     queries = [query for query in choices if query is not None]
     if not queries:
         return None

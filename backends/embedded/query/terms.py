@@ -1,4 +1,4 @@
-"""Resolving the words of a query: all they may stand for in one index."""
+"""Resolving the words of a query into all the forms that match in one index."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from backends.standard_fields import TEXT_FIELDS
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTerm:
-    """A term of the query and what it may stand for.
+    """A term of the query with everything that it may match.
 
     Attributes:
-        variants: How it may stand in a document; empty if no document has anything like it.
-        required: Whether a document must have it; not so for stop words.
-        idf: Inverse document frequency of all it may stand for.
-        query: Finds any variant; ``None`` without variants.
-        as_typed: The same without what has another tone.
-        toned: What has it with its tone, in an index with Vietnamese.
-        prefix: The beginning that longer variants share, if the term may not be finished.
+        variants: Forms in which documents contain it; empty if no document contains anything similar.
+        required: Whether a document must match it; false for stop words.
+        idf: Inverse document frequency of all its variants together.
+        query: Matches any variant; ``None`` without variants.
+        as_typed: Matches any variant except words with another tone.
+        toned: Documents with the word in its tone, in an index with Vietnamese documents.
+        prefix: Common prefix of the longer variants, if the term may be unfinished.
     """
 
     query_term: QueryTerm
@@ -49,12 +49,12 @@ class ResolvedTerm:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedQuery:
-    """A query as one index understands it: all that relaxations and scoring work from.
+    """A query resolved for one index: the input of relaxations and scoring.
 
     Attributes:
-        text: As typed.
-        terms: In the order of the query, those of a very long one that tell most.
-        queries: Makes queries of tantivy in the fields that are searched.
+        text: The query as typed.
+        terms: In query order; of a very long query, the most selective terms.
+        queries: Builds tantivy queries for the searched fields.
         has_tones: Whether the query was typed with Vietnamese tones.
     """
 
@@ -69,17 +69,17 @@ class ResolvedQuery:
 
     @property
     def required(self) -> list[ResolvedTerm]:
-        """The terms that a document must have."""
+        """The terms that a document must match."""
         return [term for term in self.terms if term.required]
 
     @property
     def is_short(self) -> bool:
-        """Tell whether it has so few terms that each should match as typed."""
+        """Whether the query has so few terms that each should match as typed."""
         return len(self.required) <= self.ranking.short_query_terms
 
     @property
     def split_compounds(self) -> list[QueryTerm]:
-        """The compounds that are looked for in parts: of these, each means something (those of ``U.S.`` do not)."""
+        """The compounds that may match in parts: those whose parts mean something (unlike the parts of ``U.S.``)."""
         long = [compound for compound in self.parsed.loose_compounds if min(map(len, compound.terms)) > 1]
         return long[: self.ranking.max_split_compounds]
 
@@ -92,11 +92,11 @@ def resolve_query(
     fields: tuple[str, ...],
     ranking: Ranking = RANKING,
 ) -> ResolvedQuery:
-    """Look up what a parsed query may stand for in an index.
+    """Resolve a parsed query for an index.
 
     Args:
         text: The query as typed.
-        fields: The text fields that are searched, at least one.
+        fields: The text fields to search, at least one.
     """
     searched = tuple(name for name in fields if name != "excerpt" or snapshot.has_excerpts) or fields[:1]
     if fields == TEXT_FIELDS and snapshot.has_sections:
@@ -140,7 +140,7 @@ class _Resolver:
     """Resolves the terms of one query in one snapshot.
 
     Attributes:
-        tonal: Whether to have no accent is a tone, too: the query may be Vietnamese, and has some.
+        tonal: Whether a missing accent counts as a tone: the query may be Vietnamese, and has accents.
     """
 
     snapshot: Snapshot
@@ -186,8 +186,8 @@ class _Resolver:
         return ResolvedTerm(term, tuple(variants), required, idf, query, as_typed, toned, prefix)
 
     def _best_variants(self, term: QueryTerm, expansion: Expansion, others: list[TermVariant]) -> list[TermVariant]:
-        """Every variant once, but no compound as a stop word (``W.H.O.``: ``who``), and no known word in two of which
-        the first is a stop word (``upon``: ``up on``).
+        """All variants without duplicates, except two kinds: a compound as a stop word (``W.H.O.``: ``who``), and a
+        known word split into two of which the first is a stop word (``upon``: ``up on``).
         """
         own = [
             variant
@@ -196,8 +196,8 @@ class _Resolver:
         ]
         best: dict[tuple[str, ...], TermVariant] = {}
         for variant in (*own, *others):
-            known = best.get(variant.terms)
-            if known is None or variant.boost > known.boost:
+            current = best.get(variant.terms)
+            if current is None or variant.boost > current.boost:
                 best[variant.terms] = variant
         split = expansion.split
         if split is not None and split[0] in self.stop_words and len(best) > 1:
@@ -205,8 +205,8 @@ class _Resolver:
         return list(best.values())
 
     def _synonyms(self, terms: Sequence[QueryTerm], synonyms: _Synonyms) -> list[list[TermVariant]]:
-        """For each term, what may stand in its place: all words of a phrase share the synonyms of the phrase."""
-        found: list[list[TermVariant]] = [[] for _ in terms]
+        """For each term, the variants from synonyms; all words of a phrase share the synonyms of the phrase."""
+        variants_by_term: list[list[TermVariant]] = [[] for _ in terms]
         for start in range(len(terms)):
             parts: tuple[str, ...] = ()
             for end in range(start, len(terms)):
@@ -218,27 +218,27 @@ class _Resolver:
                     for other in synonyms.phrases.get(parts, ())
                 ]
                 for at in range(start, end + 1):
-                    found[at] += variants
-        return found
+                    variants_by_term[at] += variants
+        return variants_by_term
 
     def _concatenated(self, parsed: ParsedQuery) -> Iterator[tuple[int, list[TermVariant]]]:
-        """For each of two neighbours, the words they are when written together."""
+        """For each of two neighbors, their variants when written as one word."""
         terms = parsed.query_terms
-        for left, right in pairwise(range(len(terms))):
-            if right not in parsed.adjacency_breaks and self._may_join(terms[left], terms[right]):
-                is_open = right == len(terms) - 1 and parsed.last_term_is_prefix
+        for first, second in pairwise(range(len(terms))):
+            if second not in parsed.adjacency_breaks and self._may_join(terms[first], terms[second]):
+                is_open = second == len(terms) - 1 and parsed.last_term_is_prefix
                 variants = concatenated_variants(
-                    self.snapshot, self.fields, terms[left], terms[right], is_open, self.ranking
+                    self.snapshot, self.fields, terms[first], terms[second], is_open, self.ranking
                 )
-                yield left, variants
-                yield right, variants
+                yield first, variants
+                yield second, variants
 
-    def _may_join(self, left: QueryTerm, right: QueryTerm) -> bool:
-        """Tell whether two words may mean what they are together: an article and a word, or two numbers, never do."""
-        first, second = left.term, right.term
+    def _may_join(self, left_term: QueryTerm, right_term: QueryTerm) -> bool:
+        """Whether two words may be one word: not an article and a word, and not two numbers."""
+        first, second = left_term.term, right_term.term
         return (
-            left.kind is TermKind.WORD
-            and right.kind in (TermKind.WORD, TermKind.COMPOUND)
+            left_term.kind is TermKind.WORD
+            and right_term.kind in (TermKind.WORD, TermKind.COMPOUND)
             and first not in self.stop_words
             and first + second not in self.stop_words
             and not (second in self.stop_words and len(second) == 1)
@@ -269,12 +269,12 @@ def _folded(words: frozenset[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Synonyms:
-    """A site's groups of synonyms, as queries look them up.
+    """A site's synonym groups, indexed for lookup.
 
     Attributes:
-        phrases: The terms of each synonym in a query to the phrases that may stand for it, at most
+        phrases: The terms of each synonym in a query to the phrases that may replace it, at most
             :data:`MAX_USED_SYNONYMS`.
-        longest: Number of terms of the longest.
+        longest: Number of terms of the longest synonym.
     """
 
     phrases: Mapping[tuple[str, ...], Sequence[Phrase]]
@@ -283,16 +283,16 @@ class _Synonyms:
     @classmethod
     @lru_cache(maxsize=64)
     def of(cls, groups: tuple[tuple[str, ...], ...]) -> _Synonyms:
-        """The synonyms of some groups, those of the first groups first."""
-        found: dict[tuple[str, ...], dict[Phrase, None]] = {}
+        """Index synonym groups; earlier groups take precedence."""
+        phrases_by_terms: dict[tuple[str, ...], dict[Phrase, None]] = {}
         for group in groups:
             members = {
                 tuple(part for term in query_terms_of(word) for part in term.terms): Phrase.of(word) for word in group
             }
             members.pop((), None)
             for terms in members:
-                others = found.setdefault(terms, {})
+                others = phrases_by_terms.setdefault(terms, {})
                 if len(others) < MAX_USED_SYNONYMS:
                     others.update(dict.fromkeys(members[other] for other in members if other != terms))
-        phrases = {terms: tuple(others)[:MAX_USED_SYNONYMS] for terms, others in found.items()}
+        phrases = {terms: tuple(others)[:MAX_USED_SYNONYMS] for terms, others in phrases_by_terms.items()}
         return cls(phrases, max(map(len, phrases), default=0))

@@ -1,4 +1,4 @@
-"""Documents by the beginnings of words in their titles, as somebody types."""
+"""Finding documents by prefixes of words in their titles, for suggestions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,23 @@ from backends.embedded.index.schema import SOURCE
 from backends.embedded.index.snapshots import Snapshot
 
 _TITLE: Final = "title"
-_MOST_WORDS: Final = 24
-_MOST_COMPLETIONS: Final = 20
-_AS_TYPED: Final = 1.2
-"""What a title with the last word as it is gains over one with a longer word."""
+_MAX_WORDS: Final = 24
+"""Maximum number of words of a query."""
 
-_LONGEST_KEPT: Final = 2
-"""Letters of a beginning whose completions are remembered: they are many, and everybody types them."""
+_MAX_COMPLETIONS: Final = 20
+"""Maximum number of completions of the last word."""
 
-_LONGEST_TITLE_KEPT: Final = 700
-"""Characters of a title and an address that are remembered: whoever goes on typing sees the same ones again."""
+_EXACT_WORD_BOOST: Final = 1.2
+"""Boost of a title that contains the last word as typed, relative to a longer word."""
 
-_PASSED_OVER: Final = 3
-"""How many times as many documents as are wanted are found, since some may have the same title."""
+_MAX_CACHED_PREFIX: Final = 2
+"""Maximum length, in letters, of prefixes with cached completions: they have many, and every visitor types them."""
+
+_MAX_CACHED_TITLE: Final = 700
+"""Maximum length, in characters, of a cached title and URL: a visitor who keeps typing gets the same ones again."""
+
+_DUPLICATES_FACTOR: Final = 3
+"""Factor on the number of documents read, because several may have the same title."""
 
 Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -35,12 +39,12 @@ _Query = tantivy.Query
 def find_titles(
     snapshot: Snapshot, text: str, limit: int, condition: tantivy.Query | None = None
 ) -> tuple[TitleMatch, ...]:
-    """As :meth:`backends.base.SearchBackend.find_titles`; shorter titles come first.
+    """Implements :meth:`backends.base.SearchBackend.find_titles`; shorter titles come first.
 
     Args:
-        condition: What the documents must match; adds nothing to scores.
+        condition: Condition on the documents; adds nothing to scores.
     """
-    words = terms_of(text)[:_MOST_WORDS]
+    words = terms_of(text)[:_MAX_WORDS]
     if not words or not snapshot.total:
         return ()
     *finished, last = words
@@ -49,36 +53,38 @@ def find_titles(
     listed = _completions(snapshot, last)
     if not listed:
         return ()
-    # Weighed as if all were as frequent: whoever types a beginning does not mean the rarest word that has it.
+    # Weighted as if all were equally frequent: a prefix does not mean its rarest completion.
     completions = _Query.disjunction_max_query(
         [
-            _Query.boost_query(_term(snapshot, word), (_AS_TYPED if word == last else 1) / snapshot.idf(frequency))
+            _Query.boost_query(
+                _term(snapshot, word), (_EXACT_WORD_BOOST if word == last else 1) / snapshot.idf(frequency)
+            )
             for word, frequency in listed
         ]
     )
     clauses = [(Must, _term(snapshot, word)) for word in finished]
-    if finished and len(listed) == _MOST_COMPLETIONS:
-        # The most frequent words may not stand beside the others.
+    if finished and len(listed) == _MAX_COMPLETIONS:
+        # Titles may not contain the most frequent completions together with the other words.
         clauses += [(Must, _Query.regex_query(snapshot.schema, _TITLE, f"{last}.*")), (Should, completions)]
     else:
         clauses.append((Must, completions))
     if condition is not None:
         clauses.append((Must, condition))
-    wanted = min(snapshot.total, limit * _PASSED_OVER)
-    hits = snapshot.searcher.search(_Query.boolean_query(clauses), limit=wanted, count=False).hits
+    count = min(snapshot.total, limit * _DUPLICATES_FACTOR)
+    hits = snapshot.searcher.search(_Query.boolean_query(clauses), limit=count, count=False).hits
     return distinct_titles(_read(snapshot, [address for _, address in hits]), limit)
 
 
 def _completions(snapshot: Snapshot, start: str) -> list[tuple[str, int]]:
-    """The most frequent words of titles with this beginning, and in how many titles each is."""
-    if len(start) > _LONGEST_KEPT:
-        return snapshot.terms(_TITLE, start, _MOST_COMPLETIONS)
+    """The most frequent words of titles with this prefix, and their document frequencies."""
+    if len(start) > _MAX_CACHED_PREFIX:
+        return snapshot.terms(_TITLE, start, _MAX_COMPLETIONS)
     key = (_TITLE, start)
-    known = snapshot.cached(key)
-    if known is None:
-        known = snapshot.terms(_TITLE, start, _MOST_COMPLETIONS)
-        snapshot.cache(key, known)
-    return list(known)
+    completions = snapshot.cached(key)
+    if completions is None:
+        completions = snapshot.terms(_TITLE, start, _MAX_COMPLETIONS)
+        snapshot.cache(key, completions)
+    return list(completions)
 
 
 def _term(snapshot: Snapshot, word: str) -> tantivy.Query:
@@ -91,6 +97,6 @@ def _read(snapshot: Snapshot, addresses: list[tantivy.DocAddress]) -> Iterator[T
         if match is None:
             document = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
             match = TitleMatch(document["title"], document["url"])
-            if len(match.title) + len(match.url) <= _LONGEST_TITLE_KEPT:
+            if len(match.title) + len(match.url) <= _MAX_CACHED_TITLE:
                 snapshot.cache_title(address, match)
         yield match

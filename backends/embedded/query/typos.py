@@ -1,6 +1,6 @@
-"""Terms of the index that a mistyped word may mean.
+"""Spelling correction: index terms that a mistyped word may mean.
 
-One error is an insertion, a deletion, a substitution or a transposition of neighbours (optimal string alignment).
+One error is an insertion, deletion, substitution, or transposition of neighbors (optimal string alignment).
 """
 
 from __future__ import annotations
@@ -12,15 +12,24 @@ import tantivy
 from rapidfuzz.distance import OSA
 
 from backends.embedded.analysis.normalization import terms_of
-from backends.embedded.index.documents import LONGEST_INDEXED_TEXT
-from backends.embedded.index.snapshots import Snapshot, keep_most
+from backends.embedded.index.documents import MAX_INDEXED_CHARS
+from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM
 
-LONGEST_CHECKED = 40
-_MOST_SCANNED = 4000
-_MOST_SCANNED_AGAIN = 1000
-_MOST_COMPLETED = 3
-_FEWEST_LETTERS = 3
+MAX_CHECKED_LETTERS = 40
+"""Maximum length of a word, in letters, that is checked for typing errors."""
+
+_MAX_SCANNED = 4000
+"""Maximum number of terms scanned per prefix and field."""
+
+_MAX_SCANNED_PER_EDIT = 1000
+"""Maximum number of terms scanned per prefix and field when the first letters may be wrong."""
+
+_MAX_COMPLETED = 3
+"""Number of completions of a corrected prefix that are listed."""
+
+_MIN_PREFIX_LETTERS = 3
+"""Minimum number of letters of a prefix whose terms are scanned."""
 
 _ALPHABETS = (
     (re.compile("[a-z]"), "abcdefghijklmnopqrstuvwxyz"),
@@ -36,49 +45,49 @@ _ALPHABETS = (
 
 
 def may_be_mistyped(word: str) -> bool:
-    """Tell whether a word is one that people mistype: not too long, and without digits."""
-    return len(word) <= LONGEST_CHECKED and not any(char.isdigit() for char in word)
+    """Whether a word may contain typing errors: it is not too long and has no digits."""
+    return len(word) <= MAX_CHECKED_LETTERS and not any(char.isdigit() for char in word)
 
 
 def errors_allowed(word: str) -> int:
-    """Number of typing errors that a word of this length is forgiven; words with digits none."""
+    """Number of typing errors forgiven in a word of this length; none in words with digits."""
     if len(word) < ONE_ERROR_FROM or not may_be_mistyped(word):
         return 0
     return 2 if len(word) >= TWO_ERRORS_FROM else 1
 
 
 def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefix: bool) -> list[tuple[str, int]]:
-    """Terms within the errors the word is forgiven, with their distance, the nearest and most frequent first.
+    """Terms within the forgiven number of errors, with their distance, nearest and most frequent first.
 
-    With ``as_prefix``, a term also counts whose beginning is within them (at distance 1).
+    With ``as_prefix``, terms whose prefix is within that number also count (at distance 1).
     """
     allowed = errors_allowed(word)
     if not allowed:
         return []
-    known = known_start(snapshot, fields, word)
+    prefix_length = existing_prefix_length(snapshot, fields, word)
     one_error = _one_error_prefixes if as_prefix else _one_error
-    found = one_error(snapshot, fields, word, known)
-    if found or allowed == 1:
-        return [(term, 1) for term in _most_frequent(found)]
-    return [(term, 2) for term in _most_frequent(_two_errors(snapshot, fields, word))]
+    candidates = one_error(snapshot, fields, word, prefix_length)
+    if candidates or allowed == 1:
+        return [(term, 1) for term in _by_frequency(candidates)]
+    return [(term, 2) for term in _by_frequency(_two_errors(snapshot, fields, word))]
 
 
 def one_error_away(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[tuple[str, int]]:
-    """Terms one error away from a word of any length, with that distance, the most frequent first."""
-    return [(term, 1) for term in _most_frequent(_those_known(snapshot, fields, edits(word)))]
+    """Terms one error away from a word of any length, with that distance, most frequent first."""
+    return [(term, 1) for term in _by_frequency(_existing_terms(snapshot, fields, edits(word)))]
 
 
 def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]:
-    """Terms that are the word with two neighbours in each other's place, the most frequent first."""
+    """Terms that equal the word with two neighboring letters swapped, most frequent first."""
     candidates = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)} - {word}
-    return _most_frequent(_those_known(snapshot, fields, candidates))
+    return _by_frequency(_existing_terms(snapshot, fields, candidates))
 
 
-def known_start(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
-    """With how many letters of the word some term begins, and 3 at least: no error comes later than after them."""
+def existing_prefix_length(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
+    """Length of the longest prefix of the word that some term has, at least 3: any error is at or before its end."""
     if snapshot.max_doc_frequency(fields, word):
         return len(word)
-    low, high = min(_FEWEST_LETTERS, len(word)), len(word)
+    low, high = min(_MIN_PREFIX_LETTERS, len(word)), len(word)
     while low < high:
         middle = (low + high + 1) // 2
         if any(snapshot.terms(field, word[:middle], 1) for field in fields):
@@ -89,60 +98,60 @@ def known_start(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> int:
 
 
 def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
-    """Every string one error away whose error lies between two places of the word."""
+    """Every string one error away whose error is between two positions of the word."""
     alphabet = next((letters for script, letters in _ALPHABETS if script.search(word)), "")
     end = len(word) if end is None else end
-    found: set[str] = set()
+    edited: set[str] = set()
     for at in range(start, end):
-        left, right = word[:at], word[at:]
-        found.add(left + right[1:])
-        if len(right) > 1:
-            found.add(left + right[1] + right[0] + right[2:])
+        head, tail = word[:at], word[at:]
+        edited.add(head + tail[1:])
+        if len(tail) > 1:
+            edited.add(head + tail[1] + tail[0] + tail[2:])
         for letter in alphabet:
-            found.add(left + letter + right[1:])
-            found.add(left + letter + right)
+            edited.add(head + letter + tail[1:])
+            edited.add(head + letter + tail)
     if end == len(word):
-        found.update(word + letter for letter in alphabet)
-    found.discard(word)
-    return found
+        edited.update(word + letter for letter in alphabet)
+    edited.discard(word)
+    return edited
 
 
-def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: int) -> dict[str, int]:
-    return _those_known(snapshot, fields, edits(word, 0, min(known + 1, len(word))))
+def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str, prefix_length: int) -> dict[str, int]:
+    return _existing_terms(snapshot, fields, edits(word, 0, min(prefix_length + 1, len(word))))
 
 
-def _those_known(snapshot: Snapshot, fields: tuple[str, ...], candidates: Iterable[str]) -> dict[str, int]:
-    """Those of the candidates that are terms, with their frequencies."""
-    found = ((candidate, snapshot.max_doc_frequency(fields, candidate)) for candidate in candidates)
-    return {candidate: count for candidate, count in found if count}
+def _existing_terms(snapshot: Snapshot, fields: tuple[str, ...], candidates: Iterable[str]) -> dict[str, int]:
+    """The candidates that are terms of the index, with their frequencies."""
+    frequencies = ((candidate, snapshot.max_doc_frequency(fields, candidate)) for candidate in candidates)
+    return {candidate: count for candidate, count in frequencies if count}
 
 
-def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, known: int) -> dict[str, int]:
-    """Terms that are, or begin with, the word but for one error: its first half is right, or its second is."""
+def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, prefix_length: int) -> dict[str, int]:
+    """Terms that equal or begin with the word except for one error, in its first half or in its second half."""
     half = (len(word) + 1) // 2
-    found: dict[str, int] = {}
-    unsure: set[str] = set()
+    matches: dict[str, int] = {}
+    to_check: set[str] = set()
     for field in fields:
-        listed = snapshot.terms(field, word[:half], _MOST_SCANNED)
+        listed = snapshot.terms(field, word[:half], _MAX_SCANNED)
         nearly = (each for each in listed if len(each[0]) >= len(word) - 1 and _begins_nearly(word, each[0], half))
-        keep_most(found, nearly)
-        if len(listed) == _MOST_SCANNED:
-            unsure |= edits(word, half, min(known + 1, len(word)))
-    for candidate in edits(word, 0, min(known + 1, half)):
+        keep_highest(matches, nearly)
+        if len(listed) == _MAX_SCANNED:
+            to_check |= edits(word, half, min(prefix_length + 1, len(word)))
+    for candidate in edits(word, 0, min(prefix_length + 1, half)):
         for field in fields:
-            listed = snapshot.terms(field, candidate, _MOST_COMPLETED)
-            keep_most(found, listed)
-            if len(listed) == _MOST_COMPLETED:
-                unsure.add(candidate)
-    found |= _those_known(snapshot, fields, unsure)
-    found.pop(word, None)
-    return found
+            listed = snapshot.terms(field, candidate, _MAX_COMPLETED)
+            keep_highest(matches, listed)
+            if len(listed) == _MAX_COMPLETED:
+                to_check.add(candidate)
+    matches |= _existing_terms(snapshot, fields, to_check)
+    matches.pop(word, None)
+    return matches
 
 
-def _begins_nearly(word: str, term: str, known: int) -> bool:
-    """Tell whether a term that shares the first ``known`` letters begins with the word but for one error."""
+def _begins_nearly(word: str, term: str, shared: int) -> bool:
+    """Whether a term that shares the first ``known`` letters begins with the word except for one error."""
     size = len(word)
-    at = known
+    at = shared
     while at < size and at < len(term) and word[at] == term[at]:
         at += 1
     rest = word[at + 1 :]
@@ -156,43 +165,43 @@ def _begins_nearly(word: str, term: str, known: int) -> bool:
 
 
 def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
-    """Terms two errors away: those that begin alike, or else with one error in the first letters, or else with two."""
-    start = word[: _FEWEST_LETTERS + 1]
+    """Terms two errors away: with the same first letters, or else one error in them, or else two."""
+    start = word[: _MIN_PREFIX_LETTERS + 1]
     return (
-        _alike(snapshot, fields, word, [word[:_FEWEST_LETTERS]], _MOST_SCANNED)
-        or _alike(snapshot, fields, word, edits(start, 0, _FEWEST_LETTERS), _MOST_SCANNED_AGAIN)
+        _with_prefixes(snapshot, fields, word, [word[:_MIN_PREFIX_LETTERS]], _MAX_SCANNED)
+        or _with_prefixes(snapshot, fields, word, edits(start, 0, _MIN_PREFIX_LETTERS), _MAX_SCANNED_PER_EDIT)
         or _automaton(snapshot, fields, word)
     )
 
 
-def _alike(
-    snapshot: Snapshot, fields: tuple[str, ...], word: str, beginnings: Iterable[str], most: int
+def _with_prefixes(
+    snapshot: Snapshot, fields: tuple[str, ...], word: str, prefixes: Iterable[str], limit: int
 ) -> dict[str, int]:
-    """Terms at most two errors away, of those with some beginnings."""
-    found: dict[str, int] = {}
-    for beginning in beginnings:
+    """Terms with one of some prefixes that are at most two errors away."""
+    matches: dict[str, int] = {}
+    for prefix in prefixes:
         for field in fields:
-            for term, count in snapshot.terms(field, beginning, most):
+            for term, count in snapshot.terms(field, prefix, limit):
                 if OSA.distance(word, term, score_cutoff=2) <= 2:
-                    keep_most(found, [(term, count)])
-    return found
+                    keep_highest(matches, [(term, count)])
+    return matches
 
 
 def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
-    """Terms two errors away by tantivy's automaton, which finds documents; their words are then looked through.
+    """Terms two errors away by tantivy's automaton, which finds documents whose words must then be compared.
 
-    It walks through all terms of the index: with 100,000 pages that takes ten times as long as all else.
+    It walks all terms of the index: with 100,000 pages, that takes ten times as long as everything else.
     """
-    found: dict[str, int] = {}
+    matches: dict[str, int] = {}
     for field in fields:
         query = tantivy.Query.fuzzy_term_query(snapshot.schema, field, word, 2, True)
         for _, address in snapshot.searcher.search(query, limit=2, count=False).hits:
-            for term in set(terms_of(snapshot.searched_text(field, address)[:LONGEST_INDEXED_TEXT])):
+            for term in set(terms_of(snapshot.searched_text(field, address)[:MAX_INDEXED_CHARS])):
                 if OSA.distance(word, term, score_cutoff=2) <= 2:
-                    found[term] = snapshot.frequency(field, term)
-    return found
+                    matches[term] = snapshot.frequency(field, term)
+    return matches
 
 
-def _most_frequent(found: dict[str, int]) -> list[str]:
-    """The same ones in every process, whatever order they were found in."""
-    return sorted(found, key=lambda term: (-found[term], term))
+def _by_frequency(frequencies: dict[str, int]) -> list[str]:
+    """Sort terms by frequency, then by name, so that every process has the same order."""
+    return sorted(frequencies, key=lambda term: (-frequencies[term], term))

@@ -1,4 +1,4 @@
-"""The index terms a word of a query may stand for."""
+"""Variants: the index terms that a word of a query may match."""
 
 from __future__ import annotations
 
@@ -13,44 +13,53 @@ from os.path import commonprefix
 import tantivy
 
 from backends.embedded.analysis.languages import prefixes, sharing_stem, stem, stems
-from backends.embedded.index.snapshots import Snapshot, keep_most
+from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.embedded.query.parser import QueryTerm, TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.typos import (
     corrections,
     errors_allowed,
-    known_start,
+    existing_prefix_length,
     may_be_mistyped,
     one_error_away,
     swapped,
 )
 
-_MOST_LOOKED_AT = 200
-_MOST_CORRECTIONS = 8
-_FEW = 3
-_SHORTEST_CONCATENATED = 5
-"""Letters of two words written together from which longer words are looked for: there are too many for fewer."""
+_MAX_LISTED = 200
+"""Maximum number of terms listed per prefix."""
 
-_SHORTEST_STEMMED = 3
-_MOST_PARTS = 8
+_MAX_CORRECTIONS = 8
+"""Maximum number of corrections per word."""
+
+_MAX_JOINED_COMPLETIONS = 3
+"""Maximum number of completions of two words written together."""
+
+_MIN_JOINED_LETTERS = 5
+"""Minimum length, in letters, of two words written together that are completed; shorter ones have too many."""
+
+_MIN_STEMMED_LETTERS = 3
+"""Minimum length of a stemmed word, in letters."""
+
+_MAX_PARTS = 8
+"""Maximum number of parts of a word split where letters and digits meet."""
 _LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
 _VERSION = re.compile(r"(?P<sign>v?)(?P<number>\d+)")
-"""The first part of a version such as ``2.0.1``, which may be written ``v2.0.1``."""
+"""The first part of a version such as ``2.0.1``, which may also be written ``v2.0.1``."""
 
 
 _Listing = Callable[[tuple[str, ...], str], Mapping[str, int]]
-"""The terms of some fields that begin with something, the most frequent first, and in how many documents each is."""
+"""Lists the terms of some fields with a prefix, most frequent first, with their document frequencies."""
 
 
 @dataclass(frozen=True, slots=True)
 class TermVariant:
-    """One way a word may stand in a document.
+    """One form in which a document may contain a word.
 
     Attributes:
-        terms: One term, or several that must follow each other.
+        terms: One term, or several consecutive terms.
         boost: 1.0 for the word as typed, less for other forms.
-        errors: 0 for the word or its stem, 1 for a longer word, 2 and more for typing errors.
-        words: The terms as they are marked, if that is not as they are found.
+        errors: 0 for the word or its stem, 1 for a longer word, 2 or more for typing errors.
+        words: The terms to highlight, if they differ from the terms to search for.
     """
 
     terms: tuple[str, ...]
@@ -60,19 +69,19 @@ class TermVariant:
 
     @property
     def is_correction(self) -> bool:
-        """Tell whether the word was mistyped if this is what was meant."""
+        """Whether this variant assumes that the word was mistyped."""
         return self.errors > 1
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """All forms of a word, the best first; none when the index has nothing like it.
+    """All variants of a word, best first; empty if the index contains nothing similar.
 
     Attributes:
-        completed: The beginning that the longer ones of them share, if the word may not be finished.
-        split: The one of them that is the word in two, if there is such.
-        expensive: Whether finding them was dear, or searching them is: there is nothing like the word but with typing
-            errors, or one of them is the word cut where letters and digits meet.
+        completed: Common prefix of the longer variants, if the word may be unfinished.
+        split: The variant that is the word split in two, if there is one.
+        expensive: Whether finding or searching the variants is slow: all are typing errors, or one is the word split
+            where letters and digits meet.
     """
 
     variants: tuple[TermVariant, ...]
@@ -86,32 +95,32 @@ def expand(
     snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
     allow_expensive: bool, ranking: Ranking,
 ) -> Expansion:  # fmt: skip
-    """Look up what a word may stand for; remembered for the life of the snapshot."""
+    """Look up the variants of a word; cached with the snapshot."""
     key = (query_term, fields, languages, is_last, allow_expensive)
-    known = snapshot.cached(key)
-    if known is None:
-        known = _expand(snapshot, query_term, fields, languages, is_last, allow_expensive, ranking)
-        snapshot.cache(key, known)
-    assert isinstance(known, Expansion)
-    return known
+    expansion = snapshot.cached(key)
+    if expansion is None:
+        expansion = _expand(snapshot, query_term, fields, languages, is_last, allow_expensive, ranking)
+        snapshot.cache(key, expansion)
+    assert isinstance(expansion, Expansion)
+    return expansion
 
 
 def concatenated_variants(
-    snapshot: Snapshot, fields: tuple[str, ...], left: QueryTerm, right: QueryTerm, is_open: bool, ranking: Ranking
+    snapshot: Snapshot, fields: tuple[str, ...], first: QueryTerm, second: QueryTerm, is_open: bool, ranking: Ranking
 ) -> list[TermVariant]:
-    """The word or compound that two are when written together (``log in``: ``login``), if there is one.
+    """Variants of two words when written as one (``log in``: ``login``), if the index contains any.
 
     Args:
-        is_open: Whether the second may not be finished.
+        is_open: Whether the second word may be unfinished.
     """
-    word = left.term + right.term
-    terms = (word, *right.terms[1:])
+    word = first.term + second.term
+    terms = (word, *second.terms[1:])
     variants = [TermVariant(terms, ranking.concatenated, 1)] if _are_together(snapshot, terms, fields) else []
-    if is_open and len(terms) == 1 and len(word) >= _SHORTEST_CONCATENATED:
+    if is_open and len(terms) == 1 and len(word) >= _MIN_JOINED_LETTERS:
         key = (word, fields)
         longer = snapshot.cached(key)
         if longer is None:
-            longer = _completions(_listing(snapshot), word, fields, ranking)[:_FEW]
+            longer = _completions(_listing(snapshot), word, fields, ranking)[:_MAX_JOINED_COMPLETIONS]
             snapshot.cache(key, longer)
         variants += [TermVariant((term,), ranking.concatenated * ranking.prefix, 1) for term in longer]
     return variants
@@ -125,38 +134,40 @@ def _expand(
     if query_term.kind is TermKind.COMPOUND:
         return _expand_compound(snapshot, listed, query_term, fields, is_last, allow_expensive, ranking)
     word = query_term.term
-    found: dict[str, TermVariant] = {}
+    variants_by_term: dict[str, TermVariant] = {}
     counts: dict[str, int] = {}
 
     def add(term: str, boost: float, errors: int) -> None:
-        if term not in found:
+        if term not in variants_by_term:
             count = snapshot.max_doc_frequency(fields, term)
             if count:
-                found[term] = TermVariant((term,), boost, errors)
+                variants_by_term[term] = TermVariant((term,), boost, errors)
                 counts[term] = count
 
     add(word, 1.0, 0)
     if query_term.kind is not TermKind.WORD:
-        return Expansion(tuple(found.values()), sum(counts.values()))
-    if len(word) >= _SHORTEST_STEMMED:
+        return Expansion(tuple(variants_by_term.values()), sum(counts.values()))
+    if len(word) >= _MIN_STEMMED_LETTERS:
         for relative in _relatives(listed, query_term, fields, languages, ranking):
             add(relative, ranking.stem, 0)
     frequency = sum(counts.values())
     if is_last:
         for term in _completions(listed, word, fields, ranking):
             add(term, ranking.prefix, 1)
-    known = sum(counts.values())
-    if allow_expensive and known < ranking.typo_max_doc_freq and errors_allowed(word):
-        near = ranking.typo if known else ranking.unknown_typo
-        for term, errors in corrections(snapshot, fields, word, is_last)[:_MOST_CORRECTIONS]:
+    total_count = sum(counts.values())
+    if allow_expensive and total_count < ranking.typo_max_doc_freq and errors_allowed(word):
+        near = ranking.typo if total_count else ranking.unknown_typo
+        for term, errors in corrections(snapshot, fields, word, is_last)[:_MAX_CORRECTIONS]:
             add(term, near if errors == 1 else ranking.far_typo, 1 + errors)
-    elif allow_expensive and not known and len(word) >= ranking.swapped_from and may_be_mistyped(word):
+    elif allow_expensive and not total_count and len(word) >= ranking.swapped_from and may_be_mistyped(word):
         for term in swapped(snapshot, fields, word):
             add(term, ranking.unknown_typo, 2)
-    variants = list(found.values())
+    variants = list(variants_by_term.values())
     expensive = not variants or variants[0].errors > 1
     split = (
-        _split_in_two(snapshot, word, fields, 1 if not variants else 2) if known < ranking.typo_max_doc_freq else None
+        _split_in_two(snapshot, word, fields, 1 if not variants else 2)
+        if total_count < ranking.typo_max_doc_freq
+        else None
     )
     if split is not None:
         variants.append(TermVariant(split, ranking.concatenated, 1))
@@ -169,13 +180,13 @@ def _expand(
 
 
 def _listing(snapshot: Snapshot) -> _Listing:
-    # The terms of a short beginning take milliseconds to list, and may be asked for twice.
+    # Listing the terms of a short prefix takes milliseconds and may happen twice.
     @cache
     def listed(fields: tuple[str, ...], start: str) -> Mapping[str, int]:
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for field in fields:
-            keep_most(found, snapshot.terms(field, start, _MOST_LOOKED_AT))
-        return dict(sorted(found.items(), key=itemgetter(1), reverse=True)[:_MOST_LOOKED_AT])
+            keep_highest(counts, snapshot.terms(field, start, _MAX_LISTED))
+        return dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:_MAX_LISTED])
 
     return listed
 
@@ -183,33 +194,33 @@ def _listing(snapshot: Snapshot) -> _Listing:
 def _relatives(
     listed: _Listing, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
 ) -> list[str]:
-    """Terms that share a stem with the word in one of the languages, the most frequent first."""
+    """Terms that share a stem with the word in one of the languages, most frequent first."""
     word = query_term.term
-    found: dict[str, int] = {}
+    relatives: dict[str, int] = {}
     for language in languages:
-        wanted = stems(language, word) | {stem(language, query_term.surface)}
+        stems_to_match = stems(language, word) | {stem(language, query_term.surface)}
         counts: dict[str, int] = {}
-        for start in _starts(language, word, wanted):
+        for start in _starts(language, word, stems_to_match):
             counts |= listed(fields, start)
         counts.pop(word, None)
-        found |= {term: counts[term] for term in sharing_stem(language, wanted, list(counts))}
-    return sorted(found, key=lambda term: -found[term])[: ranking.max_stems]
+        relatives |= {term: counts[term] for term in sharing_stem(language, stems_to_match, list(counts))}
+    return sorted(relatives, key=lambda term: -relatives[term])[: ranking.max_stems]
 
 
-def _starts(language: str, word: str, wanted: Set[str]) -> Iterator[str]:
-    """Beginnings of the terms that have the stem of a word, long enough to list them."""
-    start = commonprefix([word, *wanted])  # noqa: RUF071 - of characters, as wanted
-    if len(start) >= min(_SHORTEST_STEMMED, len(word)):
+def _starts(language: str, word: str, stems_to_match: Set[str]) -> Iterator[str]:
+    """Prefixes of the terms with the stem of a word that are long enough to list them."""
+    start = commonprefix([word, *stems_to_match])  # noqa: RUF071 - of characters, as wanted
+    if len(start) >= min(_MIN_STEMMED_LETTERS, len(word)):
         yield start
-    rest = commonprefix(list(wanted))  # noqa: RUF071
-    if len(rest) >= _SHORTEST_STEMMED:
-        yield from (prefix + rest for prefix in ("", *prefixes(language)) if prefix + rest != start)
+    common_stem = commonprefix(list(stems_to_match))  # noqa: RUF071
+    if len(common_stem) >= _MIN_STEMMED_LETTERS:
+        yield from (prefix + common_stem for prefix in ("", *prefixes(language)) if prefix + common_stem != start)
 
 
 def _completions(listed: _Listing, word: str, fields: tuple[str, ...], ranking: Ranking) -> list[str]:
-    most = ranking.max_completions if len(word) > 2 else ranking.max_completions // 3
-    found = islice(listed(fields if len(word) > 1 else fields[:1], word), most)
-    return [term for term in found if term != word]
+    limit = ranking.max_completions if len(word) > 2 else ranking.max_completions // 3
+    completions = islice(listed(fields if len(word) > 1 else fields[:1], word), limit)
+    return [term for term in completions if term != word]
 
 
 def _expand_compound(
@@ -221,21 +232,21 @@ def _expand_compound(
     allow_expensive: bool,
     ranking: Ranking,
 ) -> Expansion:
-    """A compound is found as written, or as one word; its last part may not be finished, or one part mistyped."""
+    """Expand a compound: as written, or as one word; its last part may be unfinished, or one part mistyped."""
     variants = [TermVariant(query_term.terms, 1.0)]
     version = _VERSION.fullmatch(query_term.term)
     if version is not None:
         number = (version["number"] if version["sign"] else f"v{query_term.term}", *query_term.terms[1:])
         if _are_together(snapshot, number, fields):
             variants.append(TermVariant(number, ranking.synonym))
-    known = min(snapshot.max_doc_frequency(fields, term) for term in query_term.terms)
+    frequency = min(snapshot.max_doc_frequency(fields, term) for term in query_term.terms)
     if is_last:
         *head, tail = query_term.terms
         longer = (term for term in listed(fields if len(tail) > 1 else fields[:1], tail) if term != tail)
-        # The end of the head tells nearly as much as all of it, which may have forty parts.
+        # The end of the head is nearly as selective as all of it, which may have forty parts.
         following = (term for term in longer if _follow_each_other(snapshot, (*head[-2:], term), fields))
-        most = ranking.max_completions // 3
-        variants += [TermVariant((*head, term), ranking.prefix, 1) for term in islice(following, most)]
+        limit = ranking.max_completions // 3
+        variants += [TermVariant((*head, term), ranking.prefix, 1) for term in islice(following, limit)]
     concatenated = "".join(query_term.terms)
     if snapshot.max_doc_frequency(fields, concatenated):
         variants.append(TermVariant((concatenated,), ranking.synonym))
@@ -246,14 +257,16 @@ def _expand_compound(
     mistyped = _mistyped_part(snapshot, query_term, fields, ranking) if allow_expensive and len(variants) == 1 else None
     if mistyped is not None:
         corrected = _corrected(snapshot, query_term, fields, mistyped, is_last, ranking)
-        known = known or min(snapshot.total, sum(_most_together(snapshot, each.terms, fields) for each in corrected))
+        frequency = frequency or min(
+            snapshot.total, sum(_max_documents_with_all(snapshot, each.terms, fields) for each in corrected)
+        )
         variants += corrected
         expensive = True
-    return Expansion(tuple(variants), known, query_term.terms[-1] if is_last else None, expensive=expensive)
+    return Expansion(tuple(variants), frequency, query_term.terms[-1] if is_last else None, expensive=expensive)
 
 
 def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], ranking: Ranking) -> int | None:
-    """The part of a compound that may be mistyped: the rarest, if the others are known and none has it as written."""
+    """Index of the compound's part that may be mistyped: the rarest, if the others exist but not the whole compound."""
     if query_term.strict:
         return None
     terms = query_term.terms
@@ -275,41 +288,41 @@ def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str,
 def _corrected(
     snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], mistyped: int, is_last: bool, ranking: Ranking
 ) -> list[TermVariant]:
-    """A compound with other terms for a mistyped part: those that stand between its other parts somewhere."""
+    """The compound with a mistyped part replaced by terms that occur between its other parts somewhere."""
     before, word, after = query_term.terms[:mistyped], query_term.terms[mistyped], query_term.terms[mistyped + 1 :]
     candidates = (
         corrections(snapshot, fields, word, is_last and not after)
         if errors_allowed(word)
         else one_error_away(snapshot, fields, word)
     )
-    found = (
+    variants = (
         TermVariant((*before, term, *after), ranking.typo if errors == 1 else ranking.far_typo, 1 + errors)
-        for term, errors in candidates[:_MOST_LOOKED_AT]
+        for term, errors in candidates[:_MAX_LISTED]
         if _follow_each_other(snapshot, (*before, term, *after), fields)
     )
-    return list(islice(found, ranking.max_completions // 3))
+    return list(islice(variants, ranking.max_completions // 3))
 
 
 def _letters_and_digits(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...]) -> tuple[str, ...] | None:
-    """A word or compound cut where letters and digits meet (``256gb``: ``256 gb``), if a field has all the parts."""
+    """Split a word or compound where letters and digits meet (``256gb``: ``256 gb``), if a field contains all parts."""
     parts = tuple(part for term in query_term.terms for part in _LETTERS_OR_DIGITS.findall(term))
-    if not len(query_term.terms) < len(parts) <= _MOST_PARTS:
+    if not len(query_term.terms) < len(parts) <= _MAX_PARTS:
         return None
     return parts if _are_together(snapshot, parts, fields) else None
 
 
 def _are_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
-    """Tell whether a field has all of some terms."""
-    return _most_together(snapshot, terms, fields) > 0
+    """Whether some field contains all of some terms."""
+    return _max_documents_with_all(snapshot, terms, fields) > 0
 
 
-def _most_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> int:
-    """In how many documents one field may have all of some terms."""
+def _max_documents_with_all(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> int:
+    """Upper limit on the number of documents in which one field contains all of some terms."""
     return max([min([snapshot.frequency(field, term) for term in terms]) for field in fields])
 
 
 def _follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
-    """Tell whether some terms follow each other in a field of a document."""
+    """Whether some terms are consecutive in a field of some document."""
     return any(
         snapshot.count(tantivy.Query.phrase_query(snapshot.schema, field, list(terms)))
         for field in fields
@@ -318,10 +331,10 @@ def _follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple
 
 
 def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortest: int) -> tuple[str, str] | None:
-    """A rare word as two known ones that follow each other (``setup``: ``set up``), if there are such: the best two."""
+    """The best split of a rare word into two known consecutive words (``setup``: ``set up``), if there is one."""
     frequency = snapshot.searcher.doc_freq
     best: tuple[int, tuple[str, str]] | None = None
-    for at in range(shortest, min(known_start(snapshot, fields, word), len(word) - shortest) + 1):
+    for at in range(shortest, min(existing_prefix_length(snapshot, fields, word), len(word) - shortest) + 1):
         parts = (word[:at], word[at:])
         count = 0
         for field in fields:

@@ -1,6 +1,6 @@
-"""Hits of which no two have the same value of a field.
+"""Grouping hits by the value of a field.
 
-The engine counts the values; hits are read from the best one on until the page is full, or each value is found.
+The engine counts the values; hits are read in order until the page is full or every value has been seen.
 """
 
 from __future__ import annotations
@@ -16,66 +16,66 @@ from backends.embedded.index.schema import FILTER_TERMS, SOURCE, facet_path, sor
 from backends.embedded.index.snapshots import Snapshot
 
 FIRST_READ = 100
-"""Hits of the first part; each part is twice as long as all before."""
+"""Number of hits in the first chunk; each further chunk is twice as long as all before it."""
 
-MOST_READ = 10_000
-"""Hits that are looked at for a page."""
+MAX_READ = 10_000
+"""Maximum number of hits read for a page."""
 
 Must = tantivy.Occur.Must
 _Query = tantivy.Query
 
 
-class ShownHit(NamedTuple):
-    """A hit that is shown for the value it has, ``None`` for itself."""
+class GroupHit(NamedTuple):
+    """The hit shown for a value; ``None`` for a hit without a value."""
 
     address: tantivy.DocAddress
     value: str | None
 
 
-def first_hits(
+def first_of_each_group(
     snapshot: Snapshot,
     field: str,
     list_hits: Callable[[int, int], Sequence[tantivy.DocAddress]],
     offset: int,
     limit: int,
     total: int,
-) -> list[ShownHit]:
+) -> list[GroupHit]:
     """The first hit of each value, from ``offset`` on, at most ``limit``.
 
     Args:
-        list_hits: Lists all hits, best first, from an offset on, at most so many.
-        total: What :func:`count_shown` gives: where it is exact, nothing is read once so many are found.
+        list_hits: Lists all hits, best first, given an offset and a limit.
+        total: Result of :func:`count_groups`: if it is exact, reading stops once that many values are seen.
     """
     end = offset + limit if total > EXACTLY_COUNTED else min(offset + limit, total)
-    seen: set[str] = set()
-    shown: list[ShownHit] = []
+    values: set[str] = set()
+    groups: list[GroupHit] = []
     for address in _hits(list_hits):
-        if len(shown) >= end:
+        if len(groups) >= end:
             break
         value = distinct_value(read_document(snapshot, address).get(field))
-        if value is None or value not in seen:
-            shown.append(ShownHit(address, value))
+        if value is None or value not in values:
+            groups.append(GroupHit(address, value))
         if value is not None:
-            seen.add(value)
-    return shown[offset:]
+            values.add(value)
+    return groups[offset:]
 
 
 def _hits(list_hits: Callable[[int, int], Sequence[tantivy.DocAddress]]) -> Iterator[tantivy.DocAddress]:
     start, size = 0, FIRST_READ
-    while start < MOST_READ:
+    while start < MAX_READ:
         part = list_hits(start, size)
         yield from part
         if len(part) < size:
             return
         start += size
-        size = min(2 * start, MOST_READ - start)
+        size = min(2 * start, MAX_READ - start)
 
 
-def count_shown(snapshot: Snapshot, field: str, query: tantivy.Query, total: int) -> int:
-    """Number of values among the matches of a query, and of matches without one; exact up to 1,000 values.
+def count_groups(snapshot: Snapshot, field: str, query: tantivy.Query, total: int) -> int:
+    """Number of groups: values among the matches, plus matches without a value; exact up to 1,000 values.
 
     Args:
-        total: Number of the matches.
+        total: Number of matches.
     """
     has_value = _Query.const_score_query(_Query.term_query(snapshot.schema, FILTER_TERMS, sortable_term(field)), 0.0)
     valued = _Query.boolean_query([(Must, query), (Must, has_value)])
@@ -96,6 +96,6 @@ def count_shown(snapshot: Snapshot, field: str, query: tantivy.Query, total: int
 
 
 def read_document(snapshot: Snapshot, address: tantivy.DocAddress) -> dict[str, Any]:
-    """A document's fields as they are shown."""
+    """A document's fields as returned in hits."""
     document: dict[str, Any] = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
     return document

@@ -1,4 +1,4 @@
-"""Counts of each value of a field among the matches."""
+"""Counting the values of facets among the matches."""
 
 from __future__ import annotations
 
@@ -17,53 +17,56 @@ from backends.field_rules import NUMBER_KINDS, first_values
 Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query
 
-MOST_VALUES = 100
+DEFAULT_MAX_VALUES = 100
+"""Default maximum number of values per facet."""
 
 
 def count_facets(
-    snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds, most: int = MOST_VALUES
+    snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds, limit: int = DEFAULT_MAX_VALUES
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """The ``most`` frequent values with their counts, and the bounds of numbers and dates."""
-    wishes: dict[str, Any] = {"matches": {"value_count": {"field": UPDATED_AT}}}
+    """The ``most`` frequent values of each field with their counts, and the bounds of numbers and dates."""
+    aggregations: dict[str, Any] = {"matches": {"value_count": {"field": UPDATED_AT}}}
     for name in fields:
         if name == DATE:
-            wishes[f"of {name}"] = {"stats": {"field": DATE}}
+            aggregations[f"of {name}"] = {"stats": {"field": DATE}}
         elif name in snapshot.dynamic_columns and kinds.get(name, frozenset()) & NUMBER_KINDS:
-            wishes[f"of {name}"] = {"stats": {"field": number_column(snapshot.dynamic_columns[name])}}
-    answer: Mapping[str, Any] = snapshot.searcher.aggregate(query, wishes)
-    matches = int(answer["matches"]["value"])
+            aggregations[f"of {name}"] = {"stats": {"field": number_column(snapshot.dynamic_columns[name])}}
+    aggregated: Mapping[str, Any] = snapshot.searcher.aggregate(query, aggregations)
+    matches = int(aggregated["matches"]["value"])
     counts: dict[str, Counts] = {name: {} for name in fields}
     if matches:
-        counts |= count_values(snapshot, query, matches, [name for name in fields if name != ID], most)
+        counts |= count_values(snapshot, query, matches, [name for name in fields if name != ID], limit)
         if ID in fields:
-            counts[ID] = dict.fromkeys(_first_ids(snapshot, query, most), 1)
+            counts[ID] = dict.fromkeys(_first_ids(snapshot, query, limit), 1)
     stats: dict[str, FacetStats] = {}
     for name in fields:
-        bounds = answer.get(f"of {name}")
+        bounds = aggregated.get(f"of {name}")
         if bounds is not None and bounds["count"]:
             scale = 1_000_000 if name == DATE else 1
             stats[name] = FacetStats(bounds["min"] / scale, bounds["max"] / scale)
-    return {name: first_values(counts[name], most) for name in fields}, stats
+    return {name: first_values(counts[name], limit) for name in fields}, stats
 
 
-def _first_ids(snapshot: Snapshot, query: tantivy.Query, most: int) -> list[str]:
-    """The ids that come first when documents are sorted by them."""
+def _first_ids(snapshot: Snapshot, query: tantivy.Query, limit: int) -> list[str]:
+    """The first ids in sort order."""
     column, frequency = sort_column(ID), snapshot.searcher.doc_freq
-    wish = {"terms": {"field": column, "size": most, "segment_size": most, "order": BY_NAME}}
-    found: list[tuple[str, int, int, str]] = []
-    unclear: dict[str, int] = {}
-    for bucket in snapshot.searcher.aggregate(query, {"ids": wish})["ids"]["buckets"]:
+    aggregation = {"terms": {"field": column, "size": limit, "segment_size": limit, "order": BY_NAME}}
+    sorted_ids: list[tuple[str, int, int, str]] = []
+    ambiguous: dict[str, int] = {}
+    for bucket in snapshot.searcher.aggregate(query, {"ids": aggregation})["ids"]["buckets"]:
         text, size = bucket["key"], bucket["doc_count"]
         id = text[1:]
-        # The only document with this text to sort by is the one with this id; it need not be read.
+        # If a single document has this sort key and its id matches it, that document need not be read.
         if sort_text(id) == text and frequency(ID, id) == frequency(column, text) == size == 1:
-            found.append((text, 0, 0, id))
+            sorted_ids.append((text, 0, 0, id))
         else:
-            unclear[text] = size
-    if unclear:
-        terms = [(Should, _Query.term_query(snapshot.schema, column, text)) for text in unclear]
-        having = _Query.boolean_query([(Must, query), (Must, _Query.boolean_query(terms))])
-        for _, address in snapshot.searcher.search(having, limit=sum(unclear.values()), order_by_field=UPDATED_AT).hits:
+            ambiguous[text] = size
+    if ambiguous:
+        terms = [(Should, _Query.term_query(snapshot.schema, column, text)) for text in ambiguous]
+        members = _Query.boolean_query([(Must, query), (Must, _Query.boolean_query(terms))])
+        for _, address in snapshot.searcher.search(
+            members, limit=sum(ambiguous.values()), order_by_field=UPDATED_AT
+        ).hits:
             id = str(snapshot.searcher.doc(address).get_first(ID))
-            found.append((sort_text(id), address.segment_ord, address.doc, id))
-    return [id for *_, id in sorted(found)[:most]]
+            sorted_ids.append((sort_text(id), address.segment_ord, address.doc, id))
+    return [id for *_, id in sorted(sorted_ids)[:limit]]

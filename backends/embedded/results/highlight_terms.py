@@ -11,13 +11,13 @@ class HighlightTerms:
     """Terms that highlighting marks, each with the number of the query's word or phrase that it stands for.
 
     Attributes:
-        terms: Folded words that match whole.
-        prefixes: Beginnings of words.
-        sequences: Terms to mark where they follow each other.
-        unlikely: Terms that hardly anybody mistypes like this; marked only in documents that have the word in no other
+        terms: Folded words that match as a whole.
+        prefixes: Prefixes of words.
+        sequences: Terms to mark where they are consecutive.
+        unlikely: Terms that are unlikely typing errors; marked only in documents that contain the word in no other
             form.
-        typed: Terms as they were typed.
-        meaningful: Numbers of the words that are no stop words, and of phrases.
+        typed: Terms as typed.
+        meaningful: Numbers of phrases, and of words other than stop words.
     """
 
     terms: Mapping[str, int] = field(default_factory=dict)
@@ -37,11 +37,11 @@ class HighlightTerms:
         typed: Set[str] = frozenset(),
         meaningful: Set[int] = frozenset(),
     ) -> HighlightTerms:
-        """Terms, several of which must follow each other; what stands for several words is the first one's.
+        """Build from sequences of terms. A sequence that stands for several words belongs to the first one.
 
         Args:
             unlikely: Terms that are unlikely to be meant by the words they stand for.
-            typed, meaningful: As the attributes.
+            typed, meaningful: See the attributes.
         """
         whole: dict[str, int] = {}
         several: dict[tuple[str, ...], int] = {}

@@ -1,4 +1,4 @@
-"""The matches that are marked in the embedded engine's hits."""
+"""Locating matches in the embedded engine's hits, for highlighting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from backends.standard_fields import TEXT_FIELDS
 
 
 class TermMatches:
-    """The place where the terms of one query match, as :class:`backends.highlighting.Matches`."""
+    """Locates the matches of one query's terms; implements :class:`backends.highlighting.Matches`."""
 
     def __init__(self, highlight_terms: HighlightTerms):
         self._highlight_terms = highlight_terms
@@ -29,17 +29,17 @@ class TermMatches:
         self.meaningful = highlight_terms.meaningful
 
     def in_document(self, document: Mapping[str, Any]) -> TermMatches:
-        """The same without the unlikely terms of the words that the document has in another form."""
+        """Matches without the unlikely terms of words that the document contains in another form."""
         if self._likelier is None:
             return self
-        there: set[int] = set()
+        likely_numbers: set[int] = set()
         for name in TEXT_FIELDS:
             text = document.get(name)
-            if isinstance(text, str) and len(there) < len(self._likelier.numbers):
-                there.update(number for _, _, number in find_matches(text, self._likelier))
-        if not there:
+            if isinstance(text, str) and len(likely_numbers) < len(self._likelier.numbers):
+                likely_numbers.update(number for _, _, number in find_matches(text, self._likelier))
+        if not likely_numbers:
             return self
-        words = frozenset(there)
+        words = frozenset(likely_numbers)
         if words not in self._narrowed:
             self._narrowed[words] = TermMatches(_without_unlikely(self._highlight_terms, words))
         return self._narrowed[words]
@@ -49,34 +49,34 @@ class TermMatches:
         return merged(find_matches(text, self._match_terms))
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
-        """The matches in a text, in order: of the query's words with some numbers, or of all."""
+        """The matches in a text, in order: of the query words with these numbers, or of all."""
         return find_matches(text, self._match_terms if numbers is None else self._match_terms.only(numbers))
 
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
-        """At least the first match of some of the query's words in each part of a text."""
+        """At least the first match of some query words in each part of a text."""
         only = self._match_terms.only(numbers)
         return self._searched(text).first_matches(only, starts, self._highlight_terms.typed)
 
     def typed_as(self, number: int) -> Set[str]:
-        """The words as typed that one of the query's words consists of."""
+        """The typed words that make up one word of the query."""
         typed, terms = self._highlight_terms.typed, self._highlight_terms.terms
         return frozenset(term for term in typed if terms.get(term) == number)
 
-    def typed_in(self, found: str) -> Set[str]:
-        """The words as typed that what matched consists of; none if it has another."""
-        typed = self._typed.get(found)
+    def typed_in(self, matched: str) -> Set[str]:
+        """The typed words that make up a matching text; none if it contains another word."""
+        typed = self._typed.get(matched)
         if typed is None:
-            terms = frozenset(terms_of(found))
-            typed = self._typed[found] = terms if terms <= self._highlight_terms.typed else frozenset()
+            terms = frozenset(terms_of(matched))
+            typed = self._typed[matched] = terms if terms <= self._highlight_terms.typed else frozenset()
         return typed
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
-        """The part of a text, about ``words`` words long, with the most different matches, and the matches there."""
+        """The part of a text, about ``words`` words long, with the most different matches, and its matches."""
         found_matches, part = self._snippets.best_part(self._searched(text), words)
         return merged(found_matches), part
 
     def _searched(self, text: str) -> SearchedText:
-        """A text to be searched: of a page's content, sections and snippet are found one after the other."""
+        """A text prepared for matching; the last one is reused, since sections and snippet use the same content."""
         if self._last.text is not text:
             self._last = SearchedText(text)
         return self._last
@@ -89,14 +89,14 @@ def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:
 
 
 def _likelier_terms(highlight_terms: HighlightTerms) -> MatchTerms | None:
-    """The other terms of the words that have unlikely ones; ``None`` if there are none."""
+    """The other terms of words with unlikely terms; ``None`` if there are none."""
     words = frozenset(highlight_terms.terms[term] for term in highlight_terms.unlikely)
     likelier = _match_terms(_without_unlikely(highlight_terms, words)).only(words) if words else None
     return likelier if likelier is not None and likelier.numbers else None
 
 
 def _without_unlikely(highlight_terms: HighlightTerms, words: frozenset[int]) -> HighlightTerms:
-    """Terms without the unlikely ones of some words of the query."""
-    gone = {term for term in highlight_terms.unlikely if highlight_terms.terms[term] in words}
-    kept = {term: number for term, number in highlight_terms.terms.items() if term not in gone}
-    return replace(highlight_terms, terms=kept, unlikely=highlight_terms.unlikely - gone)
+    """The terms without the unlikely ones of some query words."""
+    excluded = {term for term in highlight_terms.unlikely if highlight_terms.terms[term] in words}
+    terms = {term: number for term, number in highlight_terms.terms.items() if term not in excluded}
+    return replace(highlight_terms, terms=terms, unlikely=highlight_terms.unlikely - excluded)

@@ -1,7 +1,7 @@
-"""Finding the places of matches in a text.
+"""Locating matches in a text.
 
-A text is folded letter by letter, so that places in the folded text are places in the text, and searched for each
-matching term with ``str.find``: far faster than cutting every text into words.
+A text is folded letter by letter, so that positions in the folded text are positions in the text. It is then searched
+for each matching term with ``str.find``, which is far faster than splitting every text into words.
 """
 
 from __future__ import annotations
@@ -20,45 +20,50 @@ from backends.embedded.analysis.normalization import SILENT, UNSEGMENTED_RUN, co
 from backends.text import without_ascii
 
 MAX_MATCHES = 400
-"""Matches looked for in one text."""
+"""Maximum number of matches per term in one text."""
 
-LONGEST_SEARCHED = 200_000
+MAX_SEARCHED_CHARS = 200_000
+"""Number of characters of a text that are searched for matches."""
 
 Match = tuple[int, int, int]
-"""Start, end, and the number of the query's word that matched there."""
+"""Start, end, and the number of the matching word of the query."""
 
-_OFTEN_SEVERAL = (
+_POSSIBLE_LIGATURES = (
     *range(0xC0, 0x2B0), *range(0xF40, 0xFC0), *range(0x1D00, 0x1F00), *range(0x2460, 0x2500), *range(0x2776, 0x2794),
     *range(0x2C60, 0x2C80), *range(0xA720, 0xA800), *range(0xFB00, 0xFB07),
 )  # fmt: skip
-_LIGATURES = "".join(char for char in map(chr, _OFTEN_SEVERAL) if len(fold(char) or compose(char)) != 1)
+_LIGATURES = "".join(char for char in map(chr, _POSSIBLE_LIGATURES) if len(fold(char) or compose(char)) != 1)
 _MARKS = f"{SILENT}\u3099\u309a\uff9e\uff9f"
 _JAMO = "\u1100-\u11ff"
 _MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\uff61-\uff9d\U00010a00-\U0001d7ff"
-"""Characters that may not be one letter of the index each, or are one together with those beside them.
+"""Characters that may fold to any number of letters, or form one letter with their neighbors.
 
-What is beyond 16 bits is one range: more of them, and looking for any takes three times as long.
+Everything beyond 16 bits is a single range: with several ranges, a search for any of them takes three times as long.
 """
 _MOVES = re.compile(f"[{_MOVING}]")
-# Begun with one, the place is searched for by that, which is faster.
+# A leading single-character class lets the regex engine scan for the first character, which is faster.
 _MOVING_RUN = re.compile(f"[{_MOVING}][{_MOVING}]*")
 _LETTER_WITH_MARKS = re.compile(f"(?:[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|.)[{_MARKS}]{{0,16}}", re.DOTALL)
 _PLAIN_BUT_TYPOGRAPHY = re.compile(
     "[\xa0-\xa9\xab\xac\xae-\xb1\xb4\xb6-\xb8\xbb\xbf\u2010-\u2027\u2030-\u205e\u20ac\u2122\u2190-\u21ff]*"
 )
-_LONG_RUN = 16
-"""Letters of a run that is not remembered: they are rarely the same."""
+_MIN_UNCACHED_RUN = 16
+"""Minimum length of a run whose folding is not cached, because long runs rarely recur."""
 
-_FEW_LETTERS = 64
+_MAX_REPLACED_LETTERS = 64
+"""Maximum number of different letters that are replaced one by one instead of with ``str.translate``."""
+
 _FAMILY_PREFIX = 3
-_WIDEST_GAP = 16
-"""Characters between the words of a phrase: brackets, quotes, dots."""
+"""Minimum length of the common prefix by which several forms of a word are searched for at once."""
+
+_MAX_GAP = 16
+"""Maximum number of characters between the words of a phrase: brackets, quotes, dots."""
 _PLAIN_REST = re.compile("[a-z0-9]*")
 _SPELLED_OUT = re.compile("([a-z])(plusplus|sharp)")
 
 
 class _LetterFolds(dict[int, int]):
-    """Letter to the one letter it folds to; letters that fold to several stay."""
+    """Letter to the single letter that it folds to; letters that fold to several are unchanged."""
 
     def __missing__(self, code: int) -> int:
         char = chr(code)
@@ -75,33 +80,35 @@ def _fold_char(char: str) -> str:
 _LETTER_FOLDS = _LetterFolds()
 
 
-class _GoesOn(dict[str, bool]):
-    """Character to whether a word of a script with spaces goes on with it."""
+class _WordCharacters(dict[str, bool]):
+    """Character to whether it is part of a word in a script with spaces."""
 
     def __missing__(self, char: str) -> bool:
-        goes_on = char.isalnum() if char.isascii() else UNSEGMENTED_RUN.match(char) is None and bool(_fold_char(char))
+        is_word_character = (
+            char.isalnum() if char.isascii() else UNSEGMENTED_RUN.match(char) is None and bool(_fold_char(char))
+        )
         if char < "\U00010000":
-            self[char] = goes_on
-        return goes_on
+            self[char] = is_word_character
+        return is_word_character
 
 
-_GOES_ON = _GoesOn()
+_IS_WORD_CHARACTER = _WordCharacters()
 
 _LONELY_LETTER = re.compile("(?<![a-z0-9])[a-z0-9](?![a-z0-9])")
-_MANY_LETTERS = 5
-"""Words of one letter from which on one look through a text for all of them is quicker than one for each."""
+_MIN_JOINT_LETTERS = 5
+"""Minimum number of one-letter words for which one scan of a text for all of them is faster than one for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchTerm:
-    """One spelling that is looked for.
+    """A spelling to search for.
 
     Attributes:
         text: The spelling, folded.
-        number: Of the query's word it stands for.
-        whole: Whether it must begin where a word begins, and end where one ends.
-        last_term_is_prefix: Whether the word may go on.
-        words: The words it may go on to; any if empty.
+        number: Number of the query's word that it stands for.
+        whole: Whether it must begin and end at word boundaries.
+        last_term_is_prefix: Whether the word may continue.
+        words: Words that it may continue to; any word if empty.
     """
 
     text: str
@@ -112,19 +119,19 @@ class MatchTerm:
 
 
 class MatchTerms:
-    """Patterns of what the words of a query match in texts.
+    """Spellings and sequences that match the words of a query in texts.
 
     Args:
-        match_terms: The spellings that match.
-        sequences: Folded words that match when they follow each other, with the number of the query's word.
+        match_terms: The matching spellings.
+        sequences: Folded words that match when they are consecutive, with the number of the query's word.
 
     Attributes:
-        numbers: The query's words that can match.
+        numbers: Numbers of the query's words that can match.
     """
 
     def __init__(self, match_terms: Sequence[MatchTerm], sequences: Mapping[tuple[str, ...], int]):
         letters = {match_term.text: match_term.number for match_term in match_terms if _is_letter(match_term)}
-        self.letters = letters if len(letters) >= _MANY_LETTERS else {}
+        self.letters = letters if len(letters) >= _MIN_JOINT_LETTERS else {}
         self.words = [match_term for match_term in match_terms if not (self.letters and _is_letter(match_term))]
         self.sequences = sequences
         self.numbers = frozenset({match_term.number for match_term in match_terms}) | frozenset(sequences.values())
@@ -135,18 +142,18 @@ class MatchTerms:
     def of(
         cls, terms: Mapping[str, int], prefixes: Mapping[str, int], sequences: Mapping[tuple[str, ...], int]
     ) -> Self:
-        """Of words and beginnings of words.
+        """Build from words and prefixes.
 
         Args:
-            terms: Folded words (or pairs of characters, of scripts without spaces) that match whole, with the number
-                of the query's word each stands for.
-            prefixes: Folded beginnings of words, with the same.
-            sequences: Folded words that match when they follow each other, with the same.
+            terms: Folded words (or pairs of characters, in unspaced scripts) that match as a whole, with the number of
+                the query's word that each stands for.
+            prefixes: Folded prefixes of words, with the same numbers.
+            sequences: Folded words that match when they are consecutive, with the same numbers.
         """
         return cls(_match_terms_for(terms, prefixes), sequences)
 
     def only(self, numbers: frozenset[int]) -> MatchTerms:
-        """The same for some of the query's words."""
+        """The part for some of the query's words."""
         if numbers == self.numbers:
             return self
         part = self._parts.get(numbers)
@@ -160,125 +167,127 @@ class MatchTerms:
 
 
 def _match_terms_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> list[MatchTerm]:
-    found: list[MatchTerm] = []
+    match_terms: list[MatchTerm] = []
     families: dict[tuple[int, str], list[str]] = {}
     for term, number in terms.items():
         if UNSEGMENTED_RUN.match(term):
-            found.append(MatchTerm(term, number, False, False))
+            match_terms.append(MatchTerm(term, number, False, False))
         else:
             for spelling in _spellings(term):
                 families.setdefault((number, spelling[:_FAMILY_PREFIX]), []).append(spelling)
     for (number, _), words in families.items():
-        # The forms of a word mostly begin alike: looking for their beginning takes one walk through a text, not ten.
+        # Most forms of a word share a prefix: searching for the prefix scans a text once instead of ten times.
         start = commonprefix(words)  # noqa: RUF071 - of characters, as wanted
         if len(words) > 1 and len(start) >= _FAMILY_PREFIX and all(map(str.isalnum, words)):
-            found.append(MatchTerm(start, number, True, True, frozenset(words)))
+            match_terms.append(MatchTerm(start, number, True, True, frozenset(words)))
         else:
-            found += [MatchTerm(word, number, True, False) for word in words]
+            match_terms += [MatchTerm(word, number, True, False) for word in words]
     for prefix, number in prefixes.items():
-        found += [MatchTerm(spelling, number, True, True) for spelling in _spellings(prefix)]
-    return found
+        match_terms += [MatchTerm(spelling, number, True, True) for spelling in _spellings(prefix)]
+    return match_terms
 
 
 def find_matches(text: str, match_terms: MatchTerms) -> list[Match]:
-    """The places of all matches, in order; they may overlap."""
-    return _find_everywhere(*fold_text(text[:LONGEST_SEARCHED]), match_terms)
+    """All matches, in order; they may overlap."""
+    return _find_everywhere(*fold_text(text[:MAX_SEARCHED_CHARS]), match_terms)
 
 
 def _find_everywhere(folded: str, places: Places | None, match_terms: MatchTerms) -> list[Match]:
-    found = _find_all(folded, match_terms, 0, len(folded))
-    return found if places is None else [(places[first], places[last], number) for first, last, number in found]
+    matches = _find_all(folded, match_terms, 0, len(folded))
+    return matches if places is None else [(places[first], places[last], number) for first, last, number in matches]
 
 
 class SearchedText:
-    """A text that is searched more than once, and folded as a whole at most once.
+    """A text that is searched repeatedly, and folded as a whole at most once.
 
     Args:
-        text: Nothing after its first :data:`LONGEST_SEARCHED` letters is looked at.
+        text: Only its first :data:`MAX_SEARCHED_CHARS` characters are searched.
     """
 
     def __init__(self, text: str):
         self.text = text
         self._whole: tuple[str, Places | None] | None = None
 
-    def part(self, start: int = 0, end: int = LONGEST_SEARCHED) -> FoldedText:
-        """A part of it, folded."""
-        end = min(end, LONGEST_SEARCHED)
+    def part(self, start: int = 0, end: int = MAX_SEARCHED_CHARS) -> FoldedText:
+        """Fold a part of the text."""
+        end = min(end, MAX_SEARCHED_CHARS)
         if self._whole is not None and self._whole[1] is None:
             return FoldedText(self._whole[0][start:end], None, start)
         return FoldedText(*fold_text(self.text[start:end]), start)
 
     def all_matches(self, match_terms: MatchTerms) -> list[Match]:
-        """The places of all matches, in order; they may overlap."""
+        """All matches, in order; they may overlap."""
         return _find_everywhere(*self._fold_whole(), match_terms)
 
     def first_matches(self, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
-        """At least the first match of each spelling in each part, in no order, and one as typed if there is one.
+        """At least the first match of each spelling in each part, in no order, and one as typed if it exists.
 
         Args:
-            starts: Where the parts begin, in order; the first one begins with the text.
+            starts: Start positions of the parts, in order; the first part begins with the text.
             typed: Folded words as they were typed.
         """
         folded, places = self._fold_whole()
         if places is not None or match_terms.letters:
             return self.all_matches(match_terms)
-        found: list[Match] = []
+        matches: list[Match] = []
         ends = [*starts[1:], len(folded)]
         for match_term in match_terms.words:
-            # Of beginnings, a whole word may follow; of words, all are as typed, or none.
-            looks_on = match_term.last_term_is_prefix and not typed.isdisjoint(match_term.words or (match_term.text,))
+            # A prefix may match a longer word before the typed word; a whole word is always, or never, as typed.
+            prefers_typed = match_term.last_term_is_prefix and not typed.isdisjoint(
+                match_term.words or (match_term.text,)
+            )
             at = folded.find(match_term.text)
             while at >= 0:
                 end = ends[bisect_right(starts, at) - 1]
-                _find_first(folded, match_term, at, end, typed if looks_on else None, found)
+                _find_first(folded, match_term, at, end, typed if prefers_typed else None, matches)
                 at = folded.find(match_term.text, end)
         for sequence, number in match_terms.sequences.items():
-            found += _find_sequence(folded, sequence, number, 0, len(folded))
-        return found
+            matches += _find_sequence(folded, sequence, number, 0, len(folded))
+        return matches
 
     def _fold_whole(self) -> tuple[str, Places | None]:
         if self._whole is None:
-            self._whole = fold_text(self.text[:LONGEST_SEARCHED])
+            self._whole = fold_text(self.text[:MAX_SEARCHED_CHARS])
         return self._whole
 
 
 def _find_first(
-    folded: str, match_term: MatchTerm, at: int, stop: int, typed: Set[str] | None, found: list[Match]
+    folded: str, match_term: MatchTerm, at: int, stop: int, typed: Set[str] | None, matches: list[Match]
 ) -> None:
-    """Add the first match that begins before ``stop``, and the first of those among ``typed``, if wanted."""
-    first = len(found)
+    """Add the first match that begins before ``stop``, and if requested, the first one among ``typed``."""
+    first = len(matches)
     while at >= 0:
-        known = len(found)
-        _find(folded, match_term, at, stop, found, 1)
-        if len(found) == known or typed is None:
+        count_before = len(matches)
+        _find(folded, match_term, at, stop, matches, 1)
+        if len(matches) == count_before or typed is None:
             return
-        start, end, _ = found[-1]
+        start, end, _ = matches[-1]
         is_typed = folded[start:end] in typed
-        if known > first and not is_typed:
-            found.pop()
+        if count_before > first and not is_typed:
+            matches.pop()
         if is_typed:
             return
         at = folded.find(match_term.text, end, stop)
 
 
 class FoldedText:
-    """A folded part of a text; places are those of the folded text.
+    """A folded part of a text; positions refer to the folded text.
 
     Args:
-        text: What :func:`fold_text` makes of the part.
-        places: The same.
-        start: Where the part begins.
+        text: The folded part, from :func:`fold_text`.
+        places: The positions, from :func:`fold_text`.
+        start: Start of the part in the text.
     """
 
     def __init__(self, text: str, places: Places | None, start: int):
         self._text, self._places, self._start = text, places, start
 
     def find(self, match_terms: MatchTerms, start: int = 0, end: int = sys.maxsize) -> list[Match]:
-        """The places of all matches between two places, in order; they may overlap."""
+        """All matches between two positions, in order; they may overlap."""
         return _find_all(self._text, match_terms, start, min(end, len(self._text)))
 
     def in_text(self, found_matches: Iterable[Match]) -> list[Match]:
-        """The same spans in the text that was folded."""
+        """Convert matches to positions in the original text."""
         start, places = self._start, self._places
         if places is not None:
             return [(start + places[first], start + places[last], number) for first, last, number in found_matches]
@@ -290,14 +299,14 @@ class FoldedText:
 
 
 class Places:
-    """The place where the characters of a folded text stand in the text, if they are not as many."""
+    """Maps positions in a folded text to positions in the original text, if their lengths differ."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._parts: list[tuple[int, bool]] = []
 
     def add(self, start: int, place: int, *, moves: bool) -> None:
-        """From ``start`` on, the folded text comes from ``place`` on; all of it from there, unless it ``moves``."""
+        """Map from ``start`` on to ``place``; later positions shift along only if the text ``moves``."""
         self._starts.append(start)
         self._parts.append((place, moves))
 
@@ -308,10 +317,10 @@ class Places:
 
 
 def fold_text(text: str) -> tuple[str, Places | None]:
-    """The folded text, and the place of each of its characters in the text where they differ."""
+    """Fold a text. Also returns the mapping of positions, if they differ from the text's own."""
     if text.isascii():
         return text.lower(), None
-    # In bytes, lower-casing looks at ASCII only, and is many times faster than in a text.
+    # bytes.lower() changes only ASCII, and is many times faster than str.lower().
     encoded = text.encode("utf-8", "surrogatepass")
     folded = encoded.lower().decode("utf-8", "surrogatepass")
     beyond = without_ascii(encoded)
@@ -326,12 +335,12 @@ def fold_text(text: str) -> tuple[str, Places | None]:
     for match in _MOVING_RUN.finditer(folded):
         place, end = match.span()
         if place > at:
-            # A mark may make another letter of the one before it.
+            # A mark can change the letter before it, so that letter is folded together with the run.
             place -= 1
         places.add(length, at, moves=True)
         parts.append(folded[at:place])
         length += place - at
-        fold_run = _fold_run if end - place < _LONG_RUN else _fold_run.__wrapped__
+        fold_run = _fold_run if end - place < _MIN_UNCACHED_RUN else _fold_run.__wrapped__
         for letters, size in fold_run(text[place:end]):
             places.add(length, place, moves=False)
             parts.append(letters)
@@ -344,16 +353,17 @@ def fold_text(text: str) -> tuple[str, Places | None]:
 
 
 def _fold_letters(text: str, beyond: Set[str]) -> str:
-    """A text whose ASCII is folded with every other letter folded that folds to one; all stay where they are.
+    """Fold the non-ASCII letters that fold to a single letter; all positions stay the same.
 
     Args:
-        beyond: The characters it has that are not ASCII.
+        text: Text with its ASCII letters already in lower case.
+        beyond: The non-ASCII characters of the text.
     """
     letters = map(ord, beyond)
     folded = {letter: _LETTER_FOLDS[letter] for letter in letters if _LETTER_FOLDS[letter] != letter}
-    if len(folded) > _FEW_LETTERS:
+    if len(folded) > _MAX_REPLACED_LETTERS:
         return text.translate(_LETTER_FOLDS)
-    # Most texts have few of them, and replacing those is many times faster.
+    # Most texts have few different ones, and str.replace is then many times faster.
     for letter, plain in folded.items():
         text = text.replace(chr(letter), chr(plain))
     return text
@@ -361,65 +371,65 @@ def _fold_letters(text: str, beyond: Set[str]) -> str:
 
 @lru_cache(maxsize=8192)
 def _fold_run(run: str) -> tuple[tuple[str, int], ...]:
-    """Each letter of a run folded with its marks, and how many characters of the run it is."""
+    """Each letter of a run folded with its marks, and its number of characters in the run."""
     return tuple((fold(letter) or compose(letter), len(letter)) for letter in _LETTER_WITH_MARKS.findall(run))
 
 
 @lru_cache(maxsize=4096)
 def _spellings(term: str) -> tuple[str, ...]:
-    """Ways to write a folded term in a folded text: a name such as ``C++`` is spelt only in the index."""
-    found = {term}
+    """Spellings of an index term in a folded text: names such as ``C++`` are spelled out only in the index."""
+    spellings = {term}
     spelled_out = _SPELLED_OUT.fullmatch(term)
     if spelled_out is not None:
-        found.add(spelled_out[1] + ("++" if spelled_out[2] == "plusplus" else "#"))
+        spellings.add(spelled_out[1] + ("++" if spelled_out[2] == "plusplus" else "#"))
     elif term in ("plusplus", "dotnet"):
-        found.add("++" if term == "plusplus" else ".net")
-    return tuple(found)
+        spellings.add("++" if term == "plusplus" else ".net")
+    return tuple(spellings)
 
 
 def _find_all(folded: str, match_terms: MatchTerms, start: int, stop: int) -> list[Match]:
-    """The places of all matches that begin between two places, in order; they may overlap."""
-    found: list[Match] = []
+    """All matches that begin between two positions, in order; they may overlap."""
+    matches: list[Match] = []
     if match_terms.letters:
-        found += _find_letters(folded, match_terms.letters, start, stop)
+        matches += _find_letters(folded, match_terms.letters, start, stop)
     for match_term in match_terms.words:
         first = folded.find(match_term.text, start, stop)
         if first >= 0:
-            _find(folded, match_term, first, stop, found, MAX_MATCHES)
+            _find(folded, match_term, first, stop, matches, MAX_MATCHES)
     for sequence, number in match_terms.sequences.items():
-        found += _find_sequence(folded, sequence, number, start, stop)
-    found.sort()
-    return found
+        matches += _find_sequence(folded, sequence, number, start, stop)
+    matches.sort()
+    return matches
 
 
-def _find(folded: str, match_term: MatchTerm, start: int, stop: int, found: list[Match], most: int) -> None:
-    """Add the first places of one needle that begin before ``stop``, of which the first is at ``start`` or later."""
-    wanted, number, last_term_is_prefix, words = (
+def _find(folded: str, match_term: MatchTerm, start: int, stop: int, matches: list[Match], limit: int) -> None:
+    """Add the first matches of one spelling; ``start`` is its first occurrence, and all must begin before ``stop``."""
+    text, number, last_term_is_prefix, words = (
         match_term.text,
         match_term.number,
         match_term.last_term_is_prefix,
         match_term.words,
     )
     plain_rest = _PLAIN_REST.match
-    size, length = len(wanted), len(folded)
-    left_edge = match_term.whole and _GOES_ON[wanted[0]]
-    right_edge = match_term.whole and _GOES_ON[wanted[-1]]
+    size, length = len(text), len(folded)
+    left_edge = match_term.whole and _IS_WORD_CHARACTER[text[0]]
+    right_edge = match_term.whole and _IS_WORD_CHARACTER[text[-1]]
     count = 0
-    while start >= 0 and count < most:
+    while start >= 0 and count < limit:
         end = start + size
-        matches = not (left_edge and start and _GOES_ON[folded[start - 1]])
-        if matches:
+        is_match = not (left_edge and start and _IS_WORD_CHARACTER[folded[start - 1]])
+        if is_match:
             if last_term_is_prefix:
                 end = plain_rest(folded, end).end()  # type: ignore[union-attr]
-                while end < length and _GOES_ON[folded[end]]:
+                while end < length and _IS_WORD_CHARACTER[folded[end]]:
                     end += 1
-                matches = not words or folded[start:end] in words
+                is_match = not words or folded[start:end] in words
             else:
-                matches = not (right_edge and end < length and _GOES_ON[folded[end]])
-        if matches:
-            found.append((start, end, number))
+                is_match = not (right_edge and end < length and _IS_WORD_CHARACTER[folded[end]])
+        if is_match:
+            matches.append((start, end, number))
             count += 1
-        start = folded.find(wanted, end if matches else start + 1, stop)
+        start = folded.find(text, end if is_match else start + 1, stop)
 
 
 def _is_letter(match_term: MatchTerm) -> bool:
@@ -432,42 +442,42 @@ def _is_letter(match_term: MatchTerm) -> bool:
 
 
 def _find_letters(folded: str, numbers: Mapping[str, int], first: int, last: int) -> list[Match]:
-    """The places of words of one letter: there are far fewer of them than of the letter."""
-    found: list[Match] = []
+    """Matches of one-letter words, found by their boundaries: they are far rarer than the letter itself."""
+    matches: list[Match] = []
     room = dict.fromkeys(numbers, MAX_MATCHES)
     for match in _LONELY_LETTER.finditer(folded, first, last):
         letter, (start, end) = match.group(), match.span()
         if not room.get(letter):
             continue
-        if (start and _GOES_ON[folded[start - 1]]) or (end < len(folded) and _GOES_ON[folded[end]]):
+        if (start and _IS_WORD_CHARACTER[folded[start - 1]]) or (end < len(folded) and _IS_WORD_CHARACTER[folded[end]]):
             continue
         room[letter] -= 1
-        found.append((start, end, numbers[letter]))
-    return found
+        matches.append((start, end, numbers[letter]))
+    return matches
 
 
 def _find_sequence(folded: str, sequence: tuple[str, ...], number: int, start: int, stop: int) -> list[Match]:
-    found: list[Match] = []
+    matches: list[Match] = []
     if not any(spelling in folded for spelling in _spellings(sequence[-1])):
-        return found
+        return matches
     search = _sequence_pattern(sequence).search
     match = search(folded, start, stop)
-    while match is not None and len(found) < MAX_MATCHES:
+    while match is not None and len(matches) < MAX_MATCHES:
         first, end = match.span()
         whole = not _is_inside(folded, first) and not _is_inside(folded, end) and _are_words(match.group(), sequence)
         if whole:
-            found.append((first, end, number))
+            matches.append((first, end, number))
         match = search(folded, end if whole else first + 1, stop)
-    return found
+    return matches
 
 
 def _is_inside(folded: str, at: int) -> bool:
-    """Tell whether a place is in the middle of a word of a script with spaces."""
-    return 0 < at < len(folded) and _GOES_ON[folded[at - 1]] and _GOES_ON[folded[at]]
+    """Whether a position is inside a word of a script with spaces."""
+    return 0 < at < len(folded) and _IS_WORD_CHARACTER[folded[at - 1]] and _IS_WORD_CHARACTER[folded[at]]
 
 
 def _are_words(text: str, sequence: tuple[str, ...]) -> bool:
-    """Tell whether a text is these words: some signs of Indian scripts part words for ``\\W``."""
+    """Whether a text consists of these words: ``\\W`` wrongly splits words at some signs of Indian scripts."""
     return text.isascii() or any(map(UNSEGMENTED_RUN.match, sequence)) or tuple(terms_of(text)) == sequence
 
 
@@ -479,9 +489,9 @@ def _sequence_pattern(sequence: tuple[str, ...]) -> re.Pattern[str]:
         word = f"(?:{'|'.join(map(re.escape, spellings))})" if len(spellings) > 1 else re.escape(spellings[0])
         if before is not None:
             has_sign = any(not spelling[0].isalnum() for spelling in spellings)
-            least = 0 if has_sign or UNSEGMENTED_RUN.match(term or "") or UNSEGMENTED_RUN.match(before) else 1
-            # A gap ends where the word can begin: else there would be very many ways to match a word that is a sign.
+            min_gap = 0 if has_sign or UNSEGMENTED_RUN.match(term or "") or UNSEGMENTED_RUN.match(before) else 1
+            # The gap ends where the word can begin; otherwise the number of ways to match a sign would explode.
             gap = f"(?:(?!{word})[\\W_])" if has_sign else r"[\W_]"
-            parts.append(f"{gap}{{{least},{_WIDEST_GAP}}}+")
+            parts.append(f"{gap}{{{min_gap},{_MAX_GAP}}}+")
         parts.append(word)
     return re.compile("".join(parts))

@@ -1,8 +1,8 @@
-"""Exact pages of sorted results, by several keys, from an engine that sorts by one.
+"""Exact pages of results sorted by several keys, with an engine that sorts by one.
 
-Documents with the same value of the first key are a group. The sizes of the groups tell which of them reach into the
-page. Small ones are ordered here, together; a large one is a query of its own, listed by the next key. At last
-documents come by relevance.
+Documents with the same value of the first key form a group. The group sizes show which groups overlap the page. Small
+groups are sorted here, together; a large group becomes a query of its own, sorted by the next key. Documents with equal
+keys are sorted by relevance.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur
 _Query = tantivy.Query
 
 SMALL_GROUP = 50
-"""Documents of a group up to which it is cheaper to order them here than to query for the next key."""
+"""Maximum size of a group that is cheaper to sort here than to query by the next key."""
 
-FAR = 1000
-"""Offset from which on it pays to count first, and to look for the page from the nearer end."""
+FAR_OFFSET = 1000
+"""Minimum offset from which it pays to count first and to read the page from the nearer end."""
 
 Page = Callable[[tantivy.Query, int, int], list[tantivy.DocAddress]]
-"""Lists documents of a query, from an offset on, at most so many."""
+"""Lists the documents of a query, given an offset and a limit."""
 
 _Groups = list[tuple[Any, int]]
 """Values of a column, in order, with their numbers of documents."""
@@ -48,11 +48,11 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """The groups that reach into a page.
+    """The groups that overlap a page.
 
     Attributes:
-        passed: Documents before the first of them.
-        present: Documents that have a value; right only where the groups end before the page does.
+        passed: Number of documents before the first of them.
+        present: Number of documents with a value; correct only if the groups end before the page does.
     """
 
     groups: _Groups
@@ -61,7 +61,7 @@ class _Reach:
 
 
 class Sorter:
-    """Lists documents of one snapshot by keys, and by ``last`` where they are equal."""
+    """Lists documents of one snapshot sorted by keys, and by ``last`` for equal keys."""
 
     def __init__(self, snapshot: Snapshot, keys: Sequence[SortKey], last: Page):
         self.snapshot = snapshot
@@ -69,7 +69,7 @@ class Sorter:
         self.columns: list[_Column] = []
         for key in keys:
             column = column_of(key.field, snapshot.dynamic_columns)
-            if column is not None and all(column != known.name for known in self.columns):
+            if column is not None and all(column != other.name for other in self.columns):
                 always = key.field in REQUIRED_FIELDS
                 self.columns.append(_Column(column, None if always else sortable_term(key.field), key.descending))
 
@@ -84,28 +84,28 @@ class Sorter:
             return self.last(query, offset, limit)
         column = self.columns[depth]
         reach = (self._dates if column.name == DATE else self._texts)(query, column, offset, limit)
-        found: list[tantivy.DocAddress] = []
+        addresses: list[tantivy.DocAddress] = []
         skipped = offset - reach.passed
         for is_small, run in groupby(reach.groups, key=lambda group: group[1] <= SMALL_GROUP):
             groups = list(run)
             if is_small:
                 members = self._ordered(self._having(query, column, groups), depth, groups)
-                found += members[skipped : skipped + limit - len(found)]
+                addresses += members[skipped : skipped + limit - len(addresses)]
             else:
                 for group in groups:
                     member = self._having(query, column, [group])
-                    found += self._page(member, depth + 1, skipped, limit - len(found))
+                    addresses += self._page(member, depth + 1, skipped, limit - len(addresses))
                     skipped = 0
             skipped = 0
-        if len(found) < limit and column.present is not None:
+        if len(addresses) < limit and column.present is not None:
             without = _Query.boolean_query([(Must, query), (MustNot, self._term(column.present))])
-            found += self._page(without, depth + 1, max(0, offset - reach.present), limit - len(found))
-        return found
+            addresses += self._page(without, depth + 1, max(0, offset - reach.present), limit - len(addresses))
+        return addresses
 
     # --- which groups reach into the page
 
     def _texts(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _Reach:
-        if offset > FAR:
+        if offset > FAR_OFFSET:
             present = self._present(query, column)
             rest = present - offset
             if rest <= 0:
@@ -117,23 +117,23 @@ class Sorter:
         groups, present = self._first_texts(query, column.name, offset + limit, column.descending)
         return _reach(groups, 0, present, offset, limit)
 
-    def _first_texts(self, query: tantivy.Query, column: str, most: int, descending: bool) -> tuple[_Groups, int]:
-        """At most so many values, in order, and the number of documents that have any."""
-        wish = {"terms": {
-            "field": column, "size": most, "segment_size": most, "order": {"_key": "desc" if descending else "asc"},
+    def _first_texts(self, query: tantivy.Query, column: str, limit: int, descending: bool) -> tuple[_Groups, int]:
+        """The first values, in order, and the number of documents with any value."""
+        aggregation = {"terms": {
+            "field": column, "size": limit, "segment_size": limit, "order": {"_key": "desc" if descending else "asc"},
         }}  # fmt: skip
-        answer = self.snapshot.searcher.aggregate(query, {"v": wish})["v"]
-        groups = [(bucket["key"], bucket["doc_count"]) for bucket in answer["buckets"]]
-        return groups, sum(size for _, size in groups) + answer["sum_other_doc_count"]
+        aggregated = self.snapshot.searcher.aggregate(query, {"v": aggregation})["v"]
+        groups = [(bucket["key"], bucket["doc_count"]) for bucket in aggregated["buckets"]]
+        return groups, sum(size for _, size in groups) + aggregated["sum_other_doc_count"]
 
     def _dates(self, query: tantivy.Query, column: _Column, offset: int, limit: int) -> _Reach:
-        # One more on either side tells whether a group reaches over the edge of the page.
+        # One more document on either side shows whether a group extends beyond the edge of the page.
         start = max(0, offset - 1)
-        wanted = min(offset - start + limit + 1, self.snapshot.total)
+        count = min(offset - start + limit + 1, self.snapshot.total)
         listed = self.snapshot.searcher.search(
-            query, limit=wanted, count=False, order_by_field=column.name, offset=start, order=column.order
+            query, limit=count, count=False, order_by_field=column.name, offset=start, order=column.order
         ).hits
-        # Documents without a date are listed last.
+        # Documents without a date come last.
         dates = [date for date, _ in listed if date is not None]
         if len(dates) <= offset - start:
             return _Reach([], offset, self._present(query, column))
@@ -143,12 +143,12 @@ class Sorter:
         if offset > start:
             passed = self._before(query, column, first) if groups[0][1] > 1 else start
             groups[0] = (first, self._size(query, column, first) if groups[0][1] > 1 else 1)
-        if len(dates) == wanted and groups[-1][1] > 1 and (last != first or offset == start):
+        if len(dates) == count and groups[-1][1] > 1 and (last != first or offset == start):
             groups[-1] = (last, self._size(query, column, last))
         return _reach(groups, passed, start + len(dates), offset, limit)
 
     def _before(self, query: tantivy.Query, column: _Column, date: int) -> int:
-        """Number of documents that come before those of a date."""
+        """Number of documents that sort before a date."""
         bounds = (date, None, False, True) if column.descending else (None, date, True, False)
         outside = _Query.range_query(self.snapshot.schema, column.name, tantivy.FieldType.Integer, *bounds)
         return self.snapshot.count(_both(query, outside))
@@ -162,21 +162,21 @@ class Sorter:
     # --- ordering the documents of small groups
 
     def _ordered(self, members: tantivy.Query, depth: int, groups: _Groups) -> list[tantivy.DocAddress]:
-        """All documents of some groups."""
+        """All documents of some groups, sorted."""
         total = sum(size for _, size in groups)
         if len(groups) == total:
             return [address for _, address in self._listed(members, self.columns[depth], total)]
-        found = self.last(members, 0, total)
+        addresses = self.last(members, 0, total)
         for column in reversed(self.columns[depth + (len(groups) == 1) :]):
-            values = self._values(members, column, found)
-            valued = [(value, address) for value, address in zip(values, found, strict=True) if value is not None]
+            values = self._values(members, column, addresses)
+            valued = [(value, address) for value, address in zip(values, addresses, strict=True) if value is not None]
             valued.sort(key=lambda pair: pair[0], reverse=column.descending)
-            missing = [address for value, address in zip(values, found, strict=True) if value is None]
-            found = [address for _, address in valued] + missing
-        return found
+            missing = [address for value, address in zip(values, addresses, strict=True) if value is None]
+            addresses = [address for _, address in valued] + missing
+        return addresses
 
     def _values(self, members: tantivy.Query, column: _Column, addresses: list[tantivy.DocAddress]) -> list[Any]:
-        """Values of the documents in a column, ``None`` for nothing."""
+        """Values of the documents in a column, ``None`` for missing ones."""
         if column.name == DATE:
             return self.snapshot.searcher.fast_field_values(DATE, addresses)
         listed = self._listed(members, column, len(addresses))
@@ -191,7 +191,7 @@ class Sorter:
     # --- queries
 
     def _having(self, query: tantivy.Query, column: _Column, groups: _Groups) -> tantivy.Query:
-        """Documents of the query that are of one of the groups."""
+        """Documents of the query that belong to one of the groups."""
         terms = [_Query.term_query(self.snapshot.schema, column.name, value) for value, _ in groups]
         return _both(query, terms[0] if len(terms) == 1 else _Query.boolean_query([(Should, term) for term in terms]))
 
@@ -200,7 +200,7 @@ class Sorter:
 
 
 def _reach(groups: _Groups, passed: int, present: int, offset: int, limit: int) -> _Reach:
-    """Those of neighbouring groups that reach into the page; ``passed`` documents come before the first group."""
+    """The adjacent groups that overlap the page; ``passed`` documents come before the first group."""
     first, at = 0, passed
     while first < len(groups) and at + groups[first][1] <= offset:
         at += groups[first][1]

@@ -1,4 +1,4 @@
-"""Turns of threads at making hits."""
+"""Turns of threads at building hits."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TURN_SECONDS = 0.05
-"""How long a thread waits for its turn; then it goes on without: a disk may be slow, or a page of hits large."""
+"""Seconds that a thread waits for its turn before it continues without: a disk may be slow, or a page large."""
 
-_taken = threading.Lock()
+_turn_lock = threading.Lock()
 
 
 @contextmanager
 def turn() -> Iterator[None]:
-    """Let one thread of the process at a time make hits.
+    """Let one thread of the process at a time build hits.
 
-    Reading a document lets the other threads have the interpreter for a moment. If they want it, a page of hits is
-    twenty changes of threads, which cost more than the reading.
+    Reading a document releases the interpreter for a moment. If other threads take it each time, a page of hits causes
+    twenty thread switches, which cost more than the reading.
     """
-    mine = _taken.acquire(timeout=TURN_SECONDS)
+    has_turn = _turn_lock.acquire(timeout=TURN_SECONDS)
     try:
         yield
     finally:
-        if mine:
-            _taken.release()
+        if has_turn:
+            _turn_lock.release()

@@ -59,7 +59,7 @@ class HighlightContract:
 
     def test_only_the_fields_that_are_shown_are_formatted(self, case: Case) -> None:
         case.add(page("a", "Fish and chips", author="Ann Chips"))
-        wish = Highlight(shown=frozenset({"title", "author", "date"}))
+        wish = Highlight(only_fields=frozenset({"title", "author", "date"}))
 
         (hit,) = case.search("chips", highlight=wish).hits
 

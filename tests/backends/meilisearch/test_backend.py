@@ -90,7 +90,7 @@ def test_tasks_that_are_done_in_one_go_have_the_time_of_all(
     clock = Clock()
     for module in (http, transport):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(batches, "MOST_DOCUMENTS", 1)
+    monkeypatch.setattr(batches, "MAX_BATCH_DOCUMENTS", 1)
     backend = create_backend(f"{server.url}?timeout_seconds=20")
     backend.create_index("site_1")
     case = Case(backend, "site_1")
@@ -179,7 +179,7 @@ def test_synonyms_that_the_server_does_not_take_fail_no_search_and_are_sent_agai
     for _ in range(3):
         assert [hit.id for hit in case.backend.search(case.index, query).hits] == ["a"]
     assert sum(request.method == "PUT" for request in server.requests) == 1
-    assert "keeps its synonyms for now" in caplog.text
+    assert "keeps its old synonyms for now" in caplog.text
     server.fault = None
     clock.now += 31
     case.backend.search(case.index, query)
@@ -209,7 +209,7 @@ def test_a_long_query_is_asked_for_from_its_first_six_words_on_where_few_documen
 def test_matches_are_found_in_the_texts_that_are_shown_only(case: Case, server: FakeMeilisearch) -> None:
     case.add(page("a", "Documentation", "All of the documentation " * 30))
     before = len(server.requests)
-    wish = Highlight(shown=frozenset({"title"}))
+    wish = Highlight(only_fields=frozenset({"title"}))
     (hit,) = case.search("documantation", highlight=wish).hits
     assert hit.formatted == {"title": "<em>Documentation</em>"}
     for request in server.requests[before:]:

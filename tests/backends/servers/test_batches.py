@@ -11,8 +11,8 @@ from backends.servers.batches import SHARE_BYTES, batches, time_shares
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of three documents and of ten bytes at most."""
-    monkeypatch.setattr(module, "MOST_DOCUMENTS", 3)
-    monkeypatch.setattr(module, "MOST_BYTES", 10)
+    monkeypatch.setattr(module, "MAX_BATCH_DOCUMENTS", 3)
+    monkeypatch.setattr(module, "MAX_BATCH_BYTES", 10)
 
 
 @pytest.mark.parametrize(("sizes", "expected"), [

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from backends.base import MATCH_ALL, Matched, SearchQuery
-from backends.servers.matched_words import FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
+from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.tokenizer import query_parts
 
 GUIDE = {"title": "Documentation guide", "content": "Search in München; C++ and 東京都 too. It's café-like, snake_case"}
@@ -51,7 +51,7 @@ def test_where_nothing_is_found_nothing_is_asked() -> None:
 @pytest.mark.parametrize(("text", "asked"), [
     ("docu guide", []), ("documentary guide", ["documentary"]), ("uide", []), ("guide ocumentation", ["ocumentation"]),
     ('"guide documantation"', []), ("guide documantation", ["documantation"]),
-    (" ".join(["documantation", *(f"w{n}" for n in range(FORGIVEN_WORDS))]), []),
+    (" ".join(["documantation", *(f"w{n}" for n in range(MAX_FORGIVEN_WORDS))]), []),
 ])  # fmt: skip
 def test_only_words_that_may_be_mistyped_and_are_not_at_hand_are_asked_for(text: str, asked: list[str]) -> None:
     server = Server()

@@ -8,7 +8,7 @@ import pytest
 
 from backends.base import Hit
 from backends.errors import BackendMisconfigured, BackendUnavailable, IndexNotFound, UnreadableReply
-from backends.servers.http import Answer
+from backends.servers.http import Response
 from backends.servers.replies import Refusal, checked, hits_of, readable, translated
 
 
@@ -23,7 +23,7 @@ def refusal_of(status: int, reply: Any) -> Refused:
 
 
 def test_a_success_is_given_as_it_is() -> None:
-    answer = Answer(204, b"")
+    answer = Response(204, b"")
 
     assert checked(answer, refusal_of) is answer
 
@@ -41,13 +41,13 @@ def test_a_success_is_given_as_it_is() -> None:
 )
 def test_what_is_no_success_is_raised(status: int, body: bytes, raised: type[Exception]) -> None:
     with pytest.raises(raised):
-        checked(Answer(status, body), refusal_of)
+        checked(Response(status, body), refusal_of)
 
 
 def test_a_refusal_of_an_index_that_is_not_there_names_it_and_any_other_is_ours() -> None:
     with pytest.raises(IndexNotFound, match="pages"), translated("pages"):
         raise Refused("gone")
-    with pytest.raises(BackendUnavailable, match="refused a request of ours") as caught, translated("pages"):
+    with pytest.raises(BackendUnavailable, match="rejected a request of this service") as caught, translated("pages"):
         raise Refused("unknown parameter")
     assert isinstance(caught.value.__cause__, Refused)
     with pytest.raises(BackendUnavailable), translated():

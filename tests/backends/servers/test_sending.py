@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from backends.servers.http import Answer, Budget, HttpPool, TransportFailure
+from backends.servers.http import Budget, HttpPool, Response, TransportFailure
 from backends.servers.server_url import ServerUrl
 
 BODY = b"x" * 8_000_000
@@ -60,7 +60,7 @@ def slow_server(pause_seconds: float) -> Iterator[int]:
         thread.join(2)
 
 
-def send(port: int, budget: Budget, times: int = 1, **seconds: float) -> list[Answer]:
+def send(port: int, budget: Budget, times: int = 1, **seconds: float) -> list[Response]:
     """Send the body over one connection."""
     options = "&".join(f"{name}_seconds={value}" for name, value in seconds.items())
     pool = HttpPool(ServerUrl.parse(f"typesense://:k@127.0.0.1:{port}?{options}", default_port=1), {})

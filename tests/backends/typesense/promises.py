@@ -172,10 +172,10 @@ class TypesensePromises(NativeFilters):
     def test_a_page_that_is_certainly_too_large_is_refused_before_its_documents_are_read(self, case: Case) -> None:
         case.add(*(page(f"p{n}", "word", "x" * 1000) for n in range(10)), page("small", "word", "y"))
         for options in (
-            {"limit": 11, "most_bytes": 9_000},  # All that is found is on the page.
-            {"limit": 5, "most_bytes": 100},  # The smallest document as many times is larger.
-            {"limit": 5, "most_bytes": 4_000, "filters": "content:!=y"},
-            {"limit": 5, "offset": 3, "most_bytes": 4_000, "filters": "content:!=y", "highlight": Highlight()},
+            {"limit": 11, "max_bytes": 9_000},  # All that is found is on the page.
+            {"limit": 5, "max_bytes": 100},  # The smallest document as many times is larger.
+            {"limit": 5, "max_bytes": 4_000, "filters": "content:!=y"},
+            {"limit": 5, "offset": 3, "max_bytes": 4_000, "filters": "content:!=y", "highlight": Highlight()},
         ):
             query = SearchQuery("word", kinds=case.kinds, **options)
             with pytest.raises(ReplyTooLarge):
@@ -184,13 +184,13 @@ class TypesensePromises(NativeFilters):
     def test_a_page_that_may_fit_is_given(self, case: Case) -> None:
         case.add(*(page(f"p{n}", "word", "x" * 1000) for n in range(10)), page("small", "word", "y"))
         for options in (
-            {"limit": 11, "most_bytes": 20_000}, {"limit": 2, "most_bytes": 1_500}, {"limit": 20, "offset": 10},
-            {"limit": 5, "offset": 10, "most_bytes": 1_500}, {"limit": 0, "most_bytes": 10}, {"limit": 11},
+            {"limit": 11, "max_bytes": 20_000}, {"limit": 2, "max_bytes": 1_500}, {"limit": 20, "offset": 10},
+            {"limit": 5, "offset": 10, "max_bytes": 1_500}, {"limit": 0, "max_bytes": 10}, {"limit": 11},
         ):  # fmt: skip
             assert case.search("word", **options).total == 11
         pinned = SearchSettings(pinned={"word": ("small",)})
-        assert case.search("word", limit=1, most_bytes=500, settings=pinned).hits[0].id == "small"
-        assert case.search("nothing", limit=11, most_bytes=10).total == 0
+        assert case.search("word", limit=1, max_bytes=500, settings=pinned).hits[0].id == "small"
+        assert case.search("nothing", limit=11, max_bytes=10).total == 0
 
     def test_facet_values_keep_case_marks_and_length(self, case: Case) -> None:
         names = ["A/B", "AB", "a b", "日本", "x" * 150, "x" * 151, "C++"]

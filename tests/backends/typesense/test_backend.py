@@ -93,9 +93,9 @@ def test_the_largest_document_is_asked_for_once_a_minute_and_only_where_it_matte
     monkeypatch.setattr(sizes, "time", clock)
     case.add(page("a", "word"))
 
-    def asked(most_bytes: int | None) -> int:
+    def asked(max_bytes: int | None) -> int:
         before = len(server.requests)
-        assert case.search("word", most_bytes=most_bytes).total == 1
+        assert case.search("word", max_bytes=max_bytes).total == 1
         return sum(b"_bytes" in bytes(request.body or b"") for request in server.requests[before:])
 
     assert asked(None) == 0
@@ -118,7 +118,7 @@ def test_synonyms_that_the_server_does_not_take_cost_a_search_a_second_at_most_a
     for _ in range(3):
         assert [hit.id for hit in case.backend.search(case.index, query).hits] == ["a"]
     assert clock.now - began <= 1.1
-    assert "keeps its synonyms for now" in caplog.text
+    assert "keeps its old synonyms for now" in caplog.text
     server.fault = None
     clock.now += 31
     assert sorted(hit.id for hit in case.backend.search(case.index, query).hits) == ["a", "b"]

@@ -198,7 +198,7 @@ class TestAnswers:
         engine = app.extensions["runtime"].engines.current
         told: list[int | None] = []
         real = engine.search
-        monkeypatch.setattr(engine, "search", lambda *given: told.append(given[1].most_bytes) or real(*given))
+        monkeypatch.setattr(engine, "search", lambda *given: told.append(given[1].max_bytes) or real(*given))
 
         owner.find("page")
         owner.find("page", fields="title,url")

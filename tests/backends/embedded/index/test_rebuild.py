@@ -11,7 +11,7 @@ from backends.base import Document, FieldKind, FieldKinds, SearchQuery, SortKey
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk
 from backends.embedded.index.locks import try_lock_file
-from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, MOST_DYNAMIC_COLUMNS
+from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, MAX_DYNAMIC_COLUMNS
 from backends.errors import BackendUnavailable
 from backends.registry import create_backend
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, store_of, url_fixture
@@ -161,7 +161,7 @@ def test_more_fields_than_an_index_can_hold_are_refused_before_anything_is_writt
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
-    many = names(0, MOST_DYNAMIC_COLUMNS + 1)
+    many = names(0, MAX_DYNAMIC_COLUMNS + 1)
     made: list[Any] = []
     monkeypatch.setattr(disk, "make_generation", lambda *args: made.append(args))
 
@@ -176,7 +176,7 @@ def test_more_fields_than_an_index_can_hold_are_refused_before_anything_is_writt
 def test_an_index_may_hold_as_many_as_there_are(url: str) -> None:
     backend = create_backend(url)
     backend.create_index(NAME)
-    many = names(0, MOST_DYNAMIC_COLUMNS)
+    many = names(0, MAX_DYNAMIC_COLUMNS)
 
     backend.upsert(NAME, [having(1, *many[-100:])], texts(*many))
 

@@ -235,8 +235,8 @@ def test_what_was_worked_out_about_words_outlives_the_opening_until_the_next_com
 def test_what_is_remembered_about_words_is_bounded_for_all_indexes_together(tmp_path: Path) -> None:
     backend = make_backend(tmp_path / "indexes", capacity=2)
     names = fill(backend, 4)
-    for number in range(disk.WORDS_AN_INDEX):
+    for number in range(disk.CACHED_WORDS_PER_INDEX):
         for name in names:
             total(backend, name, f"word{number}")
-    assert len(store_of(backend).snapshot_cache) == 2 * disk.WORDS_AN_INDEX
+    assert len(store_of(backend).snapshot_cache) == 2 * disk.CACHED_WORDS_PER_INDEX
     backend.close()

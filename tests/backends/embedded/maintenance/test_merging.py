@@ -210,7 +210,7 @@ def test_it_is_merged_at_last_although_others_write(backend: TantivyBackend, mon
     put(backend, [5], "word again")
     run_maintenance(backend)
     assert len(segments(backend)) == 6
-    monkeypatch.setattr(scheduler, "LONGEST_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(scheduler, "MAX_WAIT_SECONDS", 0.0)
     run_maintenance(backend)
     assert len(segments(backend)) == 1
     assert backend.count(NAME) == 100
@@ -229,7 +229,7 @@ def test_dead_documents_left_by_a_stopped_process_are_merged_away(
 
 @pytest.mark.usefixtures("small")
 def test_every_index_has_its_turn(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "INDEXES_A_LOOK", 2)
+    monkeypatch.setattr(scheduler, "INDEXES_PER_CHECK", 2)
     for number in range(6):
         backend.create_index(f"other_{number}")
     scatter(backend)

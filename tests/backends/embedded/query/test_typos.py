@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.query.typos import corrections, edits, errors_allowed, known_start
+from backends.embedded.query.typos import corrections, edits, errors_allowed, existing_prefix_length
 from backends.embedded.query.variants import _split_in_two
 
 FIELDS = ("title", "content")
@@ -77,7 +77,7 @@ def test_the_letters_known_are_the_beginning_of_a_term() -> None:
     snapshot, counts = dictionary()
     for word in some_words(300):
         longest = max(size for size in range(len(word) + 1) if any(t.startswith(word[:size]) for t in counts))
-        assert known_start(snapshot, FIELDS, word) == max(longest, min(3, len(word)))
+        assert existing_prefix_length(snapshot, FIELDS, word) == max(longest, min(3, len(word)))
 
 
 @pytest.mark.slow

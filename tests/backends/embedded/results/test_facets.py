@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from backends.base import Document, FieldKind
 from backends.embedded.backend import TantivyBackend
-from backends.embedded.index.documents import LONGEST_FACET_VALUE, sort_text
+from backends.embedded.index.documents import MAX_FACET_VALUE_CHARS, sort_text
 from backends.embedded.index.schema import UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.results import value_counts
@@ -43,7 +43,7 @@ def further_fields(number: int, chance: random.Random) -> dict[str, Any]:
         "moment": f"2024-01-01T00:00:{number // 8:02}{FRACTIONS[number % 8]}Z",
         "zone": f"{second}{chance.choice(['Z', '+00:00'])}",
         "day": f"20{chance.randrange(10, 25)}-{chance.randrange(1, 13):02}-01",
-        "long": "x" * LONGEST_FACET_VALUE + str(number),
+        "long": "x" * MAX_FACET_VALUE_CHARS + str(number),
         "text": chance.choice(["", "a", "A", "é", "true", "5", "日本"]),
         "every": [number, str(number), number % 2 == 0],
     }
@@ -85,7 +85,7 @@ def counted(documents: list[dict[str, Any]], name: str) -> Mapping[str, int]:
         texts = set()
         for item in value if isinstance(value, list) else [value]:
             text = str(item).lower() if isinstance(item, bool) else item if isinstance(item, str) else number_text(item)
-            texts.add(text[:LONGEST_FACET_VALUE].replace("+00:00", "Z"))
+            texts.add(text[:MAX_FACET_VALUE_CHARS].replace("+00:00", "Z"))
         counts.update(texts)
     return counts
 

@@ -89,7 +89,7 @@ sort_keys = st.lists(
 )
 
 
-bounds = pytest.mark.parametrize(("small", "far"), [(sorting.SMALL_GROUP, sorting.FAR), (4, 10), (0, 0)])
+bounds = pytest.mark.parametrize(("small", "far"), [(sorting.SMALL_GROUP, sorting.FAR_OFFSET), (4, 10), (0, 0)])
 
 
 @bounds
@@ -122,7 +122,7 @@ def assert_right_page(small: int, far: int, keys: list[SortKey], offset: int, li
     ranked = ids(snapshot, last(query, 0, snapshot.total))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "SMALL_GROUP", small)
-        patch.setattr(sorting, "FAR", far)
+        patch.setattr(sorting, "FAR_OFFSET", far)
         found = ids(snapshot, Sorter(snapshot, keys, last).page(query, offset, limit))
 
     assert found == in_order(ranked, documents, keys)[offset : offset + limit]
