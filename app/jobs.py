@@ -23,17 +23,17 @@ from app.operations.sites import purge_deleted
 from app.runtime import Runtime
 from app.services import outbox
 from app.services.access import sessions
-from app.services.access.quota import daily_requests_window
-from app.services.accounts import email_changes, password_resets
+from app.services.accounts import emails, password_resets
 from app.services.accounts.invitations import delete_expired_invitations
 from app.services.audit_log.entries import delete_old_entries, delete_surplus_entries
-from app.services.daily_usage import delete_old_copies
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.indexing.lagging import lagging_sites
 from app.services.indexing.rebuilder import RebuildUnderWay
-from app.services.learning.learner import learn_due
+from app.services.learning import learn_due
 from app.services.mail.digests import Digests
-from app.services.mail.quota_warnings import warn_owners
+from app.services.mail.notices import warn_owners
+from app.services.usage.daily_usage import delete_old_copies
+from app.services.usage.quota import daily_requests_window
 from app.storage.backoff import Backoff, Pauses
 from app.storage.database import is_unavailable
 from backends.errors import BackendError
@@ -311,6 +311,6 @@ class Jobs:
             delete_expired_invitations(session)
             delete_old_entries(session)
             password_resets.delete_expired_resets(session)
-            email_changes.delete_expired_changes(session)
+            emails.delete_expired_changes(session)
             delete_old_copies(session)
         delete_surplus_entries(self._runtime.database)

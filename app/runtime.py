@@ -21,38 +21,36 @@ from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources.removal import SourceRemoval
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services import outbox
-from app.services.access.cpu_limits import CpuLimits
 from app.services.access.credentials import CredentialCache
-from app.services.access.key_exposures import KeyExposures
-from app.services.access.key_last_used import KeysLastUsed
-from app.services.access.thread_shares import ThreadShares
-from app.services.accounts import confirmations, email_changes, password_resets
+from app.services.access.key_sightings import KeyExposures, KeysLastUsed
+from app.services.accounts import emails, password_resets
+from app.services.accounts.oidc_provider import Provider
 from app.services.analytics.events import EventRecorder
 from app.services.analytics.recent_results import RecentResults
 from app.services.analytics.visitors import VisitorKeys
 from app.services.analytics.waiting_events import WaitingEvents
-from app.services.daily_usage import CopiedUsage, UsageCopies
 from app.services.embedding.embedder import Embedder
 from app.services.embedding.registry import create_embedder
 from app.services.engines import Engines
-from app.services.health.health import HealthMonitor
+from app.services.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
-from app.services.late_charges import LateCharges
 from app.services.mail.delivery import Mailer
-from app.services.mail.webhook_notices import queue_notice
-from app.services.oidc.provider import Provider
+from app.services.mail.notices import queue_notice
 from app.services.search.mixed_order import MixedOrder
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
+from app.services.usage.cpu_limits import CpuLimits, ThreadShares
+from app.services.usage.daily_usage import CopiedUsage, UsageCopies
+from app.services.usage.late_charges import LateCharges
 from app.services.vectors.vector_reader import VectorReader
 from app.services.vectors.vectorizer import Vectorizer
 from app.services.webhooks.delivery import Deliverer, NotSent
 from app.storage.database import Database, is_unavailable
-from app.storage.file_copies import FileCopies
-from app.storage.locks import Locks, create_locks
+from app.storage.files import FileCopies
+from app.storage.machine_process import Locks, create_locks
 from backends.registry import create_backend
 
 WEBHOOK_SECONDS = 10.0
@@ -184,12 +182,12 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
 
 def _create_mailer(settings: Settings, database: Database) -> Mailer:
     reset = password_resets.ResetWriter(database, settings.public_url, settings.secret_key)
-    notice = email_changes.NoticeWriter(database, settings.public_url, settings.secret_key)
-    confirmation = confirmations.ConfirmationWriter(database, settings.public_url, settings.secret_key)
+    notice = emails.NoticeWriter(database, settings.public_url, settings.secret_key)
+    confirmation = emails.ConfirmationWriter(database, settings.public_url, settings.secret_key)
     writers = {
         password_resets.KIND: reset.write,
-        email_changes.KIND: notice.write,
-        confirmations.KIND: confirmation.write,
+        emails.CHANGE_KIND: notice.write,
+        emails.CONFIRMATION_KIND: confirmation.write,
     }
     return Mailer(database, settings.smtp_url, settings.mail_from, writers)
 

@@ -26,9 +26,8 @@ from sqlalchemy import insert
 from app.clock import now
 from app.models import Account, Base, ClickDay, QueryDay, Site
 from app.models.events import SITE_KINDS
-from app.services.analytics.clicks import make_click
+from app.services.analytics.clicks import make_click, make_query_id
 from app.services.analytics.events import EventRecorder, SearchEvent
-from app.services.analytics.query_ids import make_query_id
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import get_analytics
 from app.services.analytics.rollups import Changes, apply_changes

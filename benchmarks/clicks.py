@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.services.learning.gains import VisitorClick, find_gains
+from app.services.learning import VisitorClick, find_gains
 from app.services.search.learned_order import LearnedOrder
 from backends.base import Hit, SearchQuery, SearchSettings
 from benchmarks.relevance import EngineAlone, Row, ndcg, read_lines, reciprocal_rank, rows_of

@@ -35,7 +35,7 @@ from urllib.parse import unquote, urlsplit
 
 from app.application import create_app
 from app.bounded_process import bound_arenas
-from app.commands.crawl_parts import crawl_parts
+from app.commands.crawl import crawl_parts
 from app.config import load_settings
 from app.crawl.run.worker import Worker
 from app.crawl.run.worker_process import NICENESS

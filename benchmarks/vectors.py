@@ -30,7 +30,7 @@ from app.services.vectors.stored_vectors import cosines
 from app.services.vectors.vector_reader import VectorReader
 from app.services.vectors.vectorizer import Vectorizer
 from app.storage.database import Database
-from app.storage.locks import FileLocks
+from app.storage.machine_process import FileLocks
 from benchmarks.analytics import prepare
 
 SITE = 1

@@ -17,7 +17,7 @@ from app.crawl.sources.runs import ClaimState
 from app.models import EngineTask, Webhook
 from app.services import outbox
 from app.services.indexing.rebuilder import UNTIL_TOLD
-from app.services.webhooks import queue
+from app.services.webhooks import webhooks
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.crawl.sources.rows import add_source
@@ -148,15 +148,15 @@ def test_a_webhook_and_its_event_do_not_wait_for_the_hour(customer: Tenant, cloc
     clock.shift(HOUR)
     tell(customer)
     with database.write() as session:
-        session.scalars(select(Webhook)).one().lease_until = datetime.now(UTC) + queue.CLAIM
+        session.scalars(select(Webhook)).one().lease_until = datetime.now(UTC) + webhooks.CLAIM
     clock.shift(-HOUR)
 
     with database.write() as session:
-        claim = queue.claim_delivery(session)
+        claim = webhooks.claim_delivery(session)
         assert claim is not None
-        assert queue.claim_delivery(session) is None
-        queue.settle(session, claim, 500, "The server answers with status 500.")
-        assert not queue.has_due(session), "what failed waits"
+        assert webhooks.claim_delivery(session) is None
+        webhooks.settle(session, claim, 500, "The server answers with status 500.")
+        assert not webhooks.has_due(session), "what failed waits"
 
 
 def test_work_at_the_engine_does_not_wait_for_the_hour(customer: Tenant, clock: time_machine.Traveller) -> None:

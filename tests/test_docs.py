@@ -20,8 +20,9 @@ from app.documentation import README as README_PAGE
 from app.errors import STATUS, ErrorCode
 from app.operations import attempts
 from app.plans import SHIPPED_PLANS, PlanTable
-from app.services.access import cpu_limits, quota, sessions
+from app.services.access import sessions
 from app.services.search.search import MAX_SORT_KEYS
+from app.services.usage.daily_usage import cpu_limits, quota
 from app.web.parsing import MAX_OPEN_BODY_BYTES
 from backends.embedded.query.ranking import RANKING
 from backends.embedded.query.typos import errors_allowed

@@ -15,7 +15,7 @@ from app.services.analytics import event_retention
 from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import Analytics, get_analytics
 from app.services.csv_export import encode_csv
-from app.services.inbox.current_results import search_now
+from app.services.inbox import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.permissions import choose_reported_site, refuse_other_site

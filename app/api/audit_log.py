@@ -7,7 +7,7 @@ from typing import Any
 from app.apidoc.openapi import ApiBlueprint
 from app.models import AuditEntry
 from app.runtime import runtime
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.audit_log.entries import Selection
 from app.services.audit_log.entries import list_entries as list_chosen_entries
 from app.web.auth import MANAGING

@@ -7,7 +7,7 @@ from typing import Any
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.runtime import runtime
-from app.services.health.readiness import check_readiness
+from app.services.health import check_readiness
 from app.web.auth import ANYONE
 from app.web.policy import OperationPolicy
 from schemas.health import HealthSchema, ReadinessSchema

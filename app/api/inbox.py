@@ -8,8 +8,8 @@ from app.apidoc.openapi import ApiBlueprint
 from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
+from app.services import inbox
 from app.services.access.credentials import site_record
-from app.services.inbox import items as inbox
 from app.services.sites import get_site
 from app.web.auth import MANAGING
 from app.web.permissions import refuse_other_site

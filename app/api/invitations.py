@@ -12,7 +12,7 @@ from app.errors import ErrorCode
 from app.models import Invitation
 from app.operations import members as member_operations
 from app.runtime import runtime
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.accounts import invitations
 from app.web.auth import ANYONE, MANAGING
 from app.web.hosts import base_url

@@ -10,7 +10,7 @@ from app.errors import ErrorCode
 from app.operations import keys as key_operations
 from app.runtime import runtime
 from app.services.access import keys
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.web.auth import MANAGING
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller

@@ -8,7 +8,7 @@ from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import members as member_operations
 from app.runtime import runtime
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.accounts import members
 from app.web.auth import MANAGING
 from app.web.policy import OperationPolicy

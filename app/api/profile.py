@@ -10,9 +10,9 @@ from app.api.forms import profile_form
 from app.api.views import user_answer
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
-from app.operations import profile
+from app.operations import accounts
 from app.runtime import runtime
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.web.auth import LOGGED_IN, MANAGING
 from app.web.hosts import service_name
 from app.web.policy import OperationPolicy
@@ -45,7 +45,7 @@ def show_edit_form() -> dict[str, Any]:
     """Get the form for editing the profile, filled in."""
     caller = current_caller()
     with runtime().database.read() as session:
-        user = profile.get_user(session, caller)
+        user = accounts.get_user(session, caller)
     return {"form": profile_form(caller, user), "user": user_answer(user)}
 
 
@@ -64,7 +64,7 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
     With a session, a new e-mail or password needs `current_password` and ends all other sessions. A key cannot change
     the password.
     """
-    return {"success": True, "user": user_answer(profile.update_profile(runtime(), current_caller(), changes))}
+    return {"success": True, "user": user_answer(accounts.update_profile(runtime(), current_caller(), changes))}
 
 
 @blp.route("/profile", methods=["DELETE"])
@@ -78,7 +78,7 @@ def update_profile(changes: dict[str, Any]) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def delete_account(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Delete the account and all its data."""
-    profile.delete_account(runtime(), current_caller(), **fields)
+    accounts.delete_own_account(runtime(), current_caller(), **fields)
     return {"success": True}, 200, {"Set-Cookie": cookie_header(request, None)}
 
 
@@ -92,7 +92,7 @@ _PASSWORD_ERRORS = (ErrorCode.PASSWORD_INCORRECT,)
 def show_codes() -> dict[str, Any]:
     """Tell whether one-time codes are on."""
     with runtime().database.read() as session:
-        user = profile.get_user(session, current_caller())
+        user = accounts.get_user(session, current_caller())
     return {
         "enabled": user.codes_since is not None,
         "since": user.codes_since,
@@ -110,7 +110,7 @@ def begin_codes(fields: dict[str, Any]) -> dict[str, Any]:
     They are switched on when `/profile/totp/confirm` gets the app's first code, within 15 minutes. An app that is in
     use goes on until then.
     """
-    secret, address = profile.begin_codes(runtime(), current_caller(), fields["current_password"], service_name())
+    secret, address = accounts.begin_codes(runtime(), current_caller(), fields["current_password"], service_name())
     return {"success": True, "secret": secret, "otpauth_url": address}
 
 
@@ -120,7 +120,7 @@ def begin_codes(fields: dict[str, Any]) -> dict[str, Any]:
 @blp.response(200, RecoveryCodesSchema)
 def confirm_codes(fields: dict[str, Any]) -> dict[str, Any]:
     """Switch one-time codes on with the app's first code, and get ten recovery codes."""
-    return {"success": True, "recovery_codes": profile.confirm_codes(runtime(), current_caller(), fields["code"])}
+    return {"success": True, "recovery_codes": accounts.confirm_codes(runtime(), current_caller(), fields["code"])}
 
 
 @blp.route("/profile/totp", methods=["DELETE"])
@@ -129,7 +129,7 @@ def confirm_codes(fields: dict[str, Any]) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def remove_codes(fields: dict[str, Any]) -> dict[str, Any]:
     """Switch one-time codes off. Recovery codes end with them."""
-    profile.remove_codes(runtime(), current_caller(), fields["current_password"])
+    accounts.remove_codes(runtime(), current_caller(), fields["current_password"])
     return {"success": True}
 
 
@@ -139,7 +139,7 @@ def remove_codes(fields: dict[str, Any]) -> dict[str, Any]:
 @blp.response(200, SessionListSchema)
 def list_sessions(page: dict[str, Any]) -> dict[str, Any]:
     """List your sessions, newest first."""
-    found, total = profile.list_sessions(runtime(), current_caller(), **page)
+    found, total = accounts.list_sessions(runtime(), current_caller(), **page)
     return {"sessions": found, "total": total, **page}
 
 
@@ -148,7 +148,7 @@ def list_sessions(page: dict[str, Any]) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def end_other_sessions() -> dict[str, Any]:
     """End all of your sessions but this one."""
-    profile.end_other_sessions(runtime(), current_caller())
+    accounts.end_other_sessions(runtime(), current_caller())
     return {"success": True}
 
 
@@ -157,5 +157,5 @@ def end_other_sessions() -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def end_session(session_id: str) -> dict[str, Any]:
     """End one of your sessions, with its next request; of this one, that is to log out."""
-    profile.end_session(runtime(), current_caller(), session_id)
+    accounts.end_session(runtime(), current_caller(), session_id)
     return {"success": True}

@@ -13,7 +13,7 @@ from app.errors import ErrorCode
 from app.models import Site
 from app.operations import search_settings as settings_operations
 from app.runtime import runtime
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.search.preview import QueryPreview
 from app.services.search_settings import list_learned, settings_tag, shown_settings
 from app.services.sites import get_site

@@ -17,7 +17,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.analytics.events import SearchEvent
-from app.services.usage import find_index
+from app.services.usage.daily_usage import find_index
 from app.web.auth import ANY_KEY
 from app.web.permissions import refuse_other_site
 from app.web.policy import OperationPolicy

@@ -10,7 +10,7 @@ from app.crawl.sources.sources import SourceView
 from app.errors import field_error
 from app.models import Member, Site
 from app.services.access.callers import Caller
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.web.hosts import hook_url
 
 

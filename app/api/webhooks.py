@@ -6,10 +6,10 @@ from typing import Any
 
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
-from app.operations import webhooks as webhook_operations
+from app.operations import keys as webhook_operations
 from app.runtime import runtime
-from app.services.access.roles import Role
-from app.services.webhooks import queue, webhooks
+from app.services.access.rights import Role
+from app.services.webhooks import webhooks
 from app.web.auth import MANAGING
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller
@@ -105,7 +105,7 @@ def list_deliveries(page: dict[str, Any], webhook_id: str) -> dict[str, Any]:
     """List a webhook's deliveries, newest first. The last 50 are kept, and those that wait."""
     with runtime().database.read() as session:
         webhook = webhooks.get_webhook(session, current_caller().account.id, webhook_id)
-        found, total = queue.list_deliveries(session, webhook, **page)
+        found, total = webhooks.list_deliveries(session, webhook, **page)
     return {"deliveries": found, "total": total, **page}
 
 

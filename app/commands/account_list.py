@@ -13,7 +13,7 @@ from app.commands.cli import installation, json_option, show
 from app.models import Account
 from app.plans import PlanLimits, PlanTable
 from app.services.accounts.members import email_key
-from app.services.accounts.usage import AccountUsage, list_account_usage
+from app.services.usage.daily_usage import AccountUsage, list_account_usage
 from app.wording import number, printable
 
 Listed = tuple[AccountUsage, PlanLimits | None]

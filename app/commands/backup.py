@@ -13,8 +13,8 @@ from app.clock import isoformat, now
 from app.config import Settings
 from app.runtime import runtime
 from app.services.indexing.rebuilder import renew_indexes
-from app.services.mail.queue import discard_mails
-from app.services.webhooks.queue import discard_waiting
+from app.services.mail.letters import discard_mails
+from app.services.webhooks.webhooks import discard_waiting
 from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restored_tables, write_backup
 from app.wording import counted
 

@@ -7,7 +7,7 @@ import orjson
 from flask.cli import AppGroup
 
 from app.runtime import runtime
-from app.services.learning.learner import learn, sites_that_learn
+from app.services.learning import learn, sites_that_learn
 from app.wording import counted
 from backends.errors import BackendError
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from app.clock import now
-from app.commands.crawl_parts import crawl_parts, demo_file, read_demo
+from app.commands.crawl import crawl_parts, demo_file, read_demo
 from app.config import ConfigurationError, docs_search_key_file
 from app.crawl.run.execution import execute
 from app.crawl.run.state import RunControl

@@ -20,13 +20,12 @@ from app.config import Settings
 from app.counters.base import CountersUnavailable
 from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
+from app.services.accounts.oidc_provider import ProviderUnavailable
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.minilm_server import MODEL, TOKENIZER, ModelFileError, find_model_file
 from app.services.indexing.lagging import LaggingSite, find_lagging
-from app.services.mail.delivery import count_late
-from app.services.mail.smtp import MailServerAway
-from app.services.oidc.provider import ProviderUnavailable
-from app.storage.file_modes import find_open_paths
+from app.services.mail.delivery import MailServerAway, count_late
+from app.storage.files import find_open_paths
 from app.storage.migrate import TablesState, tables_state
 from app.wording import counted, size
 from backends.errors import BackendError

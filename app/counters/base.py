@@ -49,8 +49,7 @@ from enum import StrEnum
 from math import ceil
 from typing import Literal, NamedTuple
 
-from app.counters.floors import Floor, Floors
-from app.counters.metering import UNLIMITED, day_number, milliseconds
+from app.counters.metering import UNLIMITED, Floor, Floors, day_number, milliseconds
 
 Operation = Literal["search", "indexing"]
 """Kinds of work that can be reported."""

@@ -28,11 +28,11 @@ from app.counters.base import (
     longest_wait,
     settlement_key,
 )
-from app.counters.floors import Floors
 from app.counters.metering import (
     IDEMPOTENCY_SECONDS,
     INTENT_KEPT_SECONDS,
     USAGE_DAYS_KEPT,
+    Floors,
     charge_of_site,
     continues_intent,
     day_of,

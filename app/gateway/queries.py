@@ -13,7 +13,7 @@ import orjson
 
 from app.gateway.hits import EVERY, HitShape
 from app.services.access.credentials import SiteRecord
-from app.services.analytics.query_ids import make_query_id
+from app.services.analytics.clicks import make_query_id
 from app.services.search.search import MAX_SORT_KEYS, TimedResult, encode_effects, for_site, rejected
 from app.web.gateway_errors import GatewayError
 from backends.base import MATCH_ALL, SearchQuery, SortKey

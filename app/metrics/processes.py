@@ -1,32 +1,60 @@
-"""Counts of the processes: all those of a machine's service together, or one alone.
-
-Where ``PROMETHEUS_MULTIPROC_DIR`` names a folder (see gunicorn.conf.py), every process keeps its numbers in files
-there, and any of them can answer for all. What a process counted stays counted when it has ended: its files are added
-to one that is no process's, since processes that crawl come and go for as long as the service runs.
-"""
+"""x"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 
-from prometheus_client import CollectorRegistry, generate_latest, multiprocess
+from flask import Flask, Response, g, request
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.mmap_dict import MmapedDict
 
 from app.counters.registry import COUNTER_STORE_FAILURES, COUNTER_STORE_SECONDS
 from app.crawl.sources.runs import ENDED_RUNS
-from app.metrics.requests import DURATION, REQUESTS
 from app.plans import QUOTA_REFUSALS
 from app.services.analytics.events import LOST_EVENTS
 from app.services.embedding.guarded import EMBEDDER_FAILURES, EMBEDDER_SECONDS
 from app.services.engines import ENGINE_FAILURES, ENGINE_SECONDS
 from app.services.search.mixed_order import MIXED_SEARCHES
+
+REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "endpoint", "status"])
+DURATION = Histogram(
+    "http_request_duration_seconds",
+    "Time from the first hook to the answer.",
+    ["endpoint"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def register(app: Flask) -> None:
+    """Count every request of ``app``."""
+    app.after_request(_observe)
+
+
+def _observe(response: Response) -> Response:
+    endpoint = request.endpoint or "unknown"
+    method = request.method if request.method in _METHODS else "other"
+    requests, duration = _metrics_of(method, endpoint, response.status_code)
+    requests.inc()
+    started = g.get("started")
+    if started is not None:
+        duration.observe(time.perf_counter() - started)
+    return response
+
+
+@lru_cache(maxsize=1024)
+def _metrics_of(method: str, endpoint: str, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(method, endpoint, str(status)), DURATION.labels(endpoint)
+
 
 DISTRIBUTION = "site-search-service"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"

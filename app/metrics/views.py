@@ -1,36 +1,213 @@
-"""Addresses for Prometheus: ``/metrics`` of the service, and a port of its own for a process that only crawls."""
+"""x"""
 
 from __future__ import annotations
 
 import hmac
 import logging
+import shutil
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from flask import Flask, Request, Response, request
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from sqlalchemy import func, select
 from werkzeug.exceptions import HTTPException, NotFound, Unauthorized
 
-from app.metrics import requests
-from app.metrics.installation import InstallationMetrics
+from app.clock import now
+from app.counters.base import CountersUnavailable
+from app.crawl.sources.runs import count_waiting
+from app.metrics import processes
 from app.metrics.processes import show_processes
+from app.models import Account, Site
 from app.runtime import Runtime, runtime
+from app.services.health import DATABASE
+from app.services.indexing.lagging import find_lagging
+from app.storage.database import is_unavailable
 from app.web.auth import ANYONE, bearer_token, invalid_key, missing_key
 from app.web.client_ip import is_forwarded, is_loopback
 from app.web.policy import OperationPolicy, set_policy
+from backends.base import SearchBackend
+from backends.errors import BackendError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
+
+PATIENCE_SECONDS = 3.0
+"""How long an answer waits for all that must be asked for. Prometheus waits 10 seconds, unless it is told otherwise."""
+
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Figures that the database has of all sites together."""
+
+    documents: int
+    deleted_sites: int
+    suspended_accounts: int
+    indexes_behind: int
+    indexes_failing: int
+    indexes_behind_seconds: float
+    runs_waiting: int
+
+
+class InstallationMetrics:
+    """The gauges of an installation and of the machine that answers."""
+
+    def __init__(self, runtime: Runtime):
+        self._runtime = runtime
+        self._stored = _Question("database", self._read_database)
+        self._events = _Question("events", self._count_events)
+        self._index_bytes = {
+            engine.identity: _Question(f"indexes of {engine.identity}", partial(_index_bytes, engine))
+            for engine in runtime.engines.all()
+        }
+
+    def show(self) -> bytes:
+        """The gauges in Prometheus' text format."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        return generate_latest(registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the gauges that are there in time."""
+        questions: tuple[_Question[Any], ...] = (self._stored, self._events, *self._index_bytes.values())
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        for question in questions:
+            question.ask()
+        success = GaugeMetricFamily(
+            "search_scrape_success",
+            "Whether the gauges of one source could be read for this answer.",
+            labels=["source"],
+        )
+        stored, events = self._stored.answer(deadline, success), self._events.answer(deadline, success)
+        if stored is not None:
+            yield GaugeMetricFamily("search_documents", "Documents of all sites.", stored.documents)
+            deleted = "Deleted sites that are kept until they can no longer be restored."
+            yield GaugeMetricFamily("search_sites_deleted", deleted, stored.deleted_sites)
+            yield GaugeMetricFamily("search_accounts_suspended", "Suspended accounts.", stored.suspended_accounts)
+            behind = "Sites whose index lacks changes that are stored."
+            yield GaugeMetricFamily("search_indexes_behind", behind, stored.indexes_behind)
+            failing = "Those of them for which the last try to bring it up to date failed."
+            yield GaugeMetricFamily("search_indexes_failing", failing, stored.indexes_failing)
+            late = "How long the oldest change has been stored that an index lacks."
+            yield GaugeMetricFamily("search_indexes_behind_seconds", late, stored.indexes_behind_seconds)
+            waiting = "Runs of sources that no process works on."
+            yield GaugeMetricFamily("search_source_runs_waiting", waiting, stored.runs_waiting)
+        if events is not None:
+            on_disk = "Searches and clicks on this machine's disk that are not in the database yet."
+            yield GaugeMetricFamily("search_events_waiting", on_disk, events)
+        sizes = GaugeMetricFamily(
+            "search_index_bytes", "Bytes of all indexes, or of all that a search server keeps.", labels=["engine"]
+        )
+        for name, question in self._index_bytes.items():
+            size = question.answer(deadline, success)
+            if size is not None:
+                sizes.add_metric([name], size)
+        yield sizes
+        yield success
+        yield from self._disk()
+        yield from self._dependencies()
+        clock = "Unix time of this machine, which Prometheus compares with its own."
+        yield GaugeMetricFamily("search_clock_seconds", clock, now().timestamp())
+
+    def _disk(self) -> Iterator[Metric]:
+        usage = shutil.disk_usage(self._runtime.settings.data_path)
+        yield GaugeMetricFamily("search_disk_bytes", "Size of the disk that DATA_DIR is on.", usage.total)
+        yield GaugeMetricFamily("search_disk_free_bytes", "Bytes that are free there.", usage.free)
+
+    def _dependencies(self) -> Iterator[Metric]:
+        works = GaugeMetricFamily(
+            "search_dependency_up", "Whether the last look at a dependency found it working.", labels=["dependency"]
+        )
+        seconds = GaugeMetricFamily(
+            "search_dependency_check_seconds", "How long the last look at a dependency took.", labels=["dependency"]
+        )
+        for name, finding in self._runtime.health.findings.items():
+            works.add_metric([name], finding.failing_since is None)
+            seconds.add_metric([name], finding.seconds)
+        yield works
+        yield seconds
+
+    def _read_database(self) -> Stored:
+        with self._runtime.database.read() as session:
+            behind = find_lagging(session)
+            since = min((site.since for site in behind if site.since is not None), default=None)
+            return Stored(
+                documents=int(
+                    session.scalar(select(func.sum(Site.document_count)).where(Site.deleted_at.is_(None))) or 0
+                ),
+                deleted_sites=session.scalar(select(func.count(Site.deleted_at))) or 0,
+                suspended_accounts=session.scalar(select(func.count(Account.suspended_at))) or 0,
+                indexes_behind=len(behind),
+                indexes_failing=sum(site.error is not None for site in behind),
+                indexes_behind_seconds=0.0 if since is None else max(0.0, (now() - since).total_seconds()),
+                runs_waiting=count_waiting(session),
+            )
+
+    def _count_events(self) -> int:
+        return self._runtime.waiting_events.count(
+            database_away=self._runtime.health.failing_since(DATABASE) is not None
+        )
+
+
+def _index_bytes(engine: SearchBackend) -> int | None:
+    return engine.index_bytes()
+
+
+class _Question(Generic[T]):
+    """Something that may be long in coming: asked for in a thread of its own, once at a time."""
+
+    def __init__(self, source: str, read: Callable[[], T]):
+        self._source = source
+        self._read = read
+        self._answer: Future[T] | None = None
+        self._lock = threading.Lock()
+
+    def ask(self) -> None:
+        """Begin, unless the last question is still unanswered."""
+        with self._lock:
+            if self._answer is None or self._answer.done():
+                self._answer = Future()
+                thread = threading.Thread(target=self._work, args=(self._answer,), name="metrics", daemon=True)
+                thread.start()
+
+    def _work(self, answer: Future[T]) -> None:
+        try:
+            answer.set_result(self._read())
+        except Exception as error:  # noqa: BLE001 - raised again by whoever reads the answer
+            answer.set_exception(error)
+
+    def answer(self, deadline: float, success: GaugeMetricFamily) -> T | None:
+        """The result; ``None`` if it failed or is late, which is logged and noted in ``success``."""
+        assert self._answer is not None
+        try:
+            found = self._answer.result(max(0.0, deadline - time.monotonic()))
+        except Exception as error:
+            if not (isinstance(error, BackendError | CountersUnavailable | OSError) or is_unavailable(error)):
+                log.exception("metrics: %s could not be read", self._source)
+            else:
+                log.warning("metrics: %s could not be read: %s", self._source, error or "no answer in time")
+            success.add_metric([self._source], 0)
+            return None
+        success.add_metric([self._source], 1)
+        return found
 
 
 def register(app: Flask, current_runtime: Runtime) -> None:
     """Count every request of ``app`` and serve ``/metrics``."""
-    requests.register(app)
+    processes.register(app)
     installation = InstallationMetrics(current_runtime)
 
     def show() -> Response:

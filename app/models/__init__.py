@@ -1,31 +1,37 @@
 """The tables, without queries."""
 
-from app.models.accounts import Account, DepartureReason
-from app.models.audit_log import AuditEntry
+from app.models.accounts import (
+    Account,
+    AuditEntry,
+    DepartureReason,
+    EmailChange,
+    EmailChangeLink,
+    Identity,
+    Invitation,
+    Member,
+    Session,
+)
 from app.models.base import Base
+from app.models.deliveries import Mail, PasswordReset, QuotaWarning, Webhook, WebhookDelivery
 from app.models.documents import API_SOURCE, DocumentVector, StoredDocument, Sync
 from app.models.events import (
     ClickAnchorDay,
     ClickDay,
     EventJournal,
     EventRemoval,
+    IgnoredQuery,
     OriginDay,
     QueryDay,
     QueryVisit,
     SearchClick,
     SearchEvent,
     SiteDay,
+    UsageDay,
     VisitorErasure,
     VisitorKey,
 )
-from app.models.inbox import IgnoredQuery
-from app.models.keys import EngineCredential, Key
-from app.models.mail import Mail, PasswordReset, QuotaWarning
-from app.models.members import EmailChange, EmailChangeLink, Identity, Invitation, Member, Session
-from app.models.sites import ClickLessons, EngineTask, Site
+from app.models.sites import ClickLessons, EngineCredential, EngineTask, Key, Site
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
-from app.models.usage import UsageDay
-from app.models.webhooks import Webhook, WebhookDelivery
 
 __all__ = [
     "API_SOURCE",

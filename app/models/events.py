@@ -1,14 +1,10 @@
-"""Search events, clicks, their roll-ups, and the journals they come from.
-
-None of these tables refers to ``sites``: the events of a deleted site are removed in chunks, not in one long
-transaction. Days are whole UTC days since 1970-01-01. Queries are in normal form, compared by code point.
-"""
+"""x"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 
-from sqlalchemy import Index, String, Text, UniqueConstraint, text
+from sqlalchemy import Date, ForeignKey, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.models.base import Base, BigId
@@ -287,3 +283,33 @@ class EventRemoval(Base):
     __tablename__ = "event_removals"
 
     site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
+
+
+class UsageDay(Base):
+    """One account's use on one UTC day."""
+
+    __tablename__ = "usage_days"
+    __table_args__ = (Index(None, "day"),)
+
+    account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
+    day: Mapped[date] = mapped_column(Date, primary_key=True)
+    searches: Mapped[int] = mapped_column(BigId, default=0)
+    """Searches charged; a copy."""
+    indexing_operations: Mapped[int] = mapped_column(BigId, default=0)
+    """Indexing operations that clients reported; a copy."""
+    documents_changed: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
+    """Documents this service wrote or removed, counted in the transactions that did."""
+
+
+class IgnoredQuery(Base):
+    """A query that the inbox no longer shows."""
+
+    __tablename__ = "ignored_queries"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
+
+    site_id: Mapped[int] = mapped_column(
+        BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    query: Mapped[str] = mapped_column(QueryText, primary_key=True)
+    """In normal form."""
+    ignored_at: Mapped[datetime]

@@ -12,9 +12,9 @@ from app.errors import ApiError
 from app.models import Member
 from app.runtime import Runtime
 from app.services.access.callers import Client
-from app.services.access.quota import rate_limited, refusal
 from app.services.accounts import accounts
 from app.services.accounts.members import first_owner
+from app.services.usage.quota import rate_limited, refusal
 from app.wording import duration
 
 log = logging.getLogger(__name__)

@@ -11,11 +11,10 @@ from sqlalchemy.orm import Session
 from app.counters.base import CounterStore
 from app.crawl.sources.sources import FailedSource, list_failed
 from app.plans import PlanLimits, per_month, shown
-from app.services.access.key_exposures import ExposedKey, list_exposed
-from app.services.daily_usage import usage_between
-from app.services.health.health import HealthMonitor
-from app.services.health.troubles import Trouble, find_troubles
+from app.services.access.key_sightings import ExposedKey, list_exposed
+from app.services.health import HealthMonitor, Trouble, find_troubles
 from app.services.sites import count_documents, count_keys, count_sites
+from app.services.usage.daily_usage import usage_between
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from app.operations.attempts import count_attempt
 from app.runtime import Runtime
 from app.services import sites
 from app.services.access.callers import Caller
-from app.services.access.quota import read_pages_window
 from app.services.imports import FileImport, ImportOutcome
+from app.services.usage.quota import read_pages_window
 
 
 class ImportInterrupted(Exception):

@@ -15,14 +15,14 @@ from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
-from app.services.access.choices import offer_members, read_offer
-from app.services.access.quota import DAY_SECONDS, address_key
+from app.services.access.sessions import offer_members, read_offer
 from app.services.accounts import accounts, one_time_codes
-from app.services.accounts.confirmations import ask_registrant
+from app.services.accounts.emails import ask_registrant
 from app.services.accounts.members import email_key, find_members, lock_member
 from app.services.accounts.one_time_codes import CodeUse
 from app.services.audit_log.actors import acting
 from app.services.audit_log.recording import log_login
+from app.services.usage.quota import DAY_SECONDS, address_key
 from app.wording import operator_text
 
 COMPARISONS = 10

@@ -13,11 +13,11 @@ from app.operations.logins import refuse_without_passwords
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, Client
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.accounts import accounts, invitations, members
 from app.services.audit_log.actors import acting
-from app.services.mail.invitations import KIND, write_invitation
-from app.services.mail.queue import queue_mail
+from app.services.mail.letters import queue_mail
+from app.services.mail.notices import INVITATION_KIND, write_invitation
 from app.services.sites import get_account
 
 MAILED_INVITATIONS = 30
@@ -104,7 +104,7 @@ def _issue(
         letter.subject,
         letter.text,
         letter.html,
-        kind=KIND,
+        kind=INVITATION_KIND,
         account_id=account.id,
     )
     return invitation, None

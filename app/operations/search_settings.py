@@ -17,10 +17,9 @@ from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services import search_settings
 from app.services.access.callers import Caller
-from app.services.access.quota import settings_preview_windows
 from app.services.audit_log.entries import settings_states
 from app.services.indexing.stored_documents import known_ids
-from app.services.learning.learner import learn_for
+from app.services.learning import learn_for
 from app.services.search.preview import QueryPreview, frequent_queries, preview_settings
 from app.services.search_settings import (
     Gains,
@@ -34,6 +33,7 @@ from app.services.search_settings import (
     shown_settings,
 )
 from app.services.sites import get_site, site_inactive
+from app.services.usage.quota import settings_preview_windows
 from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendUnavailable, IndexNotFound

@@ -16,7 +16,7 @@ from app.services import sites
 from app.services.access import keys
 from app.services.access.callers import Caller
 from app.services.access.credentials import credential_change
-from app.services.access.quota import new_sites_window
+from app.services.usage.quota import new_sites_window
 from app.storage.database import ROW_LOCK
 
 BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}

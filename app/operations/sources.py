@@ -27,9 +27,9 @@ from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import site_record
-from app.services.access.quota import MINUTE_SECONDS, read_pages_window
 from app.services.search.plain_search import find_ids_at
 from app.services.sites import get_site, site_inactive
+from app.services.usage.quota import MINUTE_SECONDS, read_pages_window
 from schemas.sources import SourceCreateSchema
 from schemas.validation.sites import complete_url
 

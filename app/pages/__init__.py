@@ -7,7 +7,7 @@ from dataclasses import replace
 from flask import Flask
 from flask_smorest import Api
 
-from app.operations.proofs.oidc import CALLBACK
+from app.operations.oidc import CALLBACK
 from app.pages import (
     accounts,
     audit_log,
@@ -48,9 +48,9 @@ from app.pages.search.preview import charges_search, show_search_preview, tune_s
 from app.pages.settings import views as search_settings
 from app.pages.sources import views as sources
 from app.pages.sources.lookup import look_up_page
-from app.services.access.roles import Role
-from app.services.accounts import confirmations, email_changes
-from app.services.mail import unsubscribing
+from app.services.access.rights import Role
+from app.services.accounts import emails
+from app.services.mail import digests as unsubscribing
 from app.web.auth import ANYONE, MANAGING
 from app.web.compression import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
@@ -155,8 +155,8 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/password/forgot", "pages.show_forgot", passwords.show_forgot, _PAGE),
     ("/password/reset", "pages.show_reset", passwords.show_reset, _PAGE),
-    (email_changes.PATH, "pages.show_email_change", show_email_change, _PAGE),
-    (confirmations.PATH, "pages.show_confirmation", show_confirmation, _PAGE),
+    (emails.CHANGE_PATH, "pages.show_email_change", show_email_change, _PAGE),
+    (emails.CONFIRMATION_PATH, "pages.show_confirmation", show_confirmation, _PAGE),
     ("/login/oidc", "pages.begin_login", oidc.begin_login, _PAGE),
     (CALLBACK, "pages.finish_login", oidc.finish_login, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
@@ -202,8 +202,8 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
 OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/password/forgot", "pages.send_link", passwords.send_link, _ENTRANCE),
     ("POST", "/password/reset", "pages.set_password", passwords.set_password, _ENTRANCE),
-    ("POST", email_changes.PATH, "pages.undo_email_change", undo_email_change, _ENTRANCE),
-    ("POST", confirmations.PATH, "pages.confirm_email", confirm_email, _ENTRANCE),
+    ("POST", emails.CHANGE_PATH, "pages.undo_email_change", undo_email_change, _ENTRANCE),
+    ("POST", emails.CONFIRMATION_PATH, "pages.confirm_email", confirm_email, _ENTRANCE),
     ("POST", "/profile/confirmation", "pages.send_confirmation", send_again, _OWN),
     ("POST", "/profile/identity", "pages.connect_login", oidc.connect_login, _OWN),
     ("POST", "/login/account", "pages.choose_account", choose, _ENTRANCE),

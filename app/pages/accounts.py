@@ -8,7 +8,7 @@ from flask import Response, g, make_response, request
 
 from app.errors import ApiError
 from app.models import Member
-from app.operations import profile
+from app.operations import accounts
 from app.operations.logins import AccountChoice, CodeRefused, log_in, log_in_with_code, log_out, register
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
@@ -110,9 +110,9 @@ def render_profile(error: ApiError | None = None) -> str:
     """The same, after a form of it that failed."""
     caller = current_caller()
     with runtime().database.read() as session:
-        user = profile.get_user(session, caller)
+        user = accounts.get_user(session, caller)
         is_connected = runtime().provider is None or identities.is_connected(session, user.id)
-    sessions = [] if caller.member is None else profile.list_sessions(runtime(), caller, limit=100, offset=0)[0]
+    sessions = [] if caller.member is None else accounts.list_sessions(runtime(), caller, limit=100, offset=0)[0]
     parts = _profile_parts(user, error if request.form else None)
     return render(
         "profile.html",
@@ -164,12 +164,12 @@ def update_profile() -> Response:
     """Save name and e-mail, or the password."""
     refill_on_error(render_profile)
     changes = read_form(ProfileUpdateSchema(), leave_out_empty=("current_password",))
-    profile.update_profile(runtime(), current_caller(), changes)
+    accounts.update_profile(runtime(), current_caller(), changes)
     return see_other("/profile/edit", notice="password-changed" if "new_password" in changes else "profile-updated")
 
 
 def delete_account() -> Response:
     """Delete the account."""
     refill_on_error(render_profile)
-    profile.delete_account(runtime(), current_caller(), **read_form(AccountDeleteSchema()))
+    accounts.delete_own_account(runtime(), current_caller(), **read_form(AccountDeleteSchema()))
     return _gone("account-deleted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response, request
 
 from app.errors import ApiError
-from app.operations.proofs.confirmations import ask_again, check_confirmation, confirm
+from app.operations.email_links import ask_again, check_confirmation, confirm
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error
 from app.pages.layout import render, render_secret
 from app.pages.redirects import HOME, see_other

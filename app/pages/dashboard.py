@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from app.clock import today
 from app.crawl.sources.sources import list_open_runs
+from app.operations.accounts import get_user
 from app.operations.dashboard import get_dashboard
-from app.operations.profile import get_user
 from app.pages.analytics.charts import draw_chart
 from app.pages.layout import render
 from app.pages.meters import Meter, read_meters
@@ -17,7 +17,7 @@ from app.runtime import runtime
 from app.services import sites
 from app.services.access.keys import is_box_used
 from app.services.analytics.reports import get_analytics
-from app.services.health.health import COUNTERS
+from app.services.health import COUNTERS
 from app.web.request_checks import current_caller
 from app.wording import counted
 from schemas.analytics import PERIODS

@@ -7,7 +7,7 @@ from flask import request
 from app.errors import field_error
 from app.pages.layout import render
 from app.runtime import runtime
-from app.services.mail.unsubscribing import read_token, unsubscribe
+from app.services.mail.digests import read_token, unsubscribe
 
 
 def show_unsubscribe() -> str:

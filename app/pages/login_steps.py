@@ -13,7 +13,7 @@ from app.pages.forms import read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import local_path, see_other
 from app.runtime import runtime
-from app.services.access.choices import offer_members
+from app.services.access.sessions import offer_members
 from app.web.request_checks import current_client
 from app.web.responses import cookie_header
 from schemas.accounts import AccountChoiceSchema, LoginCodeSchema

@@ -14,7 +14,7 @@ from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.accounts import invitations, members
 from app.web.hosts import base_url
 from app.web.request_checks import current_caller

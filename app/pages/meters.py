@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 from app.clock import today
 from app.plans import PlanLimits
 from app.runtime import runtime
-from app.services.daily_usage import usage_between
-from app.services.health.health import COUNTERS
+from app.services.health import COUNTERS
 from app.services.sites import count_documents, count_keys, count_sites
+from app.services.usage.daily_usage import usage_between
 from app.web.request_checks import current_caller
 
 NEARLY = 0.8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flask import Response, g, make_response, request
 
+from app.operations import oidc
 from app.operations.logins import enter
-from app.operations.proofs import oidc
 from app.pages.forms import refill_on_error
 from app.pages.layout import render
 from app.pages.login_steps import show_choice, show_failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Response, request
 
 from app.errors import ApiError
-from app.operations.password_resets import check_token, request_reset, reset_password
+from app.operations.email_links import check_token, request_reset, reset_password
 from app.pages.forms import banner_of, field_problems, read_form, refill_on_error, shown_fields
 from app.pages.layout import render, render_secret
 from app.pages.redirects import see_other

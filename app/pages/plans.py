@@ -10,9 +10,9 @@ from app.pages.meters import Meter, quota_meters
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import AccountRecord
-from app.services.daily_usage import usage_between
-from app.services.health.health import COUNTERS
+from app.services.health import COUNTERS
 from app.services.sites import count_documents, count_keys, count_sites
+from app.services.usage.daily_usage import usage_between
 from app.web.auth import MANAGING
 from schemas.accounts import is_email
 

@@ -6,7 +6,7 @@ from flask import Response
 from markupsafe import Markup
 
 from app.errors import ApiError
-from app.operations import profile
+from app.operations import accounts
 from app.pages.accounts import render_profile
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
@@ -28,7 +28,7 @@ def begin_codes() -> str:
     """Begin to set codes up, and show what an app needs for it."""
     refill_on_error(render_profile)
     password = read_form(CurrentPasswordSchema())["current_password"]
-    return _set_up(*profile.begin_codes(runtime(), current_caller(), password, service_name()))
+    return _set_up(*accounts.begin_codes(runtime(), current_caller(), password, service_name()))
 
 
 def _set_up(secret: str, address: str, error: ApiError | None = None) -> str:
@@ -47,7 +47,7 @@ def _set_up(secret: str, address: str, error: ApiError | None = None) -> str:
 
 
 def _set_up_again(error: ApiError) -> str:
-    begun = profile.find_begun_codes(runtime(), current_caller(), service_name())
+    begun = accounts.find_begun_codes(runtime(), current_caller(), service_name())
     return render_profile(error) if begun is None else _set_up(*begun, error)
 
 
@@ -55,23 +55,23 @@ def confirm_codes() -> str:
     """Switch codes on, and show the recovery codes, this once."""
     refill_on_error(_set_up_again)
     code = read_form(FirstCodeSchema())["code"]
-    return render("codes.html", recovery_codes=profile.confirm_codes(runtime(), current_caller(), code))
+    return render("codes.html", recovery_codes=accounts.confirm_codes(runtime(), current_caller(), code))
 
 
 def remove_codes() -> Response:
     """Switch codes off."""
     refill_on_error(render_profile)
-    profile.remove_codes(runtime(), current_caller(), read_form(CurrentPasswordSchema())["current_password"])
+    accounts.remove_codes(runtime(), current_caller(), read_form(CurrentPasswordSchema())["current_password"])
     return see_other(PATH, notice="codes-off")
 
 
 def end_session(session_id: str) -> Response:
     """End a session."""
-    profile.end_session(runtime(), current_caller(), session_id)
+    accounts.end_session(runtime(), current_caller(), session_id)
     return see_other(PATH, notice="session-ended")
 
 
 def end_other_sessions() -> Response:
     """End all sessions but this one."""
-    profile.end_other_sessions(runtime(), current_caller())
+    accounts.end_other_sessions(runtime(), current_caller())
     return see_other(PATH, notice="sessions-ended")

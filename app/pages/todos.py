@@ -15,7 +15,7 @@ from app.pages.meters import Meter
 from app.pages.sources.reports import explain_failure
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.inbox.items import Candidate, InboxItem, judge_candidates, list_candidates
+from app.services.inbox import Candidate, InboxItem, judge_candidates, list_candidates
 from app.wording import counted, number
 from backends.errors import BackendError
 

@@ -9,14 +9,14 @@ from functools import partial
 from flask import Response, request
 
 from app.errors import ApiError
-from app.operations import webhooks as webhook_operations
+from app.operations import keys as webhook_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
-from app.services.webhooks import queue, webhooks
-from app.services.webhooks.signing import secret_of
+from app.services.webhooks import webhooks
+from app.services.webhooks.delivery import secret_of
 from app.web.request_checks import current_caller
 from app.web.responses import cookie_of
 from schemas.validation.webhooks import EVENTS
@@ -80,7 +80,7 @@ def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
     paging = read_paging()
     with runtime().database.read() as session:
         webhook = webhooks.get_webhook(session, current_caller().account.id, webhook_id)
-        found, total = queue.list_deliveries(session, webhook, **paging)
+        found, total = webhooks.list_deliveries(session, webhook, **paging)
     values = {"url": webhook.url, "events": webhook.events}
     shown = shown_fields(WebhookUpdateSchema(), values, error, leave_out=("active",))
     return render(
@@ -89,7 +89,7 @@ def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
         deliveries=found,
         total=total,
         paging=paging,
-        kept=queue.KEPT,
+        kept=webhooks.KEPT,
         pretty=partial(json.dumps, indent=2, ensure_ascii=False),
         fields=shown,
         banner=banner_of(error, shown),

@@ -97,7 +97,7 @@ def when_ready(server: Any) -> None:
 
 
 def _warn_of_open_folder(server: Any) -> None:
-    from app.storage.file_modes import is_open
+    from app.storage.files import is_open
 
     folder = server.app.wsgi().extensions["runtime"].settings.data_path
     if is_open(folder):

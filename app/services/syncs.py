@@ -20,7 +20,6 @@ from app.clock import now
 from app.counters.base import CounterStore
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Sync
-from app.services.daily_usage import count_changed
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.stored_documents import (
@@ -36,6 +35,7 @@ from app.services.indexing.stored_documents import (
 )
 from app.services.site_fields import forget_if_empty
 from app.services.sites import get_account, get_site, get_writable_site
+from app.services.usage.daily_usage import count_changed
 from app.storage.database import Database
 from app.wording import counted, number
 

@@ -22,7 +22,7 @@ from app.services.access.credentials import (
     load_credentials,
     load_engine_credentials,
 )
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.tokens import hash_token, is_well_formed
 from app.web.gateway_errors import GatewayError, invalid_engine_key, is_gateway_path
 

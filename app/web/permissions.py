@@ -11,8 +11,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.callers import Caller, MemberRecord
 from app.services.access.credentials import SiteRecord, site_record
-from app.services.access.rights import other_site, told_scopes
-from app.services.access.roles import Role
+from app.services.access.rights import Role, other_site, told_scopes
 from app.services.search_settings import read_gains
 from app.services.sites import account_suspended, get_site, site_inactive
 from app.web.policy import OperationPolicy

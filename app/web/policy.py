@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from flask import Flask, current_app
 from flask.sansio.app import App
 
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.web.auth import ANYONE, BEARER, Access, TokenPlace
 from schemas.validation.keys import Scope
 

@@ -32,9 +32,9 @@ from app.operations.attempts import count_uncharged
 from app.plans import QUOTA_REFUSALS
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller, Client
-from app.services.access.cpu_limits import Spender, cpu_seconds, spender_of
 from app.services.access.credentials import KeyRecord
-from app.services.access.quota import (
+from app.services.usage.cpu_limits import Spender, cpu_seconds, spender_of
+from app.services.usage.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
     address_key,

@@ -10,7 +10,7 @@ from flask import request
 
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
-from app.services.analytics.query_ids import make_query_id
+from app.services.analytics.clicks import make_query_id
 from app.services.search.search import TimedResult, Visitor, encode_hit, for_site
 from app.web.request_checks import require_search
 from backends.base import SearchQuery

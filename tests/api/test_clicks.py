@@ -10,7 +10,7 @@ import time_machine
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.services.analytics.query_ids import make_query_id
+from app.services.analytics.clicks import make_query_id
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
 

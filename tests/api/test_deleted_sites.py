@@ -16,8 +16,8 @@ from app.application import create_app
 from app.crawl.sources.runs import ClaimState, claim_run, renew_claim
 from app.models import Site, SourceRun, StoredDocument
 from app.operations import sites as site_operations
-from app.services.access.quota import NEW_SITES_LIMIT
 from app.services.indexing import documents
+from app.services.usage.quota import NEW_SITES_LIMIT
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Browser, Tenant, page
 from tests.conftest import close_app

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from app.clock import now
 from app.models import SearchEvent
-from app.services.analytics.query_ids import read_query_id
+from app.services.analytics.clicks import read_query_id
 from tests.callers import Tenant, page
 
 

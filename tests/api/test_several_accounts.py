@@ -10,7 +10,7 @@ from flask import Flask
 from app.clock import now
 from app.models import Account
 from app.runtime import Runtime
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.accounts.accounts import hash_password
 from app.services.accounts.members import add_member, find_members
 from tests.answers import assert_error, assert_ok

@@ -11,7 +11,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import select
 
-from app.commands.crawl_parts import crawl_parts
+from app.commands.crawl import crawl_parts
 from app.commands.demo_data import make_demo
 from app.config import load_settings
 from app.crawl.run.execution import execute
@@ -29,7 +29,7 @@ BASE_URL = "http://127.0.0.1:8000"
 @pytest.fixture(scope="module", autouse=True)
 def _no_waiting() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.commands.crawl_parts.SharedTurns", lambda database: FreeTurns())
+        patch.setattr("app.commands.crawl.SharedTurns", lambda database: FreeTurns())
         yield
 
 

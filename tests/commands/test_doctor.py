@@ -24,7 +24,7 @@ from app.models import EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.embedding import registry
 from app.services.embedding.minilm_server import ModelFile
-from app.services.mail.queue import queue_mail
+from app.services.mail.letters import queue_mail
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import SECRET, close_app, make_app, make_settings

@@ -6,7 +6,7 @@ import pytest
 from ada_url import URL
 from flask import Flask
 
-from app.commands.crawl_parts import OwnPages
+from app.commands.crawl import OwnPages
 
 
 @pytest.mark.parametrize(("path", "status"), [("/docs/search", 200), ("/docs/nope", 404), ("/metrics", 401)])

@@ -13,7 +13,7 @@ from flask import Flask
 from sqlalchemy import func, select
 
 from app.application import create_app
-from app.commands.crawl_parts import crawl_parts
+from app.commands.crawl import crawl_parts
 from app.crawl.run.worker import Worker
 from app.crawl.sources.runs import ClaimState, claim_run, count_waiting, renew_claim, request_run
 from app.models import Source, SourceRun

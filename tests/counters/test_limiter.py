@@ -11,8 +11,7 @@ import time_machine
 from flask_limiter import Limiter, RateLimitExceeded
 
 from app.counters import CounterStore, CountersUnavailable, UsageReservation, WindowRequest, create_counters
-from app.counters.limiter import RequestLimiter, RequestLimitExceeded, RequestLimits
-from app.counters.storage import CounterStorage
+from app.counters.limiter import CounterStorage, RequestLimiter, RequestLimitExceeded, RequestLimits
 
 NOW = 1_700_000_000.25
 MINUTE = WindowRequest("account minute", 3, 60)

@@ -12,7 +12,7 @@ from limits.storage import storage_from_string
 from limits.strategies import FixedWindowRateLimiter
 
 from app.counters import CountersUnavailable
-from app.counters.storage import CounterStorage
+from app.counters.limiter import CounterStorage
 
 NOW = 1_700_000_000.25
 

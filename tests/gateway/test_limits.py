@@ -14,7 +14,7 @@ from sqlalchemy import select
 from app.counters.base import CountersUnavailable
 from app.models import Account, SearchEvent, Site
 from app.services.access.credentials import credential_change
-from app.services.access.quota import ADDRESS_LIMIT, BOX_FACTOR, VISITOR_LIMIT
+from app.services.usage.quota import ADDRESS_LIMIT, BOX_FACTOR, VISITOR_LIMIT
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error, used_today
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.clock import now
-from app.services.analytics.query_ids import read_query_id
+from app.services.analytics.clicks import read_query_id
 from tests.api.test_suggestions import searched
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway, assert_engine_error

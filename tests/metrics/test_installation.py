@@ -17,7 +17,7 @@ from sqlalchemy import event, update
 from sqlalchemy.exc import OperationalError
 
 from app.clock import now
-from app.metrics import installation
+from app.metrics import views
 from app.models import Site
 from app.runtime import Runtime
 from backends.errors import BackendUnavailable
@@ -140,7 +140,7 @@ def test_without_an_engine_the_rest_is_told(installed: Tenant, monkeypatch: pyte
 def test_an_engine_that_hangs_is_not_waited_for_and_not_asked_twice(
     installed: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation, "PATIENCE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(views, "PATIENCE_SECONDS", PATIENCE_SECONDS)
     goes_on, asked = threading.Event(), []
 
     def hang() -> int:
@@ -153,7 +153,7 @@ def test_an_engine_that_hangs_is_not_waited_for_and_not_asked_twice(
     for _ in range(2):
         # The time is up when the engine is looked at, after tables and events.
         moments = chain([0.0] * 3, repeat(PATIENCE_SECONDS))
-        monkeypatch.setattr(installation, "time", SimpleNamespace(monotonic=partial(next, moments)))
+        monkeypatch.setattr(views, "time", SimpleNamespace(monotonic=partial(next, moments)))
         samples = scrape(installed.app)
         assert not has(samples, "search_index_bytes")
         assert value(samples, "search_documents") == 2

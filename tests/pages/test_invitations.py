@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 
 from app.runtime import Runtime
-from app.services.accounts import email_changes
+from app.services.accounts import emails
 from app.services.accounts.members import first_owner
 from tests.callers import PASSWORD, Tenant
 from tests.pages.people import Person
@@ -56,7 +56,7 @@ def test_an_address_that_its_owner_may_get_back_is_told_what_to_do(
     part: Runtime = tenant.app.extensions["runtime"]
     with part.database.write() as session:
         owner = first_owner(session, stranger.account_id)
-        email_changes.note_change(session, owner, "was@example.com", was_confirmed=True, by_key=False)
+        emails.note_change(session, owner, "was@example.com", was_confirmed=True, by_key=False)
     url = tenant.browser.post("/api/invitations", json={"email": "was@example.com"}).get_json()["url"]
     passer_by.go(url.removeprefix("http://localhost"))
     response = passer_by.send("Join", name="Eve", password=PASSWORD)

@@ -73,7 +73,7 @@ def test_without_the_engine_the_page_says_that_misses_cannot_be_told(
     def away(*_: object, **__: object) -> None:
         raise BackendUnavailable("away")
 
-    monkeypatch.setattr("app.services.inbox.items.search_now", away)
+    monkeypatch.setattr("app.services.inbox.search_now", away)
 
     (told,) = _todos(person, f"/sites/{tenant.site_id}")
     assert "cannot be told: the search engine does not answer" in told

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.services.access.thread_shares import MOST_WAITING
+from app.services.usage.cpu_limits import MOST_WAITING
 from tests.server import Server
 from tests.service.clients import Customer, crowd, page, register, together
 from tests.service.conftest import one_machine

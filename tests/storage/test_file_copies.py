@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import time_machine
 
-from app.storage import file_copies
-from app.storage.file_copies import PAUSE_FACTOR, FileCopies
+from app.storage import files
+from app.storage.files import PAUSE_FACTOR, FileCopies
 from tests.patience import PATIENCE_SECONDS
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
@@ -28,7 +28,7 @@ class Source:
         self.seconds = seconds
         self.made: list[str] = []
         self._spent = 0.0
-        monkeypatch.setattr(file_copies.time, "thread_time", lambda: self._spent)
+        monkeypatch.setattr(files.time, "thread_time", lambda: self._spent)
 
     def get(self, copies: FileCopies, state: str, name: str = "text") -> str:
         def make() -> Iterator[bytes]:
@@ -150,6 +150,6 @@ def test_old_copies_and_those_beyond_the_room_are_deleted(
 
     copies.delete_old()
     assert sorted(path.stem for path in copies._folder.glob("*.copy")) == ["new", "older than others"]
-    monkeypatch.setattr(file_copies, "MAX_BYTES", (copies._folder / "new.copy").stat().st_size)
+    monkeypatch.setattr(files, "MAX_BYTES", (copies._folder / "new.copy").stat().st_size)
     copies.delete_old()
     assert [path.stem for path in copies._folder.glob("*.copy")] == ["new"]

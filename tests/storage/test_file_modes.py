@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.config import load_settings
-from app.storage.file_modes import OpenPaths, find_open_paths, is_open
+from app.storage.files import OpenPaths, find_open_paths, is_open
 from tests.conftest import SECRET
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 import orjson
 import pytest
 import time_machine
+from app.services.usage.daily_usage.daily_usage.quota import FILES_LIMIT, bucket_windows
 from flask import Flask
 from werkzeug.test import TestResponse
 
@@ -17,7 +18,6 @@ from app.clock import now
 from app.config import UNLIMITED
 from app.counters.base import WindowRequest
 from app.services.access.callers import Caller
-from app.services.access.quota import FILES_LIMIT, bucket_windows
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -156,7 +156,7 @@ class TestRequests:
     ) -> None:
         colleague = add_member(tenant, "bob@example.com", "viewer")
         tenant.app.extensions["runtime"].counters.reset_all()
-        monkeypatch.setattr("app.services.access.quota.SESSION_LIMIT", 1)
+        monkeypatch.setattr("app.services.usage.daily_usage.daily_usage.quota.SESSION_LIMIT", 1)
 
         assert_ok(tenant.browser.get("/dashboard"))
         assert_error(tenant.browser.get("/dashboard"), 429, "rate_limit_exceeded")

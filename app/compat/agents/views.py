@@ -20,7 +20,7 @@ from app.errors import ApiError, ErrorCode
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.sites import get_site, site_inactive
-from app.storage.file_copies import Copy
+from app.storage.files import Copy
 from app.web.auth import ANY_KEY, Access, TokenPlace
 from app.web.hosts import base_url
 from app.web.parsing import check_query_string, invalid, read_json_once

@@ -18,7 +18,7 @@ from flask import request
 from app.compat.custom_search.queries import any_of, read_place, without
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
-from app.services.analytics.query_ids import make_query_id
+from app.services.analytics.clicks import make_query_id
 from app.services.search.plain_search import find_ids
 from app.services.search.search import Visitor, encode_hit, for_site
 from app.web.request_checks import require_search

@@ -38,7 +38,6 @@ from app.counters.base import (
     longest_wait,
     settlement_key,
 )
-from app.counters.floors import Floor, Floors
 from app.counters.metering import (
     IDEMPOTENCY_SECONDS,
     INTENT_KEPT_SECONDS,
@@ -46,6 +45,8 @@ from app.counters.metering import (
     INTENT_REQUESTS,
     INTENT_SECONDS,
     USAGE_DAYS_KEPT,
+    Floor,
+    Floors,
     day_from_number,
     day_number,
     milliseconds,

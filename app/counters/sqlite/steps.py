@@ -24,11 +24,11 @@ from app.counters.base import (
     longest_wait,
     settlement_key,
 )
-from app.counters.floors import Floor
 from app.counters.metering import (
     IDEMPOTENCY_SECONDS,
     INTENT_KEPT_SECONDS,
     USAGE_DAYS_KEPT,
+    Floor,
     charge_of_site,
     continues_intent,
     day_from_number,

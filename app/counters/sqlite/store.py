@@ -22,8 +22,7 @@ from app.counters.base import (
     WindowRequest,
     WindowState,
 )
-from app.counters.floors import Floors
-from app.counters.metering import day_from_number, day_number, day_of, milliseconds
+from app.counters.metering import Floors, day_from_number, day_number, day_of, milliseconds
 from app.counters.sqlite import steps
 from app.counters.sqlite.file import SharedFile
 from app.counters.sqlite.housekeeper import Execute

@@ -14,10 +14,9 @@ from app.pages.forms import read_form
 from app.pages.layout import render
 from app.pages.redirects import see_other
 from app.runtime import runtime
+from app.services import inbox
 from app.services.access.credentials import site_record
-from app.services.inbox import items as inbox
-from app.services.inbox.current_results import search_now
-from app.services.inbox.items import InboxItem
+from app.services.inbox import InboxItem, search_now
 from app.web.parsing import invalid
 from app.web.request_checks import current_caller
 from schemas.inbox import InboxChangeSchema, InboxQuerySchema

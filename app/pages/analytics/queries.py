@@ -15,10 +15,10 @@ from app.pages.analytics.overview import PERIOD_TEXTS
 from app.pages.analytics.suggestions import hidden_of
 from app.pages.layout import render
 from app.runtime import runtime
+from app.services import inbox
 from app.services.access.credentials import site_record
 from app.services.analytics.query_reports import get_query_analytics
-from app.services.inbox import items as inbox
-from app.services.inbox.current_results import CurrentResult, search_now
+from app.services.inbox import CurrentResult, search_now
 from app.web.parsing import invalid
 from app.web.request_checks import current_caller
 from backends.errors import BackendUnavailable

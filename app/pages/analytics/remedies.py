@@ -18,8 +18,7 @@ from app.pages.forms import REFILLED, read_form, refill_on_error
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.inbox.current_results import search_now
-from app.services.inbox.remedies import Settings, add_synonyms, pin_document
+from app.services.inbox import Settings, add_synonyms, pin_document, search_now
 from app.services.indexing.stored_documents import known_ids
 from app.services.search.preview import QueryPreview, frequent_queries
 from app.services.search_settings import shown_settings

@@ -1,11 +1,30 @@
-"""Rights of keys, to be compared: no key makes, widens, or rotates one that may do more than itself."""
+"""Roles of members, and rights of keys: which requests a caller may make."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from app.errors import ApiError, ErrorCode
 from schemas.validation.keys import Scope
+
+
+class Role(StrEnum):
+    """A member's role; each may do what those before it may."""
+
+    VIEWER = "viewer"
+    """Reads: dashboard, analytics, pages. Changes nothing but the own profile."""
+    EDITOR = "editor"
+    """Changes sites, documents, settings, keys, sources, and the inbox."""
+    OWNER = "owner"
+    """Everything: members, the audit log, and the end of the account, too."""
+
+    def covers(self, needed: Role) -> bool:
+        """Tell whether this role may do what ``needed`` may."""
+        return _ORDER.index(self) >= _ORDER.index(needed)
+
+
+_ORDER = list(Role)
 
 
 @dataclass(frozen=True, slots=True)

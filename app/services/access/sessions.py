@@ -1,21 +1,56 @@
-"""Logins of people: rows on the server, a random token in a cookie."""
+"""Login sessions: creating, listing, and ending them, and logins that still need a code or a choice of account."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sqlalchemy import ColumnElement, delete, func, select
-from sqlalchemy.orm import Session as DatabaseSession
+from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.errors import ApiError, ErrorCode
-from app.models import Member, Session
-from app.services.access.browsers import browser_name
+from app.models import Member
+from app.models import Session as Login
 from app.services.access.callers import Client
-from app.tokens import hash_token
+from app.tokens import hash_token, read_signed, sign
+
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("CriOS/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+"""What a browser calls itself; who imitates another comes before that one."""
+_SYSTEMS = (
+    ("Windows", "Windows"),
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+_PRODUCT = re.compile(r"[\w.-]{1,40}", re.ASCII)
+
+
+def browser_name(user_agent: str) -> str:
+    """Browser and system of a ``User-Agent``, such as ``Firefox on Windows``; of a program, its name; else empty."""
+    browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
+    if not browser:
+        product = _PRODUCT.match(user_agent)
+        return "" if product is None else product[0]
+    system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
+    return f"{browser} on {system}" if system else browser
+
 
 IDLE = timedelta(days=14)
 LONGEST = timedelta(days=90)
@@ -27,11 +62,11 @@ _ID_PREFIX = "ses_"
 _ID_LENGTH = 20
 
 
-def start_session(session: DatabaseSession, member: Member, secret: str, client: Client) -> tuple[Session, str]:
+def start_session(session: Session, member: Member, secret: str, client: Client) -> tuple[Login, str]:
     """Log a member in; gives the session and the cookie's value."""
     token = secrets.token_urlsafe(32)
     moment = now()
-    login = Session(
+    login = Login(
         token_hash=hash_token(token, secret),
         account_id=member.account_id,
         member_id=member.id,
@@ -45,9 +80,9 @@ def start_session(session: DatabaseSession, member: Member, secret: str, client:
     login.member = member
     session.add(login)
     session.flush()
-    latest = select(Session.token_hash).where(Session.member_id == member.id)
-    surplus = session.scalars(latest.order_by(Session.seen_at.desc(), Session.created_at.desc()).offset(MAX_SESSIONS))
-    session.execute(delete(Session).where(Session.token_hash.in_(surplus.all())))
+    latest = select(Login.token_hash).where(Login.member_id == member.id)
+    surplus = session.scalars(latest.order_by(Login.seen_at.desc(), Login.created_at.desc()).offset(MAX_SESSIONS))
+    session.execute(delete(Login).where(Login.token_hash.in_(surplus.all())))
     return login, token
 
 
@@ -59,38 +94,38 @@ def _shortened(address: str) -> str:
         return address
 
 
-def find_session(session: DatabaseSession, token: str, secret: str) -> Session | None:
+def find_session(session: Session, token: str, secret: str) -> Login | None:
     """The live session of a cookie's value."""
     if not 20 <= len(token) <= 100 or not token.isascii():
         return None
-    login = session.get(Session, hash_token(token, secret))
+    login = session.get(Login, hash_token(token, secret))
     if login is None or login.expires_at <= now() or login.seen_at + IDLE <= now():
         return None
     return login
 
 
-def needs_touch(login: Session) -> bool:
+def needs_touch(login: Login) -> bool:
     """Tell whether ``seen_at`` is stale enough to be written."""
     return login.seen_at + SEEN_STEP <= now()
 
 
-def touch_session(session: DatabaseSession, token_hash: str) -> None:
+def touch_session(session: Session, token_hash: str) -> None:
     """Note that a session was used."""
-    login = session.get(Session, token_hash)
+    login = session.get(Login, token_hash)
     if login is not None:
         login.seen_at = now()
 
 
-def end_session(session: DatabaseSession, token_hash: str) -> None:
+def end_session(session: Session, token_hash: str) -> None:
     """Log out."""
-    session.execute(delete(Session).where(Session.token_hash == token_hash))
+    session.execute(delete(Login).where(Login.token_hash == token_hash))
 
 
-def end_other_sessions(session: DatabaseSession, member_id: int, kept_token_hash: str | None) -> None:
+def end_other_sessions(session: Session, member_id: int, kept_token_hash: str | None) -> None:
     """Log a member out everywhere else."""
-    query = delete(Session).where(Session.member_id == member_id)
+    query = delete(Login).where(Login.member_id == member_id)
     if kept_token_hash is not None:
-        query = query.where(Session.token_hash != kept_token_hash)
+        query = query.where(Login.token_hash != kept_token_hash)
     session.execute(query)
 
 
@@ -99,23 +134,21 @@ def session_id(token_hash: str) -> str:
     return _ID_PREFIX + token_hash[:_ID_LENGTH]
 
 
-def list_sessions(
-    session: DatabaseSession, member_id: int, *, limit: int, offset: int
-) -> tuple[Sequence[Session], int]:
+def list_sessions(session: Session, member_id: int, *, limit: int, offset: int) -> tuple[Sequence[Login], int]:
     """One page of a member's live sessions, newest first, and how many there are."""
     live = _live_of(member_id)
-    newest = select(Session).where(*live).order_by(Session.created_at.desc(), Session.token_hash)
-    total = session.scalar(select(func.count()).select_from(Session).where(*live)) or 0
+    newest = select(Login).where(*live).order_by(Login.created_at.desc(), Login.token_hash)
+    total = session.scalar(select(func.count()).select_from(Login).where(*live)) or 0
     return session.scalars(newest.limit(limit).offset(offset)).all(), total
 
 
-def end_session_of(session: DatabaseSession, member_id: int, name: str) -> None:
+def end_session_of(session: Session, member_id: int, name: str) -> None:
     """End one of a member's sessions, named as :func:`session_id` does.
 
     Raises:
         ApiError: 404 if there is none, or it is another member's.
     """
-    hashes = session.scalars(select(Session.token_hash).where(*_live_of(member_id)))
+    hashes = session.scalars(select(Login.token_hash).where(*_live_of(member_id)))
     found = next((token_hash for token_hash in hashes if session_id(token_hash) == name), None)
     if found is None:
         raise session_not_found()
@@ -123,7 +156,7 @@ def end_session_of(session: DatabaseSession, member_id: int, name: str) -> None:
 
 
 def _live_of(member_id: int) -> tuple[ColumnElement[bool], ...]:
-    return Session.member_id == member_id, Session.expires_at > now(), Session.seen_at > now() - IDLE
+    return Login.member_id == member_id, Login.expires_at > now(), Login.seen_at > now() - IDLE
 
 
 def session_not_found() -> ApiError:
@@ -131,8 +164,50 @@ def session_not_found() -> ApiError:
     return ApiError(ErrorCode.SESSION_NOT_FOUND, "Session not found.")
 
 
-def delete_expired_sessions(session: DatabaseSession) -> None:
+def delete_expired_sessions(session: Session) -> None:
     """Remove sessions that can no longer be used, but those that somebody else is removing."""
-    ended = (Session.expires_at <= now()) | (Session.seen_at <= now() - IDLE)
-    free = select(Session.token_hash).where(ended).with_for_update(skip_locked=True)
-    session.execute(delete(Session).where(Session.token_hash.in_(free)))
+    ended = (Login.expires_at <= now()) | (Login.seen_at <= now() - IDLE)
+    free = select(Login.token_hash).where(ended).with_for_update(skip_locked=True)
+    session.execute(delete(Login).where(Login.token_hash.in_(free)))
+
+
+OFFER_VALID_SECONDS = 600
+_OFFER_PURPOSE = "choice of an account"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Members, of whom somebody may log in as one.
+
+    Attributes:
+        needs_code: Whether who has one-time codes has yet to show one.
+        proofs: Ids, with what shows that the password is what it was then.
+    """
+
+    secret: str = field(repr=False)
+    needs_code: bool = True
+    proofs: Mapping[int, str] = field(default_factory=dict)
+
+    def find_members(self, session: Session) -> list[Member]:
+        """Those of them who have the same password as then, oldest first."""
+        found = session.scalars(select(Member).where(Member.id.in_(self.proofs)).order_by(Member.id))
+        return [member for member in found if self.proofs[member.id] == _proof(member, self.secret)]
+
+
+def offer_members(members: Sequence[Member], secret: str, *, needs_code: bool) -> str:
+    """A token for 10 minutes, with which one of these members may log in; it ends with their password."""
+    proofs = {str(member.id): _proof(member, secret) for member in members}
+    return sign([needs_code, proofs], secret, _OFFER_PURPOSE)
+
+
+def read_offer(token: str, secret: str) -> Offer:
+    """The offer that a token is for; one for nobody if it is wrong or late."""
+    signed = read_signed(token, secret, _OFFER_PURPOSE, OFFER_VALID_SECONDS)
+    if signed is None:
+        return Offer(secret)
+    needs_code, proofs = signed
+    return Offer(secret, needs_code, {int(id): proof for id, proof in proofs.items()})
+
+
+def _proof(member: Member, secret: str) -> str:
+    return hash_token(f"{member.id}:{member.password_hash}", secret)

@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, DepartureReason, Key, Member, Site
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.access.sessions import end_other_sessions
-from app.services.accounts.email_changes import note_change
+from app.services.accounts.emails import note_change
 from app.services.accounts.members import (
     add_member,
     email_key,

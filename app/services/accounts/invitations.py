@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Invitation, Member
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.accounts.members import add_member, check_room, email_key, find_members, lock_as_owner, refuse_key
 from app.services.sites import account_suspended, get_account
 from app.storage.database import ROW_LOCK

@@ -13,7 +13,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, EmailChange, Invitation, Member
 from app.models import Session as Login
-from app.services.access.roles import Role
+from app.services.access.rights import Role
 from app.services.sites import MAX_INT64, get_account
 from app.storage.database import ROW_LOCK
 from app.wording import counted

@@ -18,8 +18,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
-from app.services.mail.letters import Letter
-from app.services.mail.queue import queue_mail
+from app.services.mail.letters import Letter, queue_mail
 from app.tokens import hash_token
 from app.wording import counted
 

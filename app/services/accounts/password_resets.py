@@ -14,9 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.models import EmailChange, Mail, Member, PasswordReset
 from app.services.accounts.members import find_members, is_same_mailbox
-from app.services.mail.letters import Letter, Link
-from app.services.mail.link_writer import LinkWriter
-from app.services.mail.queue import queue_mail
+from app.services.mail.letters import Letter, Link, LinkWriter, queue_mail
 from app.tokens import hash_token
 from app.wording import moment_text
 

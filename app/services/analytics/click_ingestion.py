@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from sqlalchemy.orm import Session
 
 from app.models.events import DAY_MICROSECONDS
-from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.event_journal import ClickEntry
 from app.services.analytics.rollups import Changes
+from app.services.analytics.visits import execute_rows
 from backends.text import normal_form
 
 

@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 
 from app.models import Site
 from app.models.events import AGENT, DAY_MICROSECONDS
-from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.click_ingestion import ingest_clicks
 from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.event_retention import drop_erased
 from app.services.analytics.rollups import Changes, apply_changes, lock_sites
+from app.services.analytics.visits import execute_rows
 from backends.text import normal_form
 
 MERGE_MICROSECONDS = 30_000_000

@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 
 from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
-from app.services.analytics.bulk_sql import execute_rows
 from app.services.analytics.clicks import document_key
-from app.services.analytics.origins.reports import mean, part
+from app.services.analytics.origins import mean, part
 from app.services.analytics.reports import EPOCH, snapshot
+from app.services.analytics.visits import execute_rows
 from backends.text import normal_form
 
 MAX_CLICKED_DOCUMENTS = 100

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app import clock
 from app.models import SiteDay
 from app.models.events import AGENT, CLICK_KINDS, DAY_MICROSECONDS, SITE_KINDS
-from app.services.analytics.origins.reports import (
+from app.services.analytics.origins import (
     QUERIES_OF_CHANNEL,
     ChannelCount,
     ClickedPage,

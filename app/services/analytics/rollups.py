@@ -18,10 +18,16 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from app.models.events import AGENT, DAY_MICROSECONDS, LONGEST_PERIOD, PARTIAL, QUERY_KINDS, RUN_CODES, SITE_KINDS
-from app.services.analytics.bulk_sql import execute_rows, integers, upsert
 from app.services.analytics.clicks import document_key
-from app.services.analytics.origins.days import Origins, change_origin_days
-from app.services.analytics.visits import Visit, change_visits
+from app.services.analytics.visits import (
+    Origins,
+    Visit,
+    change_origin_days,
+    change_visits,
+    execute_rows,
+    integers,
+    upsert,
+)
 
 _ADVISORY_CLASS = 0x5EA4C4
 _BUCKETS = 32

@@ -1,20 +1,62 @@
-"""Visitors of a query: those who searched it, those who did so with results, and those who did so without.
-
-An event is counted as it arrives and may be replaced by a later keystroke, so the counted events of each visitor and
-day are counted one by one. A visitor counts on the last day that has any, and on no day before: so the visitors of the
-days of a window, added up, are the different visitors of the window, whatever its length, as long as it ends today.
-"""
+"""x"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
+import orjson
+from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.orm import Session
 
-from app.services.analytics.bulk_sql import execute_rows
+from app.models.events import OTHER_PAGES, SITE_KINDS
+
+
+def execute_rows(
+    session: Session, statement: str, columns: str, rows: Iterable[Sequence[Any]], **parameters: Any
+) -> CursorResult[*tuple[Any, ...]]:
+    """Run ``statement``, in which ``{rows}`` stands for a table of ``rows``.
+
+    Args:
+        columns: The table's columns, ``name:type name:type``; a type is ``int`` or ``text``. The table has a
+            column ``row_number`` too, which keeps the order of ``rows``.
+        parameters: Values of the statement's other parameters.
+    """
+    clause = _compiled(statement, columns, session.get_bind().dialect.name)
+    result = session.execute(clause, {"rows": orjson.dumps(list(rows)).decode(), **parameters})
+    assert isinstance(result, CursorResult)
+    return result
+
+
+def upsert(table: str, key: Sequence[str], numbers: Sequence[str]) -> str:
+    """The statement that adds numbers to the rows of a table, and makes the rows that are not there."""
+    columns = ", ".join((*key, *numbers))
+    return f"""
+        INSERT INTO {table} ({columns}) SELECT {columns} FROM {{rows}} AS changed WHERE true
+        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {", ".join(f"{n} = {table}.{n} + excluded.{n}" for n in numbers)}
+    """  # noqa: S608 - made of constants
+
+
+def integers(names: Iterable[str]) -> str:
+    """Columns of :func:`execute_rows` that are numbers."""
+    return " ".join(f"{name}:int" for name in names)
+
+
+@cache
+def _compiled(statement: str, columns: str, dialect: str) -> TextClause:
+    fields = [column.split(":") for column in columns.split()]
+    if dialect == "sqlite":
+        picked = [f"json_extract(value, '$[{i}]') AS {name}" for i, (name, _) in enumerate(fields)]
+        table = f"(SELECT key AS row_number, {', '.join(picked)} FROM json_each(:rows))"  # noqa: S608
+    else:
+        types = {"int": "bigint", "text": "text"}
+        picked = [f"CAST(value ->> {i} AS {types[kind]}) AS {name}" for i, (name, kind) in enumerate(fields)]
+        source = "jsonb_array_elements(CAST(:rows AS jsonb)) WITH ORDINALITY AS elements (value, row_number)"
+        table = f"(SELECT row_number, {', '.join(picked)} FROM {source})"  # noqa: S608
+    return text(statement.replace("{rows}", table))
 
 
 class Visit(NamedTuple):
@@ -104,3 +146,75 @@ def _last_days(session: Session, keys: Iterable[_Key], first_day: int) -> dict[_
         first_day=first_day,
     )
     return {(site_id, digest): day for site_id, digest, day in found if day is not None}
+
+
+MAX_PAGES = 500
+"""Most rows with pages of their own that a site has on one day; the searches of other pages are added up."""
+
+Origins = dict[tuple[int, int, str, str], list[int]]
+"""(site, day, channel, page) to a number for each of ``SITE_KINDS``."""
+
+_KEY = ("site_id", "day", "channel", "page")
+_KEY_COLUMNS = "site_id:int day:int channel:text page:text"
+
+
+def change_origin_days(session: Session, origins: Origins) -> None:
+    """Add to ``origin_days``.
+
+    A row stays when its numbers go to zero, so a page that has none once the day is full never gets one: what is
+    counted no longer leaves the row where it was counted.
+
+    Args:
+        session: A write transaction that has locked all sites.
+    """
+    changed = {key: numbers for key, numbers in origins.items() if any(numbers)}
+    if not changed:
+        return
+    paged = sorted(key for key in changed if key[3])
+    known = _known(session, paged) if paged else set()
+    counts = _count_pages(session, {key[:2] for key in paged}) if paged else {}
+    rows: dict[tuple[int, int, str, str], list[int]] = defaultdict(lambda: [0] * len(SITE_KINDS))
+    for key, numbers in sorted(changed.items()):
+        site_id, day, channel, page = key
+        if page and key not in known:
+            if counts.get((site_id, day), 0) < MAX_PAGES:
+                counts[site_id, day] = counts.get((site_id, day), 0) + 1
+            else:
+                key = site_id, day, channel, OTHER_PAGES
+        rows[key] = [a + b for a, b in zip(rows[key], numbers, strict=True)]
+    statement = upsert("origin_days", _KEY, SITE_KINDS)
+    columns = f"{_KEY_COLUMNS} {integers(SITE_KINDS)}"
+    execute_rows(session, statement, columns, [(*key, *numbers) for key, numbers in sorted(rows.items())])
+
+
+def _known(session: Session, keys: list[tuple[int, int, str, str]]) -> set[tuple[int, int, str, str]]:
+    rows = execute_rows(
+        session,
+        """
+        SELECT site_id, day, channel, page FROM {rows} AS wanted WHERE EXISTS (
+            SELECT 1 FROM origin_days
+            WHERE origin_days.site_id = wanted.site_id AND origin_days.day = wanted.day
+                AND origin_days.channel = wanted.channel AND origin_days.page = wanted.page
+        )
+        """,
+        _KEY_COLUMNS,
+        keys,
+    )
+    return {(site_id, day, channel, page) for site_id, day, channel, page in rows}
+
+
+def _count_pages(session: Session, days: set[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """Rows with pages of their own, by site and day."""
+    rows = execute_rows(
+        session,
+        """
+        SELECT wanted.site_id, wanted.day, count(*)
+        FROM {rows} AS wanted JOIN origin_days
+            ON origin_days.site_id = wanted.site_id AND origin_days.day = wanted.day
+        WHERE page NOT IN ('', :others) GROUP BY wanted.site_id, wanted.day
+        """,
+        "site_id:int day:int",
+        sorted(days),
+        others=OTHER_PAGES,
+    )
+    return {(site_id, day): int(count) for site_id, day, count in rows}

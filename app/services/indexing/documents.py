@@ -17,7 +17,6 @@ from app.counters.base import CounterStore
 from app.errors import ApiError, Detail, ErrorCode, validation_error
 from app.models import API_SOURCE, Sync
 from app.plans import QUOTA_REFUSALS, PlanLimits
-from app.services.daily_usage import count_changed, discount_changed
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.indexing.indexer import Indexer
 from app.services.indexing.stored_documents import (
@@ -40,6 +39,7 @@ from app.services.site_fields import (
     remember,
 )
 from app.services.sites import count_documents, get_account, get_writable_site
+from app.services.usage.daily_usage import count_changed, discount_changed
 from app.storage.database import Database
 from app.wording import counted, number
 from backends.base import Document

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar, cast
 from sqlalchemy.orm import Session
 
 from app.counters.base import CounterStore
-from app.services.access.cpu_limits import working_for
 from app.services.access.credentials import changed_credentials
+from app.services.usage.cpu_limits import working_for
 from app.storage.database import Database
 
 Request = TypeVar("Request")

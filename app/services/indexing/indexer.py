@@ -32,7 +32,7 @@ from app.services.site_fields import SeenKinds, kinds_of, remember
 from app.services.sites import end_direct_keys
 from app.storage.backoff import Backoff
 from app.storage.database import ROW_LOCK, Database, is_unavailable
-from app.storage.locks import Locks
+from app.storage.machine_process import Locks
 from backends.base import Document, SearchBackend
 from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 

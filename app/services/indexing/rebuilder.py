@@ -24,7 +24,7 @@ from app.services.indexing.indexer import STEP, Indexer
 from app.services.indexing.stored_documents import bodies_in_parts
 from app.services.site_fields import SeenKinds
 from app.storage.database import Database
-from app.storage.locks import Locks
+from app.storage.machine_process import Locks
 from backends.base import SearchBackend
 
 OLD_INDEX_KEPT = timedelta(minutes=2)

@@ -1,33 +1,151 @@
-"""The weekly digest: what visitors did not find and what else is open, for accounts with something to be told."""
+"""The weekly digest of a site: its contents, sending it, and unsubscribing from it."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Protocol
 
-from sqlalchemy import or_, select
+from itsdangerous import BadData, URLSafeSerializer
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.config import Settings
 from app.errors import ApiError
-from app.models import Account, IgnoredQuery, Site
+from app.models import Account, IgnoredQuery, Site, UsageDay
 from app.plans import PlanTable
 from app.services.access.credentials import site_record
 from app.services.analytics.reports import get_analytics
-from app.services.inbox.current_results import search_now
-from app.services.mail.letters import Block, Letter, Link, Listing
-from app.services.mail.open_matters import ListFailed, OpenMatter, list_open_matters
-from app.services.mail.queue import queue_mail
-from app.services.mail.unsubscribing import unsubscribe_url
+from app.services.inbox import search_now
+from app.services.mail.letters import Block, Letter, Link, Listing, queue_mail
 from app.services.search.search import Searcher
+from app.services.sites import count_documents
 from app.storage.database import ROW_LOCK, Database
 from app.wording import counted, number
 from backends.errors import BackendError
 
-KIND = "weekly_digest"
+WARNING_PERCENT = 80
+"""Used percent of a quota from which it is told."""
 PERIOD_DAYS = 7
+
+
+class FailedCrawl(Protocol):
+    """A source whose newest run failed."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def site_id(self) -> int: ...
+
+    @property
+    def site_name(self) -> str: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def error(self) -> dict[str, str] | None: ...
+
+
+ListFailed = Callable[[Session, int], Sequence[FailedCrawl]]
+"""Gives the failed crawls of an account."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMatter:
+    """Something to see to.
+
+    Attributes:
+        link: What the link says.
+        path: Where something can be done, at the service.
+    """
+
+    text: str
+    link: str
+    path: str
+
+
+def list_open_matters(
+    session: Session, account: Account, plans: PlanTable, list_failed: ListFailed, week: date
+) -> list[OpenMatter]:
+    """The failed crawls of an account, and its quotas that are or were nearly used up.
+
+    Args:
+        week: The Monday after the days whose searches are looked at.
+    """
+    crawls = [
+        OpenMatter(
+            f"The last crawl of {crawl.url} for {crawl.site_name} failed."
+            + (f" {crawl.error['message']}" if crawl.error else ""),
+            f"Open this source of {crawl.site_name}",
+            f"/api/sites/{crawl.site_id}/sources/{crawl.id}",
+        )
+        for crawl in list_failed(session, account.id)
+    ]
+    return crawls + _quotas(session, account, plans, week)
+
+
+def _quotas(session: Session, account: Account, plans: PlanTable, week: date) -> list[OpenMatter]:
+    if account.plan not in plans:
+        return []
+    limits = plans.limits_of(account.plan, account.limit_overrides)
+    documents = count_documents(session, account.id)
+    first = week - timedelta(days=PERIOD_DAYS)
+    searches = session.scalar(
+        select(func.max(UsageDay.searches)).where(
+            UsageDay.account_id == account.id, UsageDay.day >= first, UsageDay.day < week
+        )
+    )
+    uses = (
+        ("Your sites have {used} of the {allowed} pages of your plan.", documents, limits.documents),
+        (
+            "On the busiest day of the week, {used} of the {allowed} searches a day of your plan were used.",
+            searches,
+            limits.searches_per_day,
+        ),
+    )
+    return [
+        OpenMatter(text.format(used=number(int(used)), allowed=number(allowed)), "Compare the plans", "/plans")
+        for text, used, allowed in uses
+        if allowed and used and 100 * used >= WARNING_PERCENT * allowed
+    ]
+
+
+PATH = "/digest/unsubscribe"
+
+
+def unsubscribe_url(public_url: str, secret: str, account_id: int) -> str:
+    """The link of an account."""
+    token = _serializer(secret).dumps(account_id)
+    return f"{public_url}{PATH}?token={token if isinstance(token, str) else token.decode()}"
+
+
+def read_token(token: str, secret: str) -> int | None:
+    """The account whose link it is; ``None`` if it is none of ours."""
+    try:
+        account_id = _serializer(secret).loads(token)
+    except BadData:
+        return None
+    return account_id if isinstance(account_id, int) else None
+
+
+def unsubscribe(session: Session, account_id: int) -> None:
+    """Send an account no more digests; harmless if it gets none or is gone."""
+    account = session.get(Account, account_id, with_for_update=ROW_LOCK)
+    if account is not None:
+        account.weekly_digest = False
+
+
+def _serializer(secret: str) -> URLSafeSerializer:
+    return URLSafeSerializer(secret, salt="weekly-digest", signer_kwargs={"digest_method": hashlib.sha256})
+
+
+KIND = "weekly_digest"
 SENT_AFTER = timedelta(hours=7)
 """When on Monday, UTC."""
 MAX_QUERIES = 10

@@ -25,7 +25,7 @@ from app.services.vectors.stored_vectors import (
 )
 from app.storage.backoff import Backoff
 from app.storage.database import ROW_LOCK, Database
-from app.storage.locks import Locks
+from app.storage.machine_process import Locks
 
 DOCUMENTS_AT_ONCE = 16
 """Documents whose vectors are made and stored together: a process that is killed repeats no more."""

@@ -1,22 +1,234 @@
-"""The webhooks of an account."""
+"""Webhooks: managing them, queueing their events, and listing their deliveries."""
 
 from __future__ import annotations
 
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from app.clock import now
+from app.clock import isoformat, now
 from app.errors import ApiError, ErrorCode
-from app.models import Webhook
+from app.models import Account, Webhook, WebhookDelivery
+from app.models.base import has_come
 from app.services.sites import get_account
-from app.services.webhooks.queue import give_up
+from app.storage.backoff import Pauses
 from app.storage.database import ROW_LOCK
 from app.wording import counted
+
+TRIES = 8
+PAUSES = Pauses(680.0, 86_400.0)
+"""Between the tries: the seven of them take 12 to 24 hours."""
+CLAIM = timedelta(seconds=60)
+"""How long a process has for an attempt, well beyond what one may take."""
+KEPT = 50
+"""Deliveries of a webhook that are kept, the newest, beside those that wait."""
+MAX_WAITING = 1_000
+"""Deliveries that wait for one webhook: with more, the oldest fail."""
+OFF_AFTER = timedelta(days=3)
+"""For how long everything fails until a webhook is switched off."""
+
+_DELIVERY_ID = re.compile(r"msg_[0-9a-f]{24}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to make one attempt, and all that it takes.
+
+    Attributes:
+        attempt: The number of the attempt, from 1.
+    """
+
+    lease: str
+    webhook_id: str
+    delivery_id: str
+    attempt: int
+    url: str
+    payload: dict[str, Any]
+
+
+def list_deliveries(
+    session: Session, webhook: Webhook, *, limit: int, offset: int
+) -> tuple[Sequence[WebhookDelivery], int]:
+    """One page of a webhook's deliveries, newest first, and how many there are."""
+    of_webhook = WebhookDelivery.webhook_id == webhook.id
+    order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
+    found = session.scalars(select(WebhookDelivery).where(of_webhook).order_by(*order).limit(limit).offset(offset))
+    return found.all(), session.scalar(select(func.count()).select_from(WebhookDelivery).where(of_webhook)) or 0
+
+
+def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDelivery:
+    """Send a delivery of a webhook that is locked once more, now, and try as often as the first time.
+
+    Raises:
+        ApiError: 404.
+    """
+    delivery = session.get(WebhookDelivery, delivery_id) if _DELIVERY_ID.fullmatch(delivery_id) else None
+    if delivery is None or delivery.webhook_id != webhook.id:
+        raise ApiError(ErrorCode.DELIVERY_NOT_FOUND, "Delivery not found.")
+    delivery.status, delivery.attempts, delivery.due_at = "waiting", 0, now()
+    session.flush()
+    return delivery
+
+
+def claim_delivery(session: Session) -> Claim | None:
+    """Claim what waits longest for a webhook to which nothing is being sent; ``None`` if there is nothing.
+
+    What waits for webhooks of suspended accounts waits on.
+    """
+    locked = (WebhookDelivery, Webhook)
+    row = session.execute(_due().with_for_update(of=locked, skip_locked=True, **ROW_LOCK)).first()
+    if row is None:
+        return None
+    delivery, webhook = row
+    moment = now()
+    delivery.attempts += 1
+    delivery.attempted_at = moment
+    webhook.lease, webhook.lease_until = secrets.token_hex(10), moment + CLAIM
+    session.flush()
+    return Claim(webhook.lease, webhook.id, delivery.id, delivery.attempts, webhook.url, delivery.payload)
+
+
+def has_due(session: Session) -> bool:
+    """Tell whether there is something to claim."""
+    return session.execute(_due()).first() is not None
+
+
+def _due() -> Select[WebhookDelivery, Webhook]:
+    return (
+        select(WebhookDelivery, Webhook)
+        .join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
+        .join(Account, Account.id == Webhook.account_id)
+        .where(
+            Account.suspended_at.is_(None),
+            or_(
+                has_come(WebhookDelivery.due_at, now(), timedelta(seconds=PAUSES.longest)),
+                (WebhookDelivery.attempts == 0) & WebhookDelivery.due_at.is_not(None),
+            ),
+            or_(Webhook.lease_until.is_(None), has_come(Webhook.lease_until, now(), 2 * CLAIM)),
+        )
+        .order_by(WebhookDelivery.due_at, WebhookDelivery.id)
+        .limit(1)
+    )
+
+
+def settle(session: Session, claim: Claim, response_status: int | None, error: str | None) -> Webhook | None:
+    """Note the outcome of an attempt; gives the webhook if it was switched off, because all has failed for days.
+
+    Nothing is noted if the claim has lapsed, or the webhook was deleted.
+
+    Args:
+        response_status: HTTP status of the answer; ``None`` if there was none.
+        error: Why it is not delivered; ``None`` if it is.
+    """
+    webhook = session.scalar(
+        select(Webhook).where(Webhook.id == claim.webhook_id, Webhook.lease == claim.lease).with_for_update(**ROW_LOCK)
+    )
+    if webhook is None:
+        return None
+    webhook.lease = webhook.lease_until = None
+    webhook.failing_since = None if error is None else webhook.failing_since or now()
+    delivery = session.get(WebhookDelivery, claim.delivery_id)
+    if delivery is None:  # Given up meanwhile, and old.
+        return None
+    delivery.response_status, delivery.error = response_status, error
+    is_given_up = False
+    if error is None:
+        delivery.status, delivery.due_at = "delivered", None
+    elif delivery.due_at is not None and claim.attempt < TRIES:
+        delivery.due_at = now() + timedelta(seconds=PAUSES.after(claim.attempt))
+    else:
+        delivery.status, delivery.due_at = "failed", None
+        # Not before: what comes after a long silence has a day for its tries, too.
+        is_given_up = webhook.active and webhook.failing_since is not None and _is_hopeless(webhook.failing_since)
+    session.flush()
+    if is_given_up:
+        webhook.active = False
+        give_up(session, webhook)
+    _delete_old(session, webhook.id)
+    return webhook if is_given_up else None
+
+
+def _is_hopeless(failing_since: datetime) -> bool:
+    return failing_since <= now() - OFF_AFTER
+
+
+def give_up(session: Session, webhook: Webhook) -> None:
+    """End what waits for a webhook that is switched off."""
+    _fail_waiting(session, webhook.id, 0, "The webhook was switched off.")
+
+
+def bound_waiting(session: Session, webhook_id: str) -> None:
+    """Fail the oldest deliveries that wait for a webhook if there are more than :data:`MAX_WAITING`."""
+    _fail_waiting(session, webhook_id, MAX_WAITING, "Too many newer deliveries were waiting.")
+
+
+def _fail_waiting(session: Session, webhook_id: str, kept: int, error: str) -> None:
+    """Fail what waits for a webhook, except the newest deliveries."""
+    waiting = WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.due_at.is_not(None)
+    order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
+    ids = session.scalars(select(WebhookDelivery.id).where(*waiting).order_by(*order).offset(kept)).all()
+    if ids:
+        failed = update(WebhookDelivery).where(WebhookDelivery.id.in_(ids))
+        session.execute(failed.values(status="failed", due_at=None, error=error))
+        _delete_old(session, webhook_id)
+
+
+def _delete_old(session: Session, webhook_id: str) -> None:
+    of_webhook = WebhookDelivery.webhook_id == webhook_id
+    order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
+    newest = select(WebhookDelivery.id).where(of_webhook).order_by(*order).limit(KEPT)
+    session.execute(
+        delete(WebhookDelivery).where(of_webhook, WebhookDelivery.due_at.is_(None), WebhookDelivery.id.not_in(newest))
+    )
+
+
+def discard_waiting(session: Session) -> None:
+    """Forget what waits: in a copy of an installation, whose original sends it."""
+    session.execute(delete(WebhookDelivery).where(WebhookDelivery.due_at.is_not(None)))
+    session.execute(update(Webhook).values(lease=None, lease_until=None))
+
+
+def announce(session: Session, account_id: int, event: str, data: Mapping[str, Any]) -> None:
+    """Tell an account's webhooks of an event, if and when the transaction commits.
+
+    Nothing is sent in this process's present work: a background job of any process sends it.
+
+    Args:
+        event: One of :data:`schemas.validation.webhooks.EVENTS`.
+        data: What happened, fit for JSON.
+    """
+    # None of them may be deleted before its delivery is there.
+    webhooks = session.scalars(
+        select(Webhook)
+        .where(Webhook.account_id == account_id, Webhook.active)
+        .order_by(Webhook.id)
+        .with_for_update(read=True, key_share=True)
+    ).all()
+    moment = now()
+    payload = {"type": event, "timestamp": isoformat(moment), "data": dict(data)}
+    receivers = [webhook.id for webhook in webhooks if event in webhook.events]
+    session.add_all(
+        WebhookDelivery(
+            id=f"msg_{secrets.token_hex(12)}",
+            webhook_id=webhook_id,
+            event=event,
+            payload=payload,
+            status="waiting",
+            due_at=moment,
+            created_at=moment,
+        )
+        for webhook_id in receivers
+    )
+    session.flush()
+    for webhook_id in receivers:
+        bound_waiting(session, webhook_id)
+
 
 MAX_WEBHOOKS = 10
 """Most webhooks of an account."""

@@ -120,7 +120,7 @@ def test_days_without_searches_leave_gaps_in_the_lines() -> None:
 
 
 def test_pages_beyond_a_bound_are_added_up(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.services.analytics.origins.days.MAX_PAGES", 2)
+    monkeypatch.setattr("app.services.analytics.visits.MAX_PAGES", 2)
     for number in range(4):
         log = {"query": f"query {number}", "results_count": 1}
         headers = {"X-Search-Channel": "box", "X-Search-Page": f"/{number}?token=secret"}

@@ -11,8 +11,7 @@ from flask import Flask
 from app.crawl.sources.sources import list_failed
 from app.models import Account
 from app.runtime import Runtime
-from app.services.mail.digests import Digests
-from app.services.mail.unsubscribing import unsubscribe_url
+from app.services.mail.digests import Digests, unsubscribe_url
 from tests.callers import Tenant, register_tenant
 from tests.conftest import SECRET
 from tests.mail_server import MailServer

@@ -449,7 +449,7 @@ def test_an_answer_that_comes_a_byte_at_a_time_is_given_up(
     app: Flask, provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, begin_with: bytes
 ) -> None:
     """Each byte comes in time, so that only the whole answer can be too slow."""
-    monkeypatch.setattr("app.services.oidc.provider.LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr("app.services.accounts.oidc_provider.LONGEST_SECONDS", 0.5)
     ended = threading.Event()
 
     def trickle(out: BinaryIO) -> None:

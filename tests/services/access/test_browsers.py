@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.access.browsers import browser_name
+from app.services.access.sessions import browser_name
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 

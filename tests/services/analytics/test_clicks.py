@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from app.services.analytics.clicks import make_click
+from app.services.analytics.clicks import make_click, make_query_id
 from app.services.analytics.event_journal import Click
-from app.services.analytics.query_ids import make_query_id
 
 from .conftest import MOMENT
 

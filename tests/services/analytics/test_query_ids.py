@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from app.errors import ApiError
-from app.services.analytics.query_ids import make_query_id, read_query_id
+from app.services.analytics.clicks import make_query_id, read_query_id
 
 from .conftest import MOMENT
 

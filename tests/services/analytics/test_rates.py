@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.services.analytics.origins.reports import mean, part
+from app.services.analytics.origins import mean, part
 
 
 def test_a_part_is_from_nothing_to_all() -> None:

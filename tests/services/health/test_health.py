@@ -14,7 +14,7 @@ from flask import Flask
 
 from app.counters.base import CountersUnavailable
 from app.runtime import Runtime
-from app.services.health.health import COUNTERS, DATABASE, DISK, ENGINE, INDEXES_SECONDS, HealthMonitor
+from app.services.health import COUNTERS, DATABASE, DISK, ENGINE, INDEXES_SECONDS, HealthMonitor
 from app.services.indexing.indexer import Indexer
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
@@ -83,7 +83,7 @@ def test_a_failure_keeps_the_moment_it_began_until_it_ends(
     health.check()
 
     assert failing(health) == {}
-    told = [record.getMessage() for record in caplog.records if record.name == "app.services.health.health"]
+    told = [record.getMessage() for record in caplog.records if record.name == "app.services.health"]
     assert told == ["the engine fails: It is away.", "the engine works again"]
 
 
@@ -143,7 +143,7 @@ class TestMissingIndexes:
     ) -> None:
         looks: list[float] = []
         clock = [1000.0]
-        monkeypatch.setattr("app.services.health.health.time.monotonic", lambda: clock[0])
+        monkeypatch.setattr("app.services.health.time.monotonic", lambda: clock[0])
         monkeypatch.setattr(Indexer, "missing_indexes", lambda self: looks.append(clock[0]) or [])
 
         for seconds in (0, 10, INDEXES_SECONDS - 11, 2, 10):

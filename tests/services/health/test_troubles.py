@@ -15,8 +15,7 @@ from app.counters.base import CountersUnavailable
 from app.models import Site, SourceRun, StoredDocument
 from app.models.base import to_microseconds
 from app.runtime import Runtime
-from app.services.health.health import COUNTERS, DATABASE, DISK, ENGINE, Finding
-from app.services.health.troubles import LATE, STUCK
+from app.services.health import COUNTERS, DATABASE, DISK, ENGINE, LATE, STUCK, Finding
 from tests.answers import assert_ok
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings

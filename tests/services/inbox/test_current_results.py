@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.runtime import Runtime
 from app.services.access.credentials import site_record
-from app.services.inbox.current_results import CurrentHit, CurrentResult, search_now
+from app.services.inbox import CurrentHit, CurrentResult, search_now
 from app.services.sites import get_site
 from backends.base import Matched
 from tests.answers import assert_ok

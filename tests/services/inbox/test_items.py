@@ -12,9 +12,8 @@ from app.clock import today
 from app.models import IgnoredQuery, QueryDay, SiteDay
 from app.models.events import QUERY_KINDS
 from app.runtime import Runtime
-from app.services.inbox import items as inbox
-from app.services.inbox.current_results import CurrentHit, CurrentResult
-from app.services.inbox.items import Candidate, InboxItem, InboxKind, list_candidates
+from app.services import inbox
+from app.services.inbox import Candidate, CurrentHit, CurrentResult, InboxItem, InboxKind, list_candidates
 from app.services.sites import get_site
 from backends.base import Matched
 from tests.callers import Tenant

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.services.inbox.remedies import add_synonyms, pin_document
+from app.services.inbox import add_synonyms, pin_document
 from app.services.search_settings import shown_settings
 
 

@@ -17,9 +17,9 @@ from sqlalchemy import func, select
 
 from app.models import Mail
 from app.runtime import Runtime, create_runtime
-from app.services.mail import delivery, smtp
+from app.services.mail import delivery
 from app.services.mail.delivery import CLAIM, Mailer
-from app.services.mail.queue import queue_mail
+from app.services.mail.letters import queue_mail
 from app.storage.backoff import Backoff
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -222,7 +222,7 @@ def test_a_recipient_that_is_refused_for_now_is_tried_again(
 def test_a_slow_server_delays_a_mail_and_loses_none(
     part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.3)
     server.hangs = True
     queue(part)
     assert part.mailer.send_due() == 0

@@ -15,8 +15,8 @@ from sqlalchemy import select
 
 from app.models import Mail
 from app.runtime import Runtime, create_runtime
-from app.services.access.quota import daily_requests_window
-from app.services.mail.quota_warnings import QuotaUse, warn_owners, write_warning
+from app.services.mail.notices import QuotaUse, warn_owners, write_warning
+from app.services.usage.quota import daily_requests_window
 from tests.callers import Tenant, page, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer

@@ -14,9 +14,9 @@ import pytest
 import trustme
 
 from app.mail_settings import SmtpServer
-from app.services.mail import smtp
-from app.services.mail.messages import Draft, build_message
-from app.services.mail.smtp import MailDeferred, MailRefused, MailServerAway, SmtpConnection
+from app.services.mail import delivery
+from app.services.mail.delivery import MailDeferred, MailRefused, MailServerAway, SmtpConnection
+from app.services.mail.letters import Draft, build_message
 from tests.mail_server import PASSWORD, USER, MailServer, mail_server
 from tests.server import free_port
 
@@ -170,7 +170,7 @@ def test_a_mail_that_the_server_does_not_take(answer: str, error: type[Exception
 
 
 def test_a_server_that_takes_too_long_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smtp, "TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.3)
     with mail_server() as server, connected(server) as connection:
         server.hangs = True
         with pytest.raises(MailDeferred, match="timed out"):
@@ -178,7 +178,7 @@ def test_a_server_that_takes_too_long_is_tried_again(monkeypatch: pytest.MonkeyP
 
 
 def test_a_server_that_takes_too_long_altogether_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smtp, "LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr(delivery, "LONGEST_SECONDS", 0.3)
     with mail_server() as server, connected(server) as connection:
         server.hangs = True
         with pytest.raises(MailDeferred, match="unexpectedly closed"):

@@ -22,10 +22,9 @@ from app import runtime as runtime_module
 from app.models import Webhook, WebhookDelivery
 from app.operations.accounts import resume_account, suspend_account
 from app.runtime import Runtime, create_runtime
-from app.services.webhooks import queue
+from app.services.webhooks import webhooks as queue
 from app.services.webhooks.delivery import NotSent
-from app.services.webhooks.events import announce
-from app.services.webhooks.queue import CLAIM, KEPT, OFF_AFTER, TRIES
+from app.services.webhooks.webhooks import CLAIM, KEPT, OFF_AFTER, TRIES, announce
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings

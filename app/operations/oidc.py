@@ -1,0 +1,250 @@
+"""x"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import secrets
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlsplit
+
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.counters.base import WindowRequest
+from app.errors import ApiError, ErrorCode
+from app.models import Member
+from app.operations.attempts import HOUR_SECONDS, count_attempt
+from app.runtime import Runtime
+from app.services.access.callers import Client
+from app.services.access.credentials import changed_credentials
+from app.services.accounts import accounts, identities, invitations
+from app.services.accounts.members import is_same_mailbox
+from app.services.accounts.oidc_provider import AnswerRefused, Provider, ProviderUnavailable
+from app.services.audit_log.actors import acting
+from app.services.sites import get_account
+from app.tokens import hash_token, read_signed, sign
+from app.wording import operator_text
+from schemas.accounts import is_email
+
+if TYPE_CHECKING:
+    from app.services.accounts.identities import Person
+
+
+log = logging.getLogger(__name__)
+CALLBACK = "/login/oidc/callback"
+ATTEMPT_SECONDS = 600
+"""How long somebody may take to log in at the provider."""
+_PURPOSE = "login with a provider"
+ATTEMPTS = 60
+"""Logins an hour that one client begins; each answer costs requests to the provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A login that somebody has begun.
+
+    Attributes:
+        secret: Known to their browser only.
+        next: Where they go afterwards.
+        invitation: Token of the invitation that they accept with it; empty without one.
+        connects: The member who wants to be known by it, as whom they were logged in; ``None`` without one.
+    """
+
+    secret: str
+    next: str
+    invitation: str = ""
+    connects: int | None = None
+
+    def derive(self, purpose: str) -> str:
+        """A value for the provider, which tells nothing of the secret."""
+        return hash_token(purpose, self.secret)
+
+
+def begin(
+    runtime: Runtime, client: Client, next: str, invitation: str = "", connects: int | None = None
+) -> tuple[str, str]:
+    """Begin a login; gives the provider's address for it, and the cookie's value.
+
+    Args:
+        next, invitation, connects: As in :class:`Attempt`.
+
+    Raises:
+        ApiError: 404 without a provider; 429 after too many; 503 if it does not answer.
+    """
+    from joserfc.util import urlsafe_b64encode  # Late, as in Provider.keys.
+
+    provider = _provider(runtime)
+    count_attempt(runtime, [WindowRequest(f"oidc:{client.key}", ATTEMPTS, HOUR_SECONDS)], "logins")
+    try:
+        address = provider.endpoints().authorization
+    except ProviderUnavailable as error:
+        _log(error)
+        raise
+    attempt = Attempt(secrets.token_urlsafe(32), next, invitation, connects)
+    challenge = hashlib.sha256(attempt.derive("verifier").encode()).digest()
+    query = {
+        "response_type": "code",
+        "client_id": provider.client_id,
+        "redirect_uri": runtime.settings.public_url + CALLBACK,
+        "scope": "openid email profile",
+        "state": attempt.derive("state"),
+        "nonce": attempt.derive("nonce"),
+        "code_challenge": urlsafe_b64encode(challenge).decode(),
+        "code_challenge_method": "S256",
+    }
+    cookie = sign(astuple(attempt), runtime.settings.secret_key, _PURPOSE)
+    return f"{address}{'&' if urlsplit(address).query else '?'}{urlencode(query)}", cookie
+
+
+def finish(
+    runtime: Runtime, client: Client, cookie: str, answer: Mapping[str, str], member_id: int | None = None
+) -> tuple[list[Member], bool, str]:
+    """End a login with the answer that the provider sent through the browser.
+
+    Gives the members whom the person may log in as, oldest first; whether to ask which; and where they wanted to go.
+
+    Args:
+        cookie: What :func:`begin` gave the browser; empty if it has none.
+        answer: The parameters of the address.
+        member_id: Who is logged in there; ``None`` for nobody.
+
+    Raises:
+        ApiError: 401 for an answer that is not good; 403 for people who have no account here; 503 if the provider does
+            not answer.
+    """
+    from app.services.accounts.identities import read_person  # Late, as in Provider.keys.
+
+    provider = _provider(runtime)
+    attempt = _read_attempt(runtime, cookie)
+    if attempt is None or not hmac.compare_digest(answer.get("state", "").encode(), attempt.derive("state").encode()):
+        raise _refused("This login was begun in another browser, or more than 10 minutes ago; begin again.")
+    if answer.get("iss", provider.issuer) != provider.issuer:
+        raise _refused("The answer is another provider's.")
+    if "error" in answer:
+        raise _refused("The identity provider did not log you in.")
+    once = WindowRequest(f"oidc-answer:{attempt.derive('answer')}", 1, ATTEMPT_SECONDS)
+    if runtime.counters.consume([once], now=now().timestamp()).refused is not None:
+        raise _refused("This login was used already; begin again.")
+    try:
+        redirect_uri = runtime.settings.public_url + CALLBACK
+        given = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
+        person = read_person(provider, given, attempt.derive("nonce"))
+        if not (is_email(person.email) and person.email.isprintable()):
+            raise AnswerRefused("The provider tells no e-mail address.")
+    except AnswerRefused as error:
+        log.warning("a login with the identity provider was refused: %s", error)
+        raise _refused(str(error)) from error
+    except ProviderUnavailable as error:
+        _log(error)
+        raise
+    domains = runtime.settings.allowed_domains
+    if domains and person.email.rpartition("@")[2].lower() not in domains:
+        raise _forbidden(f"People with addresses such as {person.email} cannot log in here.")
+    connects = attempt.connects if attempt.connects == member_id else None
+    return *_find_members(runtime, client, person, attempt.invitation, connects), attempt.next
+
+
+def _find_members(
+    runtime: Runtime, client: Client, person: Person, invitation: str, connects: int | None
+) -> tuple[list[Member], bool]:
+    with runtime.database.read() as session:
+        known = identities.find_known(session, person.issuer, person.subject)
+        unknown = identities.find_unknown(session, person.issuer, person.email, connects)
+    if known and not unknown and not invitation:
+        return list(known), len(known) > 1
+    password_hash = accounts.hash_password(secrets.token_urlsafe(32))
+    with ExitStack() as after_commit, acting(client.member(person.email)), runtime.database.write() as session:
+        linked, is_asked = _link_members(session, person, password_hash, connects)
+        if invitation:
+            members = [_accept(runtime, session, person, invitation, password_hash)]
+        else:
+            members = list(identities.find_known(session, person.issuer, person.subject))
+        if not members:
+            members = [_register(runtime, session, person, password_hash)]
+        session.flush()
+        for account_id in linked:
+            after_commit.enter_context(changed_credentials(runtime.counters, account_id))
+    runtime.run_engine_tasks()
+    return members, len(members) > 1 or (is_asked and not invitation)
+
+
+def _link_members(session: Session, person: Person, password_hash: str, connects: int | None) -> tuple[list[int], bool]:
+    """Know the members with the person's e-mail by the provider from now on.
+
+    Gives the ids of their accounts, and whether one is somebody else's, who may have joined in the person's name.
+    """
+    unknown = identities.find_unknown(session, person.issuer, person.email, connects)
+    account_ids = sorted(member.account_id for member in unknown)
+    for account_id in account_ids:
+        get_account(session, account_id, lock=True)
+    # Who changed an e-mail, or was faster, held these locks: only now it is certain.
+    session.expire_all()
+    linked, is_asked = [], False
+    for member in identities.find_unknown(session, person.issuer, person.email, connects):
+        if member.account_id not in account_ids:
+            continue
+        if not member.email_confirmed and member.id != connects:
+            is_asked |= not identities.take_over(session, member, password_hash)
+        identities.link(session, member, person.issuer, person.subject)
+        linked.append(member.account_id)
+    return linked, is_asked
+
+
+def _accept(runtime: Runtime, session: Session, person: Person, invitation: str, password_hash: str) -> Member:
+    secret = runtime.settings.secret_key
+    if not is_same_mailbox(invitations.get_open_invitation(session, invitation, secret).email, person.email):
+        raise _forbidden("The invitation is for another e-mail address than the one you have at the provider.")
+    member = invitations.accept_invitation(
+        session, invitation, secret, name=person.name, password_hash=password_hash, confirmed=True
+    )
+    identities.link(session, member, person.issuer, person.subject)
+    return member
+
+
+def _register(runtime: Runtime, session: Session, person: Person, password_hash: str) -> Member:
+    if identities.is_somebody_else(session, person.issuer, person.email):
+        raise _forbidden(f"{person.email} belongs to an account of somebody else here; ask {_operator(runtime)}.")
+    if not runtime.settings.registration:
+        raise _forbidden(f"Nobody with the e-mail address {person.email} has an account here; ask for an invitation.")
+    owner = accounts.create_owner(
+        session,
+        name=person.name,
+        email=person.email,
+        password_hash=password_hash,
+        plan=runtime.settings.default_plan,
+        confirmed=True,
+    )
+    identities.link(session, owner, person.issuer, person.subject)
+    return owner
+
+
+def _provider(runtime: Runtime) -> Provider:
+    if runtime.provider is None:
+        raise ApiError(ErrorCode.NOT_FOUND, "There is no identity provider to log in with.")
+    return runtime.provider
+
+
+def _read_attempt(runtime: Runtime, cookie: str) -> Attempt | None:
+    attempt = read_signed(cookie, runtime.settings.secret_key, _PURPOSE, ATTEMPT_SECONDS)
+    return None if attempt is None else Attempt(*attempt)
+
+
+def _refused(why: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_CREDENTIALS, why)
+
+
+def _forbidden(why: str) -> ApiError:
+    return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, why)
+
+
+def _operator(runtime: Runtime) -> str:
+    return operator_text(runtime.settings.operator_contact)
+
+
+def _log(error: ProviderUnavailable) -> None:
+    log.error("the identity provider is unavailable: %s", error.why)

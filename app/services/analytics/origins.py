@@ -1,0 +1,218 @@
+"""x"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Row, func, select, tuple_
+from sqlalchemy.orm import Session
+
+from app.models import ClickDay, OriginDay, SearchClick, Site, StoredDocument
+from app.models.base import from_microseconds
+from app.models.events import CHANNELS, DAY_MICROSECONDS, OTHER_PAGES, SITE_KINDS
+
+
+def part(count: int, searches: int) -> float | None:
+    """``count`` of ``searches``, from 0 to 1; ``None`` without searches. More than all counts as all.
+
+    A search of yesterday may be clicked today, and a client may report clicks without searches.
+    """
+    return min(1.0, count / searches) if searches > 0 else None
+
+
+def mean(total: int, count: int) -> float | None:
+    """``total`` divided among ``count``; ``None`` without any."""
+    return total / count if count > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelCount:
+    """Searches and clicks of one channel."""
+
+    channel: str
+    searches: int
+    zero_results: int
+    clicks: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageCount:
+    """Searches from one page of a site.
+
+    Attributes:
+        page: Its path.
+        zero_results: Those that found nothing.
+    """
+
+    page: str
+    searches: int
+    zero_results: int
+
+    @property
+    def zero_result_rate(self) -> float | None:
+        """Searches that found nothing, from 0 to 1."""
+        return part(self.zero_results, self.searches)
+
+
+@dataclass(frozen=True, slots=True)
+class ClickedPage:
+    """A document that visitors clicked, whatever they searched.
+
+    Attributes:
+        title: As it is now; ``None`` if it is gone.
+        average_position: Mean of the positions that were told, from 1; ``None`` if none was.
+    """
+
+    site_id: int
+    id: str
+    title: str | None
+    clicks: int
+    average_position: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """UTC days of some sites, counted from 1970-01-01, first and last included.
+
+    Attributes:
+        channel: The channel that is asked for; ``None`` for all.
+    """
+
+    site_ids: tuple[int, ...]
+    first: int
+    last: int
+    channel: str | None = None
+
+
+ChannelDays = Mapping[str, Mapping[int, Row[Any]]]
+"""Channel to day to a row with each of ``SITE_KINDS``."""
+
+
+def channel_days(session: Session, span: Span) -> ChannelDays:
+    """Totals of each channel and day; days without any are left out."""
+    sums = [func.sum(getattr(OriginDay, kind)).label(kind) for kind in SITE_KINDS]
+    rows = session.execute(
+        select(OriginDay.channel, OriginDay.day, *sums)
+        .where(OriginDay.site_id.in_(span.site_ids), OriginDay.day.between(span.first, span.last))
+        .group_by(OriginDay.channel, OriginDay.day)
+    )
+    found: dict[str, dict[int, Row[Any]]] = defaultdict(dict)
+    for row in rows:
+        found[row.channel][row.day] = row
+    return found
+
+
+def count_channels(days: ChannelDays, first: int) -> list[ChannelCount]:
+    """Searches and clicks of each channel from a day on; channels without any are left out."""
+    counts = []
+    for channel in CHANNELS:
+        rows = [row for day, row in days.get(channel, {}).items() if day >= first]
+        counts.append(
+            ChannelCount(
+                channel,
+                *(int(sum(getattr(row, kind) for row in rows)) for kind in ("searches", "zero_results", "clicks")),
+            )
+        )
+    return [count for count in counts if count.searches or count.clicks]
+
+
+def list_pages(session: Session, span: Span, limit: int) -> list[PageCount]:
+    """The pages from which most was searched; by searches, then path."""
+    searches = func.sum(OriginDay.searches)
+    wanted = (
+        select(OriginDay.page, searches, func.sum(OriginDay.zero_results))
+        .where(
+            OriginDay.site_id.in_(span.site_ids),
+            OriginDay.day.between(span.first, span.last),
+            OriginDay.page.not_in(("", OTHER_PAGES)),
+        )
+        .group_by(OriginDay.page)
+        .having(searches > 0)
+        .order_by(searches.desc(), OriginDay.page)
+        .limit(limit)
+    )
+    if span.channel is not None:
+        wanted = wanted.where(OriginDay.channel == span.channel)
+    return [PageCount(page, int(number), int(empty)) for page, number, empty in session.execute(wanted)]
+
+
+def list_clicked_pages(session: Session, span: Span, limit: int) -> list[ClickedPage]:
+    """The documents that were clicked most; by clicks, then site and id."""
+    clicks: ColumnElement[Any]
+    positioned: ColumnElement[Any]
+    positions: ColumnElement[Any]
+    chosen: list[ColumnElement[bool]]
+    if span.channel is None:
+        table: type[ClickDay | SearchClick] = ClickDay
+        clicks, positioned = func.sum(ClickDay.clicks), func.sum(ClickDay.positioned_clicks)
+        positions = func.sum(ClickDay.click_positions)
+        chosen = [ClickDay.day.between(span.first, span.last)]
+    else:
+        table = SearchClick
+        clicks, positioned = func.count(), func.count(SearchClick.position)
+        positions = func.coalesce(func.sum(SearchClick.position), 0)
+        chosen = [
+            SearchClick.occurred_at >= from_microseconds(span.first * DAY_MICROSECONDS),
+            SearchClick.occurred_at < from_microseconds((span.last + 1) * DAY_MICROSECONDS),
+            SearchClick.channel == span.channel,
+        ]
+    wanted = (
+        select(table.site_id, table.document_id, clicks, positioned, positions)
+        .where(table.site_id.in_(span.site_ids), *chosen)
+        .group_by(table.site_id, table.document_id)
+        .order_by(clicks.desc(), table.site_id, table.document_id)
+    )
+    rows = session.execute(wanted.limit(limit)).all()
+    titles = _titles(session, [(site_id, document_id) for site_id, document_id, *_ in rows])
+    return [
+        ClickedPage(
+            site_id,
+            document_id,
+            titles.get((site_id, document_id)),
+            int(number),
+            mean(int(positions), int(positioned)),
+        )
+        for site_id, document_id, number, positioned, positions in rows
+    ]
+
+
+def _titles(session: Session, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], str]:
+    rows = session.execute(
+        select(StoredDocument.site_id, StoredDocument.id, StoredDocument.body).where(
+            tuple_(StoredDocument.site_id, StoredDocument.id).in_(keys)
+        )
+    )
+    return {(site_id, id): str(orjson.loads(body)["title"]) for site_id, id, body in rows if body is not None}
+
+
+def sites_of(session: Session, account_id: int, site_id: int | None) -> tuple[int, ...]:
+    """Ids of the sites that a report covers: one, or all sites of an account that are not deleted."""
+    if site_id is not None:
+        return (site_id,)
+    alive = Site.account_id == account_id, Site.deleted_at.is_(None)
+    return tuple(session.scalars(select(Site.id).where(*alive).order_by(Site.id)))
+
+
+QUERIES_OF_CHANNEL = """
+    SELECT query, sum(searches) AS searches, sum(zero_results) AS zero_results,
+        sum(partial_results) AS partial_results, sum(clicks) AS clicks, sum(clicked_searches) AS clicked_searches,
+        sum(positioned_clicks) AS positioned_clicks, sum(click_positions) AS click_positions
+    FROM (
+        SELECT query, count(*) AS searches, sum(CASE WHEN results_count = 0 THEN 1 ELSE 0 END) AS zero_results,
+            sum(CASE WHEN results_count > 0 AND matched = 'some' THEN 1 ELSE 0 END) AS partial_results,
+            0 AS clicks, 0 AS clicked_searches, 0 AS positioned_clicks, 0 AS click_positions
+        FROM search_events
+        WHERE site_id IN ({sites}) AND counted AND channel = :channel AND occurred_at >= :begin AND occurred_at < :end
+        GROUP BY query
+        UNION ALL
+        SELECT query, 0, 0, 0, count(*), count(DISTINCT search_key), count(position), coalesce(sum(position), 0)
+        FROM search_clicks
+        WHERE site_id IN ({sites}) AND channel = :channel AND occurred_at >= :begin AND occurred_at < :end
+        GROUP BY site_id, query
+    ) AS parts GROUP BY query
+"""
+"""Numbers of the queries of one channel, in SQL: from the events themselves, since no roll-up tells channels apart."""

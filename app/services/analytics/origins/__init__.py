@@ -1,1 +1,0 @@
-"""Origins of searches: where they came from."""

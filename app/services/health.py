@@ -1,0 +1,341 @@
+"""Health: the state of the parts of this service, readiness, and the list of problems for the dashboard."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import case, func, or_, select, text
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.counters.base import CounterStore, CountersUnavailable
+from app.errors import ApiError, ErrorCode
+from app.models import Site, Source, SourceRun
+from app.services.engines import Engines
+from app.services.indexing.indexer import Indexer
+from app.services.indexing.lagging import lagging_since
+from app.services.sites import listed
+from app.storage.database import Database, is_unavailable
+from app.storage.migrate import TablesState, tables_state
+from backends.errors import BackendError, BackendUnavailable, IndexNotFound
+
+DATABASE, DISK, COUNTERS, ENGINE, NEXT_ENGINE = "database", "disk", "counters", "engine", "next_engine"
+
+INDEXES_SECONDS = 60.0
+"""How often missing indexes are looked for while none is missing."""
+_SCRAP = bytes(65_536)
+
+log = logging.getLogger(__name__)
+
+
+class ReadOnly(Exception):
+    """The database answers, but takes no changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of the last look at one dependency.
+
+    Attributes:
+        failing_since: When it was first found failing, aware; ``None``: it works.
+        seconds: How long the look took.
+    """
+
+    failing_since: datetime | None
+    seconds: float
+
+
+class HealthMonitor:
+    """Looks at the dependencies of this process, and remembers since when which of them fails.
+
+    Args:
+        folder: DATA_DIR.
+    """
+
+    def __init__(self, folder: Path, database: Database, counters: CounterStore, engines: Engines, indexer: Indexer):
+        self._database = database
+        self._folder = folder
+        self._indexer = indexer
+        self._probes: dict[str, Callable[[], None]] = {
+            DATABASE: self._change_database,
+            DISK: self._write_to_disk,
+            COUNTERS: lambda: counters.check(),
+            ENGINE: lambda: engines.current.check(),
+        }
+        self._engines = {engines.current.identity: ENGINE}
+        upcoming = engines.upcoming
+        if upcoming is not None:
+            self._probes[NEXT_ENGINE] = lambda: upcoming.check()
+            self._engines[upcoming.identity] = NEXT_ENGINE
+        self._findings: dict[str, Finding] = {}
+        self._missing: dict[int, datetime] = {}
+        self._indexes_due = 0.0
+
+    @property
+    def findings(self) -> Mapping[str, Finding]:
+        """Results of the last look, by dependency; empty before the first one."""
+        return self._findings
+
+    @property
+    def missing_indexes(self) -> Mapping[int, datetime]:
+        """Sites whose index the engine does not have, and when that was found, aware."""
+        return self._missing
+
+    def failing_since(self, dependency: str) -> datetime | None:
+        """The time since which a dependency fails; ``None`` if it works, or nobody looked yet."""
+        finding = self._findings.get(dependency)
+        return None if finding is None else finding.failing_since
+
+    def engine_failing_since(self, identity: str) -> datetime | None:
+        """The same for the engine that holds a site's index."""
+        return self.failing_since(self._engines.get(identity, ""))
+
+    def check(self) -> None:
+        """Look at everything once. What fails is logged when it begins and when it ends."""
+        self._findings = {name: self._look(name, probe) for name, probe in self._probes.items()}
+        engines_work = not any(self.failing_since(name) for name in self._engines.values())
+        due = self._missing or time.monotonic() >= self._indexes_due
+        if due and engines_work and self.failing_since(DATABASE) is None:
+            self._look_for_indexes()
+
+    def _look(self, name: str, probe: Callable[[], None]) -> Finding:
+        since = self.failing_since(name)
+        began = time.perf_counter()
+        try:
+            probe()
+        except (BackendError, CountersUnavailable, OSError, ReadOnly) as error:
+            return self._failed(name, since, began, error)
+        except Exception as error:
+            if not is_unavailable(error):
+                raise
+            return self._failed(name, since, began, error)
+        if since is not None:
+            log.warning("the %s works again", name)
+        return Finding(None, time.perf_counter() - began)
+
+    @staticmethod
+    def _failed(name: str, since: datetime | None, began: float, error: Exception) -> Finding:
+        if since is None:
+            log.warning("the %s fails: %s", name, error)
+        return Finding(since or now(), time.perf_counter() - began)
+
+    def _look_for_indexes(self) -> None:
+        try:
+            missing = self._indexer.missing_indexes()
+        except Exception as error:
+            if not (isinstance(error, BackendError) or is_unavailable(error)):
+                raise
+            log.warning("missing indexes could not be looked for: %s", error)
+            return
+        self._missing = {site_id: self._missing.get(site_id, now()) for site_id in missing}
+        self._indexes_due = time.monotonic() + INDEXES_SECONDS
+
+    def _change_database(self) -> None:
+        """Begin a change, as every write does: one that is locked, or may only be read, refuses that."""
+        with self._database.write() as session:
+            if self._database.is_sqlite:
+                session.execute(text("SELECT 1"))
+            elif session.scalar(text("SHOW transaction_read_only")) == "on":
+                raise ReadOnly("the database takes no changes")
+
+    def _write_to_disk(self) -> None:
+        with tempfile.TemporaryFile(dir=self._folder, buffering=0) as file:
+            if file.write(_SCRAP) < len(_SCRAP):
+                raise OSError(f"{self._folder} is full")
+
+
+SAMPLE = 3
+"""Sites whose index is compared with SQL: an engine that answers may still be loading its documents."""
+
+
+def check_readiness(database: Database, counters: CounterStore, engines: Engines) -> None:
+    """Return if database, counters and search engine can work.
+
+    Raises:
+        ApiError: 503: the database's tables are still those of an older version.
+        SQLAlchemyError: The database cannot.
+        CountersUnavailable: The counter store cannot.
+        BackendUnavailable: The engine cannot, or does not have its documents back yet.
+    """
+    if tables_state(database) is TablesState.OLDER:
+        log.error("the database's tables are missing or of an older version: run `database upgrade`")
+        raise ApiError(
+            ErrorCode.DATABASE_UNAVAILABLE,
+            "The database's tables are missing or of an older version; they must be upgraded.",
+            retry_after=5,
+        )
+    with database.read() as session:
+        largest = session.scalars(
+            select(Site)
+            .where(Site.applied_revision == Site.revision, Site.document_count > 0)
+            .order_by(Site.document_count.desc())
+            .limit(SAMPLE)
+        ).all()
+    counters.check()
+    for engine in engines.all():
+        engine.check()
+    for site in largest:
+        holder = engines.get_engine(site.engine)
+        if not holder.persistent:
+            continue
+        try:
+            count = holder.count(site.engine_index)
+        except IndexNotFound:
+            continue  # It is rebuilt from SQL at the next search.
+        if count < site.document_count:
+            raise BackendUnavailable("The search engine is still loading its documents.", retry_after=5)
+
+
+LATE = timedelta(minutes=2)
+"""After which stored changes that cannot be found yet are late."""
+STUCK = timedelta(minutes=10)
+"""After which a run that nobody works on is stuck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that does not work as it should.
+
+    Attributes:
+        kind: ``engine``, ``index``, ``indexing``, ``database``, ``disk``, ``counters`` or ``sources``.
+        title: What it is: a sentence.
+        effect: What works all the same, and what does not: sentences.
+        since: When it was noticed or began, aware.
+    """
+
+    kind: str
+    title: str
+    effect: str
+    since: datetime
+
+
+def find_troubles(session: Session, health: HealthMonitor, account_id: int) -> list[Trouble]:
+    """Troubles with what an account depends on, the gravest first.
+
+    Asks no server but the database: of the others it is known what the last look at them found.
+    """
+    sites = session.scalars(select(Site).where(listed(account_id)).order_by(Site.id)).all()
+    return [
+        *_of_searches(health, sites),
+        *_of_changes(health),
+        *_of_late_changes(session, health, sites),
+        *_of_runs(session, account_id),
+    ]
+
+
+def _of_searches(health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
+    failing = {site.engine: since for site in sites if (since := health.engine_failing_since(site.engine))}
+    if failing:
+        away = [site for site in sites if site.engine in failing]
+        return [
+            Trouble(
+                "engine",
+                "The search engine does not answer.",
+                f"Searches of {_named(away, sites)} fail. Pages that you send are stored, and can be found once it is "
+                "back.",
+                min(failing.values()),
+            )
+        ]
+    missing = [site for site in sites if site.id in health.missing_indexes]
+    if not missing:
+        return []
+    return [
+        Trouble(
+            "index",
+            "An index is being rebuilt from the stored pages.",
+            f"Searches of {_named(missing, sites)} fail until it is complete. No page is lost, and you need not send "
+            "any again.",
+            min(health.missing_indexes[site.id] for site in missing),
+        )
+    ]
+
+
+def _of_changes(health: HealthMonitor) -> list[Trouble]:
+    troubles = []
+    if since := health.failing_since(DISK):
+        troubles.append(
+            Trouble(
+                "disk",
+                "The service cannot store anything.",
+                "Searches work, but some may be missing in the analytics. New pages and other changes may be refused; "
+                "send them again later.",
+                since,
+            )
+        )
+    if since := health.failing_since(DATABASE):
+        troubles.append(
+            Trouble(
+                "database",
+                "Nothing can be changed.",
+                "Searches work, and appear in the analytics later. New pages and changes of sites and keys are "
+                "refused; send them again later.",
+                since,
+            )
+        )
+    if since := health.failing_since(COUNTERS):
+        troubles.append(
+            Trouble(
+                "counters",
+                "Usage cannot be counted.",
+                "Searches work and are not charged. New pages and changes of sites and keys are refused; send them "
+                "again later. The usage shown here may be too low.",
+                since,
+            )
+        )
+    return troubles
+
+
+def _of_late_changes(session: Session, health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
+    """Changes that are stored and not in the index, although the engine and the index are there."""
+    late: dict[int, datetime] = {}
+    for site in sites:
+        known = health.engine_failing_since(site.engine) is not None or site.id in health.missing_indexes
+        if known or site.applied_revision >= site.revision:
+            continue
+        since = lagging_since(session, site)
+        if since is not None and since < now() - LATE:
+            late[site.id] = since
+    if not late:
+        return []
+    named = _named([site for site in sites if site.id in late], sites)
+    return [
+        Trouble(
+            "indexing",
+            "Changes take longer than usual to be found.",
+            f"Searches work. Some changes of {named} are stored, but cannot be found yet; you need not send them "
+            "again.",
+            min(late.values()),
+        )
+    ]
+
+
+def _of_runs(session: Session, account_id: int) -> list[Trouble]:
+    limit = now() - STUCK
+    since = session.scalar(
+        select(func.min(case((SourceRun.status == "running", SourceRun.lease_until), else_=SourceRun.waiting_since)))
+        .join(Source, Source.id == SourceRun.source_id)
+        .join(Site, Site.id == Source.site_id)
+        .where(
+            listed(account_id),
+            or_(
+                (SourceRun.status == "queued") & (SourceRun.waiting_since < limit),
+                (SourceRun.status == "running") & (SourceRun.lease_until < limit),
+            ),
+        )
+    )
+    if since is None:
+        return []
+    effect = "Searches work. Pages of sources are not brought up to date until crawling goes on by itself."
+    return [Trouble("sources", "Sources wait to be crawled.", effect, since)]
+
+
+def _named(sites: Sequence[Site], of: Sequence[Site]) -> str:
+    if len(sites) == len(of):
+        return "your site" if len(of) == 1 else "your sites"
+    return ", ".join(site.name for site in sites)

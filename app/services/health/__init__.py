@@ -1,1 +1,0 @@
-"""Dependencies of the service, and whether it works."""

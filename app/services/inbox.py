@@ -1,0 +1,363 @@
+"""The inbox: queries that disappoint visitors, their current results, and remedies for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Any
+
+import orjson
+from sqlalchemy import delete, func, select, text
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.errors import field_error
+from app.models import IgnoredQuery, QueryDay, Site, SiteDay
+from app.models.events import QUERY_KINDS, SUGGESTED_FROM
+from app.services.access.credentials import SiteRecord
+from app.services.analytics.recent_results import RecentResults
+from app.services.analytics.reports import NO_CLICKS
+from app.services.search.search import Searcher, for_site
+from app.services.sites import get_site
+from app.wording import number
+from backends.base import Hit, Matched, SearchQuery
+from backends.text import normal_form
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentHit:
+    """A document that a query finds."""
+
+    id: str
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentResult:
+    """The result of a query now.
+
+    Attributes:
+        total: Number of documents.
+        matched: Which of its words they have.
+        hits: The first of them.
+    """
+
+    total: int
+    matched: Matched
+    hits: tuple[CurrentHit, ...]
+
+
+def search_now(searcher: Searcher, site: SiteRecord, text: str, *, limit: int = 1) -> CurrentResult:
+    """Search a site as its visitors do, with its settings.
+
+    Args:
+        text: The query.
+        limit: Most hits that are given, up to 101.
+
+    Raises:
+        ApiError: 400 for a query that the engine refuses.
+        BackendUnavailable: The engine cannot answer now.
+    """
+    query = for_site(SearchQuery(text, limit=limit), site)
+    timed = searcher.run(site, query, _encode, searcher.new_room())
+    return CurrentResult(
+        timed.result.total, timed.result.matched, tuple(CurrentHit(*orjson.loads(hit)) for hit in timed.hits)
+    )
+
+
+def _encode(hit: Hit) -> bytes:
+    return orjson.dumps([hit.id, str(hit.document["title"]), str(hit.document["url"])])
+
+
+PERIOD_DAYS = 30
+MAX_CANDIDATES = 100
+"""Most queries that are looked at, which is one search each; those that most visitors missed something with."""
+MIN_VISITORS_WITHOUT_CLICK = 5
+"""A query without clicks tells nothing before so many visitors made it."""
+MOST_FREQUENT = 1_000
+MOST_VISITED = 20_000
+"""Candidates of each kind are the queries with the most visitors among so many that were searched most, and those of
+so many that most visitors searched: what one visitor makes up keeps out nothing that several missed."""
+MAX_IGNORED = 1_000
+"""Most queries that a site can ignore."""
+_EPOCH = date(1970, 1, 1)
+
+
+class InboxKind(StrEnum):
+    """The kind of disappointment."""
+
+    NO_RESULTS = "no_results"
+    PARTIAL = "partial"
+    NO_CLICKS = "no_clicks"
+
+
+@dataclass(frozen=True, slots=True)
+class InboxItem:
+    """A query to do something about.
+
+    Attributes:
+        query: In normal form.
+        searches: How often it was searched.
+        visitors: How many missed something with it.
+        finds_now: Documents that it finds now.
+    """
+
+    query: str
+    kind: InboxKind
+    searches: int
+    visitors: int
+    finds_now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A query that may belong into the inbox, if it finds no more than it did.
+
+    Attributes:
+        visitors: How many missed something, of each kind that it was searched with.
+    """
+
+    query: str
+    searches: int
+    visitors: Mapping[InboxKind, int]
+
+    def judge(self, result: CurrentResult, pinned: Sequence[str] = ()) -> InboxItem | None:
+        """The kind of item that a query is, given what it finds now; ``None`` if it is none any more.
+
+        Args:
+            pinned: Ids that the site pins for it. A query that shows one of them has been seen to.
+        """
+        if result.total == 0:
+            kind = InboxKind.NO_RESULTS
+        elif InboxKind.PARTIAL in self.visitors and result.matched is Matched.SOME:
+            kind = InboxKind.PARTIAL
+        elif InboxKind.NO_CLICKS in self.visitors and not (result.hits and result.hits[0].id in pinned):
+            kind = InboxKind.NO_CLICKS
+        else:
+            return None
+        # Documents may have gone since: it then finds nothing, though its visitors found something.
+        visitors = self.visitors.get(kind, max(self.visitors.values()))
+        return InboxItem(self.query, kind, self.searches, visitors, result.total)
+
+
+def list_inbox(
+    searcher: Searcher, site: SiteRecord, candidates: Sequence[Candidate], *, limit: int, offset: int
+) -> tuple[Sequence[InboxItem], int]:
+    """One page of the inbox, by how many visitors missed something, and how many items there are.
+
+    Args:
+        candidates: What :func:`list_candidates` gives.
+
+    Raises:
+        BackendUnavailable: The engine cannot say what the queries find now.
+    """
+    items = sorted(
+        judge_candidates(searcher, site, candidates), key=lambda item: (-item.visitors, -item.searches, item.query)
+    )
+    return items[offset : offset + limit], len(items)
+
+
+def judge_candidates(searcher: Searcher, site: SiteRecord, candidates: Sequence[Candidate]) -> Iterator[InboxItem]:
+    """The items among the candidates, in their order; each is looked at when it is asked for.
+
+    Raises:
+        BackendError: The engine cannot say what a query finds now.
+    """
+    for candidate in candidates:
+        result = search_now(searcher, site, candidate.query)
+        item = candidate.judge(result, site.settings.pinned.get(candidate.query, ()))
+        if item is not None:
+            yield item
+
+
+def list_candidates(
+    session: Session, site: Site, today: date, *, ignored: bool = False, recent: RecentResults | None = None
+) -> list[Candidate]:
+    """The queries of a site that may belong in its inbox, at most :data:`MAX_CANDIDATES`.
+
+    Args:
+        today: The last day of the period.
+        ignored: Whether to list the ignored queries instead of the others.
+        recent: As for ``get_analytics``.
+    """
+    kinds = [
+        (InboxKind.NO_RESULTS, "zero_results", "zero_results > 0", "missed_visitors"),
+        (InboxKind.PARTIAL, "partial_results", "partial_results > 0", "found_visitors"),
+    ]
+    if reports_clicks(session, site.id, today):
+        # Visitors who found only some of the words do not show that a click was missing: what they saw is a reason of
+        # its own.
+        witnesses = "found_visitors - partial_results"
+        unclicked = f"{NO_CLICKS} AND {witnesses} >= {MIN_VISITORS_WITHOUT_CLICK}"
+        kinds.append((InboxKind.NO_CLICKS, "searches", unclicked, witnesses))
+    ignored_queries = frozenset(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
+    first = (today - _EPOCH).days - PERIOD_DAYS + 1
+
+    def compute() -> list[Candidate]:
+        return _read_candidates(session, site.id, first, kinds, ignored=ignored)
+
+    if recent is None:
+        return compute()
+    searches = session.scalar(
+        select(func.sum(SiteDay.searches)).where(SiteDay.site_id == site.id, SiteDay.day >= first)
+    )
+    key = "inbox", site.id, first, len(kinds), ignored, ignored_queries
+    return recent.get(key, compute, lambda _: int(searches or 0))
+
+
+def _read_candidates(
+    session: Session, site_id: int, first: int, kinds: Sequence[tuple[InboxKind, str, str, str]], *, ignored: bool
+) -> list[Candidate]:
+    lists = (
+        f"""
+        SELECT query, searches, counted, visitors, {place} AS kind FROM (
+            SELECT query, searches, {count} AS counted, {visitors} AS visitors FROM (
+                SELECT * FROM (
+                    SELECT * FROM counts WHERE {condition} ORDER BY {count} DESC, query LIMIT :frequent
+                ) AS frequent
+                UNION
+                SELECT * FROM (
+                    SELECT * FROM counts WHERE visitors >= :suggested ORDER BY visitors DESC, query LIMIT :visited
+                ) AS visited WHERE {condition}
+            ) AS missed
+            WHERE {"" if ignored else "NOT"} EXISTS (
+                SELECT 1 FROM ignored_queries WHERE site_id = :site_id AND ignored_queries.query = missed.query
+            )
+            ORDER BY visitors DESC, counted DESC, query LIMIT :limit
+        ) AS kind_{place}
+        """  # noqa: S608 - made of constants
+        for place, (_, count, condition, visitors) in enumerate(kinds)
+    )
+    sums = ", ".join(f"CAST(sum({kind}) AS bigint) AS {kind}" for kind in QUERY_KINDS)
+    rows = session.execute(
+        text(
+            f"""
+            WITH counts AS MATERIALIZED (
+                SELECT query, {sums} FROM query_days WHERE site_id = :site_id AND day >= :first GROUP BY query
+            )
+            {" UNION ALL ".join(lists)}
+            """  # noqa: S608 - made of constants
+        ),
+        {
+            "site_id": site_id,
+            "first": first,
+            "frequent": MOST_FREQUENT,
+            "visited": MOST_VISITED,
+            "suggested": SUGGESTED_FROM,
+            "limit": MAX_CANDIDATES,
+        },
+    )
+    candidates: dict[str, Candidate] = {}
+    for query, searches, counted, visitors, place in rows:
+        others = candidates[query].visitors if query in candidates else {}
+        candidates[query] = Candidate(query, searches, {**others, kinds[place][0]: min(visitors, counted)})
+    ranked = sorted(candidates.values(), key=lambda one: (-max(one.visitors.values()), -one.searches, one.query))
+    return ranked[:MAX_CANDIDATES]
+
+
+def reports_clicks(session: Session, site_id: int, today: date) -> bool:
+    """Tell whether clicks are reported at all: without, that a query has none tells nothing."""
+    first = (today - _EPOCH).days - PERIOD_DAYS + 1
+    return bool(
+        session.scalar(select(func.sum(SiteDay.clicks)).where(SiteDay.site_id == site_id, SiteDay.day >= first))
+    )
+
+
+def ignore_query(session: Session, account_id: int, site_id: int, query: str, *, ignored: bool) -> str:
+    """Leave a query out of a site's inbox from now on, or no longer.
+
+    Returns:
+        The query in normal form.
+
+    Raises:
+        ApiError: 404; 400 if the site ignores too many.
+    """
+    site = get_site(session, account_id, site_id, lock=True)
+    query = normal_form(query)
+    if not ignored:
+        session.execute(delete(IgnoredQuery).where(IgnoredQuery.site_id == site.id, IgnoredQuery.query == query))
+        return query
+    if is_ignored(session, site.id, query):
+        return query
+    if count_ignored(session, site.id) >= MAX_IGNORED:
+        raise field_error(
+            "ignored", "too_many", f"is true for {number(MAX_IGNORED)} queries of the site, which is the most"
+        )
+    session.add(IgnoredQuery(site_id=site.id, query=query, ignored_at=now()))
+    session.flush()
+    return query
+
+
+def is_ignored(session: Session, site_id: int, query: str) -> bool:
+    """Tell whether a query, in normal form, is left out of the inbox."""
+    return session.get(IgnoredQuery, (site_id, query)) is not None
+
+
+def count_ignored(session: Session, site_id: int) -> int:
+    """The number of queries a site ignores."""
+    return session.scalar(select(func.count()).select_from(IgnoredQuery).where(IgnoredQuery.site_id == site_id)) or 0
+
+
+def was_searched(session: Session, site_id: int, query: str, today: date) -> bool:
+    """Whether a query, in normal form, was searched on a site in the period."""
+    last = (today - _EPOCH).days
+    # The key of the table has the day before the query: each day is one look-up.
+    days = range(last - PERIOD_DAYS + 1, last + 1)
+    known = select(QueryDay.query).where(QueryDay.site_id == site_id, QueryDay.day.in_(days), QueryDay.query == query)
+    return session.scalar(known.limit(1)) is not None
+
+
+def has_searches(session: Session, site_id: int) -> bool:
+    """Whether anything was ever searched on a site, as far as its analytics reach."""
+    return session.scalar(select(QueryDay.query).where(QueryDay.site_id == site_id).limit(1)) is not None
+
+
+Settings = Mapping[str, Any]
+"""Search settings with all their fields, as answers show them."""
+
+
+def add_synonyms(settings: Settings, word: str, synonyms: Sequence[str]) -> dict[str, Any]:
+    """The settings in which a word also finds what has one of its synonyms. They join the group that has the word."""
+    groups = [list(group) for group in settings["synonyms"]]
+    group = next((group for group in groups if _has(group, word)), None)
+    if group is None:
+        group = [word]
+        groups.append(group)
+    for synonym in synonyms:
+        if not _has(group, synonym):
+            group.append(synonym)
+    return {**settings, "synonyms": groups}
+
+
+def _has(group: Sequence[str], word: str) -> bool:
+    return normal_form(word) in map(normal_form, group)
+
+
+def pin_document(settings: Settings, query: str, document_id: str) -> dict[str, Any]:
+    """The settings in which a document comes first for a query, before those pinned already, and is not hidden."""
+    query = normal_form(query)
+    pinned, hidden = _ids_of(settings["pinned"], query), _ids_of(settings["hidden"], query)
+    return {
+        **settings,
+        "pinned": _with_ids(settings["pinned"], query, [document_id, *(id for id in pinned if id != document_id)]),
+        "hidden": _with_ids(settings["hidden"], query, [id for id in hidden if id != document_id]),
+    }
+
+
+Entries = Sequence[Mapping[str, Any]]
+"""Queries with the ids of documents; of several with one query, the last holds."""
+
+
+def _ids_of(entries: Entries, query: str) -> list[str]:
+    return next((list(entry["ids"]) for entry in reversed(entries) if entry["query"] == query), [])
+
+
+def _with_ids(entries: Entries, query: str, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    others = [entry for entry in entries if entry["query"] != query]
+    places = [place for place, entry in enumerate(entries) if entry["query"] == query]
+    if ids:
+        others.insert(places[0] if places else len(others), {"query": query, "ids": list(ids)})
+    return others

@@ -1,1 +1,0 @@
-"""Remedies for queries that disappoint visitors."""

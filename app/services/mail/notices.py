@@ -1,0 +1,333 @@
+"""Mails about events: quota warnings, failed crawls, disabled webhooks, and invitations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from urllib.parse import urlsplit
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from app.clock import now, today
+from app.config import Settings
+from app.counters.base import CounterStore, WindowRequest
+from app.models import Account, Invitation, QuotaWarning, Site, Source, UsageDay, Webhook
+from app.plans import PlanLimits, PlanTable
+from app.services.mail.letters import Letter, Link, queue_mail
+from app.services.sites import get_account
+from app.services.webhooks.webhooks import announce
+from app.storage.database import ROW_LOCK, Database
+from app.wording import moment_text, number, operator_text
+from schemas.validation.webhooks import QUOTA_WARNING
+
+QUOTA_KIND = "quota_warning"
+PERCENTS = (80, 100)
+FORGOTTEN_BELOW = 70
+"""Percent of a quota in total below which its warnings are forgotten, so that the next rise is told again."""
+KEPT = timedelta(days=7)
+"""How long warnings of a day are remembered."""
+REQUESTS, SEARCHES, DOCUMENTS = "requests", "searches", "documents"
+
+RequestsWindow = Callable[[int, PlanLimits], WindowRequest]
+"""Gives the window in which an account's requests of a day are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """The used share of a quota.
+
+    Attributes:
+        quota: ``requests``, ``searches`` or ``documents``.
+        period: The UTC day of the searches, or when the window of the requests ends, in Unix seconds; empty for a quota
+            in total.
+        allowed: At least 1.
+    """
+
+    account_id: int
+    quota: str
+    period: str
+    used: int
+    allowed: int
+
+    @property
+    def reached(self) -> tuple[int, ...]:
+        """Of :data:`PERCENTS`, those that are reached."""
+        return tuple(percent for percent in PERCENTS if 100 * self.used >= percent * self.allowed)
+
+
+def warn_owners(
+    database: Database, counters: CounterStore, plans: PlanTable, settings: Settings, requests_window: RequestsWindow
+) -> int:
+    """Queue the warnings that are due, mails where mail is sent; harmless if several processes do it at once.
+
+    Searches are told as the copies of usage have them, up to a minute late; requests, of accounts that searched or
+    indexed today.
+
+    Returns:
+        How many warnings were queued.
+
+    Raises:
+        CountersUnavailable: Requests cannot be read.
+    """
+    with database.read() as session:
+        uses = list(_uses(session, plans, today()))
+        busy = _busy_accounts(session, plans, today())
+        told = _told(session)
+    for account_id, limits in busy:
+        (window,) = counters.peek([requests_window(account_id, limits)], now=now().timestamp()).windows
+        if window.limit and window.hits:
+            uses.append(QuotaUse(account_id, REQUESTS, str(window.reset_at), window.hits, window.limit))
+    _forget(database, uses)
+    warned = 0
+    for use in uses:
+        if set(use.reached) - told.get(_window(use), set()):
+            with database.write() as session:
+                warned += _warn(session, use, settings)
+    return warned
+
+
+Window = tuple[int, str, str, int]
+"""Account, quota, period, and what was allowed."""
+
+
+def _window(use: QuotaUse) -> Window:
+    return use.account_id, use.quota, use.period, use.allowed
+
+
+def _told(session: Session) -> dict[Window, set[int]]:
+    told: dict[Window, set[int]] = {}
+    for row in session.scalars(select(QuotaWarning)):
+        told.setdefault((row.account_id, row.quota, row.period, row.allowed), set()).add(row.percent)
+    return told
+
+
+def _uses(session: Session, plans: PlanTable, day: date) -> Iterator[QuotaUse]:
+    """The uses of searches and of documents."""
+    searches = select(Account, UsageDay.searches).join(UsageDay).where(UsageDay.day == day, UsageDay.searches > 0)
+    documents = (
+        select(Account, func.sum(Site.document_count)).join(Site).where(Site.deleted_at.is_(None)).group_by(Account.id)
+    )
+    for quota, period, query in ((SEARCHES, day.isoformat(), searches), (DOCUMENTS, "", documents)):
+        for account, used in session.execute(query):
+            # An account whose plan is no longer defined cannot make a request either, which is logged there.
+            if account.plan not in plans:
+                continue
+            limits = plans.limits_of(account.plan, account.limit_overrides)
+            allowed = limits.searches_per_day if quota == SEARCHES else limits.documents
+            if allowed:
+                yield QuotaUse(account.id, quota, period, int(used), allowed)
+
+
+def _busy_accounts(session: Session, plans: PlanTable, day: date) -> list[tuple[int, PlanLimits]]:
+    """Accounts that searched or indexed, and what they may use."""
+    accounts = session.scalars(select(Account).join(UsageDay).where(UsageDay.day == day))
+    return [
+        (account.id, plans.limits_of(account.plan, account.limit_overrides))
+        for account in accounts
+        if account.plan in plans
+    ]
+
+
+def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
+    """Tell whether a warning was queued: another process may have been first."""
+    account = session.get(Account, use.account_id, with_for_update=ROW_LOCK)
+    if account is None:
+        return False
+    fresh = [percent for percent in use.reached if session.get(QuotaWarning, (*_window(use), percent)) is None]
+    for percent in fresh:
+        session.add(
+            QuotaWarning(
+                account_id=use.account_id,
+                quota=use.quota,
+                period=use.period,
+                allowed=use.allowed,
+                percent=percent,
+                warned_at=now(),
+            )
+        )
+    # Who is warned of the last one needs no warning of those before.
+    if not fresh or fresh[-1] != use.reached[-1]:
+        return False
+    data = {"quota": use.quota, "percent": use.reached[-1], "used": use.used, "allowed": use.allowed}
+    announce(session, account.id, QUOTA_WARNING, data)
+    if settings.sends_mail:
+        letter = write_warning(use, settings.public_url, settings.operator_contact)
+        queue_mail(
+            session, account.email, letter.subject, letter.text, letter.html, kind=QUOTA_KIND, account_id=account.id
+        )
+    return True
+
+
+def _forget(database: Database, uses: list[QuotaUse]) -> None:
+    """Forget warnings of days gone by, and of quotas in total that have room again or are others now."""
+    high = {_window(use) for use in uses if 100 * use.used >= FORGOTTEN_BELOW * use.allowed}
+    with database.read() as session:
+        over = [row for row in session.scalars(select(QuotaWarning)) if _is_over(row, high)]
+    if not over:
+        return
+    with database.write() as session:
+        for row in sorted(over, key=lambda row: (row.account_id, row.quota, row.period, row.allowed, row.percent)):
+            session.execute(
+                delete(QuotaWarning).where(
+                    QuotaWarning.account_id == row.account_id,
+                    QuotaWarning.quota == row.quota,
+                    QuotaWarning.period == row.period,
+                    QuotaWarning.allowed == row.allowed,
+                    QuotaWarning.percent == row.percent,
+                )
+            )
+
+
+def _is_over(row: QuotaWarning, high: set[Window]) -> bool:
+    if row.period:
+        return row.warned_at < now() - KEPT
+    return (row.account_id, row.quota, row.period, row.allowed) not in high
+
+
+def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
+    """A letter about a quota, and what its owner can do."""
+    used, allowed, is_full = number(use.used), number(use.allowed), use.reached[-1] == PERCENTS[-1]
+    match use.quota:
+        case "searches":
+            advice = "see in the analytics what is searched, and whether a program searches that should not."
+            place = Link("What was searched", f"{public_url}/api/analytics")
+            told = _Told(
+                "80 percent of today’s searches are used",
+                f"Your account has used {used} of the {allowed} searches that its plan allows per day. Once they are "
+                "used up, further searches are refused until 00:00 UTC.",
+                "Today’s searches are used up: further ones are refused until 00:00 UTC",
+                f"Your account has used all {allowed} searches that its plan allows per day. Until 00:00 UTC, visitors "
+                "of your sites cannot search. Then the next day’s searches begin.",
+            )
+        case "requests":
+            advice = (
+                "see whether a program asks more often than it must. Documents can be sent in batches, and unchanged "
+                "ones need not be sent."
+            )
+            place = Link("How to send documents in batches", f"{public_url}/docs/documents")
+            until = moment_text(datetime.fromtimestamp(int(use.period), UTC))
+            told = _Told(
+                "80 percent of a day’s requests are used",
+                f"Your account has made {used} of the {allowed} requests that its plan allows per day. Once they are "
+                f"used up, further requests are refused until {until}.",
+                f"A day’s requests are used up: further ones are refused until {until}",
+                f"Your account has made all {allowed} requests that its plan allows per day. Until {until}, requests "
+                "with its private and search keys are refused, and its pages here cannot be opened.",
+            )
+        case _:
+            advice = "delete pages that nobody searches for, or exclude them from their sources."
+            place = Link("Your sites", f"{public_url}/sites")
+            told = _Told(
+                "80 percent of your plan’s pages are used",
+                f"Your sites have {used} of the {allowed} pages that your plan allows. Once they are used up, new ones "
+                "are refused.",
+                "Your plan’s pages are used up: new ones are refused",
+                f"Your sites have {used} pages, and your plan allows {allowed}. New pages are refused. Those that are "
+                "there can be searched and changed.",
+            )
+    return Letter(
+        told.full_subject if is_full else told.near_subject,
+        (
+            told.full if is_full else told.near,
+            f"What you can do: {advice} Or ask {operator_text(contact)} for a larger plan.",
+            place,
+            Link("Your usage", f"{public_url}/dashboard"),
+            f"The site search at {public_url} sent this mail automatically.",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Words about one quota, when it is nearly and when it is quite used up."""
+
+    near_subject: str
+    near: str
+    full_subject: str
+    full: str
+
+
+FAILED_RUNS_KIND = "failed_runs"
+
+
+def tell_of_failures(
+    session: Session, source: Source, site: Site, error: Mapping[str, str] | None, public_url: str
+) -> None:
+    """Queue the mail about a source whose last two runs failed.
+
+    Args:
+        error: ``code`` and ``message`` of why the second one did.
+        public_url: The service's address.
+    """
+    account = session.get_one(Account, site.account_id)
+    letter = write_letter(source, site.name, "" if error is None else error["message"], public_url)
+    queue_mail(
+        session, account.email, letter.subject, letter.text, letter.html, kind=FAILED_RUNS_KIND, account_id=account.id
+    )
+
+
+def write_letter(source: Source, site_name: str, reason: str, public_url: str) -> Letter:
+    """A letter about a source, and what its owner can do."""
+    return Letter(
+        f"The last two crawls of {source.url} failed",
+        (
+            f"The last two crawls of {source.url} for {site_name} failed. {reason}".rstrip(),
+            "Its pages stay in the search as they were last read. What changed since may be missing.",
+            Link("See why, and run it again", f"{public_url}/api/sites/{source.site_id}/sources/{source.id}"),
+            "Further failures are not told until a crawl of this source has succeeded.",
+            f"The site search at {public_url} sent this mail automatically.",
+        ),
+    )
+
+
+WEBHOOK_KIND = "webhook_off"
+
+
+def queue_notice(session: Session, webhook: Webhook, public_url: str) -> None:
+    """Tell a webhook's owner that it was switched off, because nothing could be delivered."""
+    account = get_account(session, webhook.account_id)
+    letter = write_notice(webhook, public_url)
+    queue_mail(
+        session, account.email, letter.subject, letter.text, letter.html, kind=WEBHOOK_KIND, account_id=account.id
+    )
+
+
+def write_notice(webhook: Webhook, public_url: str) -> Letter:
+    """A letter to the owner. Of the webhook's address it names the host alone: the rest may hold a secret."""
+    host = urlsplit(webhook.url).netloc
+    return Letter(
+        f"Your webhook on {host} was switched off",
+        (
+            f"For three days, nothing could be delivered to the webhook on {host}. It is switched off now: no further "
+            "events are sent to it.",
+            "The list of its deliveries says what went wrong. Once the receiver works, switch the webhook on again "
+            "there; what was missed can be sent again.",
+            Link("Its deliveries", f"{public_url}/api/webhooks/{webhook.id}"),
+            f"The site search at {public_url} sent this mail automatically.",
+        ),
+    )
+
+
+INVITATION_KIND = "invitation"
+
+
+def write_invitation(invitation: Invitation, account: str, url: str, public_url: str) -> Letter:
+    """A letter to somebody who is invited to an account.
+
+    Args:
+        account: The account's name.
+        url: The invitation's link.
+        public_url: Base URL of this service.
+    """
+    return Letter(
+        f"Join {account} at the site search",
+        (
+            f"{account} invites you to its account at {public_url}, as {invitation.role}. To accept, open this page "
+            "and choose a password:",
+            Link("Accept the invitation", url),
+            f"The link works once, until {moment_text(invitation.expires_at)}.",
+            "If you do not know who this is, ignore this mail. Nothing happens then.",
+        ),
+    )

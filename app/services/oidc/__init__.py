@@ -1,1 +1,0 @@
-"""Logging in with an OpenID Connect provider."""

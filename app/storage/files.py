@@ -1,0 +1,204 @@
+"""x"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import logging
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+
+import orjson
+
+from app.storage.database import StorageUnavailable
+from app.storage.machine_process import FileLocks
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_READABLE = stat.S_IRGRP | stat.S_IROTH
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPaths:
+    """The paths of a folder that are open to others: to its group or to everybody.
+
+    Attributes:
+        folders: Folders that others may list or enter.
+        files: Files that others may read.
+    """
+
+    folders: tuple[Path, ...]
+    files: tuple[Path, ...]
+
+
+def is_open(folder: Path) -> bool:
+    """Tell whether others may list or enter a folder."""
+    return bool(folder.stat().st_mode & _OTHERS)
+
+
+def find_open_paths(folder: Path) -> OpenPaths:
+    """Look at a folder and all below it."""
+    folders: list[Path] = []
+    files: list[Path] = []
+    for path, mode in _modes(folder):
+        if stat.S_ISDIR(mode):
+            if mode & _OTHERS:
+                folders.append(path)
+        elif stat.S_ISREG(mode) and mode & _READABLE:
+            files.append(path)
+    return OpenPaths(tuple(folders), tuple(files))
+
+
+def _modes(folder: Path) -> Iterator[tuple[Path, int]]:
+    for path in (folder, *sorted(folder.rglob("*"))):
+        try:
+            yield path, path.lstat().st_mode
+        except FileNotFoundError:
+            continue  # A running service deletes files: journals, segments.
+
+
+FREE_SECONDS = 0.05
+"""CPU seconds up to which a text is made again with every change."""
+PAUSE_FACTOR = 100
+"""A text that takes longer is made again at the earliest after this multiple of its CPU seconds."""
+KEPT_SECONDS = 3_600
+"""Age at which copies are deleted."""
+MAX_BYTES = 268_435_456
+"""Size of all copies of a machine after a clean-up."""
+LEVEL = 6
+_PIECE_BYTES = 65_536
+_SUFFIX = ".copy"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a copy.
+
+    Attributes:
+        state: The state of the source from which the text was made.
+        length: Bytes of the text.
+        seconds: CPU seconds that making it took.
+    """
+
+    state: str
+    length: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A text as it was made, compressed with gzip."""
+
+    header: Header
+    gzipped: bytes
+
+    def text(self) -> Iterator[bytes]:
+        """The text, in pieces."""
+        with gzip.GzipFile(fileobj=BytesIO(self.gzipped)) as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+
+
+class FileCopies:
+    """Copies in one folder, one for each name.
+
+    Texts that are expensive to make take at most one percent of a core each, however often they are requested or
+    change: in between, the copy of an earlier state is returned. A machine makes one text at a time.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._locks = FileLocks(folder)
+
+    def get(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
+        """Return the copy of a text, after making it if there is none or its source has changed.
+
+        Args:
+            name: A valid name of a file.
+            state: The present state of the source.
+            make: Makes the text.
+        """
+        try:
+            return self._get(name, state, make)
+        except StorageUnavailable as error:
+            log.error("a copy is not shared: %s", error)
+            return self._make(name, state, make)
+
+    def _get(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
+        found = self._read(name)
+        if found is not None and self._is_usable(name, found.header, state):
+            return found
+        if found is not None and found.header.seconds > FREE_SECONDS:
+            with self._locks.try_hold("making") as held:
+                return self._make(name, state, make) if held else found
+        with self._locks.hold("making"):
+            found = self._read(name)  # Another thread may have made it meanwhile.
+            if found is not None and self._is_usable(name, found.header, state):
+                return found
+            return self._make(name, state, make)
+
+    def delete_old(self) -> None:
+        """Delete copies after :data:`KEPT_SECONDS`, and the oldest of the others if they take too much space."""
+        sizes = []
+        for path in self._folder.glob(f"*{_SUFFIX}*"):
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                sizes.append((status.st_mtime, status.st_size, path))
+        total = 0
+        for modified, size, path in sorted(sizes, reverse=True):
+            total += size
+            if total > MAX_BYTES or abs(time.time() - modified) > KEPT_SECONDS:
+                path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}{_SUFFIX}"
+
+    def _read(self, name: str) -> Copy | None:
+        try:
+            head, _, gzipped = self._path(name).read_bytes().partition(b"\n")
+            return Copy(Header(**orjson.loads(head)), gzipped)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:  # A power cut may leave a file without its content.
+            log.error("the copy %s cannot be read: %s", name, error)
+            return None
+
+    def _is_usable(self, name: str, header: Header, state: str) -> bool:
+        if header.state == state:
+            return True
+        try:
+            age = time.time() - self._path(name).stat().st_mtime
+        except FileNotFoundError:
+            return False
+        # A negative age means that the clock was set back.
+        return header.seconds > FREE_SECONDS and 0 <= age < PAUSE_FACTOR * header.seconds
+
+    def _make(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
+        begun, length, gzipped = time.thread_time(), 0, BytesIO()
+        with gzip.GzipFile(fileobj=gzipped, mode="wb", compresslevel=LEVEL, mtime=0) as file:
+            for piece in make():
+                length += file.write(piece)
+        made = Copy(Header(state, length, time.thread_time() - begun), gzipped.getvalue())
+        try:
+            self._write(name, made)
+        except OSError as error:
+            log.error("the copy %s cannot be stored: %s", name, error)
+        return made
+
+    def _write(self, name: str, copy: Copy) -> None:
+        fresh = self._folder / f"{name}{_SUFFIX}.{secrets.token_hex(4)}"
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(orjson.dumps(asdict(copy.header)) + b"\n" + copy.gzipped)
+            fresh.replace(self._path(name))
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise

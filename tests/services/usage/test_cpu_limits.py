@@ -1,0 +1,181 @@
+"""CPU time of expensive requests: counted for each caller, refused beyond a limit, and not for others' work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+import time_machine
+from flask import Flask
+
+from app.application import create_app
+from app.counters.base import CountersUnavailable
+from app.services.indexing.group_commit import GroupCommit, Written
+from app.services.usage.cpu_limits import (
+    ADDRESS_SECONDS,
+    FREE_SECONDS,
+    MEMBER_SECONDS,
+    MIN_SECONDS,
+    CpuLimits,
+    cpu_seconds,
+    working_for,
+)
+from app.services.usage.daily_usage import cpu_limits
+from app.web import request_checks
+from tests.answers import assert_error, assert_ok
+from tests.callers import ApiClient, Tenant
+from tests.conftest import close_app
+from tests.gateway.callers import Gateway, VisitorClient
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[time_machine.Traveller]:
+    with time_machine.travel(datetime.now(UTC), tick=False) as traveller:
+        monkeypatch.setattr(cpu_limits.time, "monotonic", lambda: datetime.now(UTC).timestamp())
+        yield traveller
+
+
+def let_requests_take(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let each request take so much CPU time."""
+    monkeypatch.setattr(request_checks, "cpu_seconds", (step * seconds for step in count()).__next__)
+
+
+def test_keys_of_an_account_share_a_limit_that_ends_with_the_minute(
+    tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
+    tenant.set_plan("free")
+    let_requests_take(monkeypatch, MIN_SECONDS / 2)
+    for client in (tenant.private, tenant.search):
+        assert_ok(client.get("/v1/search?q=a"))
+
+    refused = tenant.private.get("/sites")
+    body = assert_error(refused, 429, "rate_limit_exceeded")
+    assert body["message"].startswith("The requests took more than 6 seconds of processor time per minute")
+    assert (refused.headers["Retry-After"], refused.headers["X-RateLimit-Limit"]) == ("60", str(MIN_SECONDS))
+    assert_ok(stranger.private.get("/sites"))
+    assert_ok(tenant.browser.get("/sites"))
+    clock.shift(61)
+    assert_ok(tenant.private.get("/sites"))
+
+
+def test_larger_plans_have_more(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller) -> None:
+    let_requests_take(monkeypatch, 110)
+    assert_ok(tenant.private.get("/sites"))
+    assert_ok(tenant.private.get("/sites"))
+    assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
+
+
+def test_requests_that_take_little_are_not_counted(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
+    tenant.set_plan("free")
+    let_requests_take(monkeypatch, FREE_SECONDS * 0.99)
+    counters = tenant.app.extensions["runtime"].counters
+    keys: list[str] = []
+    consume = counters.consume
+    monkeypatch.setattr(
+        counters, "consume", lambda windows, **more: keys.extend(w.key for w in windows) or consume(windows, **more)
+    )
+
+    assert_ok(tenant.private.get("/sites"))
+
+    assert not [key for key in keys if key.startswith("cpu")]
+
+
+def test_members_visitors_and_strangers_have_limits_of_their_own(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
+    index = tenant.site["index"]
+    token = Gateway(tenant).token
+    let_requests_take(monkeypatch, MEMBER_SECONDS)
+    visitor, other = (VisitorClient(tenant.app, token, iter([address] * 3)) for address in ("192.0.2.1", "192.0.2.2"))
+
+    assert_ok(tenant.browser.get("/sites"))
+    assert_error(tenant.browser.get("/sites"), 429, "rate_limit_exceeded")
+    search = f"/engine/indexes/{index}/search"
+    assert visitor.post(search, json={"q": "a"}).status_code == 200
+    assert visitor.post(search, json={"q": "a"}).status_code == 429
+    assert other.post(search, json={"q": "a"}).status_code == 200
+    anyone = ApiClient(tenant.app)
+    assert anyone.get("/plans").status_code == 200
+    assert anyone.get("/plans").status_code == 429
+    assert ADDRESS_SECONDS < MEMBER_SECONDS
+
+
+def test_processes_count_together(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
+    tenant.set_plan("free")
+    other = create_app(tenant.app.extensions["runtime"].settings, background=False)
+    try:
+        elsewhere = ApiClient(other, tenant.tokens["private"])
+        let_requests_take(monkeypatch, MIN_SECONDS / 2)
+        for client in (tenant.private, elsewhere):
+            assert_ok(client.get("/sites"))
+        assert_error(elsewhere.get("/sites"), 429, "rate_limit_exceeded")
+    finally:
+        close_app(other)
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_clock_that_jumps_keeps_nobody_out(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller, hours: int
+) -> None:
+    tenant.set_plan("free")
+    moment = 1000.0
+    monkeypatch.setattr(cpu_limits.time, "monotonic", lambda: moment)
+    let_requests_take(monkeypatch, MIN_SECONDS)
+    assert_ok(tenant.private.get("/sites"))
+    clock.shift(hours * 3600)
+    assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
+    moment += 61
+    assert_ok(tenant.private.get("/sites"))
+
+
+def test_without_counters_requests_go_on(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise CountersUnavailable("away")
+
+    let_requests_take(monkeypatch, 1000)
+    monkeypatch.setattr(app.extensions["runtime"].counters, "consume", fail)
+    for _ in range(2):
+        assert_ok(tenant.search.get("/v1/search?q=a"))
+
+
+def test_work_for_others_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent = 0.0
+    monkeypatch.setattr(cpu_limits.time, "thread_time", lambda: spent)
+    before = cpu_seconds()
+    with working_for(4):
+        spent += 2.0
+    spent += 0.25
+
+    assert cpu_seconds() - before == pytest.approx(0.5 + 0.25)
+
+
+def test_a_commit_for_several_writers_is_shared_among_them(
+    app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    callers: list[int] = []
+
+    def note(number: int) -> object:
+        callers.append(number)
+        return working_for(number)
+
+    monkeypatch.setattr("app.services.indexing.group_commit.working_for", note)
+    runtime = app.extensions["runtime"]
+    commit = GroupCommit(runtime.database, runtime.counters)
+    commit.run(tenant.account_id, lambda session: Written(None))
+
+    assert callers == [1]
+
+
+def test_exhausted_callers_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch, app: Flask) -> None:
+    monkeypatch.setattr(cpu_limits, "_MAX_EXHAUSTED", 2)
+    limits = CpuLimits(app.extensions["runtime"].counters)
+    for number in range(5):
+        limits.note(cpu_limits.Spender(f"cpu:{number}", 1), 1.0)
+
+    assert len(limits._exhausted) <= 2

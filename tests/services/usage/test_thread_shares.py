@@ -1,0 +1,206 @@
+"""What one caller does slowly leaves half of the threads to the others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from flask import Flask
+
+from app.errors import ApiError, ErrorCode
+from app.services.usage.cpu_limits import ThreadShares
+from app.services.usage.daily_usage import cpu_limits
+from tests.answers import assert_error
+from tests.callers import ApiClient, Tenant, register_tenant
+from tests.gateway.callers import Gateway, assert_engine_error
+from tests.patience import PATIENCE_SECONDS
+
+
+@pytest.fixture
+def shares() -> ThreadShares:
+    made = ThreadShares()
+    made.share_out(8)
+    return made
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits."""
+    monkeypatch.setattr(cpu_limits, "WAIT_SECONDS", 0.0)
+
+
+def refusal(shares: ThreadShares, who: object) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        shares.enter(who)
+    return caught.value
+
+
+class Page:
+    """Requests that somebody sends at once, each in a thread; ``entered`` has those whose turn came, in order."""
+
+    def __init__(self, shares: ThreadShares, who: object):
+        self.shares, self.who = shares, who
+        self.entered: list[int] = []
+        self.refused: list[ApiError] = []
+        self._threads: list[threading.Thread] = []
+        self._came = threading.Semaphore(0)
+
+    def send(self, count: int) -> None:
+        """Send further ones, each after the one before has come to wait."""
+        for _ in range(count):
+            number, before = len(self._threads), self.shares._waiting
+            thread = threading.Thread(target=self._enter, args=(number,))
+            self._threads.append(thread)
+            thread.start()
+            while self.shares._waiting == before and thread.is_alive():
+                thread.join(0.001)
+
+    def _enter(self, number: int) -> None:
+        try:
+            self.shares.enter(self.who)
+        except ApiError as error:
+            self.refused.append(error)
+        else:
+            self.entered.append(number)
+            self._came.release()
+
+    def await_turn(self) -> None:
+        assert self._came.acquire(timeout=PATIENCE_SECONDS)
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(PATIENCE_SECONDS)
+
+
+def test_half_of_the_threads_work_for_somebody_however_many_requests_come(shares: ThreadShares) -> None:
+    page = Page(shares, "ann")
+    page.send(16)
+    assert sorted(page.entered) == [0, 1, 2, 3]
+    for _ in range(4):
+        shares.enter("eve")
+    for _ in range(16):
+        page.await_turn()
+        shares.leave("ann")
+    page.join()
+    assert page.refused == []
+
+
+def test_turns_come_in_the_order_of_the_requests(shares: ThreadShares) -> None:
+    page = Page(shares, "ann")
+    page.send(12)
+    for _ in range(4):
+        page.await_turn()
+    for _ in range(8):
+        shares.leave("ann")
+        page.await_turn()
+    page.join()
+    assert page.entered[4:] == [4, 5, 6, 7, 8, 9, 10, 11]
+
+
+def test_what_waits_takes_no_thread(shares: ThreadShares) -> None:
+    aside: list[str] = []
+
+    @contextmanager
+    def note() -> Iterator[None]:
+        aside.append("in")
+        yield
+        aside.append("out")
+
+    shares.share_out(2, note)
+    page = Page(shares, "ann")
+    page.send(2)
+    assert aside == ["in"]
+    shares.leave("ann")
+    page.join()
+    assert aside == ["in", "out"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_who_waits_too_long_is_refused(shares: ThreadShares) -> None:
+    for _ in range(4):
+        shares.enter("ann")
+
+    error = refusal(shares, "ann")
+
+    assert (error.code, error.retry_after) == (ErrorCode.SERVER_BUSY, 2)
+    shares.enter("eve")
+    shares.leave("ann")
+    shares.enter("ann")
+
+
+def test_only_so_many_wait_for_one_and_for_all(shares: ThreadShares, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_limits, "MOST_WAITING", 3)
+    monkeypatch.setattr(cpu_limits, "MOST_WAITING_IN_ALL", 5)
+    ann, eve = Page(shares, "ann"), Page(shares, "eve")
+    ann.send(4 + 3)
+    assert refusal(shares, "ann").code is ErrorCode.SERVER_BUSY
+    eve.send(4 + 2)
+    assert refusal(shares, "eve").code is ErrorCode.SERVER_BUSY
+    for page in (ann, eve):
+        for _ in range(page.shares.most + (3 if page is ann else 2)):
+            page.await_turn()
+            shares.leave(page.who)
+        page.join()
+    assert ann.refused == eve.refused == []
+    assert shares._callers == {}
+    assert shares._waiting == 0
+
+
+@pytest.mark.parametrize(("threads", "most"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4)])
+@pytest.mark.usefixtures("impatient")
+def test_there_is_always_a_thread_for_somebody(shares: ThreadShares, threads: int, most: int) -> None:
+    shares.share_out(threads)
+    for _ in range(most):
+        shares.enter("ann")
+    refusal(shares, "ann")
+    shares.enter("eve")
+
+
+@contextmanager
+def busy(tenant: Tenant) -> Iterator[None]:
+    """The tenant's slow requests hold their share of the threads."""
+    shares: ThreadShares = tenant.app.extensions["runtime"].shares
+    shares.share_out(2)
+    shares.enter(tenant.account_id)
+    yield
+    shares.leave(tenant.account_id)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_tenant_without_a_free_share_is_told_when_to_come_again_and_others_are_answered(
+    app: Flask, tenant: Tenant
+) -> None:
+    other = register_tenant(app, "eve@example.com")
+    asked = ((tenant.search, "/v1/search?q=x"), (tenant.private, "/sites"))
+
+    with busy(tenant):
+        for client, path in asked * 2:
+            response = client.get(path)
+            assert_error(response, 503, "server_busy")
+            assert response.headers["Retry-After"] == "2"
+            assert other.search.get("/v1/search?q=x").status_code == 200
+            assert ApiClient(app).get("/openapi.json").status_code == 200
+            assert tenant.browser.get("/sites").status_code == 200, "what keys do slowly keeps nobody from stopping it"
+    for client, path in asked:
+        assert client.get(path).status_code == 200
+
+
+@pytest.mark.usefixtures("impatient")
+def test_below_engine_it_is_told_in_meilisearchs_shape(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)
+    with busy(tenant):
+        assert_engine_error(gateway.send({"q": "x"}), 503, "server_busy")
+
+
+def test_every_request_gives_its_share_back(app: Flask, tenant: Tenant) -> None:
+    shares: ThreadShares = app.extensions["runtime"].shares
+    shares.share_out(2)
+
+    for _ in range(2):
+        assert tenant.search.get("/v1/search?q=x").status_code == 200
+        assert tenant.search.get("/v1/search").status_code == 400
+        assert tenant.search.get("/nowhere").status_code == 404
+        assert ApiClient(app, "svc_srch_wrong").get("/v1/search?q=x").status_code == 401
+        assert ApiClient(app).post("/login", json={}).status_code == 400
