@@ -157,7 +157,7 @@ class ClickAnchorDay(Base):
 class OriginDay(Base):
     """Totals of one site on one day by channel and page, of counted events whose channel is known.
 
-    A day has at most :data:`app.services.analytics.origins.days.MAX_PAGES` rows with pages of their own.
+    A day has at most :data:`app.services.analytics.visits.MAX_PAGES` rows with pages of their own.
     """
 
     __tablename__ = "origin_days"

@@ -25,7 +25,7 @@ def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[s
     secret = runtime.settings.secret_key
     with changing(runtime, caller) as session:
         key, token = keys.create_key(
-            session, caller.account.id, caller.account.limits, secret, site_id, **fields, held=caller.rights
+            session, caller.account.id, caller.account.limits, secret, site_id, **fields, caller_rights=caller.rights
         )
         return keys.view(key), token
 
@@ -37,9 +37,11 @@ def update_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, chan
         ApiError: 404, 400; 403 for widening a key that may, or might then, do more than the caller.
     """
     with changing(runtime, caller) as session:
-        shown = keys.view(keys.update_key(session, caller.account.id, site_id, key_id, changes, held=caller.rights))
+        view = keys.view(
+            keys.update_key(session, caller.account.id, site_id, key_id, changes, caller_rights=caller.rights)
+        )
     runtime.run_engine_tasks()
-    return shown
+    return view
 
 
 def rotate_key(
@@ -52,10 +54,12 @@ def rotate_key(
     """
     secret = runtime.settings.secret_key
     with changing(runtime, caller) as session:
-        key, token = keys.rotate_key(session, caller.account.id, secret, site_id, key_id, **fields, held=caller.rights)
-        shown = keys.view(key)
+        key, token = keys.rotate_key(
+            session, caller.account.id, secret, site_id, key_id, **fields, caller_rights=caller.rights
+        )
+        view = keys.view(key)
     runtime.run_engine_tasks()
-    return shown, token
+    return view, token
 
 
 def toggle_key(runtime: Runtime, caller: Caller, key_id: str, active: bool | None) -> KeyView:
@@ -65,9 +69,11 @@ def toggle_key(runtime: Runtime, caller: Caller, key_id: str, active: bool | Non
         ApiError: 404; 400 for an expired key; 403 for enabling a key that may do more than the caller.
     """
     with changing(runtime, caller) as session:
-        shown = keys.view(keys.toggle_key(session, caller.account.id, key_id, active=active, held=caller.rights))
+        view = keys.view(
+            keys.toggle_key(session, caller.account.id, key_id, active=active, caller_rights=caller.rights)
+        )
     runtime.run_engine_tasks()
-    return shown
+    return view
 
 
 def dismiss_exposure(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> None:

@@ -32,7 +32,7 @@ from app.wording import operator_text
 from schemas.accounts import is_email
 
 if TYPE_CHECKING:
-    from app.services.accounts.identities import Person
+    from app.services.accounts.id_tokens import Person
 
 
 log = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ def finish(
         ApiError: 401 for an answer that is not good; 403 for people who have no account here; 503 if the provider does
             not answer.
     """
-    from app.services.accounts.identities import read_person  # Late, as in Provider.keys.
+    from app.services.accounts.id_tokens import read_person  # Late, as in Provider.keys.
 
     provider = _provider(runtime)
     attempt = _read_attempt(runtime, cookie)
@@ -153,8 +153,8 @@ def _find_members(
     runtime: Runtime, client: Client, person: Person, invitation: str, connects: int | None
 ) -> tuple[list[Member], bool]:
     with runtime.database.read() as session:
-        known = identities.find_known(session, person.issuer, person.subject)
-        unknown = identities.find_unknown(session, person.issuer, person.email, connects)
+        known = identities.find_linked_members(session, person.issuer, person.subject)
+        unknown = identities.find_linkable_members(session, person.issuer, person.email, connects)
     if known and not unknown and not invitation:
         return list(known), len(known) > 1
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
@@ -163,7 +163,7 @@ def _find_members(
         if invitation:
             members = [_accept(runtime, session, person, invitation, password_hash)]
         else:
-            members = list(identities.find_known(session, person.issuer, person.subject))
+            members = list(identities.find_linked_members(session, person.issuer, person.subject))
         if not members:
             members = [_register(runtime, session, person, password_hash)]
         session.flush()
@@ -178,14 +178,14 @@ def _link_members(session: Session, person: Person, password_hash: str, connects
 
     Gives the ids of their accounts, and whether one is somebody else's, who may have joined in the person's name.
     """
-    unknown = identities.find_unknown(session, person.issuer, person.email, connects)
+    unknown = identities.find_linkable_members(session, person.issuer, person.email, connects)
     account_ids = sorted(member.account_id for member in unknown)
     for account_id in account_ids:
         get_account(session, account_id, lock=True)
     # Who changed an e-mail, or was faster, held these locks: only now it is certain.
     session.expire_all()
     linked, is_asked = [], False
-    for member in identities.find_unknown(session, person.issuer, person.email, connects):
+    for member in identities.find_linkable_members(session, person.issuer, person.email, connects):
         if member.account_id not in account_ids:
             continue
         if not member.email_confirmed and member.id != connects:
@@ -207,7 +207,7 @@ def _accept(runtime: Runtime, session: Session, person: Person, invitation: str,
 
 
 def _register(runtime: Runtime, session: Session, person: Person, password_hash: str) -> Member:
-    if identities.is_somebody_else(session, person.issuer, person.email):
+    if identities.is_linked_elsewhere(session, person.issuer, person.email):
         raise _forbidden(f"{person.email} belongs to an account of somebody else here; ask {_operator(runtime)}.")
     if not runtime.settings.registration:
         raise _forbidden(f"Nobody with the e-mail address {person.email} has an account here; ask for an invitation.")

@@ -48,7 +48,7 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, wit
                 runtime.settings.secret_key,
                 site.id,
                 **BOX_KEY,
-                held=caller.rights,
+                caller_rights=caller.rights,
             )
         return site
 

@@ -20,7 +20,7 @@ from backends.base import Boost, Preferred, Recency, SearchSettings
 from backends.filters import parse_filter
 
 Gains = Mapping[str, Mapping[str, float]]
-"""Query in normal form to the places that documents move up for it, by id (:mod:`app.services.learning.gains`)."""
+"""Query in normal form to the places that documents move up for it, by id (:mod:`app.services.learning`)."""
 
 
 def read_settings(stored: Mapping[str, Any]) -> SearchSettings:

@@ -11,7 +11,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.callers import Caller, MemberRecord
 from app.services.access.credentials import SiteRecord, site_record
-from app.services.access.rights import Role, other_site, told_scopes
+from app.services.access.rights import Role, format_scopes, other_site
 from app.services.search_settings import read_gains
 from app.services.sites import account_suspended, get_site, site_inactive
 from app.web.policy import OperationPolicy
@@ -39,7 +39,7 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
     if key.scopes is not None and policy.scope is not None and policy.scope not in key.scopes:
         return ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            f"The key lacks {told_scopes(frozenset({policy.scope}))}; add it to the key, or use another key.",
+            f"The key lacks {format_scopes(frozenset({policy.scope}))}; add it to the key, or use another key.",
         )
     if key.site_only and policy.whole_account:
         return ApiError(

@@ -60,7 +60,7 @@ def test_a_mistake_stands_beside_its_field(person: Person, tenant: Tenant) -> No
     assert response.status_code == 400
     assert person.problem_of("email") == "E-mail must be an e-mail address."
     person.send("Create invitation", email=tenant.email)
-    assert person.problem_of("email") == "E-mail is already a member's."
+    assert person.problem_of("email") == "E-mail already belongs to a member."
 
 
 def test_a_link_of_another_account_is_not_shown(person: Person, stranger: Tenant) -> None:

@@ -15,7 +15,7 @@ def test_name_and_e_mail_are_changed(person: Person, tenant: Tenant) -> None:
     person.press("Save", name="Anna")
     assert person.notice == "Profile saved.", "no password is needed for it"
     assert person.send("Save", email="anna@example.com").status_code == 400
-    problem = "Current password is required to change the e-mail or the password."
+    problem = "Current password is required to change the e-mail address or the password."
     assert person.problem_of("current_password") == problem
     assert person.page.one("input", name="email").attributes["value"] == "anna@example.com"
     person.press("Save", email="anna@example.com", current_password=PASSWORD)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.services.usage.cpu_limits import MOST_WAITING
+from app.services.usage.cpu_limits import MAX_WAITING
 from tests.server import Server
 from tests.service.clients import Customer, crowd, page, register, together
 from tests.service.conftest import one_machine
@@ -34,7 +34,7 @@ def join(server: Server, email: str) -> Customer:
 def test_others_are_answered_at_once_and_the_slow_account_is_told_to_come_later(machine: Server) -> None:
     slow, other = join(machine, "ann@example.com"), join(machine, "eve@example.com")
 
-    with crowd(MOST_WAITING + 12, lambda _number: slow.search.search("molasses")) as attack:
+    with crowd(MAX_WAITING + 12, lambda _number: slow.search.search("molasses")) as attack:
         attack.wait_for(1, status=503)
         answers = [other.search.search("page") for _ in range(100)]
         attack.wait_for(1, status=200)

@@ -1,4 +1,10 @@
-"""Callers, and where their requests come from."""
+"""The caller of a request: its account, key or member, and role. This is the entrance to access control.
+
+``credentials.py`` loads and caches keys with their account, ``rights.py`` compares roles and scopes, ``keys.py``
+manages
+API keys, ``engine_keys.py`` issues keys for direct engine access, ``sessions.py`` handles logins, and
+``key_sightings.py`` records where keys are used.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,7 @@ CallerKind = Literal["public", "search", "private", "session", "engine"]
 
 @dataclass(frozen=True, slots=True)
 class MemberRecord:
-    """The member whose session it is, as they are with this request."""
+    """The member that a session belongs to, as of this request."""
 
     id: int
     email: str
@@ -28,11 +34,11 @@ class Caller:
 
     Attributes:
         kind: The key's type, ``session``, or ``engine`` for an engine key at the gateway.
-        account: Whom they act for.
-        key: The key, or the one an engine key belongs to; none for a session and a site's public engine key.
-        site: The one site an engine key searches.
-        member, csrf_token, session_hash: The session's, unless it is a key.
-        credential_version: The account's, under which all this was loaded; ``None`` if it was read just now.
+        account: The account that the caller acts for.
+        key: The API key, or the key that an engine key was issued for; ``None`` for sessions and public engine keys.
+        site: The only site that an engine key can search.
+        member, csrf_token, session_hash: Set for sessions only.
+        credential_version: The account version under which all this was loaded; ``None`` if it was just read from SQL.
     """
 
     kind: CallerKind
@@ -46,44 +52,44 @@ class Caller:
 
     @property
     def member_id(self) -> int | None:
-        """The member's id; ``None`` for a key."""
+        """ID of the member; ``None`` for a key."""
         return None if self.member is None else self.member.id
 
     @property
     def is_owner(self) -> bool:
-        """Tell whether no role limits what they may do."""
+        """Whether no role limits this caller."""
         return self.has_role(Role.OWNER)
 
     @property
     def is_editor(self) -> bool:
-        """Tell whether they may change sites and what is in them."""
+        """Whether the caller may change sites and their contents."""
         return self.has_role(Role.EDITOR)
 
     def has_role(self, needed: Role) -> bool:
-        """Tell whether a member's role covers ``needed``. A key has none: what it may do, its kind decides."""
+        """Whether a member's role covers ``needed``. Always true for keys, whose kind decides what they may do."""
         return self.member is None or self.member.role.covers(needed)
 
     @property
     def rights(self) -> Rights | None:
-        """Rights of the caller's key, or of their role; ``None`` for all, as an owner may."""
+        """Rights of the key or of the member's role; ``None`` for all rights, as owners have."""
         if self.key is not None:
             return self.key.rights
         return None if self.is_owner else EDITOR_RIGHTS
 
     @property
     def only_site_id(self) -> int | None:
-        """The site of a private key that is for its own site alone; ``None`` for all other callers."""
+        """ID of the only site that a restricted private key may use; ``None`` for all other callers."""
         return self.key.site_id if self.key is not None and self.key.site_only else None
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The client that a request comes from.
+    """The client that sent a request.
 
     Attributes:
-        address: The visitor's address, as the audit log shows it.
-        key: What stands for the address in the counter store.
-        user_agent: What the client calls itself.
+        address: IP address, as the audit log shows it.
+        key: Keyed hash of the address, used as its name in the counter store.
+        user_agent: Value of the ``User-Agent`` header.
     """
 
     address: str
@@ -91,5 +97,5 @@ class Client:
     user_agent: str
 
     def member(self, email: str, member_id: int | None = None) -> Actor:
-        """A member as the request's actor; without an id while they are being made."""
+        """Return a member as the actor of the request; without an ID while the member is being created."""
         return Actor("member", email, None if member_id is None else str(member_id), self.address)

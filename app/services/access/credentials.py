@@ -1,8 +1,8 @@
-"""The account a key belongs to and what it may use, cached per process under the account's credential version.
+"""Keys with their account and rights, cached per process under the account's credential version.
 
-The version comes from the counter store with every request's limits. An entry is used only while the
-version equals the one it was loaded under, so a toggle, rotation, deletion, pause or plan change made
-by any process holds from the next request on, in every process.
+The counter store returns the version together with every request's limits. A cached entry is used only while the
+version equals the version that it was loaded under. So a disabled, rotated, or deleted key, a paused site, or a changed
+plan takes effect with the next request, in every process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from schemas.validation.keys import AllowedOrigins, Scope, read_allowed_origins
 
 @dataclass(frozen=True, slots=True)
 class SiteRecord:
-    """Facts that a search needs to know of a site."""
+    """Properties of a site that a search needs."""
 
     id: int
     account_id: int
@@ -57,13 +57,13 @@ class SiteRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """A key as it stands.
+    """An API key, detached from its database session.
 
     Attributes:
-        usable_until: When this token stops by itself (expiry, or the end of a rotation's overlap).
-        was_rotated: Whether this is the token before a rotation.
-        scopes: What a private key is for; ``None`` for everything.
-        site_only: Whether a private key is for its own site alone.
+        usable_until: Time at which this token expires: the key's expiry, or the end of a rotation's overlap.
+        was_rotated: Whether this is the previous token of a rotated key.
+        scopes: Scopes of a private key; ``None`` for all.
+        site_only: Whether a private key is restricted to its own site.
         allowed_origins: Origins of the pages that may use a public key; ``None`` for all.
     """
 
@@ -81,17 +81,18 @@ class KeyRecord:
 
     @property
     def rights(self) -> Rights:
-        """The rights of the key."""
+        """Rights of the key."""
         return rights_of(self.type, self.scopes, self.site_only, self.site_id)
 
 
 @dataclass(slots=True)
 class AccountRecord:
-    """An account's plan and, as they are asked for, its sites.
+    """An account's plan and those of its sites that requests have used.
 
     Attributes:
-        suspension: What its operator tells those who are kept from it; ``None`` for an account that is not suspended.
-        confirm_by: When its keys stop unless an owner has confirmed their e-mail; ``None``: that is not asked.
+        suspension: The operator's message to suspended members; ``None`` if the account is not suspended.
+        confirm_by: Deadline for an owner to confirm their e-mail address, after which keys stop; ``None`` if not
+            required.
     """
 
     id: int
@@ -104,9 +105,9 @@ class AccountRecord:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A key with its account, and the version they were loaded under (``None``: not to be kept).
+    """A key with its account, and the version under which they were loaded (``None`` if they must not be cached).
 
-    A site's public engine key belongs to no service key.
+    The public engine key of a site has no API key.
     """
 
     key: KeyRecord | None
@@ -115,17 +116,17 @@ class Credentials:
 
 
 def account_record(plans: PlanTable, account: Account) -> AccountRecord:
-    """``account`` as a value that outlives its session."""
+    """Return ``account`` as a value that outlives its session."""
     limits = plans.limits_of(account.plan, account.limit_overrides)
     suspension = None if account.suspended_at is None else account.suspension_reason
     return AccountRecord(account.id, account.plan, limits, suspension, account.confirm_by)
 
 
 def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
-    """``site`` as a value that outlives its session.
+    """Return ``site`` as a value that outlives its session.
 
     Args:
-        learned: What changes the order of its results (:func:`read_gains`), where that matters.
+        learned: Ranking learned from clicks (:func:`read_gains`), for callers that search.
     """
     settings = read_settings(site.search_settings)
     return SiteRecord(
@@ -151,10 +152,10 @@ def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
 
 
 def with_settings(record: SiteRecord, stored: Mapping[str, Any], learned: Gains) -> SiteRecord:
-    """A site as it would be searched with other search settings.
+    """Return a site with other search settings, for previews.
 
     Args:
-        learned: What clicks would change.
+        learned: Ranking learned from clicks.
     """
     return replace(record, settings=replace(read_settings(stored), learned=learned), rules=read_rules(stored))
 
@@ -162,10 +163,10 @@ def with_settings(record: SiteRecord, stored: Mapping[str, Any], learned: Gains)
 def load_credentials(
     session: Session, plans: PlanTable, token_hash: str, credential_version: CredentialVersion | None
 ) -> Credentials | None:
-    """The key with this token and its account, or ``None``.
+    """Return the key with this token and its account, or ``None``.
 
     Args:
-        credential_version: The account's version, read before this call; ``None`` when it is not known yet.
+        credential_version: The account's version, read before this call; ``None`` if it is not known yet.
     """
     row = session.execute(
         select(Key, Account)
@@ -193,9 +194,9 @@ def load_engine_credentials(
     key_id: str | None,
     credential_version: CredentialVersion | None,
 ) -> Credentials | None:
-    """Load an engine key's site and account and, unless it is the site's public one, the service key it was made for.
+    """Return the site and account of an engine key, and its API key unless it is the site's public engine key.
 
-    ``None`` if any of them is gone. The arguments are as in :func:`load_credentials`.
+    Returns ``None`` if one of them was deleted. The arguments are as in :func:`load_credentials`.
     """
     row = session.execute(
         select(Site, Account)
@@ -240,15 +241,16 @@ def _credentials(
 ) -> Credentials:
     record = account_record(plans, account)
     record.sites[site.id] = site_record(site, read_gains(session, site))
+    # While another process commits a change, a load may see either state, so it must not be cached.
     settled = credential_version if credential_version is not None and credential_version.is_settled else None
     return Credentials(key, record, settled)
 
 
 class CredentialCache:
-    """Least recently used credentials by token hash, those of engine keys by what they were made for.
+    """Least recently used credentials by token hash, or by the claims of an engine key.
 
     Args:
-        size: Most entries kept.
+        size: Maximum number of entries.
     """
 
     def __init__(self, size: int = 10_000):
@@ -257,7 +259,7 @@ class CredentialCache:
         self._lock = threading.Lock()
 
     def find(self, token_hash: str) -> Credentials | None:
-        """Find what was kept for a token; to be used only if its version is still the account's."""
+        """Return the cached entry of a token. The caller must check that its version is current."""
         with self._lock:
             entry = self._entries.get(token_hash)
             if entry is not None:
@@ -265,7 +267,7 @@ class CredentialCache:
             return entry
 
     def keep(self, token_hash: str, credentials: Credentials | None) -> None:
-        """Remember ``credentials`` if they were loaded under a settled version, else forget the token."""
+        """Cache ``credentials`` if they were loaded under a settled version; otherwise drop the token's entry."""
         with self._lock:
             self._entries.pop(token_hash, None)
             if credentials is not None and credentials.credential_version is not None:
@@ -276,15 +278,15 @@ class CredentialCache:
 
 @contextmanager
 def credential_change(database: Database, counters: CounterStore, account_id: int) -> Iterator[Session]:
-    """A writing transaction that changes what :class:`Credentials` holds of an account.
+    """Open a write transaction that changes an account's :class:`Credentials`.
 
-    Other processes are told around the commit: before, so that a crash in between leaves them reading the
-    database rather than a stale cache, and after, so that they may cache again. Nothing is told when the block
-    raises, since nothing was changed.
+    Other processes are notified around the commit. Notified before it, they read the database instead of a stale cache
+    if this process crashes in between; notified after it, they cache again. If the block raises, nothing changed and no
+    notification is sent.
 
     Raises:
-        CountersUnavailable: Other processes could not be told; nothing was changed, unless the message came
-            after the commit (their caches then stay unused until the change is healed).
+        CountersUnavailable: Other processes could not be notified. Nothing was changed, unless the notification after
+            the commit failed; their caches then stay unused until the change is healed.
     """
     with ExitStack() as after_commit, database.write() as session:
         yield session
@@ -294,7 +296,7 @@ def credential_change(database: Database, counters: CounterStore, account_id: in
 
 @contextmanager
 def changed_credentials(counters: CounterStore, account_id: int) -> Iterator[None]:
-    """Put the commit of a change inside: other processes are told before and after it."""
+    """Notify other processes before and after the enclosed commit."""
     counters.begin_credential_change(account_id, now=now().timestamp())
     try:
         yield

@@ -1,8 +1,7 @@
-"""Keys for searching the engine: the gateway's signed tokens, and the engine's own credentials.
+"""Keys for direct engine access: signed gateway tokens, and credentials that an engine issues.
 
-A gateway token says whose it is and until when, signed with the server's secret. It stops with the
-service key's ``token_version`` or the site's ``public_epoch``, both read from SQL under the account's
-credential version.
+A gateway token contains its holder and expiry, signed with the server's secret. It becomes invalid when the API key's
+``token_version`` or the site's ``public_epoch`` changes, both read from SQL under the account's credential version.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from app.storage.database import ROW_LOCK, Database
 from backends.base import SearchBackend
 
 LIFETIME = timedelta(hours=24)
+"""Time for which an engine key is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class EngineClaims:
     """Claims of a gateway token.
 
     Attributes:
-        key_id: The service key it belongs to; ``None`` for the site's public one.
-        version: The key's ``token_version`` or the site's ``public_epoch`` when it was made.
+        key_id: The API key it was issued for; ``None`` for the site's public engine key.
+        version: The key's ``token_version`` or the site's ``public_epoch`` at issue.
         expires_at: Unix seconds.
     """
 
@@ -49,7 +49,7 @@ def _serializer(secret: str) -> URLSafeSerializer:
 
 
 def sign(claims: EngineClaims, secret: str) -> str:
-    """The token for ``claims``."""
+    """Return the token for ``claims``."""
     token = _serializer(secret).dumps(
         [claims.account_id, claims.site_id, claims.key_id, claims.version, claims.expires_at]
     )
@@ -57,26 +57,28 @@ def sign(claims: EngineClaims, secret: str) -> str:
 
 
 def read(token: str, secret: str) -> EngineClaims | None:
-    """Read the claims of a token, if it is ours and has not expired."""
+    """Return the claims of a token if its signature is valid and it has not expired."""
     if len(token) > 512:
         return None
     try:
         claims = EngineClaims(*_serializer(secret).loads(token))
     except (BadData, TypeError):
         return None
-    # Base64 leaves bits of a signature's last letter unused; only the one way we write it is ours.
+    # The last base64 character has unused bits, so several spellings decode alike. Accept only the canonical one.
     if not hmac.compare_digest(sign(claims, secret).encode(), token.encode()):
         return None
     return claims if claims.expires_at > now().timestamp() else None
 
 
 def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, str]:
-    """The engine key of a service key and the public one, for the gateway.
+    """Return the engine key of an API key and the public engine key, for the gateway.
 
-    The public one is the site's, but of a key that names the origins allowed it is the key's own, which they bind too.
+    The public engine key is the site's. For an API key with allowed origins, both are the key's own, so that the
+    origins
+    apply.
     """
     expires_at = now() + LIFETIME
-    # When the service key itself expires is looked up at every search; that a token before a rotation ends is not.
+    # Every search checks the expiry of the API key, but not the end of a rotation's overlap. So it limits the token.
     own_end = _end_with(key, expires_at) if key.was_rotated else expires_at
     own = EngineClaims(site.account_id, site.id, key.id, key.token_version, int(own_end.timestamp()))
     if key.allowed_origins is not None:
@@ -86,20 +88,20 @@ def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, st
 
 
 def _end_with(key: KeyRecord, expires_at: datetime) -> datetime:
-    """``expires_at``, or when the service key's token ends if that is sooner."""
+    """Return ``expires_at``, or the end of the API key's token if that is earlier."""
     return expires_at if key.usable_until is None else min(expires_at, key.usable_until)
 
 
 class CredentialsStopped(Exception):
-    """The key or the site changed while an engine credential was being made; ask again."""
+    """The key or the site changed while an engine credential was being issued. The caller must retry."""
 
 
 def direct_keys(database: Database, engine: SearchBackend, key: KeyRecord, site: SiteRecord) -> tuple[str, str]:
-    """The same as the engine's own credentials, noted so that they can be ended.
+    """Return the same two keys as credentials of the engine itself, recorded so that they can be revoked.
 
     Raises:
-        CredentialsStopped: The key or the site is not what it was.
-        BackendUnavailable: The engine makes none now.
+        CredentialsStopped: The key or the site changed meanwhile.
+        BackendUnavailable: The engine cannot issue credentials now.
     """
     expires_at = now() + LIFETIME
     own = _issue(database, engine, site, f"{key.id}-v{key.token_version}", _end_with(key, expires_at), key)
@@ -119,19 +121,19 @@ def _issue(
 ) -> str:
     credential = engine.issue_credential(site.engine_index, holder, expires_at)
     with database.read() as session:
-        if _is_noted(session, engine, holder, site.engine_index):
+        if _is_recorded(session, engine, holder, site.engine_index):
             return credential.token
     with database.write() as session:
-        stands = _still_stands(session, site, key)
-        if stands:
-            _note(session, engine, site, holder, key, credential.reference)
-    if not stands:
+        is_valid = _still_stands(session, site, key)
+        if is_valid:
+            _record(session, engine, site, holder, key, credential.reference)
+    if not is_valid:
         engine.revoke_credential(credential.reference)
         raise CredentialsStopped
     return credential.token
 
 
-def _is_noted(session: Session, engine: SearchBackend, holder: str, index: str) -> bool:
+def _is_recorded(session: Session, engine: SearchBackend, holder: str, index: str) -> bool:
     query = select(EngineCredential.id).where(
         EngineCredential.engine == engine.identity,
         EngineCredential.holder == holder,
@@ -141,7 +143,7 @@ def _is_noted(session: Session, engine: SearchBackend, holder: str, index: str) 
 
 
 def _still_stands(session: Session, site: SiteRecord, key: KeyRecord | None) -> bool:
-    """Tell whether nothing ended the credential's holder meanwhile; locks what would."""
+    """Whether the holder of the credential is still valid. Locks the rows that could invalidate it."""
     stored_site = session.get(Site, site.id, with_for_update=ROW_LOCK)
     if stored_site is None or not stored_site.active or stored_site.engine_index != site.engine_index:
         return False
@@ -151,7 +153,7 @@ def _still_stands(session: Session, site: SiteRecord, key: KeyRecord | None) -> 
     return stored_key is not None and stored_key.active and stored_key.token_version == key.token_version
 
 
-def _note(
+def _record(
     session: Session, engine: SearchBackend, site: SiteRecord, holder: str, key: KeyRecord | None, reference: str
 ) -> None:
     insert: Any = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert

@@ -22,17 +22,18 @@ from schemas.validation.webhooks import KEY_EXPOSED
 log = logging.getLogger(__name__)
 
 QUIET = timedelta(hours=1)
-"""Time for which nothing more is said of a key that was seen in a page."""
+"""Minimum time between two reports of the same exposed key."""
 MAX_LISTED = 100
+"""Exposed keys that the dashboard lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A private key in a web page.
+    """A private key that a web page sent.
 
     Attributes:
-        token_version: The key's at that moment; a rotation makes another.
-        origin: The page's, as the browser sent it.
+        token_version: The key's token version at that time; a rotation changes it.
+        origin: Origin of the page, from the browser's header.
     """
 
     key_id: str
@@ -42,7 +43,7 @@ class Sighting:
 
 
 class KeyExposures:
-    """The private keys that web pages sent since the last write. A killed process loses at most half a minute of it."""
+    """Private keys that web pages sent since the last flush. A killed process loses at most 30 seconds of sightings."""
 
     def __init__(self, database: Database):
         self._database = database
@@ -51,7 +52,7 @@ class KeyExposures:
         self._lock = threading.Lock()
 
     def note(self, key: KeyRecord, origin: str) -> None:
-        """A page of ``origin`` sent ``key`` now. A token before a rotation is on its way out already."""
+        """Record that a page of ``origin`` sent ``key``. Ignores old tokens of rotated keys, which expire anyway."""
         name, moment = (key.id, key.token_version), now()
         noted_at = self._noted_at.get(name)
         if key.was_rotated or (noted_at is not None and moment - noted_at < QUIET):
@@ -60,42 +61,42 @@ class KeyExposures:
         self._waiting[key.id] = Sighting(key.id, key.token_version, _printable(origin), moment)
 
     def flush(self) -> None:
-        """Write down the keys seen; all of them again the next time if that fails."""
+        """Write the sightings to SQL. If that fails, the next flush writes them."""
         with self._lock:
-            waiting, self._waiting = self._waiting, {}
+            unwritten, self._waiting = self._waiting, {}
             for name, noted_at in list(self._noted_at.items()):
                 if now() - noted_at >= QUIET:
                     self._noted_at.pop(name, None)
-            if not waiting:
+            if not unwritten:
                 return
             try:
                 with self._database.write() as session:
-                    # All processes lock keys in this order, so that none waits for another in a circle.
-                    written = [waiting[key_id] for key_id in sorted(waiting) if _write(session, waiting[key_id])]
+                    # All processes lock keys in the same order, so they cannot deadlock.
+                    written = [unwritten[key_id] for key_id in sorted(unwritten) if _write(session, unwritten[key_id])]
             except Exception:
-                for key_id, sighting in waiting.items():
+                for key_id, sighting in unwritten.items():
                     self._waiting.setdefault(key_id, sighting)
                 raise
         for sighting in written:
             log.warning(
-                "the private key %s is in a web page, whose Origin is %r: rotate it, and use a public key there",
+                "private key %s is used in a web page with the Origin %r; rotate the key and use a public key there",
                 sighting.key_id,
                 sighting.origin,
             )
 
 
-def _write(session: Session, seen: Sighting) -> bool:
-    """Tell whether it is news: of several processes that saw a key within the hour, one is told so.
+def _write(session: Session, sighting: Sighting) -> bool:
+    """Store a sighting. Returns whether it is news, true for one of several processes that saw the key within the hour.
 
-    Webhooks are told the first time alone, until the key is rotated.
+    Webhooks are notified once per key, until it is rotated.
     """
     key = session.scalar(
         select(Key)
         .where(
-            Key.id == seen.key_id,
-            Key.token_version == seen.token_version,
+            Key.id == sighting.key_id,
+            Key.token_version == sighting.token_version,
             ~Key.exposure_dismissed,
-            Key.exposed_at.is_(None) | (Key.exposed_at <= seen.seen_at - QUIET),
+            Key.exposed_at.is_(None) | (Key.exposed_at <= sighting.seen_at - QUIET),
         )
         .with_for_update(of=Key, **ROW_LOCK)
     )
@@ -105,22 +106,22 @@ def _write(session: Session, seen: Sighting) -> bool:
         data = {
             "site": {"id": key.site_id, "name": key.site.name},
             "key": {"id": key.id, "name": key.name},
-            "origin": seen.origin,
-            "seen_at": isoformat(seen.seen_at),
+            "origin": sighting.origin,
+            "seen_at": isoformat(sighting.seen_at),
         }
         announce(session, key.account_id, KEY_EXPOSED, data)
-    key.exposed_at, key.exposed_origin = seen.seen_at, seen.origin
+    key.exposed_at, key.exposed_origin = sighting.seen_at, sighting.origin
     return True
 
 
 def _printable(origin: str) -> str:
-    """A header fit for a page, the log, and a column."""
+    """Replace non-printable characters, so that a header is safe in pages, logs, and a column."""
     return "".join(character if " " < character < "\x7f" else "?" for character in origin[:300])
 
 
 @dataclass(frozen=True, slots=True)
 class ExposedKey:
-    """A private key that was seen in a web page, for its owner."""
+    """A private key that a web page sent, for its owner."""
 
     id: str
     name: str
@@ -131,7 +132,7 @@ class ExposedKey:
 
 
 def list_exposed(session: Session, account_id: int) -> Sequence[ExposedKey]:
-    """The account's usable private keys that were seen in web pages, the last seen first; not those dismissed."""
+    """Return the account's usable private keys that web pages sent, latest first, except dismissed ones."""
     keys = session.scalars(
         select(Key)
         .join(Site, Site.id == Key.site_id)
@@ -153,43 +154,43 @@ def list_exposed(session: Session, account_id: int) -> Sequence[ExposedKey]:
 
 
 class KeysLastUsed:
-    """The keys used since the last write. A killed process loses at most a minute of it."""
+    """Keys used since the last flush. A killed process loses at most a minute of uses."""
 
     def __init__(self, database: Database):
         self._database = database
         self._used: dict[str, datetime] = {}
-        self._seen: dict[str, tuple[str, datetime]] = {}
+        self._page_uses: dict[str, tuple[str, datetime]] = {}
         self._lock = threading.Lock()
 
     def note(self, key_id: str, host: str | None = None) -> None:
-        """Note that a key was used now.
+        """Record that a key was used now.
 
         Args:
-            host: That of the web page that used it; ``None`` if it was none, or is of no interest.
+            host: Host of the web page that used it; ``None`` for other callers.
         """
         moment = now()
         self._used[key_id] = moment
         if host is not None:
-            self._seen[key_id] = (host, moment)
+            self._page_uses[key_id] = (host, moment)
 
     def flush(self) -> None:
-        """Write down the keys used; all of them again the next time if that fails."""
+        """Write the uses to SQL. If that fails, the next flush writes them."""
         with self._lock:
             used, self._used = self._used, {}
-            seen, self._seen = self._seen, {}
+            page_uses, self._page_uses = self._page_uses, {}
             if not used:
                 return
             try:
                 with self._database.write() as session:
-                    # All processes lock keys in this order, so that none waits for another in a circle.
+                    # All processes lock keys in the same order, so they cannot deadlock.
                     for key_id, moment in sorted(used.items()):
                         session.execute(
                             update(Key)
                             .where(Key.id == key_id, (Key.last_used_at.is_(None)) | (Key.last_used_at < moment))
                             .values(last_used_at=moment)
                         )
-                        if key_id in seen:
-                            host, seen_at = seen[key_id]
+                        if key_id in page_uses:
+                            host, seen_at = page_uses[key_id]
                             session.execute(
                                 update(Key)
                                 .where(Key.id == key_id, (Key.seen_at.is_(None)) | (Key.seen_at < seen_at))
@@ -198,6 +199,6 @@ class KeysLastUsed:
             except Exception:
                 for key_id, moment in used.items():
                     self._used.setdefault(key_id, moment)
-                for key_id, sighting in seen.items():
-                    self._seen.setdefault(key_id, sighting)
+                for key_id, sighting in page_uses.items():
+                    self._page_uses.setdefault(key_id, sighting)
                 raise

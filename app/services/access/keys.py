@@ -23,7 +23,7 @@ from app.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A key as answers show it."""
+    """A key as responses show it."""
 
     id: str
     site_id: int
@@ -44,7 +44,7 @@ class KeyView:
 
 
 def view(key: Key) -> KeyView:
-    """The fields of ``key`` that may be shown."""
+    """Return the fields of ``key`` that responses may contain."""
     status = status_of(key)
     return KeyView(
         id=key.id,
@@ -67,14 +67,14 @@ def view(key: Key) -> KeyView:
 
 
 def status_of(key: Key) -> str:
-    """``expired``, ``disabled`` or ``active``."""
+    """Return ``expired``, ``disabled``, or ``active``."""
     if key.expires_at is not None and key.expires_at <= now():
         return "expired"
     return "active" if key.active else "disabled"
 
 
 def key_not_found() -> ApiError:
-    """The 404 for a key that does not exist or is another account's."""
+    """Return the 404 for a key that does not exist or belongs to another account."""
     return ApiError(ErrorCode.KEY_NOT_FOUND, "Key not found.")
 
 
@@ -82,10 +82,10 @@ def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | No
     """Load a key for a caller.
 
     Args:
-        site_id: The site in the request's path, if it has one; the key must be this site's.
+        site_id: The site in the request's path, if any; the key must belong to it.
 
     Raises:
-        ApiError: 404, ``site_not_found`` if the site is not the caller's, else ``key_not_found``.
+        ApiError: 404, ``site_not_found`` if the site does not belong to the caller, else ``key_not_found``.
     """
     if site_id is not None:
         get_site(session, account_id, site_id)
@@ -101,7 +101,7 @@ def get_key(session: Session, account_id: int, key_id: str, *, site_id: int | No
 
 
 def list_keys(session: Session, account_id: int, site_id: int, *, limit: int, offset: int) -> tuple[Sequence[Key], int]:
-    """One page of a site's keys, oldest first, and how many there are.
+    """Return one page of a site's keys, oldest first, and their total number.
 
     Raises:
         ApiError: 404.
@@ -115,14 +115,14 @@ def list_keys(session: Session, account_id: int, site_id: int, *, limit: int, of
 
 
 def find_key_by_hash(session: Session, account_id: int, site_id: int, token_hash: str) -> Key | None:
-    """A site's key by the hash of its present token."""
+    """Return a site's key by the hash of its current token."""
     return session.scalar(
         select(Key).where(Key.token_hash == token_hash, Key.account_id == account_id, Key.site_id == site_id)
     )
 
 
 def find_box_key(session: Session, site_id: int) -> Key | None:
-    """The public key for a site's search box: the oldest that is usable and whose token can be shown."""
+    """Return the public key for a site's search box: the oldest usable key whose token is stored."""
     return session.scalar(
         select(Key)
         .where(
@@ -138,7 +138,7 @@ def find_box_key(session: Session, site_id: int) -> Key | None:
 
 
 def find_sighting(session: Session, site_id: int) -> tuple[str, datetime] | None:
-    """Host of the page that used one of a site's public keys last, and when."""
+    """Return the host of the page that last used one of a site's public keys, and the time."""
     row = session.execute(
         select(Key.seen_host, Key.seen_at)
         .where(Key.site_id == site_id, Key.seen_at.is_not(None))
@@ -149,7 +149,7 @@ def find_sighting(session: Session, site_id: int) -> tuple[str, datetime] | None
 
 
 def is_box_used(session: Session, account_id: int) -> bool:
-    """Tell whether a public key of the account was ever used."""
+    """Whether a public key of the account was ever used."""
     used = select(Key.id).join(Site).where(listed(account_id), Key.type == "public", Key.last_used_at.is_not(None))
     return session.scalar(used.limit(1)) is not None
 
@@ -167,21 +167,21 @@ def create_key(
     scopes: list[str] | None = None,
     site_only: bool = False,
     allowed_origins: list[str] | None = None,
-    held: Rights | None = None,
+    caller_rights: Rights | None = None,
 ) -> tuple[Key, str]:
-    """Add a key; gives it and its token, which is kept nowhere unless the key is public.
+    """Create a key. Returns it and its token, which is stored only for public keys.
 
     Args:
-        held: The rights of the key that asks, or those of an editor; ``None`` for owners.
+        caller_rights: Rights of the calling key or of an editor; ``None`` for owners.
 
     Raises:
-        ApiError: 404 for the site, 400 for an expiry in the past, 403 at the plan's limit, or for more rights than
-            ``held``.
+        ApiError: 404 for the site; 400 for an expiry in the past; 403 at the plan's limit, or for more rights than
+            ``caller_rights``.
     """
     _refuse_past(expires_at)
     _refuse_unsuitable(type, scopes, site_only, allowed_origins)
     site = get_site(session, account_id, site_id)
-    require_cover(held, rights_of(type, read_scopes(scopes), site_only, site.id), "create")
+    require_cover(caller_rights, rights_of(type, read_scopes(scopes), site_only, site.id), "create")
     get_account(session, account_id, lock=True)
     if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
         QUOTA_REFUSALS.labels("keys").inc()
@@ -219,20 +219,22 @@ def update_key(
     key_id: str,
     changes: dict[str, Any],
     *,
-    held: Rights | None = None,
+    caller_rights: Rights | None = None,
 ) -> Key:
-    """Change a key; an earlier expiry ends its engine keys, which may be good for longer.
+    """Change a key. An earlier expiry revokes its engine keys, which could otherwise outlive it.
 
-    Renaming and narrowing a key is for whoever may change keys; giving it more scopes, more sites, or a longer life is
-    for who may do all that it may, before and then.
+    Any caller that may change keys may rename and narrow a key. Adding scopes, sites, or lifetime requires all rights
+    that
+    the key has before and after the change.
 
     Args:
         changes: ``name``, ``expires_at``, ``scopes``, ``site_only``, and ``allowed_origins``.
-        held: As :func:`create_key` takes it.
+        caller_rights: As in :func:`create_key`.
 
     Raises:
-        ApiError: 404; 400 for another type, an expiry in the past, or what is not for keys of this type; 403 for
-            widening a key that may, or might then, do more than ``held``.
+        ApiError: 404; 400 for a changed type, an expiry in the past, or a setting that this type does not support; 403
+            for
+            widening a key that has, or would have, more rights than ``caller_rights``.
     """
     _refuse_past(changes.get("expires_at"))
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
@@ -246,8 +248,8 @@ def update_key(
     after = _rights_of(key)
     lives_longer = "expires_at" in changes and _is_earlier(key.expires_at, changes["expires_at"])
     if lives_longer or not before.cover(after):
-        require_cover(held, before, "widen")
-        require_cover(held, after, "widen")
+        require_cover(caller_rights, before, "widen")
+        require_cover(caller_rights, after, "widen")
     if "expires_at" in changes:
         if _is_earlier(changes["expires_at"], key.expires_at):
             _end_engine_credentials(session, key)
@@ -258,25 +260,26 @@ def update_key(
 
 
 def toggle_key(
-    session: Session, account_id: int, key_id: str, *, active: bool | None, held: Rights | None = None
+    session: Session, account_id: int, key_id: str, *, active: bool | None, caller_rights: Rights | None = None
 ) -> Key:
-    """Flip a key between active and disabled, or set which; disabling ends its engine keys.
+    """Enable or disable a key, or flip its state. Disabling revokes its engine keys.
 
     Args:
-        held: As :func:`create_key` takes it; a key that is for its own site only toggles no other site's.
+        caller_rights: As in :func:`create_key`. A key restricted to its own site cannot toggle keys of other sites.
 
     Raises:
-        ApiError: 404; 400 for an expired key; 403 for enabling a key that may do more than ``held``, and for another
-            site's.
+        ApiError: 404; 400 for an expired key; 403 for enabling a key with more rights than ``caller_rights``, or for
+            another
+            site's key.
     """
     key = get_key(session, account_id, key_id, lock=True)
-    if held is not None:
-        require_site(held, key.site_id)
-    wanted = not key.active if active is None else active
-    if wanted and not key.active:
-        require_cover(held, _rights_of(key), "enable")
+    if caller_rights is not None:
+        require_site(caller_rights, key.site_id)
+    activate = not key.active if active is None else active
+    if activate and not key.active:
+        require_cover(caller_rights, _rights_of(key), "enable")
     _refuse_expired(key, "toggled")
-    key.active = wanted
+    key.active = activate
     if not key.active:
         _end_engine_credentials(session, key)
     key.updated_at = now()
@@ -285,7 +288,7 @@ def toggle_key(
 
 
 def disable_keys(session: Session, account_id: int) -> None:
-    """Disable all keys of an account that is locked, with the engine keys that they were given."""
+    """Disable all keys of a locked account and revoke their engine keys."""
     owned = select(Key).where(Key.account_id == account_id).order_by(Key.id).with_for_update(of=Key, **ROW_LOCK)
     for key in session.scalars(owned).all():
         if not key.active:
@@ -304,18 +307,18 @@ def rotate_key(
     key_id: str,
     *,
     overlap_seconds: int,
-    held: Rights | None = None,
+    caller_rights: Rights | None = None,
 ) -> tuple[Key, str]:
-    """Give a key a new token; the old one stops at once or after ``overlap_seconds``.
+    """Give a key a new token. The old token stops at once or after ``overlap_seconds``.
 
     Args:
-        held: As :func:`create_key` takes it.
+        caller_rights: As in :func:`create_key`.
 
     Raises:
-        ApiError: 404; 400 for an expired key; 403 for a key that may do more than ``held``.
+        ApiError: 404; 400 for an expired key; 403 for a key with more rights than ``caller_rights``.
     """
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
-    require_cover(held, _rights_of(key), "rotate")
+    require_cover(caller_rights, _rights_of(key), "rotate")
     _refuse_expired(key, "rotated")
     token = make_token(key.type)
     moment = now()
@@ -333,7 +336,7 @@ def rotate_key(
 
 
 def dismiss_exposure(session: Session, account_id: int, site_id: int, key_id: str) -> None:
-    """Say no more of a private key's being in a web page, until it is rotated.
+    """Stop reporting that web pages send a private key, until it is rotated.
 
     Raises:
         ApiError: 404.
@@ -343,7 +346,7 @@ def dismiss_exposure(session: Session, account_id: int, site_id: int, key_id: st
 
 
 def delete_key(session: Session, account_id: int, site_id: int, key_id: str) -> None:
-    """Remove a key.
+    """Delete a key.
 
     Raises:
         ApiError: 404.
@@ -359,7 +362,7 @@ def _rights_of(key: Key) -> Rights:
 
 
 def _refuse_unsuitable(type: str, scopes: list[str] | None, site_only: bool, allowed_origins: list[str] | None) -> None:
-    """Refuse what would promise to bind a key, but is not for keys of its type."""
+    """Reject restrictions that keys of this type do not enforce."""
     if type != "private" and scopes is not None:
         raise field_error("scopes", "unsuitable", "can only be set for a private key")
     if type != "private" and site_only:
@@ -374,7 +377,7 @@ def _end_engine_credentials(session: Session, key: Key) -> None:
 
 
 def _is_earlier(expires_at: datetime | None, before: datetime | None) -> bool:
-    """Tell whether a key's life ends earlier by ``expires_at`` than by ``before``; ``None`` is never."""
+    """Whether ``expires_at`` is before ``before``, where ``None`` means never."""
     return expires_at is not None and (before is None or expires_at < before)
 
 
@@ -383,6 +386,6 @@ def _refuse_past(expires_at: datetime | None) -> None:
         raise field_error("expires_at", "out_of_range", "must be in the future")
 
 
-def _refuse_expired(key: Key, what: str) -> None:
+def _refuse_expired(key: Key, action: str) -> None:
     if status_of(key) == "expired":
-        raise field_error("key", "expired", f"has expired and cannot be {what}; change expires_at first")
+        raise field_error("key", "expired", f"has expired and cannot be {action}; change expires_at first")

@@ -10,17 +10,17 @@ from schemas.validation.keys import Scope
 
 
 class Role(StrEnum):
-    """A member's role; each may do what those before it may."""
+    """A member's role. Each role includes the rights of the roles before it."""
 
     VIEWER = "viewer"
-    """Reads: dashboard, analytics, pages. Changes nothing but the own profile."""
+    """Reads the dashboard, analytics, and pages. Changes only their own profile."""
     EDITOR = "editor"
     """Changes sites, documents, settings, keys, sources, and the inbox."""
     OWNER = "owner"
-    """Everything: members, the audit log, and the end of the account, too."""
+    """Everything, including members, the audit log, and deleting the account."""
 
     def covers(self, needed: Role) -> bool:
-        """Tell whether this role may do what ``needed`` may."""
+        """Whether this role includes the rights of ``needed``."""
         return _ORDER.index(self) >= _ORDER.index(needed)
 
 
@@ -29,32 +29,32 @@ _ORDER = list(Role)
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Rights of a key, and where it has them.
+    """Rights of a key, and the sites they apply to.
 
     Attributes:
-        scopes: ``None`` for all there are, and those to come.
-        site_id: The only site; ``None`` for all of the account.
+        scopes: ``None`` for all scopes, including future ones.
+        site_id: The only permitted site; ``None`` for all sites of the account.
     """
 
     scopes: frozenset[Scope] | None
     site_id: int | None
 
     def cover(self, other: Rights) -> bool:
-        """Tell whether ``other`` is no more than this."""
+        """Whether these rights include all of ``other``."""
         has_scopes = self.scopes is None or (other.scopes is not None and other.scopes <= self.scopes)
         return has_scopes and self.site_id in (None, other.site_id)
 
 
 EDITOR_RIGHTS = Rights(frozenset(Scope) - {Scope.ACCOUNT}, None)
-"""Rights of a key that an editor makes: not what only owners may."""
+"""Rights of a key that an editor creates: everything except what requires an owner."""
 
 
 def rights_of(key_type: str, scopes: frozenset[Scope] | None, site_only: bool, site_id: int) -> Rights:
-    """The rights of a key.
+    """Return the rights of a key.
 
     Args:
-        scopes, site_only: A private key's.
-        site_id: The site it belongs to.
+        scopes, site_only: Restrictions of a private key.
+        site_id: The site that the key belongs to.
     """
     if key_type == "private":
         return Rights(scopes, site_id if site_only else None)
@@ -62,59 +62,60 @@ def rights_of(key_type: str, scopes: frozenset[Scope] | None, site_only: bool, s
 
 
 def read_scopes(names: list[str] | None) -> frozenset[Scope] | None:
-    """Scopes as a key's row holds them."""
+    """Convert the scope names stored in a key's row."""
     return None if names is None else frozenset(map(Scope, names))
 
 
-def require_site(held: Rights, site_id: int) -> None:
-    """Refuse another site with a key that is for its own site only.
+def require_site(rights: Rights, site_id: int) -> None:
+    """Reject access to another site by a key restricted to its own site.
 
     Raises:
         ApiError: 403.
     """
-    if held.site_id not in (None, site_id):
+    if rights.site_id not in (None, site_id):
         raise other_site()
 
 
 def other_site() -> ApiError:
-    """The 403 for another site of the account with a key that is for its own site only."""
+    """Return the 403 for a key restricted to its own site that is used for another site."""
     return ApiError(
-        ErrorCode.INSUFFICIENT_PERMISSION, "The key is for its own site only; use a key of that site, or one for all."
+        ErrorCode.INSUFFICIENT_PERMISSION,
+        "The key is restricted to its own site; use a key of the other site or an unrestricted key.",
     )
 
 
-def require_cover(held: Rights | None, wanted: Rights, what: str) -> None:
-    """Refuse what a key with fewer rights does to one with more.
+def require_cover(own: Rights | None, other: Rights, action: str) -> None:
+    """Reject an action of a key on another key that has more rights.
 
     Args:
-        held: The rights of the key that asks, or :data:`EDITOR_RIGHTS`; ``None`` for owners.
-        what: What it is about to do, such as ``create``.
+        own: Rights of the calling key, or :data:`EDITOR_RIGHTS`; ``None`` for owners.
+        action: The attempted action, such as ``create``.
 
     Raises:
-        ApiError: 403, naming the scopes that are missing.
+        ApiError: 403 with the missing scopes.
     """
-    if held is None or held.cover(wanted):
+    if own is None or own.cover(other):
         return
-    if held is EDITOR_RIGHTS:
+    if own is EDITOR_RIGHTS:
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            f"Only an owner can {what} a key with the scope `account`; choose the other scopes.",
+            f"Only an owner can {action} a key with the scope `account`; choose other scopes.",
         )
     raise ApiError(
         ErrorCode.INSUFFICIENT_PERMISSION,
-        f"A key cannot {what} a key that may do more than itself: {_missing(held, wanted)}.",
+        f"A key cannot {action} a key that has more rights than itself: {_missing(own, other)}.",
     )
 
 
-def _missing(held: Rights, wanted: Rights) -> str:
-    if held.site_id is not None and held.site_id != wanted.site_id:
-        return "the calling key is for its own site only"
-    if wanted.scopes is None:
+def _missing(own: Rights, other: Rights) -> str:
+    if own.site_id is not None and own.site_id != other.site_id:
+        return "the calling key is restricted to its own site"
+    if other.scopes is None:
         return "the calling key does not have all scopes"
-    return f"the calling key lacks {told_scopes(wanted.scopes - (held.scopes or frozenset()))}"
+    return f"the calling key lacks {format_scopes(other.scopes - (own.scopes or frozenset()))}"
 
 
-def told_scopes(scopes: frozenset[Scope]) -> str:
-    """Scopes in a message."""
+def format_scopes(scopes: frozenset[Scope]) -> str:
+    """Format scopes for an error message."""
     names = ", ".join(f"`{scope}`" for scope in Scope if scope in scopes)
     return f"the scope{'s' if len(scopes) > 1 else ''} {names}"

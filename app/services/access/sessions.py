@@ -29,7 +29,7 @@ _BROWSERS = (
     ("CriOS/", "Chrome"),
     ("Safari/", "Safari"),
 )
-"""What a browser calls itself; who imitates another comes before that one."""
+"""Mark in a ``User-Agent`` to the browser's name. Browsers that imitate another one come before it."""
 _SYSTEMS = (
     ("Windows", "Windows"),
     ("Android", "Android"),
@@ -43,7 +43,10 @@ _PRODUCT = re.compile(r"[\w.-]{1,40}", re.ASCII)
 
 
 def browser_name(user_agent: str) -> str:
-    """Browser and system of a ``User-Agent``, such as ``Firefox on Windows``; of a program, its name; else empty."""
+    """Return the browser and system of a ``User-Agent``, such as ``Firefox on Windows``.
+
+    For a program that is not a browser, its name; empty if there is none.
+    """
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
     if not browser:
         product = _PRODUCT.match(user_agent)
@@ -53,17 +56,19 @@ def browser_name(user_agent: str) -> str:
 
 
 IDLE = timedelta(days=14)
+"""Time without a request after which a session expires."""
 LONGEST = timedelta(days=90)
+"""Lifetime of a session, however often it is used."""
 MAX_SESSIONS = 100
-"""Sessions of one member: a login beyond that ends the one that was not used for the longest time."""
+"""Sessions per member. A login beyond the limit ends the least recently used session."""
 SEEN_STEP = timedelta(minutes=5)
-"""Longest time that ``seen_at`` may lag behind before a request writes it again."""
+"""Age of ``seen_at`` at which a request updates it. Writing it on every request would cost a transaction each."""
 _ID_PREFIX = "ses_"
 _ID_LENGTH = 20
 
 
 def start_session(session: Session, member: Member, secret: str, client: Client) -> tuple[Login, str]:
-    """Log a member in; gives the session and the cookie's value."""
+    """Log a member in. Returns the session and the value of its cookie."""
     token = secrets.token_urlsafe(32)
     moment = now()
     login = Login(
@@ -87,7 +92,7 @@ def start_session(session: Session, member: Member, secret: str, client: Client)
 
 
 def _shortened(address: str) -> str:
-    """The /24 network of an IPv4 address; of IPv6, clients are known by their networks alone."""
+    """Return the /24 network of an IPv4 address. IPv6 clients are already identified by network."""
     try:
         return str(ipaddress.IPv4Network(f"{address}/24", strict=False))
     except ValueError:
@@ -95,7 +100,7 @@ def _shortened(address: str) -> str:
 
 
 def find_session(session: Session, token: str, secret: str) -> Login | None:
-    """The live session of a cookie's value."""
+    """Return the live session for a cookie value."""
     if not 20 <= len(token) <= 100 or not token.isascii():
         return None
     login = session.get(Login, hash_token(token, secret))
@@ -105,24 +110,24 @@ def find_session(session: Session, token: str, secret: str) -> Login | None:
 
 
 def needs_touch(login: Login) -> bool:
-    """Tell whether ``seen_at`` is stale enough to be written."""
+    """Whether ``seen_at`` is old enough to be updated."""
     return login.seen_at + SEEN_STEP <= now()
 
 
 def touch_session(session: Session, token_hash: str) -> None:
-    """Note that a session was used."""
+    """Record that a session was used."""
     login = session.get(Login, token_hash)
     if login is not None:
         login.seen_at = now()
 
 
 def end_session(session: Session, token_hash: str) -> None:
-    """Log out."""
+    """End a session."""
     session.execute(delete(Login).where(Login.token_hash == token_hash))
 
 
 def end_other_sessions(session: Session, member_id: int, kept_token_hash: str | None) -> None:
-    """Log a member out everywhere else."""
+    """End a member's sessions except the current one."""
     query = delete(Login).where(Login.member_id == member_id)
     if kept_token_hash is not None:
         query = query.where(Login.token_hash != kept_token_hash)
@@ -130,12 +135,12 @@ def end_other_sessions(session: Session, member_id: int, kept_token_hash: str | 
 
 
 def session_id(token_hash: str) -> str:
-    """The name of a session in the API. It opens nothing: cookies hold no hashes."""
+    """Return the public ID of a session. It grants no access, because cookies contain tokens, not hashes."""
     return _ID_PREFIX + token_hash[:_ID_LENGTH]
 
 
 def list_sessions(session: Session, member_id: int, *, limit: int, offset: int) -> tuple[Sequence[Login], int]:
-    """One page of a member's live sessions, newest first, and how many there are."""
+    """Return one page of a member's live sessions, newest first, and their total number."""
     live = _live_of(member_id)
     newest = select(Login).where(*live).order_by(Login.created_at.desc(), Login.token_hash)
     total = session.scalar(select(func.count()).select_from(Login).where(*live)) or 0
@@ -143,16 +148,16 @@ def list_sessions(session: Session, member_id: int, *, limit: int, offset: int) 
 
 
 def end_session_of(session: Session, member_id: int, name: str) -> None:
-    """End one of a member's sessions, named as :func:`session_id` does.
+    """End one of a member's sessions by its :func:`session_id`.
 
     Raises:
-        ApiError: 404 if there is none, or it is another member's.
+        ApiError: 404 if the member has no such session.
     """
     hashes = session.scalars(select(Login.token_hash).where(*_live_of(member_id)))
-    found = next((token_hash for token_hash in hashes if session_id(token_hash) == name), None)
-    if found is None:
+    matching_hash = next((token_hash for token_hash in hashes if session_id(token_hash) == name), None)
+    if matching_hash is None:
         raise session_not_found()
-    end_session(session, found)
+    end_session(session, matching_hash)
 
 
 def _live_of(member_id: int) -> tuple[ColumnElement[bool], ...]:
@@ -160,28 +165,29 @@ def _live_of(member_id: int) -> tuple[ColumnElement[bool], ...]:
 
 
 def session_not_found() -> ApiError:
-    """The 404 for a session that is unknown, or has ended."""
+    """Return the 404 for an unknown or ended session."""
     return ApiError(ErrorCode.SESSION_NOT_FOUND, "Session not found.")
 
 
 def delete_expired_sessions(session: Session) -> None:
-    """Remove sessions that can no longer be used, but those that somebody else is removing."""
+    """Delete expired sessions, skipping rows that another process is deleting."""
     ended = (Login.expires_at <= now()) | (Login.seen_at <= now() - IDLE)
     free = select(Login.token_hash).where(ended).with_for_update(skip_locked=True)
     session.execute(delete(Login).where(Login.token_hash.in_(free)))
 
 
 OFFER_VALID_SECONDS = 600
+"""Seconds to finish a login after the password was accepted."""
 _OFFER_PURPOSE = "choice of an account"
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Members, of whom somebody may log in as one.
+    """Members with a verified password, one of whom may complete the login.
 
     Attributes:
-        needs_code: Whether who has one-time codes has yet to show one.
-        proofs: Ids, with what shows that the password is what it was then.
+        needs_code: Whether members with two-factor authentication still have to enter a code.
+        proofs: Member ID to a hash of the password hash, so that a password change voids the offer.
     """
 
     secret: str = field(repr=False)
@@ -189,19 +195,22 @@ class Offer:
     proofs: Mapping[int, str] = field(default_factory=dict)
 
     def find_members(self, session: Session) -> list[Member]:
-        """Those of them who have the same password as then, oldest first."""
-        found = session.scalars(select(Member).where(Member.id.in_(self.proofs)).order_by(Member.id))
-        return [member for member in found if self.proofs[member.id] == _proof(member, self.secret)]
+        """Return the members whose password has not changed since, oldest first."""
+        members = session.scalars(select(Member).where(Member.id.in_(self.proofs)).order_by(Member.id))
+        return [member for member in members if self.proofs[member.id] == _proof(member, self.secret)]
 
 
 def offer_members(members: Sequence[Member], secret: str, *, needs_code: bool) -> str:
-    """A token for 10 minutes, with which one of these members may log in; it ends with their password."""
+    """Return a token, valid for 10 minutes, that lets one of these members log in.
+
+    A changed password voids the token for its member.
+    """
     proofs = {str(member.id): _proof(member, secret) for member in members}
     return sign([needs_code, proofs], secret, _OFFER_PURPOSE)
 
 
 def read_offer(token: str, secret: str) -> Offer:
-    """The offer that a token is for; one for nobody if it is wrong or late."""
+    """Return the offer in a token; without members if the token is invalid or expired."""
     signed = read_signed(token, secret, _OFFER_PURPOSE, OFFER_VALID_SECONDS)
     if signed is None:
         return Offer(secret)

@@ -1,1 +1,2 @@
-"""Accounts and their members: registering, profiles, invitations, new passwords, use of quotas."""
+"""Accounts and their members. ``accounts.py`` is the entrance; ``emails.py`` and ``identities.py`` confirm who people
+are."""

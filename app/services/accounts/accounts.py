@@ -1,4 +1,10 @@
-"""Accounts: registration, login, profile, plan, deletion."""
+"""Accounts: registration, passwords, profiles, plans, suspension, and deletion.
+
+The members of an account are in ``members.py``, and invitations to it in ``invitations.py``. A person proves who they
+are
+with a link sent by mail (``emails.py``, ``password_resets.py``), a code (``one_time_codes.py``), or a login with an
+identity provider (``identities.py``, ``id_tokens.py``, ``oidc_provider.py``).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +31,7 @@ from app.services.accounts.members import (
     follow_first_owner,
     get_member,
     is_same_mailbox,
-    refuse_held_email,
+    refuse_reserved_email,
     refuse_taken_email,
     set_email,
 )
@@ -35,35 +41,36 @@ from app.storage.database import ROW_LOCK
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = "$argon2id$v=19$m=65536,t=3,p=4$X8aDstYCxVAyyAUqbep03Q$7seAC/6S+Pc9uEj0Kmtl8t9fM9sghwBG0PHpoMyjQqE"
-"""Hash to verify a password against if the e-mail is unknown, so that both cases take equally long.
+"""Hash that passwords for unknown e-mail addresses are verified against, so that both cases take equally long.
 
-It is written here because making it takes as long as loading a tenth of the program.
+It is a constant because computing it takes as long as loading a tenth of the program.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordProof:
-    """That somebody knew a member's password, as it was then.
+    """Evidence that a person knew a member's password at the time of the check.
 
     Attributes:
-        password_hash: What their password was compared with; ``None`` where none need be known: for the operator, and
-            with a link by mail.
+        password_hash: Hash that the password was compared with; ``None`` if no password is required: for the operator,
+            and
+            for a link sent by mail.
     """
 
     password_hash: str | None
 
     def holds_for(self, member: Member) -> bool:
-        """Tell whether the member's password is still that one."""
+        """Whether the member's password is still the same."""
         return self.password_hash in (None, member.password_hash)
 
 
 def hash_password(password: str) -> str:
-    """argon2id of a password. Slow on purpose: call it outside a transaction."""
+    """Hash a password with argon2id. Deliberately slow, so call it outside a transaction."""
     return _hasher.hash(password)
 
 
 def check_password(member: Member | None, password: str) -> bool:
-    """Tell whether ``password`` is the member's; as slow for no member. Call it outside a transaction."""
+    """Whether ``password`` is the member's. Equally slow without a member. Call it outside a transaction."""
     try:
         matches = _hasher.verify(_NO_ACCOUNT_HASH if member is None else member.password_hash, password)
     except VerificationError:
@@ -72,10 +79,10 @@ def check_password(member: Member | None, password: str) -> bool:
 
 
 def create_account(session: Session, *, name: str, email: str, password_hash: str, plan: str) -> Account:
-    """Add an account with its first owner, for whose e-mail the operator vouches.
+    """Create an account with its first owner, whose e-mail address the operator vouches for.
 
     Raises:
-        ApiError: 400 if the e-mail is taken.
+        ApiError: 400 if the address is taken.
     """
     return create_owner(session, name=name, email=email, password_hash=password_hash, plan=plan, confirmed=True).account
 
@@ -83,13 +90,13 @@ def create_account(session: Session, *, name: str, email: str, password_hash: st
 def create_owner(
     session: Session, *, name: str, email: str, password_hash: str, plan: str, confirmed: bool = False
 ) -> Member:
-    """The same; gives the owner.
+    """Create an account and return its first owner.
 
     Args:
-        confirmed: Whether it is certain that the mailbox is theirs.
+        confirmed: Whether the e-mail address is known to be the owner's.
 
     Raises:
-        ApiError: 400 if the e-mail is taken.
+        ApiError: 400 if the address is taken.
     """
     refuse_taken_email(session, email)
     account = Account(
@@ -108,7 +115,7 @@ def create_owner(
 
 
 def replace_password(session: Session, member: Member, password_hash: str) -> Member:
-    """Give a member another password without the one before: who they are was shown otherwise. Ends their sessions."""
+    """Set a member's password without the current one, after another proof of identity. Ends the member's sessions."""
     return update_profile(
         session, member.account_id, {"password_hash": password_hash}, member_id=member.id, proof=PasswordProof(None)
     )
@@ -124,20 +131,23 @@ def update_profile(
     proof: PasswordProof | None = None,
     tells_email: bool = False,
 ) -> Member:
-    """Change a member's ``name``, ``email`` or ``password_hash``, or the account's ``weekly_digest``.
+    """Change a member's ``name``, ``email``, or ``password_hash``, or the account's ``weekly_digest``.
 
-    A new password ends their other sessions, and so does a new e-mail, unless a key sets it. Links to a new password
-    end with the password and the e-mail that they were sent for.
+    A new password ends the member's other sessions. So does a new e-mail address, unless a key sets it. Both void
+    password
+    reset links sent earlier.
 
     Args:
-        member_id: Whose profile it is; ``None`` for the first owner's, if a key asks.
-        kept_session: The session that goes on.
-        proof: What a member has shown of the password; without it, they change neither e-mail nor password.
-        tells_email: Whether the old address is told of a new e-mail, which can then be undone: whether mail is sent.
+        member_id: The member to change; ``None`` for the first owner, if a key calls.
+        kept_session: The session to keep.
+        proof: Evidence of the current password, required to change a member's address or password.
+        tells_email: Whether to notify the old address, from which the change can then be undone. True if mail is set
+            up.
 
     Raises:
-        ApiError: 400 if the e-mail is taken, or the password is missing; 403 if it is no longer the member's; 404 if
-            the member is gone.
+        ApiError: 400 if the address is taken or the password is missing; 403 if the password has changed meanwhile; 404
+            if
+            the member was removed.
     """
     account = get_account(session, account_id, lock=True)
     member = first_owner(session, account_id) if member_id is None else get_member(session, account_id, member_id)
@@ -162,7 +172,7 @@ def update_profile(
     if "password_hash" in changes or (is_moved and member_id is not None):
         end_other_sessions(session, member.id, kept_session)
     if is_moved:
-        refuse_held_email(session, member)
+        refuse_reserved_email(session, member)
         if tells_email:
             note_change(session, member, before, was_confirmed=was_confirmed, by_key=member_id is None)
     if changes.keys() & {"email", "password_hash"}:
@@ -172,7 +182,7 @@ def update_profile(
 
 
 def delete_account(session: Session, account_id: int, *, reason: str = "") -> None:
-    """Remove an account with everything it has; the reason is kept without identity."""
+    """Delete an account and all its data. The reason is stored without identity."""
     account = get_account(session, account_id, lock=True)
     sites = _lock_sites(session, account_id)
     lock_keys(session, Key.account_id == account_id)
@@ -185,10 +195,10 @@ def delete_account(session: Session, account_id: int, *, reason: str = "") -> No
 
 
 def suspend(session: Session, account_id: int, reason: str) -> list[int]:
-    """Keep everybody from an account, with the engine keys made for its sites; gives the sites.
+    """Block an account and revoke the engine keys of its sites. Returns the IDs of the sites.
 
     Args:
-        reason: What is told to whoever is kept from it; replaces an earlier one.
+        reason: Message shown to blocked users; replaces an earlier one.
     """
     account = get_account(session, account_id, lock=True)
     account.suspended_at = account.suspended_at or now()
@@ -201,21 +211,21 @@ def suspend(session: Session, account_id: int, reason: str) -> list[int]:
 
 
 def resume(session: Session, account_id: int) -> None:
-    """Let everybody use a suspended account again, as it was."""
+    """End the suspension of an account."""
     account = get_account(session, account_id, lock=True)
     account.suspended_at, account.suspension_reason = None, ""
     session.flush()
 
 
 def _lock_sites(session: Session, account_id: int) -> Sequence[Site]:
-    """The sites of an account, deleted ones included."""
+    """Lock and return an account's sites, including deleted ones."""
     return session.scalars(
         select(Site).where(Site.account_id == account_id).order_by(Site.id).with_for_update(**ROW_LOCK)
     ).all()
 
 
 def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, int | None]) -> Account:
-    """Put an account on a plan with its own limits laid over it; earlier ones are cleared."""
+    """Set an account's plan and its own limits, which replace all earlier overrides."""
     account = get_account(session, account_id, lock=True)
     account.plan = plan
     account.limit_overrides = dict(overrides)
@@ -224,10 +234,10 @@ def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, 
 
 
 def password_missing() -> ApiError:
-    """The 400 for a change of e-mail or password without the current password."""
-    return field_error("current_password", "required", "is required to change the e-mail or the password")
+    """Return the 400 for changing the e-mail address or password without the current password."""
+    return field_error("current_password", "required", "is required to change the e-mail address or the password")
 
 
 def password_incorrect() -> ApiError:
-    """The 403 for a wrong password of somebody already known."""
+    """Return the 403 for a wrong password of an identified member."""
     return ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect.")

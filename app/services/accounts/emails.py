@@ -1,4 +1,8 @@
-"""Confirmed e-mail addresses: confirming the first address of a member, and changing it."""
+"""Proving that an e-mail address is a member's: confirming it, and undoing a change of it.
+
+A registrant gets a link to confirm the address; without a confirmation, the account's keys stop after a day. When an
+address is changed, the old one gets a link that undoes the change for a week.
+"""
 
 from __future__ import annotations
 
@@ -33,23 +37,24 @@ from app.wording import moment_text
 CONFIRMATION_KIND = "email_confirmation"
 CONFIRMATION_PATH = "/email/confirm"
 KEYS_WORK_FOR = timedelta(days=1)
+"""Time that the keys of a new account work without a confirmation."""
 CONFIRMATION_VALID_FOR = timedelta(days=3)
 _PURPOSE = "confirmation of an e-mail"
 
 
 def ask_registrant(session: Session, owner: Member) -> None:
-    """Ask who registered an account for a confirmation; its keys stop a day from now without one."""
+    """Ask the owner of a new account to confirm their address. Without that, its keys stop in a day."""
     owner.account.confirm_by = now() + KEYS_WORK_FOR
     ask_member(session, owner)
 
 
 def ask_member(session: Session, member: Member) -> None:
-    """Queue a mail with a link."""
+    """Queue a mail with a confirmation link."""
     queue_mail(session, member.email, "", "", "", kind=CONFIRMATION_KIND, account_id=member.account_id)
 
 
 def find_confirmed(session: Session, token: str, secret: str) -> Member | None:
-    """The member whose e-mail a link confirms, if it still does."""
+    """Return the member whose address a link confirms, if the link is still valid."""
     signed = read_signed(token, secret, _PURPOSE, int(CONFIRMATION_VALID_FOR.total_seconds()))
     if signed is None:
         return None
@@ -59,11 +64,11 @@ def find_confirmed(session: Session, token: str, secret: str) -> Member | None:
 
 
 class ConfirmationWriter:
-    """Writes the mails, but none to whom has confirmed already, or has another e-mail by now.
+    """Writes confirmation mails, except to members who have confirmed already or changed their address.
 
     Args:
         public_url: Base URL of this service.
-        secret: With which links are signed.
+        secret: Secret that signs the links.
     """
 
     def __init__(self, database: Database, public_url: str, secret: str):
@@ -72,23 +77,23 @@ class ConfirmationWriter:
         self._secret = secret
 
     def write(self, mail: Mail) -> Draft | None:
-        """Write a mail; ``None`` if there is nothing to send any more."""
+        """Write a mail; ``None`` if there is nothing left to send."""
         with self._database.read() as session:
             members = find_members(session, mail.recipient)
-            member = next((found for found in members if found.account_id == mail.account_id), None)
+            member = next((each for each in members if each.account_id == mail.account_id), None)
         if member is None or member.email_confirmed:
             return None
         token = sign([member.id, member.email], self._secret, _PURPOSE)
         deadline = member.account.confirm_by
-        stop = f" Without that, its API keys stop on {moment_text(deadline)}." if deadline else ""
+        stop = f" Otherwise, its API keys stop working on {moment_text(deadline)}." if deadline else ""
         letter = Letter(
             "Confirm your e-mail address",
             (
-                f"{member.email} is the e-mail address of an account at {self._public_url}. If the account is yours, "
-                f"open this page and confirm the address.{stop}",
+                f"{member.email} is the e-mail address of an account at {self._public_url}. If this is your account, "
+                f"open this page to confirm the address.{stop}",
                 Link("Confirm the address", f"{self._public_url}{CONFIRMATION_PATH}?token={token}"),
-                f"The link works until {moment_text(now() + CONFIRMATION_VALID_FOR)}.",
-                "If the account is not yours, ignore this mail.",
+                f"The link is valid until {moment_text(now() + CONFIRMATION_VALID_FOR)}.",
+                "If this is not your account, ignore this mail.",
             ),
         )
         return Draft(member.email, letter.subject, letter.text, letter.html)
@@ -96,18 +101,19 @@ class ConfirmationWriter:
 
 CHANGE_KIND = "email_changed"
 UNDO_FOR = timedelta(days=7)
+"""Time in which a change of address can be undone."""
 CHANGE_PATH = "/email/undo"
 
 
 def note_change(session: Session, member: Member, before: str, *, was_confirmed: bool, by_key: bool) -> None:
-    """Make a change of a member's e-mail one that can be undone, and queue the mail that tells the old address.
+    """Record a change of a member's address, so that it can be undone, and queue a mail to the old address.
 
     Args:
-        member: With the new e-mail, in an account that is locked.
-        before: The e-mail until now.
-        was_confirmed: Whether the member had confirmed that e-mail. Without that anybody may have typed it, and others
-            can take it at once.
-        by_key: Whether an API key changed it; else it was the member, who knew the password.
+        member: Has the new address; their account is locked.
+        before: The old address.
+        was_confirmed: Whether the member had confirmed the old address. An unconfirmed address may belong to another
+            person, who can take it at once.
+        by_key: Whether an API key made the change; otherwise it was the member, with the password.
     """
     last = find_last_change(session, member.id)
     if last is not None and last.by_key:
@@ -130,13 +136,13 @@ def note_change(session: Session, member: Member, before: str, *, was_confirmed:
 
 
 def find_last_change(session: Session, member_id: int) -> EmailChange | None:
-    """The last change of a member's e-mail, if it can be undone."""
+    """Return the last change of a member's address that can still be undone."""
     changes = select(EmailChange).where(EmailChange.member_id == member_id, EmailChange.expires_at > now())
     return session.scalar(changes.order_by(EmailChange.id.desc()).limit(1))
 
 
 def find_change(session: Session, token: str, secret: str) -> EmailChange | None:
-    """The change that a link undoes, if it still does."""
+    """Return the change that a link undoes, if the link is still valid."""
     if not 20 <= len(token) <= 100 or not token.isascii():
         return None
     change = session.scalar(
@@ -146,14 +152,17 @@ def find_change(session: Session, token: str, secret: str) -> EmailChange | None
 
 
 def undo_change(session: Session, change: EmailChange, password_hash: str) -> None:
-    """Give a member the e-mail back that they had before a change, and end whatever may have changed it.
+    """Restore a member's address from before a change, and revoke all access that the change may have given away.
 
-    Sessions and keys of the whole account end if the member may manage keys; else only the member's own sessions. A
-    link to a new password is sent. Later changes are undone with it: their links end.
+    If the member may manage keys, the account's keys are disabled; if the member is an owner, all sessions of the
+    account
+    end, else only the member's own. The old address receives a password reset link. Later changes are undone, too:
+    their
+    links end.
 
     Args:
-        change: One of a member whose account is locked.
-        password_hash: Of a password that nobody knows.
+        change: A change of a member whose account is locked.
+        password_hash: Hash of a random password that is not stored.
     """
     member = session.get_one(Member, change.member_id)
     role = Role(member.role)
@@ -161,7 +170,7 @@ def undo_change(session: Session, change: EmailChange, password_hash: str) -> No
     confirm_email(member)
     member.password_hash = password_hash
     if member.codes_since is not None and member.codes_since >= change.expires_at - UNDO_FOR:
-        switch_off(member)  # Else whoever changed the e-mail would keep the member out with codes of their own.
+        switch_off(member)  # Otherwise, an intruder's two-factor codes would lock the member out.
     flush_email(session)
     end_resets(session, member.id)
     _end_changes(session, change)
@@ -176,19 +185,19 @@ def undo_change(session: Session, change: EmailChange, password_hash: str) -> No
 
 
 def _end_changes(session: Session, change: EmailChange) -> None:
-    """End a change, those after it, and those before it that lead back to the same e-mail."""
+    """Delete a change, later ones, and earlier ones that lead back to the same address."""
     ended = or_(EmailChange.id >= change.id, EmailChange.email_key == change.email_key)
     session.execute(delete(EmailChange).where(EmailChange.member_id == change.member_id, ended))
 
 
 def delete_expired_changes(session: Session) -> None:
-    """Remove changes that can no longer be undone, but those that somebody else is removing."""
+    """Delete changes that can no longer be undone, skipping rows that another process is deleting."""
     free = select(EmailChange.id).where(EmailChange.expires_at <= now()).with_for_update(skip_locked=True)
     session.execute(delete(EmailChange).where(EmailChange.id.in_(free)))
 
 
 class NoticeWriter(LinkWriter):
-    """Writes the mails, but none about a change that was undone already."""
+    """Writes mails about changed addresses, except for changes that were already undone."""
 
     path = CHANGE_PATH
 
@@ -206,19 +215,18 @@ class NoticeWriter(LinkWriter):
         member = session.get_one(Member, change.member_id)
         by = " with an API key" if change.by_key else ""
         ended = (
-            "logs everybody out, and disables the account's API keys"
+            "logs out all members and disables the account's API keys"
             if Role(member.role) is Role.OWNER
-            else "logs you out everywhere, and disables the account's API keys if you may manage them"
+            else "logs you out everywhere and disables the account's API keys if you can manage them"
         )
         return change.email, Letter(
             "Your e-mail address was changed",
             (
                 f"The e-mail address of your account at {self._public_url} was changed{by}, from {change.email} to "
-                f"{member.email}. If that was you, ignore this mail.",
-                "If it was not you, open this page and undo the change:",
+                f"{member.email}. If you made this change, ignore this mail.",
+                "If you did not make it, open this page to undo the change:",
                 Link("Undo the change", url),
-                f"That gives you your address back, {ended}. You are then sent a link with which you choose a new "
-                "password.",
-                f"The link works once, until {moment_text(change.expires_at)}.",
+                f"This restores your address, {ended}. You will then receive a link to choose a new password.",
+                f"The link works once and is valid until {moment_text(change.expires_at)}.",
             ),
         )

@@ -1,4 +1,4 @@
-"""Invitations to join an account: a link that works once, for a week."""
+"""Invitations to join an account: a link that works once and is valid for a week."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from app.storage.database import ROW_LOCK
 from app.tokens import hash_token, is_invitation_token, make_invitation_token
 
 VALID = timedelta(days=7)
+"""Lifetime of an invitation's link."""
 
 
 def invitation_not_found() -> ApiError:
-    """The 404 for an invitation that does not exist, or no longer."""
+    """Return the 404 for an invitation that does not exist or has ended."""
     return ApiError(
         ErrorCode.INVITATION_NOT_FOUND,
-        "Invitation not found. It was accepted, revoked or replaced, or it has expired; ask for a new one.",
+        "Invitation not found. It was accepted, revoked, or replaced, or it has expired; ask for a new one.",
     )
 
 
 def list_invitations(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Invitation], int]:
-    """One page of the account's invitations that were not accepted, oldest first, and how many there are."""
+    """Return one page of the account's open invitations, oldest first, and their total number."""
     invitations = session.scalars(
         select(Invitation)
         .where(Invitation.account_id == account_id)
@@ -45,25 +46,28 @@ def list_invitations(session: Session, account_id: int, *, limit: int, offset: i
 def create_invitation(
     session: Session, account_id: int, secret: str, *, email: str, role: Role, by: int | None, is_mailed: bool
 ) -> tuple[Invitation, str]:
-    """Invite somebody; gives the invitation and the token of its link, which is kept nowhere.
+    """Invite a person. Returns the invitation and the token of its link, which is not stored.
 
-    An e-mail that members of other accounts have is not told from others.
+    The response does not reveal whether members of other accounts have the address.
 
     Args:
-        by: The member who invites; ``None`` if it is a key.
-        is_mailed: Whether only the invited address gets the link.
+        by: The inviting member; ``None`` for a key.
+        is_mailed: Whether the link goes only to the invited address.
 
     Raises:
-        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have, if a
-            key invites an owner, or if who invites is an owner no longer.
+        ApiError: 400 if the person is a member or invited already; 403 if the account has reached its member limit, if
+            a
+            key invites an owner, or if the inviting member is no longer an owner.
     """
     refuse_key(by, role)
     lock_as_owner(session, account_id, by)
     if any(member.account_id == account_id for member in find_members(session, email)):
-        raise field_error("email", "taken", "is already a member's")
-    known = select(Invitation.id).where(Invitation.account_id == account_id, Invitation.email_key == email_key(email))
-    if session.scalar(known) is not None:
-        raise field_error("email", "taken", "is already invited; renew that invitation, or revoke it first")
+        raise field_error("email", "taken", "already belongs to a member")
+    existing = select(Invitation.id).where(
+        Invitation.account_id == account_id, Invitation.email_key == email_key(email)
+    )
+    if session.scalar(existing) is not None:
+        raise field_error("email", "taken", "is already invited; renew or revoke that invitation first")
     check_room(session, account_id)
     token, moment = make_invitation_token(), now()
     invitation = Invitation(
@@ -85,10 +89,10 @@ def create_invitation(
 def renew_invitation(
     session: Session, account_id: int, secret: str, invitation_id: str, *, by: int | None, is_mailed: bool
 ) -> tuple[Invitation, str]:
-    """Give an invitation another link and a week from now; its old link ends. Arguments as of creating one.
+    """Replace the link of an invitation and extend it by a week. The arguments are as in :func:`create_invitation`.
 
     Raises:
-        ApiError: 404; 403 if a key renews an owner's, or who asks is an owner no longer.
+        ApiError: 404; 403 if a key renews an owner's invitation, or the calling member is no longer an owner.
     """
     lock_as_owner(session, account_id, by)
     invitation = _get_invitation(session, account_id, invitation_id)
@@ -101,10 +105,10 @@ def renew_invitation(
 
 
 def revoke_invitation(session: Session, account_id: int, invitation_id: str, *, by: int | None) -> None:
-    """End an invitation.
+    """Revoke an invitation.
 
     Raises:
-        ApiError: 404; 403 if who asks is an owner no longer.
+        ApiError: 404; 403 if the calling member is no longer an owner.
     """
     lock_as_owner(session, account_id, by)
     session.delete(_get_invitation(session, account_id, invitation_id))
@@ -119,10 +123,10 @@ def _get_invitation(session: Session, account_id: int, invitation_id: str) -> In
 
 
 def get_open_invitation(session: Session, token: str, secret: str) -> Invitation:
-    """The invitation that a link is for.
+    """Return the invitation of a link.
 
     Raises:
-        ApiError: 404 if it was accepted, revoked or replaced, has expired, or never was; 403 while the account is
+        ApiError: 404 if it was accepted, revoked, or replaced, has expired, or never existed; 403 while the account is
             suspended.
     """
     if not is_invitation_token(token):
@@ -139,19 +143,20 @@ def get_open_invitation(session: Session, token: str, secret: str) -> Invitation
 def accept_invitation(
     session: Session, token: str, secret: str, *, name: str, password_hash: str, confirmed: bool = False
 ) -> Member:
-    """Make who has the link a member. Of two who use it at once, one is told that it is gone.
+    """Add the holder of the link as a member. A second concurrent use gets a 404.
 
     Args:
-        confirmed: Whether they have shown that the e-mail is theirs by other means than the link. A link that only
-            the mail has shows it, too.
+        confirmed: Whether another proof than the link confirmed the person's address. A link sent only by mail confirms
+            it, too.
 
     Raises:
-        ApiError: 404 as :func:`get_open_invitation`; 400 if somebody whose e-mail was changed gets this one back.
+        ApiError: 404 as in :func:`get_open_invitation`; 400 if a member may still get this address back by undoing a
+            change.
     """
     account_id = get_open_invitation(session, token, secret).account_id
     account = get_account(session, account_id, lock=True)
-    held = select(Invitation).where(Invitation.token_hash == hash_token(token, secret))
-    invitation = session.scalar(held.with_for_update(**ROW_LOCK).execution_options(populate_existing=True))
+    locked = select(Invitation).where(Invitation.token_hash == hash_token(token, secret))
+    invitation = session.scalar(locked.with_for_update(**ROW_LOCK).execution_options(populate_existing=True))
     if invitation is None:
         raise invitation_not_found()
     session.delete(invitation)
@@ -168,5 +173,5 @@ def accept_invitation(
 
 
 def delete_expired_invitations(session: Session) -> None:
-    """Remove invitations that expired a week ago; until then they are shown, and can be renewed."""
+    """Delete invitations a week after they expired. Until then, they are listed and can be renewed."""
     session.execute(delete(Invitation).where(Invitation.expires_at <= now() - VALID))

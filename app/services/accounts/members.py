@@ -1,4 +1,4 @@
-"""The members of an account. It always has an owner; its name and e-mail are those of the first one."""
+"""Members of an account. It always has an owner, and its name and e-mail address are those of the first one."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from app.wording import counted
 from backends.text import normalized
 
 MAX_MEMBERS = 100
-"""Most members and open invitations of an account."""
+"""Maximum number of members and open invitations of an account."""
 
 
 def email_key(email: str) -> str:
-    """The form in which e-mails are compared: trimmed, without case."""
+    """Return the form in which addresses are compared: trimmed and case-folded."""
     return normalized("NFC", email.strip()).casefold()
 
 
 def is_same_mailbox(email: str, other: str) -> bool:
-    """Whether two e-mails are one person's: without case, as far as the case of ASCII goes.
+    """Whether two addresses are the same mailbox, ignoring the case of ASCII letters only.
 
-    Other letters are equal without case that are not the same: ``straße.example`` and ``strasse.example`` are domains
-    of different people. What a mailbox proves must hold for that mailbox alone.
+    Case folding also equates different letters: ``straße.example`` and ``strasse.example`` are domains of different
+    people.
+    A proof for one mailbox must not hold for another.
     """
     return email.strip().encode().lower() == other.strip().encode().lower()
 
 
 def find_members(session: Session, email: str) -> Sequence[Member]:
-    """The members with this e-mail, one of each account, oldest first.
+    """Return the members with this address, one for each account, oldest first.
 
-    Those found without case may be of different people; see :func:`is_same_mailbox`.
+    They are matched by case folding, so they may be different people; see :func:`is_same_mailbox`.
     """
     key = email_key(email)
     has_email = or_(Member.email_key == key, Member.shared_email_key == key)
@@ -48,10 +49,10 @@ def find_members(session: Session, email: str) -> Sequence[Member]:
 
 
 def first_owner(session: Session, account_id: int) -> Member:
-    """The owner who has been a member for longest: whom keys, commands and mails mean by the account's user.
+    """Return the owner who has been a member for longest, who represents the account for keys, commands, and mails.
 
     Raises:
-        ApiError: 401 if the account is gone.
+        ApiError: 401 if the account was deleted.
     """
     owners = select(Member).where(Member.account_id == account_id, Member.role == Role.OWNER)
     owner = session.scalar(owners.order_by(Member.id).limit(1))
@@ -64,7 +65,7 @@ def get_member(session: Session, account_id: int, member_id: int) -> Member:
     """Load a member for a caller.
 
     Raises:
-        ApiError: 404 if there is none with this id, or it is another account's.
+        ApiError: 404 if the account has no member with this ID.
     """
     member = session.get(Member, member_id) if 0 < member_id <= MAX_INT64 else None
     if member is None or member.account_id != account_id:
@@ -73,17 +74,17 @@ def get_member(session: Session, account_id: int, member_id: int) -> Member:
 
 
 def member_not_found() -> ApiError:
-    """The 404 for a member who is unknown, gone, or of another account."""
+    """Return the 404 for a member who does not exist or belongs to another account."""
     return ApiError(ErrorCode.MEMBER_NOT_FOUND, "Member not found.")
 
 
 def lock_member(session: Session, member_id: int) -> Member | None:
-    """Load a member, so that changes of what they log in with follow one another; ``None`` if they have gone."""
+    """Load and lock a member, to serialize changes of their credentials; ``None`` if the member was removed."""
     return session.get(Member, member_id, with_for_update={**ROW_LOCK, "of": Member}, populate_existing=True)
 
 
 def list_members(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Member], int]:
-    """One page of the account's members, oldest first, and how many there are."""
+    """Return one page of the account's members, oldest first, and their total number."""
     members = session.scalars(
         select(Member).where(Member.account_id == account_id).order_by(Member.id).limit(limit).offset(offset)
     ).all()
@@ -101,13 +102,14 @@ def add_member(
     role: Role,
     confirmed: bool = False,
 ) -> Member:
-    """Add a member to an account that is new, or locked.
+    """Add a member to an account that is new or locked.
 
     Args:
-        confirmed: Whether it is certain that the mailbox is theirs.
+        confirmed: Whether the address is known to be the person's.
 
     Raises:
-        ApiError: 400 if a member of this account has the e-mail, or somebody whose e-mail was changed gets it back.
+        ApiError: 400 if a member of this account has the address, or a member may still get it back by undoing a
+            change.
     """
     member = Member(
         account_id=account.id,
@@ -122,12 +124,12 @@ def add_member(
     member.account = account
     session.add(member)
     flush_email(session)
-    refuse_held_email(session, member)
+    refuse_reserved_email(session, member)
     return member
 
 
 def _set_keys(session: Session, member: Member) -> None:
-    """Set what a member's e-mail is found by."""
+    """Set the columns by which a member's address is looked up."""
     key = email_key(member.email)
     is_shared = any(other.account_id != member.account_id for other in find_members(session, member.email))
     member.email_key = f"{member.account_id} {hashlib.sha256(key.encode()).hexdigest()}" if is_shared else key
@@ -135,7 +137,7 @@ def _set_keys(session: Session, member: Member) -> None:
 
 
 def set_email(session: Session, member: Member, email: str, *, by_key: bool = False) -> None:
-    """Give a member another e-mail, which they have not confirmed; :func:`flush_email` writes it."""
+    """Set a member's address, unconfirmed. :func:`flush_email` writes it."""
     is_moved = not is_same_mailbox(email, member.email)
     member.email = email
     if is_moved:
@@ -145,9 +147,9 @@ def set_email(session: Session, member: Member, email: str, *, by_key: bool = Fa
 
 
 def confirm_email(member: Member) -> None:
-    """Note that a member's mailbox is theirs, after which the keys of an owner's account go on; see ``confirm_by``.
+    """Confirm a member's address. If the member is an owner, the account's keys no longer stop; see ``confirm_by``.
 
-    To be called where credentials change.
+    Call this within a credential change.
     """
     member.email_confirmed, member.email_by_key = True, False
     if member.role == Role.OWNER:
@@ -155,13 +157,14 @@ def confirm_email(member: Member) -> None:
 
 
 def change_role(session: Session, account_id: int, member_id: int, role: Role, *, by: int | None) -> Member:
-    """Give a member another role; it holds from the member's next request on.
+    """Change a member's role. It takes effect with the member's next request.
 
     Args:
-        by: The member who asks for it; ``None`` if it is a key, which neither makes nor demotes owners.
+        by: The calling member; ``None`` for a key, which can neither promote nor demote owners.
 
     Raises:
-        ApiError: 404; 403 for the last owner, for what is not for keys, or if who asks is an owner no longer.
+        ApiError: 404; 403 for the last owner, for changes that keys cannot make, or if the caller is no longer an
+            owner.
     """
     account = lock_as_owner(session, account_id, by)
     member = get_member(session, account_id, member_id)
@@ -176,13 +179,14 @@ def change_role(session: Session, account_id: int, member_id: int, role: Role, *
 
 
 def remove_member(session: Session, account_id: int, member_id: int, *, by: int | None) -> None:
-    """Remove a member; all of their sessions end.
+    """Remove a member and end all of their sessions.
 
     Args:
         by: As in :func:`change_role`.
 
     Raises:
-        ApiError: 404; 403 for the last owner, for what is not for keys, or if who asks is an owner no longer.
+        ApiError: 404; 403 for the last owner, for changes that keys cannot make, or if the caller is no longer an
+            owner.
     """
     account = lock_as_owner(session, account_id, by)
     member = get_member(session, account_id, member_id)
@@ -196,13 +200,13 @@ def remove_member(session: Session, account_id: int, member_id: int, *, by: int 
 
 
 def lock_as_owner(session: Session, account_id: int, by: int | None) -> Account:
-    """Lock the account, so that changes of its members follow one another.
+    """Lock the account, to serialize changes of its members.
 
     Args:
-        by: The member who asks; ``None`` if it is a key.
+        by: The calling member; ``None`` for a key.
 
     Raises:
-        ApiError: 403 if they are an owner no longer: somebody else was faster.
+        ApiError: 403 if the caller is no longer an owner, because of a concurrent change.
     """
     account = get_account(session, account_id, lock=True)
     if by is not None:
@@ -213,11 +217,11 @@ def lock_as_owner(session: Session, account_id: int, by: int | None) -> Account:
 
 
 def refuse_key(by: int | None, *roles: str) -> None:
-    """Refuse a key what makes or unmakes an owner: who found it would have the account with it.
+    """Reject changes of owners by keys: otherwise, a stolen key would be enough to take over the account.
 
     Args:
-        by: The member who asks; ``None`` if it is a key.
-        roles: Those that somebody has, or is to have.
+        by: The calling member; ``None`` for a key.
+        roles: Roles before and after the change.
 
     Raises:
         ApiError: 403.
@@ -225,12 +229,12 @@ def refuse_key(by: int | None, *roles: str) -> None:
     if by is None and Role.OWNER in roles:
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            "A key can neither invite, make, nor remove an owner; an owner who is logged in can.",
+            "A key cannot invite, promote, or remove an owner; log in as an owner to do this.",
         )
 
 
 def check_room(session: Session, account_id: int) -> None:
-    """Refuse one more member or invitation than an account may have; the account must be locked.
+    """Reject a member or invitation beyond the account's limit. The account must be locked.
 
     Raises:
         ApiError: 403.
@@ -242,12 +246,12 @@ def check_room(session: Session, account_id: int) -> None:
     if sum(counts) >= MAX_MEMBERS:
         raise ApiError(
             ErrorCode.MEMBER_LIMIT_REACHED,
-            f"An account can have {counted(MAX_MEMBERS, 'member')}, open invitations included.",
+            f"An account can have {counted(MAX_MEMBERS, 'member')}, including open invitations.",
         )
 
 
 def follow_first_owner(session: Session, account: Account) -> None:
-    """Give the account the name and e-mail of its first owner."""
+    """Copy the first owner's name and address to the account."""
     owner = first_owner(session, account.id)
     account.name = owner.name
     account.email = owner.email
@@ -256,7 +260,7 @@ def follow_first_owner(session: Session, account: Account) -> None:
 
 
 def flush_email(session: Session) -> None:
-    """Write an e-mail.
+    """Write a changed address.
 
     Raises:
         ApiError: 400 if it is taken.
@@ -264,39 +268,39 @@ def flush_email(session: Session) -> None:
     try:
         session.flush()
     except IntegrityError as error:
-        raise _taken() from error
+        raise _email_in_use() from error
 
 
-def refuse_held_email(session: Session, member: Member) -> None:
-    """Refuse an e-mail that another member had confirmed and may still get back; to be called when it is written.
+def refuse_reserved_email(session: Session, member: Member) -> None:
+    """Reject an address that another member had confirmed and may still get back. Call this after writing it.
 
     Raises:
         ApiError: 400.
     """
-    held = select(EmailChange.id).where(
+    reserved = select(EmailChange.id).where(
         EmailChange.email_key == member.compared_email,
         EmailChange.member_id != member.id,
         EmailChange.was_confirmed,
         EmailChange.expires_at > now(),
     )
-    if session.scalar(held.limit(1)) is not None:
-        raise _taken()
+    if session.scalar(reserved.limit(1)) is not None:
+        raise _email_in_use()
 
 
 def refuse_taken_email(session: Session, email: str, by: Member | None = None) -> None:
-    """Refuse an e-mail that somebody has, of whichever account: only an invitation makes them a member of another.
+    """Reject an address of a member of any account. Only an invitation adds a person to a second account.
 
     Args:
-        by: The member who is to have it.
+        by: The member who is changing their address.
 
     Raises:
         ApiError: 400.
     """
     if any(member is not by for member in find_members(session, email)):
-        raise _taken()
+        raise _email_in_use()
 
 
-def _taken() -> ApiError:
+def _email_in_use() -> ApiError:
     return field_error("email", "taken", "is already in use")
 
 

@@ -1,4 +1,4 @@
-"""x"""
+"""An OpenID Connect provider: its configuration, its keys, and requests to it."""
 
 from __future__ import annotations
 
@@ -22,52 +22,53 @@ if TYPE_CHECKING:
 
 
 CONNECT_SECONDS, READ_SECONDS = 3.0, 5.0
+"""Timeouts of a socket."""
 LONGEST_SECONDS = 10.0
-"""How long one answer may take, however slowly it comes."""
+"""Seconds that a complete response may take, however slowly it arrives."""
 MAX_ANSWER_BYTES = 1_000_000
-MOST_AT_ONCE = 2
-"""Requests to the provider under way in this process: the other threads are for everybody else."""
+MAX_CONCURRENT_REQUESTS = 2
+"""Concurrent requests to the provider in this process. A slow provider must not occupy all threads."""
 KEPT_SECONDS = 3600.0
-"""How long what the provider publishes is kept."""
+"""Seconds for which the provider's configuration and keys are cached."""
 PAUSE_SECONDS = 10.0
-"""How long a provider that failed is left alone."""
+"""Seconds without requests after a failure."""
 _URL_CHARACTERS = re.compile("[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Addresses of a provider, as its configuration names them."""
+    """URLs from the provider's configuration."""
 
     authorization: str
     token: str
     keys: str
     userinfo: str
     takes_basic: bool
-    """Whether the client's secret is sent in the header; else in the form."""
+    """Whether the client secret is sent in the header, not in the form."""
 
 
 class ProviderUnavailable(ApiError):
-    """The provider does not answer, or not as one does."""
+    """The provider does not respond, or its response is invalid."""
 
     def __init__(self, why: str):
         super().__init__(
             ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE,
-            "The identity provider does not answer as it should; try again in a minute.",
+            "The identity provider is not responding correctly; try again in a minute.",
             retry_after=int(PAUSE_SECONDS),
         )
         self.why = why
-        """For the operator; it may tell of the network."""
+        """For the operator's log; may reveal details of the network."""
 
 
 class AnswerRefused(Exception):
-    """The provider refused a request, such as one with a code that was used already."""
+    """The provider rejected a request, for example one with a used code."""
 
 
 class Provider:
-    """One provider, as one client of it sees it. Threads may share it.
+    """A provider, as seen by one of its clients. Thread-safe.
 
     Args:
-        issuer: Whose configuration is at ``/.well-known/openid-configuration`` below it.
+        issuer: Base URL of ``/.well-known/openid-configuration``.
     """
 
     def __init__(self, issuer: str, client_id: str, client_secret: str):
@@ -75,7 +76,7 @@ class Provider:
         self.client_id = client_id
         self._client_secret = client_secret
         self._lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._places = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
         self._endpoints: Endpoints | None = None
         self._endpoints_until = 0.0
         self._keys: KeySet | None = None
@@ -83,69 +84,69 @@ class Provider:
         self._paused_until = 0.0
 
     def endpoints(self) -> Endpoints:
-        """Addresses at which it is asked.
+        """Return the provider's endpoints.
 
         Raises:
-            ProviderUnavailable: It does not say, or is another issuer.
+            ProviderUnavailable: The configuration cannot be read, or belongs to another issuer.
         """
         with self._lock:
             if self._endpoints is not None and _is_ahead(self._endpoints_until, KEPT_SECONDS):
                 return self._endpoints
-        found = self._read_configuration()
+        endpoints = self._read_configuration()
         with self._lock:
-            self._endpoints, self._endpoints_until = found, _seconds() + KEPT_SECONDS
-        return found
+            self._endpoints, self._endpoints_until = endpoints, _seconds() + KEPT_SECONDS
+        return endpoints
 
     def _read_configuration(self) -> Endpoints:
-        said = self._call("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
-        if said.get("issuer") != self.issuer:
-            raise ProviderUnavailable(f"its configuration is that of another issuer: {said.get('issuer')!r}")
-        methods = said.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        document = self._call("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+        if document.get("issuer") != self.issuer:
+            raise ProviderUnavailable(f"its configuration belongs to another issuer: {document.get('issuer')!r}")
+        methods = document.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if not isinstance(methods, list):
-            raise ProviderUnavailable("its token_endpoint_auth_methods_supported is no list")
+            raise ProviderUnavailable("its token_endpoint_auth_methods_supported is not a list")
         return Endpoints(
-            self._address(said, "authorization_endpoint"),
-            self._address(said, "token_endpoint"),
-            self._address(said, "jwks_uri"),
-            self._address(said, "userinfo_endpoint") if "userinfo_endpoint" in said else "",
+            self._address(document, "authorization_endpoint"),
+            self._address(document, "token_endpoint"),
+            self._address(document, "jwks_uri"),
+            self._address(document, "userinfo_endpoint") if "userinfo_endpoint" in document else "",
             "client_secret_basic" in methods,
         )
 
-    def _address(self, said: Mapping[str, Any], name: str) -> str:
-        """An address of the configuration, at least as safe from others as the issuer, of which http is local only."""
-        address = str(said.get(name, ""))
+    def _address(self, document: Mapping[str, Any], name: str) -> str:
+        """Return a URL of the configuration. Only an issuer on this machine, with http itself, may use http."""
+        address = str(document.get(name, ""))
         try:
             parts = urlsplit(address)
             is_url = bool(parts.hostname) and _URL_CHARACTERS.fullmatch(address) is not None
         except ValueError:
             is_url = False
         if not is_url or not (parts.scheme == "https" or (parts.scheme == "http" and self.issuer.startswith("http:"))):
-            raise ProviderUnavailable(f"its {name} is no https URL: {address!r}")
+            raise ProviderUnavailable(f"its {name} is not an https URL: {address!r}")
         return address
 
-    def keys(self, *, anew: bool = False) -> KeySet:
-        """The keys with which it signs.
+    def keys(self, *, refresh: bool = False) -> KeySet:
+        """Return the provider's public signing keys.
 
         Args:
-            anew: Whether to read them again: a token, which only the provider can have sent, is signed with another.
+            refresh: Whether to bypass the cache, because a token from the provider has an unknown key.
 
         Raises:
-            ProviderUnavailable: It does not say.
+            ProviderUnavailable: The keys cannot be read.
         """
         with self._lock:
-            if self._keys is not None and not anew and _is_ahead(self._keys_until, KEPT_SECONDS):
+            if self._keys is not None and not refresh and _is_ahead(self._keys_until, KEPT_SECONDS):
                 return self._keys
-        found = _read_keys(self._call("GET", self.endpoints().keys).get("keys"))
+        keys = _read_keys(self._call("GET", self.endpoints().keys).get("keys"))
         with self._lock:
-            self._keys, self._keys_until = found, _seconds() + KEPT_SECONDS
-        return found
+            self._keys, self._keys_until = keys, _seconds() + KEPT_SECONDS
+        return keys
 
     def exchange(self, code: str, verifier: str, redirect_uri: str) -> Mapping[str, Any]:
-        """The answer to a code, with ``id_token`` and ``access_token``.
+        """Exchange a code for a response with ``id_token`` and ``access_token``.
 
         Raises:
-            AnswerRefused: The code is not good, or no longer.
-            ProviderUnavailable: It does not answer.
+            AnswerRefused: The code is invalid or expired.
+            ProviderUnavailable: The provider does not respond.
         """
         form = {
             "grant_type": "authorization_code",
@@ -165,25 +166,25 @@ class Provider:
         return self._call("POST", endpoints.token, data=form)
 
     def userinfo(self, access_token: str) -> Mapping[str, Any]:
-        """Claims of the person beyond the ID token.
+        """Return claims about the person that the ID token does not contain.
 
         Raises:
-            AnswerRefused: It does not tell.
-            ProviderUnavailable: It does not answer.
+            AnswerRefused: The provider rejects the request.
+            ProviderUnavailable: The provider does not respond.
         """
         address = self.endpoints().userinfo
         if not address:
-            raise AnswerRefused("The provider tells no e-mail address.")
+            raise AnswerRefused("The provider returned no e-mail address.")
         return self._call("GET", address, headers={"Authorization": f"Bearer {access_token}"})
 
     def _call(self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
         if _is_ahead(self._paused_until, PAUSE_SECONDS):
-            raise ProviderUnavailable("it failed some seconds ago")
+            raise ProviderUnavailable("it failed a few seconds ago")
         if not self._places.acquire(blocking=False):
-            raise ProviderUnavailable(f"{MOST_AT_ONCE} requests are waiting for it")
+            raise ProviderUnavailable(f"{MAX_CONCURRENT_REQUESTS} requests to it are in progress")
         answer: Future[tuple[int, bytes]] = Future()
         answer.add_done_callback(lambda _: self._places.release())
-        # Time limits of sockets are for each piece: an answer that trickles in must not hold the thread that asks.
+        # Socket timeouts apply to each read, so a response that trickles in must not block the calling thread.
         work = partial(_send_into, answer, method, url, headers or {}, options)
         threading.Thread(target=work, name="identity-provider", daemon=True).start()
         try:
@@ -192,16 +193,16 @@ class Provider:
             self._paused_until = _seconds() + PAUSE_SECONDS
             raise ProviderUnavailable(f"{urlsplit(url).netloc}: {error or type(error).__name__}") from error
         if (400 <= status < 500 and method == "POST") or status in (401, 403):
-            raise AnswerRefused(f"The provider answered {status}.")
+            raise AnswerRefused(f"The provider returned {status}.")
         if status != 200:
-            raise ProviderUnavailable(f"{url} answered {status}")
+            raise ProviderUnavailable(f"{url} returned {status}")
         try:
-            said = orjson.loads(body)
+            document = orjson.loads(body)
         except orjson.JSONDecodeError as error:
-            raise ProviderUnavailable(f"{url} answered no JSON") from error
-        if not isinstance(said, dict):
-            raise ProviderUnavailable(f"{url} answered no JSON object")
-        return said
+            raise ProviderUnavailable(f"{url} did not return JSON") from error
+        if not isinstance(document, dict):
+            raise ProviderUnavailable(f"{url} did not return a JSON object")
+        return document
 
 
 def _seconds() -> float:
@@ -209,28 +210,28 @@ def _seconds() -> float:
 
 
 def _is_ahead(moment: float, seconds: float) -> bool:
-    """Whether a moment that was set so many seconds ahead is still to come; not after a clock was set back."""
+    """Whether a deadline is in the future, at most ``seconds`` ahead. Not if the clock was set back."""
     return 0 < moment - _seconds() <= seconds
 
 
 class _TooMuch(Exception):
-    """An answer is too long, or takes too long."""
+    """A response is too long or takes too long."""
 
 
 def _read_keys(published: object) -> KeySet:
-    """The keys of a set, without those of kinds that are not known here (RFC 7517, section 5).
+    """Return the keys of a set, skipping unsupported kinds (RFC 7517, section 5).
 
     Raises:
-        ProviderUnavailable: None of them can be read.
+        ProviderUnavailable: No key can be read.
     """
-    # The cryptography takes some 10 MB of a process: only one in which people log in so loads it.
+    # The cryptography takes some 10 MB of memory, so only processes that handle such logins load it.
     from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
 
-    keys, why = [], "there are none"
+    keys, why = [], "the set is empty"
     for key in published if isinstance(published, list) else ():
         if isinstance(key, dict) and key.get("kty") == "oct":
-            continue  # A secret that is published proves nothing.
+            continue  # A published shared secret proves nothing.
         try:
             keys += KeySet.import_key_set({"keys": [key]}).keys
         except (JoseError, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -245,15 +246,15 @@ def _send_into(answer: Future[tuple[int, bytes]], *request: Any) -> None:
 
     try:
         answer.set_result(_send(*request))
-    except HTTPError as error:  # Raw reads raise it, where requests would raise an OSError.
+    except HTTPError as error:  # Raw reads raise it where requests would raise an OSError.
         answer.set_exception(OSError(str(error)))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the thread that asks raises it
+    except Exception as error:  # noqa: BLE001 - the calling thread raises it again
         answer.set_exception(error)
 
 
 def _send(method: str, url: str, headers: Mapping[str, str], options: Mapping[str, Any]) -> tuple[int, bytes]:
-    """Status and body of an answer; redirects are not followed, they would carry the secret elsewhere."""
-    import requests  # Only processes that ask a provider pay for loading it.
+    """Return the status and body of a response. Redirects are not followed, because they could leak the secret."""
+    import requests  # Loaded late, because few processes need it.
 
     deadline = time.monotonic() + LONGEST_SECONDS
     with requests.request(
@@ -269,5 +270,5 @@ def _send(method: str, url: str, headers: Mapping[str, str], options: Mapping[st
         while piece := answer.raw.read1(65_536):
             body += piece
             if len(body) > MAX_ANSWER_BYTES or time.monotonic() > deadline:
-                raise _TooMuch("its answer is too long, or comes too slowly")
+                raise _TooMuch("its response is too long or too slow")
         return answer.status_code, bytes(body)

@@ -1,7 +1,7 @@
-"""One-time codes (RFC 6238), which a login needs besides the password, and recovery codes for a lost phone.
+"""Two-factor authentication: one-time codes (RFC 6238) from an app, and recovery codes for a lost phone.
 
-No secret is stored. That of an app follows from the server's secret and a random salt, which is stored: who has the
-database alone, can make no code.
+No secret is stored. An app's secret derives from the server's secret and a stored random salt, so the database alone is
+not enough to compute codes.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ from app.tokens import hash_token
 from app.wording import counted
 
 KIND = "one_time_codes"
+"""Kind of the mails in the queue."""
 SET_UP_FOR = timedelta(minutes=15)
-"""How long an app may take to show its first code."""
+"""Time to set up an app until its first code is entered."""
 RECOVERY_CODES = 10
 _DRIFT = 1
-"""Time steps, of 30 seconds, by which the app's clock may be ahead or behind."""
+"""Time steps of 30 seconds that the app's clock may differ by."""
 _SECRET_BYTES = 20
 _HALF = 6
+"""Digits in each half of a recovery code."""
 
 
 class CodeUse(Enum):
-    """Kinds of codes that a login takes."""
+    """Kinds of codes that a login accepts."""
 
     CODE = "code"
     RECOVERY_CODE = "recovery code"
 
 
 def begin(member: Member, secret: str) -> pyotp.TOTP:
-    """Begin to set up an app; until it has shown a code, nothing changes.
+    """Begin to set up an app. Nothing changes until its first code is entered.
 
     Args:
-        member: Who is locked.
+        member: A locked member.
     """
     salt = secrets.token_urlsafe(16)
     member.new_codes_salt, member.new_codes_until = salt, now() + SET_UP_FOR
@@ -51,41 +53,41 @@ def begin(member: Member, secret: str) -> pyotp.TOTP:
 
 
 def find_new_app(member: Member, secret: str) -> pyotp.TOTP | None:
-    """The app that is being set up, if any is."""
+    """Return the app that is being set up, if any."""
     if member.new_codes_salt is None or member.new_codes_until is None or member.new_codes_until <= now():
         return None
     return _app(member.new_codes_salt, secret)
 
 
 def confirm(member: Member, code: str, secret: str) -> list[str]:
-    """Switch codes on with the first one of the app that is being set up; gives new recovery codes.
+    """Turn on two-factor authentication with the first code of the new app. Returns new recovery codes.
 
-    They replace an app and recovery codes that there were.
+    They replace an existing app and its recovery codes.
 
     Args:
-        member: Who is locked.
+        member: A locked member.
 
     Raises:
         ApiError: 400 if the code is wrong, or no app is being set up.
     """
     app = find_new_app(member, secret)
     if app is None:
-        raise field_error("code", "expired", "comes too late: begin to set codes up again")
+        raise field_error("code", "expired", "has expired; start the setup again")
     step = _step_of(app, _normal(code))
     if step is None:
-        raise field_error("code", "incorrect", "is not the one that the app shows now")
+        raise field_error("code", "incorrect", "is not the code that the app shows now")
     recovery = [_recovery_code() for _ in range(RECOVERY_CODES)]
     member.codes_since, member.codes_salt, member.codes_step = now(), member.new_codes_salt, step
-    member.recovery_hashes = [_recovery_hash(_normal(made), secret) for made in recovery]
+    member.recovery_hashes = [_recovery_hash(_normal(each), secret) for each in recovery]
     member.new_codes_salt = member.new_codes_until = None
     return recovery
 
 
 def accept(member: Member, code: str, secret: str) -> CodeUse | None:
-    """Use a code or a recovery code up; ``None`` if it is neither, or was used before.
+    """Use up a code or a recovery code; ``None`` if it is wrong or was used before.
 
     Args:
-        member: Who is locked, and has codes: of two who use one at once, one is first.
+        member: A locked member with two-factor authentication. The lock makes concurrent uses of a code take turns.
     """
     assert member.codes_salt is not None
     code = _normal(code)
@@ -95,44 +97,50 @@ def accept(member: Member, code: str, secret: str) -> CodeUse | None:
         return CodeUse.CODE
     used = _recovery_hash(code, secret)
     if used in member.recovery_hashes:
-        member.recovery_hashes = [one for one in member.recovery_hashes if one != used]
+        member.recovery_hashes = [each for each in member.recovery_hashes if each != used]
         return CodeUse.RECOVERY_CODE
     return None
 
 
 def is_given(code: str) -> bool:
-    """Tell whether somebody has typed a code at all."""
+    """Whether a code was entered at all."""
     return _normal(code) != ""
 
 
 def switch_off(member: Member) -> None:
-    """Let a member log in with the password alone, and forget an app that is being set up."""
+    """Turn off two-factor authentication, and discard an app that is being set up."""
     member.codes_since = member.codes_salt = member.new_codes_salt = member.new_codes_until = None
     member.codes_step, member.recovery_hashes = 0, []
 
 
 def tell_of_switch(session: Session, member: Member, public_url: str, operator: str) -> None:
-    """Queue a mail that says whether a member's codes are on now; to be called where mail is sent.
+    """Queue a mail about two-factor authentication being turned on or off. Call this only if mail is set up.
 
     Args:
-        operator: Who can help, as text.
+        operator: The contact for help, as text.
     """
     where = f"your account at {public_url} ({member.email})"
     if member.codes_since is None:
-        text = f"From now on, the password alone opens {where}. If that was not you, choose a new password at once."
-        _queue(session, member, "One-time codes were switched off", text)
+        text = (
+            f"From now on, the password alone is enough to log in to {where}. If you did not make this change, choose "
+            "a new password at once."
+        )
+        _queue(session, member, "Two-factor authentication was turned off", text)
     else:
-        text = f"From now on, {where} needs a code from an app, too. If that was not you, ask {operator}."
-        _queue(session, member, "One-time codes were switched on", text)
+        text = (
+            f"From now on, logging in to {where} also requires a code from an app. If you did not make this change, "
+            f"contact {operator}."
+        )
+        _queue(session, member, "Two-factor authentication was turned on", text)
 
 
 def tell_of_recovery(session: Session, member: Member, public_url: str) -> None:
-    """Queue a mail that says that a recovery code was used; to be called where mail is sent."""
-    left = counted(len(member.recovery_hashes), "recovery code")
+    """Queue a mail about the use of a recovery code. Call this only if mail is set up."""
+    remaining_codes = counted(len(member.recovery_hashes), "recovery code")
     text = (
-        f"Somebody logged in to your account at {public_url} ({member.email}) with the password and a recovery code; "
-        f"{left} remain. If that was not you, choose a new password, and set one-time codes up again in your profile: "
-        "that replaces all recovery codes."
+        f"Your account at {public_url} ({member.email}) was logged in to with the password and a recovery code; "
+        f"{remaining_codes} remain. If that was not you, choose a new password, and set up two-factor authentication "
+        "again in your profile, which replaces all recovery codes."
     )
     _queue(session, member, "A recovery code was used", text)
 
@@ -143,8 +151,8 @@ def _queue(session: Session, member: Member, subject: str, text: str) -> None:
 
 
 def code_required() -> ApiError:
-    """The 401 for a password that is right, but not enough."""
-    return ApiError(ErrorCode.CODE_REQUIRED, "Send a code of your app, or a recovery code, as code.")
+    """Return the 401 for a correct password without the required code."""
+    return ApiError(ErrorCode.CODE_REQUIRED, "Send a code from your app or a recovery code in the field code.")
 
 
 def _app(salt: str, secret: str) -> pyotp.TOTP:
@@ -153,7 +161,7 @@ def _app(salt: str, secret: str) -> pyotp.TOTP:
 
 
 def _step_of(app: pyotp.TOTP, code: str) -> int | None:
-    """The time step of a code, if it is near; of others ``None``."""
+    """Return the time step of a code; ``None`` if it is not within the drift."""
     try:
         return app.verify_and_get_timecode(code, for_time=now(), valid_window=_DRIFT)
     except OTPVerificationError:
@@ -161,7 +169,7 @@ def _step_of(app: pyotp.TOTP, code: str) -> int | None:
 
 
 def _normal(code: str) -> str:
-    """A code without what people add or leave out."""
+    """Remove spaces and hyphens that people add or omit."""
     return "".join(code.split()).replace("-", "").lower()
 
 

@@ -1,7 +1,7 @@
-"""New passwords by mail: a link that works once, for 30 minutes, and of which only a hash is stored.
+"""Password resets by mail: a link that works once, for 30 minutes. Only its hash is stored.
 
-A request only queues a mail to what somebody typed. Whether there is such an account is looked up when the mail is
-sent, and the link is made then, so that a request does the same for every address, and takes alike.
+A request only queues a mail to the address that was entered. The account is looked up, and the link created, when the
+mail is sent. So a request does the same for every address and takes the same time, and does not reveal accounts.
 """
 
 from __future__ import annotations
@@ -19,29 +19,35 @@ from app.tokens import hash_token
 from app.wording import moment_text
 
 KIND = "password_reset"
+"""Kind of the mails in the queue."""
 VALID_FOR = timedelta(minutes=30)
+"""Lifetime of a link."""
 PAUSE = timedelta(minutes=10)
-"""How long a mailbox is sent no further link, unless the last one has ended.
+"""Minimum time between two links to the same mailbox, unless the last one has been used.
 
-Requests are not counted by e-mail: then anybody could use up the requests of an address' owner.
+Requests are not limited by address; otherwise, an attacker could use up the limit of another person's address.
 """
 
 
 def request_reset(session: Session, email: str) -> None:
-    """Queue a mail with a link to the member with this e-mail; nothing comes of it if nobody has."""
+    """Queue a mail with a reset link to the member with this address. Does nothing for unknown addresses."""
     queue_mail(session, email, "", "", "", kind=KIND, expires_at=now() + VALID_FOR)
 
 
 class ResetWriter(LinkWriter):
-    """Writes them; none if there is no such member, if a key gave them this e-mail and that can still be undone, or if
-    they have a link that was asked for in the last ten minutes."""
+    """Writes mails with reset links.
+
+    Writes none for an unknown address, for an address set by a key whose change can still be undone, and for a member
+    who
+    received a link in the last ten minutes.
+    """
 
     path = "/password/reset"
 
     def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
-        found = find_members(session, mail.recipient)
-        meant = [member for member in found if is_same_mailbox(member.email, mail.recipient)] or found[:1]
-        members = find_owners_of(session, meant[0].email) if meant else []
+        matches = find_members(session, mail.recipient)
+        exact = [member for member in matches if is_same_mailbox(member.email, mail.recipient)] or matches[:1]
+        members = find_owners_of(session, exact[0].email) if exact else []
         if not members or (mail.attempts == 1 and _has_fresh_link(session, members, mail.expires_at)):
             return None
         member = members[0]
@@ -49,17 +55,20 @@ class ResetWriter(LinkWriter):
         return member.email, Letter(
             "Choose a new password",
             (
-                f"Somebody asked for a new password for your account at {self._public_url} ({member.email}). If that "
-                "was you, open this page:",
+                f"We received a request to reset the password of your account at {self._public_url} ({member.email}). "
+                "If that was you, open this page:",
                 Link("Choose a new password", url),
-                f"The link works once, until {moment_text(mail.expires_at)}: 30 minutes after it was asked for.",
-                "If it was not you, ignore this mail. Your password stays as it is.",
+                f"The link works once and is valid until {moment_text(mail.expires_at)}, 30 minutes after the request.",
+                "If it was not you, ignore this mail. Your password does not change.",
             ),
         )
 
 
 def find_owners_of(session: Session, email: str) -> list[Member]:
-    """The members whom the mailbox of an e-mail makes known: not those to whom a key gave it, which can be undone."""
+    """Return the members whom control of this mailbox identifies.
+
+    Excludes members whose address was set by a key, because that can still be undone.
+    """
     return [
         member
         for member in find_members(session, email)
@@ -73,7 +82,7 @@ def _has_email_of_key(session: Session, member_id: int) -> bool:
 
 
 def _has_fresh_link(session: Session, members: list[Member], expires_at: datetime) -> bool:
-    """Whether another mail has brought a link shortly before one that would expire then."""
+    """Whether a link was sent shortly before a link with this expiry."""
     ids = [member.id for member in members]
     fresh = select(PasswordReset.token_hash).where(
         PasswordReset.member_id.in_(ids), PasswordReset.expires_at > expires_at - PAUSE
@@ -82,7 +91,7 @@ def _has_fresh_link(session: Session, members: list[Member], expires_at: datetim
 
 
 def find_reset(session: Session, token: str, secret: str) -> PasswordReset | None:
-    """The reset that a link's token stands for, if it still works."""
+    """Return the reset of a link's token, if it is still valid."""
     if not 20 <= len(token) <= 100 or not token.isascii():
         return None
     reset = session.scalar(select(PasswordReset).where(PasswordReset.token_hash == hash_token(token, secret)))
@@ -90,11 +99,11 @@ def find_reset(session: Session, token: str, secret: str) -> PasswordReset | Non
 
 
 def end_resets(session: Session, member_id: int) -> None:
-    """End the links that a member was sent."""
+    """Void a member's reset links."""
     session.execute(delete(PasswordReset).where(PasswordReset.member_id == member_id))
 
 
 def delete_expired_resets(session: Session) -> None:
-    """Remove links that work no more, but those that somebody else is removing."""
+    """Delete expired links, skipping rows that another process is deleting."""
     free = select(PasswordReset.token_hash).where(PasswordReset.expires_at <= now()).with_for_update(skip_locked=True)
     session.execute(delete(PasswordReset).where(PasswordReset.token_hash.in_(free)))

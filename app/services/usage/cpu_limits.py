@@ -1,4 +1,4 @@
-"""x"""
+"""Fair shares of CPU time and threads, so that no caller slows down the others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from app.wording import counted, duration
 FREE_SECONDS = 0.05
 """CPU seconds up to which a request is not counted."""
 SECONDS_PER_REQUEST = 0.1
-"""CPU seconds that the requests of a plan may take on average."""
+"""CPU seconds that each request of a plan's limit may take on average."""
 MIN_SECONDS = 6
-"""CPU seconds per minute of the keys of an account on the smallest plan."""
+"""CPU seconds per minute for the keys of an account on the smallest plan."""
 MEMBER_SECONDS = 30
-"""CPU seconds per minute of a member's sessions."""
+"""CPU seconds per minute for a member's sessions."""
 ADDRESS_SECONDS = 12
-"""CPU seconds per minute of one address without a key, or with an account's public keys."""
+"""CPU seconds per minute for one IP address without a key or with an account's public keys."""
 _MAX_EXHAUSTED = 10_000
 
 log = logging.getLogger(__name__)
@@ -40,8 +40,8 @@ class Spender:
     """A caller whose CPU time is counted.
 
     Attributes:
-        name: The window's key.
-        limit: CPU seconds per minute; ``None`` for any number.
+        name: Key of the window.
+        limit: CPU seconds per minute; ``None`` for no limit.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Spender:
 
 
 def spender_of(caller: Caller | None, address: str) -> Spender:
-    """The spender behind a request: the member, the account's secret keys together, or an address.
+    """Return the spender of a request: the member, the account's secret keys together, or an IP address.
 
     Args:
         address: The address key.
@@ -69,11 +69,13 @@ def _limit_of(limits: PlanLimits) -> int | None:
 
 
 class CpuLimits:
-    """The spenders of this process that have used up their minute.
+    """Spenders that have used up their CPU time for the current minute.
 
-    Only requests that take more than :data:`FREE_SECONDS` are counted, after they are answered, so that others cost
-    nothing. What is counted is shared by all processes; that a spender has used it up, each of them learns with the
-    next request that it counts.
+    Only requests that take more than :data:`FREE_SECONDS` are counted, after their response, so that other requests
+    cost
+    nothing. All processes share the counts; each process learns that a spender has reached the limit from the next
+    request
+    that it counts for this spender.
     """
 
     def __init__(self, counters: CounterStore):
@@ -82,28 +84,28 @@ class CpuLimits:
         self._lock = threading.Lock()
 
     def check(self, spender: Spender) -> None:
-        """Refuse a spender who has used up the minute.
+        """Reject a spender that has used up the current minute.
 
         Raises:
-            RateLimited: They have.
+            RateLimited: The limit is reached.
         """
         until, window = self._exhausted.get(spender.name, (0.0, None))
         if window is None:
             return
-        left = ceil(until - time.monotonic())
-        if left <= 0:
+        remaining = ceil(until - time.monotonic())
+        if remaining <= 0:
             with self._lock:
                 self._exhausted.pop(spender.name, None)
             return
         raise rate_limited(
             f"The requests took more than {counted(window.limit or 0, 'second')} of processor time per minute; try "
-            f"again in {duration(left)}.",
-            left,
+            f"again in {duration(remaining)}.",
+            remaining,
             window,
         )
 
     def note(self, spender: Spender, seconds: float) -> None:
-        """Count the CPU time of a request that was answered."""
+        """Count the CPU time of a finished request."""
         if seconds <= FREE_SECONDS or spender.limit is None:
             return
         moment = now().timestamp()
@@ -111,26 +113,26 @@ class CpuLimits:
         try:
             (window,) = self._counters.consume([request], now=moment).windows
         except CountersUnavailable as error:
-            log.warning("the CPU time of a request is not counted: %s", error)
+            log.warning("cannot count the CPU time of a request: %s", error)
             return
         if window.hits < spender.limit * 1000:
             return
-        shown = WindowState(window.key, spender.limit, window.seconds, 1, spender.limit, window.reset_ms)
+        reported_window = WindowState(window.key, spender.limit, window.seconds, 1, spender.limit, window.reset_ms)
         with self._lock:
             if len(self._exhausted) >= _MAX_EXHAUSTED:
                 self._exhausted.clear()
-            # Not by the time of the day, which may jump.
-            self._exhausted[spender.name] = (time.monotonic() + window.retry_after(moment), shown)
+            # Monotonic, because the time of day may jump.
+            self._exhausted[spender.name] = (time.monotonic() + window.retry_after(moment), reported_window)
 
 
 def cpu_seconds() -> float:
-    """CPU seconds that this thread has spent for its own caller."""
+    """Return the CPU seconds that this thread has spent for its own caller."""
     return time.thread_time() - getattr(_others, "seconds", 0.0)
 
 
 @contextmanager
 def working_for(callers: int) -> Iterator[None]:
-    """Count only one caller's share of what is done inside for several callers together."""
+    """Charge this thread's caller only for its share of the enclosed work, done for several callers together."""
     began = time.thread_time()
     try:
         yield
@@ -139,31 +141,33 @@ def working_for(callers: int) -> Iterator[None]:
         _others.seconds = getattr(_others, "seconds", 0.0) + spent * (callers - 1) / callers
 
 
-MOST_WAITING = 32
-"""Requests of one caller that wait for their turn in a process: more than pages send at once."""
-MOST_WAITING_IN_ALL = 128
-"""Those of all callers: each has a thread, which costs memory although it does nothing."""
+MAX_WAITING = 32
+"""Requests of one caller that may wait for a thread in a process, more than a page sends at once."""
+MAX_WAITING_TOTAL = 128
+"""Requests of all callers that may wait in a process. Each occupies a thread, which costs memory."""
 WAIT_SECONDS = 30.0
-"""How long a request waits for its turn."""
+"""Seconds that a request waits for a thread."""
 RETRY_SECONDS = 2
+"""Value of ``Retry-After`` for a rejected request."""
 
 
 @dataclass(slots=True)
 class _Caller:
-    """Requests of one caller: how many are at work, and those that wait, in the order in which they came."""
+    """Requests of one caller: the number being processed, and those waiting, in order of arrival."""
 
-    at_work: int = 0
+    active: int = 0
     waiting: deque[threading.Event] = field(default_factory=deque)
 
 
 class ThreadShares:
-    """Requests at work in this process, by caller: at most half of the threads are one caller's.
+    """Requests being processed in this process, by caller. One caller may use at most half of the threads.
 
-    What comes beyond that waits for its turn, which comes when one of the caller's own ends. Only so many wait, for so
-    long; more is refused.
+    Further requests of a caller wait until one of its own requests ends. The number of waiting requests and their wait
+    are
+    limited; requests beyond these limits are rejected.
 
     Attributes:
-        most: Requests of one caller at work at a time; ``None`` for any number.
+        most: Maximum number of requests of one caller at a time; ``None`` for no limit.
     """
 
     def __init__(self) -> None:
@@ -174,26 +178,26 @@ class ThreadShares:
         self._waiting = 0
 
     def share_out(self, threads: int, aside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
-        """Say how many threads there are.
+        """Set the number of threads.
 
         Args:
-            aside: What a thread does in there, which is waiting, takes none of them.
+            aside: Context in which a waiting thread does not count toward that number.
         """
         self.most = max(1, threads // 2)
         self._aside = aside
 
-    def enter(self, who: object) -> None:
-        """Begin a request of a caller, when it is its turn.
+    def enter(self, key: object) -> None:
+        """Begin a request of a caller, waiting for its turn if necessary.
 
         Raises:
             ApiError: 503 ``server_busy``.
         """
         with self._lock:
-            caller = self._callers.setdefault(who, _Caller())
-            if self.most is None or caller.at_work < self.most:
-                caller.at_work += 1
+            caller = self._callers.setdefault(key, _Caller())
+            if self.most is None or caller.active < self.most:
+                caller.active += 1
                 return
-            if len(caller.waiting) >= MOST_WAITING or self._waiting >= MOST_WAITING_IN_ALL:
+            if len(caller.waiting) >= MAX_WAITING or self._waiting >= MAX_WAITING_TOTAL:
                 raise _busy()
             turn = threading.Event()
             caller.waiting.append(turn)
@@ -206,16 +210,16 @@ class ThreadShares:
                 caller.waiting.remove(turn)
                 raise _busy()
 
-    def leave(self, who: object) -> None:
-        """End a request; its place is the caller's next one's, if one waits."""
+    def leave(self, key: object) -> None:
+        """End a request and pass its place to the caller's next waiting request."""
         with self._lock:
-            caller = self._callers[who]
+            caller = self._callers[key]
             if caller.waiting:
                 caller.waiting.popleft().set()
                 return
-            caller.at_work -= 1
-            if not caller.at_work:
-                del self._callers[who]
+            caller.active -= 1
+            if not caller.active:
+                del self._callers[key]
 
 
 def _busy() -> ApiError:

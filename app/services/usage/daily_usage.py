@@ -1,4 +1,8 @@
-"""x"""
+"""Daily usage of accounts: copies in SQL of what the counter store counts, and totals per account.
+
+The counter store decides about quotas. The copies are up to a minute oldand restore usage when the counter store has
+lost data.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,9 @@ from app.storage.database import ROW_LOCK, Database, is_unavailable
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 10.0
-KEPT = timedelta(days=400)
+"""Seconds before an unavailable database is asked again."""
+RETENTION = timedelta(days=400)
+"""Age at which copies are deleted."""
 
 _COUNT_CHANGED = """
 INSERT INTO usage_days (account_id, day, searches, indexing_operations, documents_changed) VALUES ({0}, {0}, 0, 0, {0})
@@ -35,43 +41,44 @@ SET documents_changed = usage_days.documents_changed + excluded.documents_change
 
 
 class UsageCopies:
-    """The accounts seen since the last copy. The counter store decides; the copy is up to a minute behind."""
+    """Accounts whose usage changed since the last copy. The counter store decides; copies are up to a minute old."""
 
     def __init__(self, database: Database, counters: CounterStore):
         self._database = database
         self._counters = counters
-        self._seen: set[tuple[int, date]] = set()
+        self._changed: set[tuple[int, date]] = set()
         self._read: dict[tuple[int, date], DayUsage] = {}
         self._lock = threading.Lock()
 
     def note(self, account_id: int, day: date | None = None) -> None:
-        """An account made a request now, or what it used on a day changed."""
-        self._seen.add((account_id, day or today()))
+        """Record that an account's usage of a day, by default today, changed."""
+        self._changed.add((account_id, day or today()))
 
     def flush(self) -> None:
-        """Read the days of the accounts seen, and copy those read the last time.
+        """Read the usage of the noted days, and copy the days read by the previous flush.
 
-        What is copied is the lower of both readings: a copy never falls, and a search that was under way at the first
-        and failed is given back by the second.
+        The copy is the lower of both readings. So a copy never falls: a search in progress at the first reading that
+        then
+        failed is refunded by the second.
 
         Raises:
-            CountersUnavailable: Usage cannot be read; the accounts are copied the next time.
+            CountersUnavailable: Usage cannot be read; the next flush copies these accounts.
         """
         with self._lock:
-            seen, self._seen = self._seen, set()
+            changed, self._changed = self._changed, set()
             try:
-                usage = {place: self._counters.usage_of_day(*place) for place in sorted(seen | self._read.keys())}
+                usage = {place: self._counters.usage_of_day(*place) for place in sorted(changed | self._read.keys())}
                 with self._database.write() as session:
-                    # All processes lock accounts in this order, so that none waits for another in a circle.
+                    # All processes lock accounts in the same order, so they cannot deadlock.
                     for place, earlier in sorted(self._read.items()):
                         _copy(session, place[0], _lower(earlier, usage[place]))
             except Exception:
-                self._seen |= seen
+                self._changed |= changed
                 raise
-            self._read = {place: usage[place] for place in seen}
+            self._read = {place: usage[place] for place in changed}
 
     def finish(self) -> None:
-        """Copy everything; nothing is under way any more.
+        """Copy everything, at shutdown, when no request is in progress.
 
         Raises:
             CountersUnavailable: Usage cannot be read.
@@ -81,9 +88,9 @@ class UsageCopies:
 
 
 class CopiedUsage:
-    """Usage of a day by its copies: a counter store that has lost some of it is raised to that.
+    """Minimum usage of a day according to the copies, to which a counter store that lost data is raised.
 
-    A database that is away is asked again after a pause, so that searches need not wait for it.
+    After a failure, the database is not asked for a while, so that searches need not wait for it.
     """
 
     def __init__(self, database: Database):
@@ -91,7 +98,7 @@ class CopiedUsage:
         self._paused_until = 0.0
 
     def read(self, account_id: int, day: date) -> Floor | None:
-        """The copy of an account's day; ``None`` while the database is away."""
+        """Return the copy of an account's day; ``None`` while the database is unavailable."""
         if time.monotonic() < self._paused_until:
             return None
         try:
@@ -101,7 +108,7 @@ class CopiedUsage:
             if not is_unavailable(error):
                 raise
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
-            log.warning("usage counts on from what the counter store has: %s", error)
+            log.warning("cannot read copied usage, so the counter store's own counts are used: %s", error)
             return None
         return Floor(0, 0) if copied is None else Floor(copied.searches, copied.indexing_operations)
 
@@ -124,9 +131,9 @@ def _copy(session: Session, account_id: int, usage: DayUsage) -> None:
 
 
 def count_changed(session: Session, account_id: int, documents: int) -> date:
-    """Count documents that this transaction writes or removes; gives the day they are counted on.
+    """Count documents that this transaction writes or deletes. Returns the day they count toward.
 
-    The account is locked, as by whoever copies.
+    Locks the account, as the copying process does.
     """
     day = today()
     connection = session.connection()
@@ -136,7 +143,7 @@ def count_changed(session: Session, account_id: int, documents: int) -> date:
 
 
 def discount_changed(session: Session, account_id: int, day: date, documents: int) -> None:
-    """Take back what was counted for a request that failed after all."""
+    """Undo the count for a request that failed in the end."""
     session.execute(
         update(UsageDay)
         .where(UsageDay.account_id == account_id, UsageDay.day == day)
@@ -147,12 +154,12 @@ def discount_changed(session: Session, account_id: int, day: date, documents: in
 def usage_between(
     session: Session, counters: CounterStore | None, account_id: int, first_day: date, last_day: date
 ) -> Sequence[DayUsage]:
-    """An account's days with usage, oldest first; from the copy where the counter store has less.
+    """Return an account's days with usage, oldest first, using the copy where the counter store has less.
 
-    Indexing operations are those reported and the documents changed here.
+    Indexing operations include reported ones and documents changed through this service.
 
     Args:
-        counters: ``None``: all is from the copy.
+        counters: ``None`` to read the copies only.
 
     Raises:
         CountersUnavailable: Usage cannot be read.
@@ -174,18 +181,18 @@ def usage_between(
 
 
 def delete_old_copies(session: Session) -> None:
-    """Remove copies that nobody looks at any more."""
-    session.execute(delete(UsageDay).where(UsageDay.day < today() - KEPT))
+    """Delete copies older than :data:`RETENTION`."""
+    session.execute(delete(UsageDay).where(UsageDay.day < today() - RETENTION))
 
 
 _INDEX = re.compile(r"site_([1-9][0-9]{0,18})(?:_[0-9a-z_]{1,44})?", re.ASCII)
 
 
 def find_index(session: Session, account_id: int, index: str) -> int:
-    """The site whose index is called ``index``, by its lasting name or the engine's.
+    """Return the ID of the site with this index, by its permanent name or the engine's.
 
     Raises:
-        ApiError: 404 ``index_not_found`` if the account has none of that name.
+        ApiError: 404 ``index_not_found`` if the account has no such index.
     """
     match = _INDEX.fullmatch(index)
     site_id = int(match[1]) if match else 0
@@ -201,9 +208,10 @@ class AccountUsage:
     """Usage of one account.
 
     Attributes:
-        searches_today, searches_this_month: Charged in UTC days and months, as of the last copy of the counter store,
-            which is up to a minute old.
-        keys: Disabled and expired ones included.
+        searches_today, searches_this_month: Charged in UTC days and months, as of the last copy, which is up to a
+            minute
+            old.
+        keys: Includes disabled and expired keys.
     """
 
     account: Account
@@ -214,7 +222,7 @@ class AccountUsage:
     keys: int
 
     def share(self, limits: PlanLimits) -> float:
-        """The largest part of a quota that is used: 1.0 is all of it."""
+        """Return the highest used share of a quota; 1.0 means it is exhausted."""
         used = (
             (self.searches_today, limits.searches_per_day),
             (self.documents, limits.documents),
@@ -225,7 +233,7 @@ class AccountUsage:
 
 
 def list_account_usage(session: Session, today: date) -> Sequence[AccountUsage]:
-    """Every account with what it uses, oldest first."""
+    """Return all accounts with their usage, oldest first, with a fixed number of queries."""
     month = (
         select(
             UsageDay.account_id,

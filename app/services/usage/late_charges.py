@@ -1,4 +1,9 @@
-"""x"""
+"""Charging searches after an outage of the counter store.
+
+Searches continue while the counter store is unavailable. Each one is appended to a journal on disk and charged once
+when
+the store is back. Refunds that could not be made are kept there, too.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +24,19 @@ from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable
 from app.services.usage.daily_usage import UsageCopies
 
 PORTION_BYTES = 131_072
-"""How much of a journal is read at a time."""
+"""Bytes of a journal that are read at a time."""
 _CHARGE, _GIVE_BACK = "charge", "give-back"
 
 log = logging.getLogger(__name__)
 
 
 class LateCharges:
-    """Charges and refunds to be made once the counter store is back. Safe to use from many threads.
+    """Charges and refunds to make once the counter store is back. Thread-safe.
 
     Args:
-        directory: Folder of the journals, on a local disk, the same for all processes of one machine.
-        counters: Where searches are charged.
-        copies: Is told whose days change.
+        directory: Folder of the journals, on a local disk, shared by all processes of a machine.
+        counters: The store that searches are charged to.
+        copies: Notified of changed days.
     """
 
     def __init__(self, directory: Path, counters: CounterStore, copies: UsageCopies):
@@ -43,24 +48,24 @@ class LateCharges:
         self._settle_lock = threading.Lock()
 
     def charge(self, search: UncountedSearch) -> None:
-        """Keep a search that was answered uncounted; if it cannot be kept, that is logged: it has its result."""
+        """Record a search that was answered without being counted. If that fails, log it; it is not charged."""
         intent = None if search.intent is None else (search.intent.key, search.intent.text)
         self._keep(_CHARGE, search.account_id, search.gateway_site_id, search.searched_at, intent)
 
     def give_back(self, reservation: Reservation) -> None:
-        """Keep a search that was charged and failed; if it cannot be kept, that is logged, and it stays charged."""
+        """Record a refund for a failed search. If that fails, it is logged and the search stays charged."""
         intent = None if reservation.intent is None else tuple(reservation.intent)
         day = day_number(reservation.day)
         self._keep(_GIVE_BACK, reservation.account_id, reservation.gateway_site_id, day, intent)
 
     def settle(self) -> int:
-        """Charge and give back what waits, also what dead processes left.
+        """Make all recorded charges and refunds, including those left by dead processes.
 
         Returns:
-            How many searches were settled.
+            Number of settled searches.
 
         Raises:
-            CountersUnavailable: The counter store is not back; nothing is lost, and nothing done twice.
+            CountersUnavailable: The counter store is still unavailable. Nothing is lost or settled twice.
         """
         with self._settle_lock:
             if not any(self._directory.glob(f"*{SUFFIX}")):
@@ -74,15 +79,15 @@ class LateCharges:
         return settled
 
     def waiting_bytes(self) -> int:
-        """Bytes of what is still to be settled on this machine."""
+        """Return the bytes of unsettled entries on this machine."""
         sizes = 0
         for path in self._directory.glob(f"*{SUFFIX}"):
-            with suppress(FileNotFoundError):  # It was settled meanwhile.
+            with suppress(FileNotFoundError):  # Another process settled it meanwhile.
                 sizes += path.stat().st_size
         return sizes
 
     def close(self) -> None:
-        """Let go of this process's journal: whoever settles next, here or in another process, takes it over."""
+        """Release this process's journal, so that the next process to settle takes it over."""
         with self._append_lock:
             journal, self._journal = self._journal, None
         if journal is not None:
@@ -99,7 +104,7 @@ class LateCharges:
                     self._journal = Journal.create(self._directory)
                 self._journal.append(line)
         except EventJournalUnavailable as error:
-            log.error("a search could not be kept to be settled when the counter store is back: %s", error)
+            log.error("cannot record a search to be charged when the counter store is back: %s", error)
 
     def _settle(self, journal: Journal) -> int:
         size = journal.size
@@ -117,16 +122,16 @@ class LateCharges:
                 self._copies.note(search.account_id, day)
                 settled += 1
         if damaged:
-            log.error("%d damaged lines in %s were skipped: searches that are not charged", damaged, journal.path)
+            log.error("skipped %d damaged lines in %s: their searches are not charged", damaged, journal.path)
         if settled:
-            log.warning("%d searches that the counter store was not there for are settled", settled)
+            log.warning("settled %d searches made while the counter store was unavailable", settled)
         return settled
 
 
 def _read(
     kind: str, account_id: int, site_id: int | None, moment: float, intent: Any
 ) -> tuple[UncountedSearch | Reservation, date]:
-    """The charge of a line, and the day it changes."""
+    """Return the charge in a line, and the day that it changes."""
     if kind == _CHARGE:
         typed = None if intent is None else IntentRequest(*intent)
         return UncountedSearch(account_id, site_id, moment, typed), day_of(moment)

@@ -1,4 +1,8 @@
-"""x"""
+"""Request limits: the windows that a request counts in, and the errors once a limit is reached.
+
+This is the entrance to what accounts use of their plans. ``daily_usage.py`` copies usage to SQL, ``late_charges.py``
+charges searches after an outage of the counter store, and ``cpu_limits.py`` shares out CPU time and threads.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +20,31 @@ from app.wording import counted, duration
 MINUTE_SECONDS = 60
 DAY_SECONDS = 86_400
 ADDRESS_LIMIT = 300
-"""Requests a minute of one address without a valid key or session."""
+"""Requests per minute from one IP address without a valid key or session."""
 SESSION_LIMIT = 600
-"""Requests a minute of one member's sessions."""
+"""Requests per minute by one member's sessions."""
 VISITOR_LIMIT = 120
-"""Requests a minute of one visitor's address with an account's public keys."""
+"""Requests per minute from one visitor's IP address with an account's public keys."""
 REPORT_LIMIT = 30
-"""Usage reports a minute of one visitor's address with a public key."""
+"""Usage reports per minute from one visitor's IP address with a public key."""
 LOGGED_LIMIT = 30
-"""Logged searches a minute of one visitor's address with a public key that are in analytics."""
+"""Searches per minute from one visitor's IP address with a public key that analytics record."""
 FILES_LIMIT = 300
-"""Requests per minute for an account's files for agents on large plans: a file may have 5 MiB."""
+"""Requests per minute for an account's agent files on large plans. A file may have 5 MiB."""
 BOX_FACTOR = 10
-"""Multiple of the plan's requests that the box may make beside its searches."""
+"""Multiple of the plan's request limits that the search box may make in addition to its searches."""
 NEW_SITES_LIMIT = 20
-"""Sites that an account may create per day in addition to the number that its plan allows."""
+"""Sites that an account may create per day in addition to its plan's number of sites."""
 MAX_NEW_SITES = 1_000
-"""Sites per day for accounts whose plan has no limit."""
+"""Sites that an account without a site limit may create per day."""
 READ_PAGES_LIMIT = 30
-"""Pages per minute that an account previews or sends as a file: reading one may take ten CPU seconds."""
+"""Pages per minute that an account may preview or upload. Reading one may take ten CPU seconds."""
 PREVIEW_LIMIT = 1_000
-"""Searches a day of an account's own people on the trial pages of its sites."""
+"""Searches per day by an account's members on the search preview pages of its sites."""
 SETTINGS_PREVIEW_LIMIT = 200
-"""Previews of search settings a day and account, by its members; its keys have as many."""
+"""Previews of search settings per day by an account's members. Its keys have a limit of the same size."""
 SETTINGS_PREVIEW_RATE = 30
-"""Previews of search settings a minute and account, by its members; its keys have as many.
+"""Previews of search settings per minute by an account's members. Its keys have a limit of the same size.
 
 The largest settings take most of a CPU second, more than any other request.
 """
@@ -48,7 +52,7 @@ The largest settings take most of a CPU second, more than any other request.
 
 @lru_cache(maxsize=4096)
 def address_key(address: str, secret: str) -> str:
-    """The name of an address in the counter store: a keyed hash, so that no address is kept."""
+    """Return the name of an IP address in the counter store: a keyed hash, so that no address is stored."""
     return _keyed_hash(address, secret)
 
 
@@ -57,32 +61,34 @@ def _keyed_hash(text: str, secret: str) -> str:
 
 
 def address_window(stranger: str) -> WindowRequest:
-    """The window of callers nobody knows. ``stranger`` is what :func:`name_stranger` gives."""
+    """Return the window for callers without credentials. ``stranger`` comes from :func:`name_stranger`."""
     return WindowRequest(f"ip:{stranger}", ADDRESS_LIMIT, MINUTE_SECONDS)
 
 
 def name_stranger(address: str, *, is_reader: bool) -> str:
-    """The name that callers nobody knows are counted by.
+    """Return the name under which callers without credentials are counted.
 
-    Who reads open pages or logs in counts apart from programs: a key that was stopped and goes on calling must not
-    keep its owner, at the same address, from the login.
+    Reading public pages and logging in count separately from programs. Otherwise, a program that keeps calling with a
+    disabled key could lock its owner, at the same IP address, out of the login.
 
     Args:
         address: The address key.
-        is_reader: Whether the request is for a page that is for anyone, or logs in, and carries no token.
+        is_reader: Whether the request has no token and is for a public page or a login.
     """
     return f"{address}:pages" if is_reader else address
 
 
 def bucket_windows(caller: Caller, *, charged: bool, is_file: bool = False) -> tuple[WindowRequest, ...]:
-    """The windows that a caller's account shares; the first is the one that headers describe.
+    """Return the windows that a caller's account shares. Response headers describe the first one.
 
-    A member's sessions have a window of their own, of no plan: whatever keys use up, their owner can stop them.
+    A member's sessions have their own window, independent of the plan: whatever keys use up, their owner can still
+    disable
+    them.
 
     Args:
-        charged: Whether the operation is one that charges searches. Of those whose keys stand in web pages, searches at
-            the gateway have the public bucket, and what the box calls beside them has one of its own.
-        is_file: Whether the operation answers agents with a file.
+        charged: Whether the operation charges searches. For keys in web pages, searches at the gateway use the public
+            bucket, and other requests of the search box use a bucket of their own.
+        is_file: Whether the response is a file for agents.
     """
     if caller.member is not None:
         return (WindowRequest(f"m{caller.member.id}:m", SESSION_LIMIT, MINUTE_SECONDS),)
@@ -101,15 +107,15 @@ def _files_limit(limits: PlanLimits) -> int:
 
 
 def daily_requests_window(account_id: int, limits: PlanLimits) -> WindowRequest:
-    """The window of an account's requests of a day: those of its private and search keys."""
+    """Return the daily window of an account's requests with private and search keys."""
     return _account_windows("a", account_id, limits)[1]
 
 
 def visitor_windows(caller: Caller, address: Callable[[], str], *, reports: bool = False) -> tuple[WindowRequest, ...]:
-    """The windows of one visitor of an account's sites; none for callers that are no visitors.
+    """Return the windows of one visitor of an account's sites; empty for callers that are not visitors.
 
     Args:
-        address: Gives the address key of where the request comes from.
+        address: Returns the address key of the client.
         reports: Whether the request is a usage report.
     """
     if caller.kind not in ("public", "engine"):
@@ -120,7 +126,7 @@ def visitor_windows(caller: Caller, address: Callable[[], str], *, reports: bool
 
 
 def logged_window(account_id: int, address: str) -> WindowRequest:
-    """The window of searches that one visitor's address logs with an account's public keys.
+    """Return the window of searches that analytics record for one visitor's IP address with an account's public keys.
 
     Args:
         address: The address key.
@@ -140,43 +146,51 @@ def _times(limit: int | None, factor: int) -> int | None:
 
 
 def new_sites_window(account_id: int, limits: PlanLimits) -> WindowRequest:
-    """The daily window for new sites. Deleted sites leave the quota, but creating and removing each one costs work."""
-    most = MAX_NEW_SITES if limits.sites is None else limits.sites + NEW_SITES_LIMIT
-    return WindowRequest(f"sites{account_id}:d", most, DAY_SECONDS)
+    """Return the daily window for new sites.
+
+    Deleted sites no longer count toward the quota, but creating and deleting each one costs work.
+    """
+    limit = MAX_NEW_SITES if limits.sites is None else limits.sites + NEW_SITES_LIMIT
+    return WindowRequest(f"sites{account_id}:d", limit, DAY_SECONDS)
 
 
 def read_pages_window(account_id: int) -> WindowRequest:
-    """The window of pages that are read while their caller waits."""
+    """Return the window of pages that are read while the caller waits."""
     return WindowRequest(f"reads{account_id}:m", READ_PAGES_LIMIT, MINUTE_SECONDS)
 
 
 def preview_window(account_id: int) -> WindowRequest:
-    """The window of searches on trial pages, which are not charged."""
+    """Return the window of searches on search preview pages, which are not charged."""
     return WindowRequest(f"t{account_id}:d", PREVIEW_LIMIT, DAY_SECONDS)
 
 
 def settings_preview_windows(caller: Caller, *, is_trial: bool) -> tuple[WindowRequest, ...]:
-    """The windows of previews of search settings, whose searches are not charged: keys have some, members others.
+    """Return the windows for previews of search settings, whose searches are not charged. Keys and members have
+    separate ones.
 
     Args:
-        is_trial: Whether a member looks at a single search, as on the trial page: it is counted there for the day.
+        is_trial: Whether a member previews a single search, which counts like a search on the search preview page.
     """
-    who = f"{caller.account.id}:keys" if caller.member is None else f"{caller.account.id}"
-    minute = WindowRequest(f"s{who}:m", SETTINGS_PREVIEW_RATE, MINUTE_SECONDS)
-    day = WindowRequest(f"s{who}:d", SETTINGS_PREVIEW_LIMIT, DAY_SECONDS)
+    group = f"{caller.account.id}:keys" if caller.member is None else f"{caller.account.id}"
+    minute = WindowRequest(f"s{group}:m", SETTINGS_PREVIEW_RATE, MINUTE_SECONDS)
+    day = WindowRequest(f"s{group}:d", SETTINGS_PREVIEW_LIMIT, DAY_SECONDS)
     return (minute, preview_window(caller.account.id) if is_trial else day)
 
 
-def refusal(window: WindowState, what: str = "request") -> str:
-    """The message of a request limit's 429; ``what`` it counts, in the singular."""
+def refusal(window: WindowState, noun: str = "request") -> str:
+    """Return the message of a request limit's 429.
+
+    Args:
+        noun: The counted unit, in the singular.
+    """
     assert window.limit is not None  # A window without a limit refuses nothing.
     unit = {MINUTE_SECONDS: "minute", DAY_SECONDS: "day"}.get(window.seconds, f"{window.seconds} seconds")
     wait = duration(window.retry_after(now().timestamp()))
-    return f"More than {counted(window.limit, what)} per {unit}; try again in {wait}."
+    return f"More than {counted(window.limit, noun)} per {unit}; try again in {wait}."
 
 
 class RateLimited(ApiError):
-    """A 429. ``window`` is the limit that was hit, for the headers."""
+    """A 429. The response headers describe ``window``, the exceeded limit."""
 
     def __init__(self, message: str, wait: float, window: WindowState):
         super().__init__(ErrorCode.RATE_LIMIT_EXCEEDED, message, retry_after=wait)
@@ -184,12 +198,12 @@ class RateLimited(ApiError):
 
 
 def rate_limited(message: str, wait: float, window: WindowState) -> RateLimited:
-    """A 429."""
+    """Return a 429."""
     return RateLimited(message, wait, window)
 
 
 def out_of_searches(outcome: ConsumeOutcome, limits: PlanLimits) -> ApiError:
-    """The 429 of a day whose searches are used up."""
+    """Return the 429 for an exhausted daily search quota."""
     limit = limits.searches_per_day or 0
     window = quota_window(outcome, limit)
     return rate_limited(

@@ -58,7 +58,7 @@ def test_their_member_is_told_what_becomes_of_codes(app: Flask, part: Runtime, s
     confirm_everybody(part)
 
     recovery = switch_on(browser)
-    assert [mail[:2] for mail in told(part, server)] == [(ANN, "One-time codes were switched on")]
+    assert [mail[:2] for mail in told(part, server)] == [(ANN, "Two-factor authentication was turned on")]
 
     assert log_in(app, PASSWORD, code="000000-000000") == 401
     assert log_in(app, PASSWORD, code=recovery[0]) == 200
@@ -68,7 +68,7 @@ def test_their_member_is_told_what_becomes_of_codes(app: Flask, part: Runtime, s
 
     for _ in range(2):
         assert_ok(browser.delete("/profile/totp", json={"current_password": PASSWORD}))
-    assert [mail[:2] for mail in told(part, server)] == [(ANN, "One-time codes were switched off")]
+    assert [mail[:2] for mail in told(part, server)] == [(ANN, "Two-factor authentication was turned off")]
 
 
 def test_a_new_password_by_mail_does_not_switch_codes_off(app: Flask, part: Runtime, server: MailServer) -> None:

@@ -42,7 +42,7 @@ def exposed(tenant: Tenant) -> list[dict[str, Any]]:
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if "is in a web page" in record.getMessage()]
+    return [record.getMessage() for record in caplog.records if "is used in a web page" in record.getMessage()]
 
 
 def test_its_request_is_answered_and_its_owner_told(tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:

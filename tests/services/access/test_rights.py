@@ -49,12 +49,12 @@ def test_rights_cover_those_that_are_no_more(held: Rights, wanted: Rights) -> No
         (KEYS, SEARCH_KEY, "the calling key lacks the scope `search`"),
         (KEYS, LISTED, "lacks the scopes `documents`, `search`, `analytics`, `sites`, `account`"),
         (LISTED, ALL, "the calling key does not have all scopes"),
-        (KEYS_OF_SITE, KEYS, "the calling key is for its own site only"),
-        (KEYS_OF_SITE, PUBLIC_KEY_OF_OTHER_SITE, "the calling key is for its own site only"),
+        (KEYS_OF_SITE, KEYS, "the calling key is restricted to its own site"),
+        (KEYS_OF_SITE, PUBLIC_KEY_OF_OTHER_SITE, "the calling key is restricted to its own site"),
     ],
 )
 def test_a_refusal_says_what_is_missing(held: Rights, wanted: Rights, why: str) -> None:
-    with pytest.raises(ApiError, match="A key cannot rotate a key that may do more than itself") as refused:
+    with pytest.raises(ApiError, match="A key cannot rotate a key that has more rights than itself") as refused:
         require_cover(held, wanted, "rotate")
 
     assert (refused.value.status, why in refused.value.message) == (403, True)

@@ -158,7 +158,7 @@ def test_what_a_killed_process_left_is_charged_by_the_next_one(
         from pathlib import Path
         from types import SimpleNamespace
         from app.counters import UncountedSearch
-        from app.services.late_charges import LateCharges
+        from app.services.usage.late_charges import LateCharges
 
         charges = LateCharges(Path(sys.argv[1]), SimpleNamespace(), SimpleNamespace())
         for number in range(7):
@@ -194,7 +194,7 @@ def test_without_room_on_disk_the_search_has_its_result_and_the_log_says_so(
     with counters_away(tenant.app):
         assert tenant.found_ids("page") == ["page-1"]
 
-    assert "could not be kept to be settled" in caplog.text
+    assert "cannot record a search to be charged" in caplog.text
     with suppress(NotADirectoryError):
         assert part.late_charges.settle() == 0
 

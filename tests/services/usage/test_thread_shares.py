@@ -131,8 +131,8 @@ def test_who_waits_too_long_is_refused(shares: ThreadShares) -> None:
 
 
 def test_only_so_many_wait_for_one_and_for_all(shares: ThreadShares, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_limits, "MOST_WAITING", 3)
-    monkeypatch.setattr(cpu_limits, "MOST_WAITING_IN_ALL", 5)
+    monkeypatch.setattr(cpu_limits, "MAX_WAITING", 3)
+    monkeypatch.setattr(cpu_limits, "MAX_WAITING_TOTAL", 5)
     ann, eve = Page(shares, "ann"), Page(shares, "eve")
     ann.send(4 + 3)
     assert refusal(shares, "ann").code is ErrorCode.SERVER_BUSY

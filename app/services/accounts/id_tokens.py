@@ -1,0 +1,112 @@
+"""ID tokens of an OpenID Connect provider: verifying them, and reading the person from them.
+
+Import this module late: the cryptography takes some 10 MB of memory.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joserfc import jwt
+from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
+from joserfc.jwk import KeySet
+from joserfc.jws import JWSRegistry
+
+from app.clock import now
+from app.services.accounts.oidc_provider import AnswerRefused, Provider
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519")
+"""Accepted signature algorithms: those with a private key that only the provider has. Excludes ``none`` and HMAC."""
+LEEWAY_SECONDS = 60
+"""Tolerated difference between the provider's clock and this machine's."""
+MAX_SUBJECT = 255
+"""Characters of a subject, as OpenID Connect limits it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A person as the provider identifies them.
+
+    Attributes:
+        subject: The provider's permanent identifier of the person.
+        email: An address that the provider has verified.
+    """
+
+    issuer: str
+    subject: str
+    email: str
+    name: str
+
+
+def read_person(provider: Provider, answer: Mapping[str, Any], nonce: str) -> Person:
+    """Return the person in the response to a code.
+
+    If the token contains no e-mail address, it is requested from the provider, as OpenID Connect Core 5.4 allows.
+
+    Raises:
+        AnswerRefused: A claim is missing or invalid; the message explains it to the person.
+        ProviderUnavailable: The provider does not respond.
+    """
+    claims = _verified_claims(provider, answer.get("id_token"), nonce)
+    profile: Mapping[str, Any] = claims
+    if "email" not in claims:
+        profile = provider.userinfo(str(answer.get("access_token", "")))
+        if profile.get("sub") != claims["sub"]:
+            raise AnswerRefused("The provider returned a different person.")
+    email, name = profile.get("email"), profile.get("name", claims.get("name"))
+    if not isinstance(email, str) or not email:
+        raise AnswerRefused("The provider returned no e-mail address.")
+    if profile.get("email_verified") is not True:
+        raise AnswerRefused("The provider has not verified your e-mail address; verify it there first.")
+    display_name = "".join(filter(str.isprintable, name)).strip()[:100] if isinstance(name, str) else ""
+    return Person(provider.issuer, claims["sub"], email.strip(), display_name or email.partition("@")[0][:100])
+
+
+def _verified_claims(provider: Provider, token: Any, nonce: str) -> dict[str, Any]:
+    if not isinstance(token, str):
+        raise AnswerRefused("The provider sent no ID token.")
+    try:
+        try:
+            claims = _decode(token, provider.keys())
+        except (InvalidKeyIdError, BadSignatureError):
+            # The provider may have rotated its keys.
+            claims = _decode(token, provider.keys(refresh=True))
+        _registry(provider).validate(claims)
+    except (JoseError, ValueError, TypeError) as error:
+        raise AnswerRefused(f"The provider's ID token is not valid ({_kind(error)}).") from error
+    audience = claims["aud"]
+    if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != provider.client_id:
+        raise AnswerRefused("The provider's ID token is for another application.")
+    if "azp" in claims and claims["azp"] != provider.client_id:
+        raise AnswerRefused("The provider's ID token is for another application.")
+    if not isinstance(claims["nonce"], str) or not hmac.compare_digest(claims["nonce"].encode(), nonce.encode()):
+        raise AnswerRefused("The provider's ID token belongs to another login.")
+    if not (0 < len(claims["sub"]) <= MAX_SUBJECT and claims["sub"].isprintable()):
+        raise AnswerRefused("The provider's ID token has no valid subject.")
+    return claims
+
+
+def _decode(token: str, keys: KeySet) -> dict[str, Any]:
+    # Providers add their own headers. Headers listed in `crit` must still be supported.
+    registry = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
+    return dict(jwt.decode(token, keys, registry=registry).claims)
+
+
+def _registry(provider: Provider) -> jwt.JWTClaimsRegistry:
+    return jwt.JWTClaimsRegistry(
+        now=lambda: int(now().timestamp()),
+        leeway=LEEWAY_SECONDS,
+        iss={"essential": True, "value": provider.issuer},
+        aud={"essential": True, "value": provider.client_id},
+        sub={"essential": True},
+        exp={"essential": True},
+        iat={"essential": True},
+        nonce={"essential": True},
+    )
+
+
+def _kind(error: Exception) -> str:
+    return error.error if isinstance(error, JoseError) and error.error else "malformed"
