@@ -191,7 +191,7 @@ def test_a_refusal_for_too_many_requests_knows_who_is_logged_in(
     person: Person, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant.app.extensions["runtime"].counters.reset_all()
-    monkeypatch.setattr("app.services.usage.daily_usage.daily_usage.quota.SESSION_LIMIT", 1)
+    monkeypatch.setattr("app.services.usage.quota.SESSION_LIMIT", 1)
     person.call("GET", "/sites")
     response = person.call("GET", "/sites")
     assert response.status_code == 429

@@ -10,7 +10,7 @@ from typing import Any, cast
 import orjson
 import pytest
 import time_machine
-from app.services.usage.daily_usage.daily_usage.quota import FILES_LIMIT, bucket_windows
+from app.services.usage.quota import FILES_LIMIT, bucket_windows
 from flask import Flask
 from werkzeug.test import TestResponse
 
@@ -156,7 +156,7 @@ class TestRequests:
     ) -> None:
         colleague = add_member(tenant, "bob@example.com", "viewer")
         tenant.app.extensions["runtime"].counters.reset_all()
-        monkeypatch.setattr("app.services.usage.daily_usage.daily_usage.quota.SESSION_LIMIT", 1)
+        monkeypatch.setattr("app.services.usage.quota.SESSION_LIMIT", 1)
 
         assert_ok(tenant.browser.get("/dashboard"))
         assert_error(tenant.browser.get("/dashboard"), 429, "rate_limit_exceeded")

@@ -43,7 +43,7 @@ def test_1_an_unknown_route_counts_like_any_request_of_its_caller(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant.set_plan("pro", requests_per_minute=4)
-    monkeypatch.setattr("app.services.usage.daily_usage.daily_usage.quota.SESSION_LIMIT", 4)
+    monkeypatch.setattr("app.services.usage.quota.SESSION_LIMIT", 4)
     tenant.app.extensions["runtime"].counters.reset_all()
 
     for client, pairs in ((tenant.private, 2), (tenant.public, 20), (tenant.browser, 2)):
@@ -78,7 +78,7 @@ def test_2_identity_comes_before_request_limits(tenant: Tenant) -> None:
 
 def test_3_request_limits_come_before_csrf_and_the_kind_of_key(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant.set_plan("pro", requests_per_minute=5)
-    monkeypatch.setattr("app.services.usage.daily_usage.daily_usage.quota.SESSION_LIMIT", 5)
+    monkeypatch.setattr("app.services.usage.quota.SESSION_LIMIT", 5)
     for client in (tenant.private, tenant.public, tenant.browser):
         while client.get("/dashboard").status_code != 429:
             pass

@@ -183,7 +183,7 @@ def test_effects_are_searches_that_are_tried_of_which_a_day_has_so_many(
     person: Person, museum: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "app.services.usage.daily_usage.daily_usage.quota.SETTINGS_PREVIEW_LIMIT", 1
+        "app.services.usage.quota.SETTINGS_PREVIEW_LIMIT", 1
     )  # Other frequent queries are tried, too.
     path = f"/sites/{museum.site_id}/inbox/synonym?q=zeppelin&synonyms=airships"
 

@@ -156,7 +156,7 @@ def test_when_the_searches_are_used_up_the_page_still_finds(app: Flask, person: 
 def test_a_thousand_searches_a_day_can_be_tried(
     app: Flask, person: Person, harbour: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.usage.daily_usage.daily_usage.quota.PREVIEW_LIMIT", 1)
+    monkeypatch.setattr("app.services.usage.quota.PREVIEW_LIMIT", 1)
     assert person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour").status_code == 200
     response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
     assert response.status_code == 429
