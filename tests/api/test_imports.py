@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from app.importers import formats
 from app.operations import imports
-from app.services.usage.daily_usage import quota
+from app.services.usage import quota
 from backends.errors import BackendUnavailable
 from schemas.imports import FORMATS
 from tests.answers import assert_error

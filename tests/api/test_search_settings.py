@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.services.usage.daily_usage import quota
+from app.services.usage import quota
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error
 from tests.callers import Tenant, page

@@ -10,7 +10,6 @@ from typing import Any, cast
 import orjson
 import pytest
 import time_machine
-from app.services.usage.quota import FILES_LIMIT, bucket_windows
 from flask import Flask
 from werkzeug.test import TestResponse
 
@@ -18,6 +17,7 @@ from app.clock import now
 from app.config import UNLIMITED
 from app.counters.base import WindowRequest
 from app.services.access.callers import Caller
+from app.services.usage.quota import FILES_LIMIT, bucket_windows
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page, register_browser, register_tenant
 from tests.conftest import close_app, make_app, make_settings

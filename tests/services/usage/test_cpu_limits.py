@@ -13,6 +13,7 @@ from flask import Flask
 from app.application import create_app
 from app.counters.base import CountersUnavailable
 from app.services.indexing.group_commit import GroupCommit, Written
+from app.services.usage import cpu_limits
 from app.services.usage.cpu_limits import (
     ADDRESS_SECONDS,
     FREE_SECONDS,
@@ -22,7 +23,6 @@ from app.services.usage.cpu_limits import (
     cpu_seconds,
     working_for,
 )
-from app.services.usage.daily_usage import cpu_limits
 from app.web import request_checks
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import now, today
 from app.counters.base import UsageReservation
 from app.counters.metering import Floor
-from app.services.usage.daily_usage import daily_usage
+from app.services.usage import daily_usage
 from app.storage.database import Database
 from tests.callers import Tenant
 

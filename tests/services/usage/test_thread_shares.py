@@ -10,8 +10,8 @@ import pytest
 from flask import Flask
 
 from app.errors import ApiError, ErrorCode
+from app.services.usage import cpu_limits
 from app.services.usage.cpu_limits import ThreadShares
-from app.services.usage.daily_usage import cpu_limits
 from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant, register_tenant
 from tests.gateway.callers import Gateway, assert_engine_error
