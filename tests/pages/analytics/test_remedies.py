@@ -182,9 +182,7 @@ def test_any_text_can_be_looked_for(person: Person, museum: Tenant, find: str) -
 def test_effects_are_searches_that_are_tried_of_which_a_day_has_so_many(
     person: Person, museum: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "app.services.usage.quota.SETTINGS_PREVIEW_LIMIT", 1
-    )  # Other frequent queries are tried, too.
+    monkeypatch.setattr("app.services.usage.quota.SETTINGS_PREVIEW_LIMIT", 1)  # Other frequent queries are tried, too.
     path = f"/sites/{museum.site_id}/inbox/synonym?q=zeppelin&synonyms=airships"
 
     assert person.call("GET", path).status_code == 200
