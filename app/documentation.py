@@ -20,15 +20,18 @@ README = "readme"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
-        "start", "feeding", "sources", "documents", "sync", "search", "widget", "analytics", "members", "webhooks",
-        "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
+        "start", "content", "sources", "documents", "sync", "import", "search", "search-box", "analytics", "members",
+        "webhooks", "api", REFERENCE, "clients", "gateway", "agents", "migrating", "limits", "errors", "changelog",
     ),
-    "Operating it": (
+    "Self-hosting": (
         README, "operations", "login", "security", "deployment", "upgrading", "engines", "architecture", "contributing",
         "benchmarks", "glossary",
     ),
 }  # fmt: skip
 """Title of a group to its pages below ``/docs``, in reading order."""
+
+MOVED_PAGES: Mapping[str, str] = {"feeding": "content", "widget": "search-box"}
+"""Former name of a page to its current name, below ``/docs``. A redirect keeps the anchor of a link."""
 
 MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
     "api": {
@@ -51,7 +54,13 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "one-query": "analytics#statistics-of-one-query",
         "inbox": "analytics#the-inbox-by-api",
     },
-    "feeding": {
+    "content": {
+        "documents": "documents#fields",
+        "websites": "content#a-website",
+        "removing-documents": "documents#remove-documents",
+        "importing-a-file": "import",
+        "a-file-that-is-one-page": "import#a-file-that-is-one-page",
+        "with-the-command": "import#with-the-command",
         "sync-from-a-cms": "sync",
         "python": "sync#python",
         "php": "sync#php",
@@ -60,6 +69,13 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "github-actions": "sync#github-actions",
         "bulk-indexing": "documents#bulk-indexing",
     },
+    "sources": {
+        "in-step-at-once": "sources#update-immediately",
+        "hooks": "sources#deploy-hooks",
+        "looking-up-an-address": "sources#look-up-a-url",
+        "manners": "sources#politeness",
+    },
+    "members": {"one-time-codes": "members#two-factor-authentication"},
 }
 """Page to its former sections: anchor to where the section is now, below ``/docs``."""
 

@@ -255,7 +255,7 @@ def test_every_query_of_the_table_is_run() -> None:
 
 
 def test_standard_fields_are_those_of_the_table() -> None:
-    told = re.findall(r"\| `(\w+)` \| (yes|no) \|", section("docs/feeding.md", "Documents"))
+    told = re.findall(r"\| `(\w+)` \| (yes|no) \|", section("docs/documents.md", "Fields"))
     assert told == [(field.name, "yes" if field.required else "no") for field in STANDARD]
     assert f"| standard field | {', '.join(f'`{name}`' for name in STANDARD_FIELDS)}. |" in PAGES["docs/glossary.md"]
     for begin, end, names in (

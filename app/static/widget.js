@@ -8,7 +8,7 @@
  *   const box = SiteSearch.mount(element, { key: "svc_pub_…", onSelect: (hit) => router.push(hit.url) });
  *   box.unmount();
  *
- * docs/widget.md lists attributes, options, events, variables and parts. What the service answers is shown as text,
+ * docs/search-box.md lists attributes, options, events, variables and parts. What the service answers is shown as text,
  * never as HTML. Nothing is kept on the device unless data-recent="true".
  *
  * The full view is a module of its own, loaded when somebody needs it: BASE/widget-results.js exports

@@ -29,7 +29,7 @@ OPEN = [
     "/register",
     "/password/forgot",
     "/docs",
-    "/docs/widget",
+    "/docs/search-box",
     "/docs/gateway",
     "/docs/reference",
     "/docs/reference/documents",

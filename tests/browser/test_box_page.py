@@ -139,7 +139,7 @@ def test_a_newcomer_has_the_box_on_their_page_within_two_minutes(
 
 
 def test_a_stranger_is_told_what_is_missing(reader: Reader) -> None:
-    reader.go("/docs/widget")
+    reader.go("/docs/search-box")
     assert "Log in to find yours" in reader.text
     reader.set("key", "svc_prv_secret")
     reader.sees("Only a public key (svc_pub_…) may stand in a page.")

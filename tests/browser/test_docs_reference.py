@@ -199,7 +199,7 @@ def test_pages_neither_move_nor_run_over_on_a_small_phone(server: Server, browse
         ("/docs#api-reference", "/docs/reference"),
         ("/docs#a-tour", "/docs/readme#a-tour"),
         ("/docs/api#errors", "/docs/errors"),
-        ("/docs/feeding#php", "/docs/sync#php"),
+        ("/docs/content#php", "/docs/sync#php"),
     ],
 )
 def test_links_to_former_sections_lead_to_where_they_are_now(reader: Reader, old: str, new: str) -> None:

@@ -118,7 +118,10 @@ def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant
     person = person_of(add_member(tenant, BO, role))
     looked_at = 0
     links: set[str] = set()
-    for template in [*(path for path in MINE if "{token}" not in path and "{unsubscribe}" not in path), "/docs/widget"]:
+    for template in [
+        *(path for path in MINE if "{token}" not in path and "{unsubscribe}" not in path),
+        "/docs/search-box",
+    ]:
         path = template.format(
             site=tenant.site_id,
             key=tenant.keys["search"]["id"],
@@ -134,7 +137,7 @@ def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant
         if role == "viewer":
             assert posted <= {"/profile", "/profile/totp"}, path
         assert not posted & {PATH, "/api/invitations"}, path
-        if path == "/docs/widget" or not path.startswith("/docs"):  # The documentation tells what owners do.
+        if path == "/docs/search-box" or not path.startswith("/docs"):  # The documentation tells what owners do.
             links |= {found.attributes["href"] for found in person.page.all("a")}
     assert looked_at > 20
     for link in sorted(links):

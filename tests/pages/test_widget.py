@@ -15,7 +15,7 @@ from backends.languages import LANGUAGES
 # What the scripts are minified from; tests/clients/test_minified_widget.py holds both together.
 TEXT = SCRIPT.with_name("widget.js").read_text()
 RESULTS_TEXT = RESULTS_SCRIPT.with_name("widget-results.js").read_text()
-DOCUMENTED = documentation_files()["widget"].read_text()
+DOCUMENTED = documentation_files()["search-box"].read_text()
 
 scripts = pytest.mark.parametrize(("path", "script"), [("/widget.js", SCRIPT), ("/widget-results.js", RESULTS_SCRIPT)])
 
@@ -98,7 +98,7 @@ def _names(script: str) -> list[str]:
 
 
 class TestDocumentation:
-    """docs/widget.md names all there is, and nothing else."""
+    """docs/search-box.md names all there is, and nothing else."""
 
     def test_attributes_and_options(self) -> None:
         settings = set(re.findall(r"\bgiven\.(\w+)", TEXT))

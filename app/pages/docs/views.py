@@ -8,14 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flask import Response, current_app, g, request
+from flask import Response, current_app, g, redirect, request
 from markupsafe import escape
+from werkzeug.wrappers import Response as BaseResponse
 
 from app.apidoc.code_blocks import mark_own
 from app.apidoc.openapi import document
 from app.apidoc.reference import BASE_URL, Reference, read_reference
 from app.apidoc.samples import LANGUAGES
-from app.documentation import GROUPS, MOVED_SECTIONS, README, REFERENCE, documentation_files, documentation_image
+from app.documentation import (
+    GROUPS,
+    MOVED_PAGES,
+    MOVED_SECTIONS,
+    README,
+    REFERENCE,
+    documentation_files,
+    documentation_image,
+)
 from app.errors import ApiError, ErrorCode
 from app.pages.box import allow_engine, box_options
 from app.pages.docs.markdown import COMMENT, MarkdownPage, render_markdown
@@ -31,7 +40,7 @@ IMAGE_MAX_AGE_SECONDS = 3600
 START = "start"
 """The page whose commands take the reader's own key."""
 
-WIDGET = "widget"
+SEARCH_BOX = "search-box"
 """The page on which the search box is tried."""
 
 SCHEMAS = "schemas"
@@ -64,12 +73,14 @@ def show_docs() -> Response:
     return _page("docs.html", "")
 
 
-def show_docs_page(name: str) -> Response:
-    """A page of the guide, or the reference's overview.
+def show_docs_page(name: str) -> BaseResponse:
+    """A page of the guide, or the reference's overview; a redirect for a page that has moved.
 
     Raises:
         ApiError: 404.
     """
+    if name in MOVED_PAGES:
+        return redirect(f"/docs/{MOVED_PAGES[name]}", 301)
     if name == REFERENCE:
         return _page("docs_reference_index.html", name, reference=_reference())
     guide = _guide(name)
@@ -77,7 +88,7 @@ def show_docs_page(name: str) -> Response:
         raise _not_found()
     sections = [(heading.anchor, heading.text) for heading in guide.headings if heading.level == 2]
     values: dict[str, Any] = {"guide": guide, "sections": sections}
-    if name == WIDGET:
+    if name == SEARCH_BOX:
         return _page("docs_widget.html", name, base_url=base_url(), sites=_sites(), **values, **box_options())
     if name == START:
         return _page("docs_start.html", name, sites=_sites(), **values)
@@ -108,12 +119,14 @@ def show_docs_reference(name: str) -> Response:
     )
 
 
-def show_docs_markdown(name: str) -> Response:
+def show_docs_markdown(name: str) -> BaseResponse:
     """A page of the guide as its Markdown.
 
     Raises:
         ApiError: 404.
     """
+    if name in MOVED_PAGES:
+        return redirect(f"/docs/{MOVED_PAGES[name]}.md", 301)
     file = documentation_files().get(name)
     if file is None:
         raise _not_found()

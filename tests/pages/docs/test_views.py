@@ -10,7 +10,7 @@ from flask import Flask
 
 from app.apidoc.code_blocks import mark_own
 from app.apidoc.openapi import document
-from app.documentation import GROUPS, REFERENCE, anchor_of, documentation_files
+from app.documentation import GROUPS, MOVED_PAGES, REFERENCE, anchor_of, documentation_files
 from app.pages.docs.markdown import render_markdown
 from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant
@@ -36,7 +36,7 @@ def tags(app: Flask) -> list[str]:
 
 def test_the_overview_has_a_customers_and_an_operators_part(passer_by: Person) -> None:
     shown = passer_by.go("/docs").one("article")
-    assert [heading.text for heading in shown.all("h2")] == list(GROUPS) == ["Using the service", "Operating it"]
+    assert [heading.text for heading in shown.all("h2")] == list(GROUPS) == ["Using the service", "Self-hosting"]
     listed = [[found.attributes["href"] for found in part.all("a")] for part in shown.all("dl")]
     assert listed == [[f"/docs/{name}" for name in names] for names in GROUPS.values()]
     assert all(found.text.endswith((".", "?", ":")) for found in shown.all("dd"))
@@ -167,7 +167,7 @@ def test_every_schema_is_a_table(app: Flask, passer_by: Person) -> None:
 def test_the_address_of_the_service_is_in_the_samples_and_in_the_guide(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, public_url="https://find.example.net"))
     reader = Person(app)
-    for path in (KEYS, "/docs/start", "/docs/widget"):
+    for path in (KEYS, "/docs/start", "/docs/search-box"):
         shown = reader.go(path).one("article").raw_text
         assert "https://find.example.net" in shown, path
         assert "https://search.example.com" not in shown, path
@@ -237,7 +237,7 @@ def test_pages_are_small(app: Flask) -> None:
 
 
 def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, passer_by: Person) -> None:
-    shown = passer_by.go("/docs/widget")
+    shown = passer_by.go("/docs/search-box")
     titles = [heading.text for heading in shown.all("h2")]
     assert titles.index("Try it") < titles.index("Attributes")
     assert "hidden" in shown.one("section", id="try-it").attributes, "nothing is offered that only a script can do"
@@ -247,11 +247,11 @@ def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, 
 
 def test_who_has_sites_is_led_to_their_boxes(person: Person, passer_by: Person, tenant: Tenant) -> None:
     def addresses(reader: Person) -> list[str]:
-        links = reader.go("/docs/widget").one("p", id="try-key-help").all("a")
+        links = reader.go("/docs/search-box").one("p", id="try-key-help").all("a")
         return [link.attributes["href"] for link in links]
 
     assert addresses(person) == [f"/sites/{tenant.site_id}/box"]
-    assert addresses(passer_by) == ["/login?next=/docs/widget"]
+    assert addresses(passer_by) == ["/login?next=/docs/search-box"]
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/engines", KEYS])
@@ -331,3 +331,12 @@ def test_the_documentation_is_there_for_agents(app: Flask) -> None:
         assert client.get(f"/docs/{name}").status_code == 200, name
     assert client.get("/llms.txt", headers={"If-None-Match": contents.headers["ETag"]}).status_code == 304
     assert_error(client.get("/docs/nowhere.md"), 404, "not_found")
+
+
+@pytest.mark.parametrize(("former", "current"), MOVED_PAGES.items())
+def test_former_urls_of_pages_redirect(passer_by: Person, former: str, current: str) -> None:
+    for ending in ("", ".md"):
+        response = passer_by.client.get(f"/docs/{former}{ending}")
+
+        assert (response.status_code, response.headers["Location"]) == (301, f"/docs/{current}{ending}")
+        assert passer_by.client.get(response.headers["Location"]).status_code == 200
