@@ -75,6 +75,7 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "looking-up-an-address": "sources#look-up-a-url",
         "manners": "sources#politeness",
     },
+    "analytics": {"what-is-kept-of-visitors": "analytics#privacy-the-data-stored-about-visitors"},
     "members": {"one-time-codes": "members#two-factor-authentication"},
 }
 """Page to its former sections: anchor to where the section is now, below ``/docs``."""

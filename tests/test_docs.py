@@ -229,7 +229,7 @@ def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set
     assert errors_allowed("x" * 4) == 0
     assert [errors_allowed("x" * length) for length in (5, 8, 9)] == [1, 1, 2]
     assert "Words of 5 letters or more tolerate one typo, words of 9 or more tolerate two" in table
-    assert f"In a word of {RANKING.swapped_from} letters that no page has, two neighbouring letters may be" in table
+    assert f"In a word of {RANKING.swapped_from} letters that no page has, two neighboring letters may be" in table
     case = Case(create_backend("memory://"), "readme")
     case.backend.create_index("readme")
     case.add(
