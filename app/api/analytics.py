@@ -1,4 +1,4 @@
-"""Analytics."""
+"""Analytics and the inbox."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from app.apidoc.openapi import ApiBlueprint
 from app.clock import today
 from app.errors import ErrorCode
 from app.runtime import runtime
+from app.services import inbox
 from app.services.access.credentials import site_record
 from app.services.analytics import event_retention
 from app.services.analytics.query_reports import get_query_analytics
@@ -31,6 +32,7 @@ from schemas.analytics import (
     VisitorQuerySchema,
     days_of,
 )
+from schemas.inbox import InboxChangedSchema, InboxChangeSchema, InboxQuerySchema, InboxSchema
 from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("analytics", __name__, description="Search statistics.")
@@ -42,7 +44,7 @@ blp = ApiBlueprint("analytics", __name__, description="Search statistics.")
 @blp.response(200, AnalyticsSchema)
 @blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
 def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
-    """Get search statistics of one site, or of all. With `Accept: text/csv`, the lists of queries as a table."""
+    """Get search statistics of one site or of all. With `Accept: text/csv`, get the lists of queries as a table."""
     account_id = current_caller().account.id
     site_id = choose_reported_site(current_caller(), parameters["site_id"])
     with runtime().database.read() as session:
@@ -72,7 +74,7 @@ def show_analytics(parameters: dict[str, Any]) -> Analytics | Response:
 @blp.arguments(VisitorQuerySchema, location="query")
 @blp.response(200, VisitorErasureSchema)
 def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Erase the searches and clicks of one visitor's session at a site, deleted or not, from events and statistics."""
+    """Erase the searches and clicks of a visitor's session on a site, even if the site is deleted."""
     current_runtime = runtime()
     site_id = parameters["site_id"]
     refuse_other_site(current_caller(), site_id)
@@ -93,22 +95,67 @@ def erase_visitor(parameters: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(QueryAnalyticsQuerySchema, location="query")
 @blp.response(200, QueryAnalyticsSchema)
 def show_query_analytics(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Get what became of one query at one site: searches, clicks, and what it finds now. No search is charged."""
+    """Get searches, clicks, and the current number of results of one query on one site. No search is charged."""
     current_runtime = runtime()
     account_id = current_caller().account.id
     refuse_other_site(current_caller(), parameters["site_id"])
     with current_runtime.database.read() as session:
         site = get_site(session, account_id, parameters["site_id"])
         last, days = days_of(parameters, today())
-        told = get_query_analytics(session, account_id, site.id, parameters["q"], days, last)
-    found = search_now(current_runtime.searcher, site_record(site), told.query)
+        report = get_query_analytics(session, account_id, site.id, parameters["q"], days, last)
+    result = search_now(current_runtime.searcher, site_record(site), report.query)
     return {
-        "query": told.query,
-        "searches": told.searches,
-        "clicks": told.clicks,
-        "click_through_rate": told.click_through_rate,
-        "average_click_position": told.average_click_position,
-        "series": told.series,
-        "clicked_documents": told.clicked_documents,
-        "finds_now": found.total,
+        "query": report.query,
+        "searches": report.searches,
+        "clicks": report.clicks,
+        "click_through_rate": report.click_through_rate,
+        "average_click_position": report.average_click_position,
+        "series": report.series,
+        "clicked_documents": report.clicked_documents,
+        "finds_now": result.total,
     }
+
+
+inbox_blp = ApiBlueprint("inbox", __name__, description="Queries that disappoint visitors.")
+
+INBOX = "/api/analytics/inbox"
+
+
+@inbox_blp.route(INBOX, methods=["GET"])
+@inbox_blp.operation(
+    "showInbox",
+    OperationPolicy(MANAGING, Scope.ANALYTICS),
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SEARCH_ENGINE_UNAVAILABLE),
+)
+@inbox_blp.arguments(InboxQuerySchema, location="query")
+@inbox_blp.response(200, InboxSchema)
+def show_inbox(parameters: dict[str, Any]) -> dict[str, Any]:
+    """List a site's queries that disappointed visitors in the last 30 days and still would.
+
+    They are ordered by the number of disappointed visitors. Queries that find something now are not listed. The
+    service checks the first 100 queries; these searches are not charged and don't appear in analytics.
+    """
+    page = {name: parameters[name] for name in ("limit", "offset")}
+    current_runtime = runtime()
+    refuse_other_site(current_caller(), parameters["site_id"])
+    with current_runtime.database.read() as session:
+        site = get_site(session, current_caller().account.id, parameters["site_id"])
+        candidates = inbox.list_candidates(
+            session, site, today(), ignored=parameters["ignored"], recent=current_runtime.recent_results
+        )
+    items, total = inbox.list_inbox(current_runtime.searcher, site_record(site), candidates, **page)
+    return {"items": items, "total": total, **page}
+
+
+@inbox_blp.route(INBOX, methods=["PUT"])
+@inbox_blp.operation(
+    "updateInbox", OperationPolicy(MANAGING, Scope.ANALYTICS), errors=(ErrorCode.SITE_NOT_FOUND,), body=True
+)
+@inbox_blp.arguments(InboxChangeSchema)
+@inbox_blp.response(200, InboxChangedSchema)
+def update_inbox(change: dict[str, Any]) -> dict[str, Any]:
+    """Ignore a query in the inbox, or show it again."""
+    refuse_other_site(current_caller(), change["site_id"])
+    with runtime().database.write() as session:
+        query = inbox.ignore_query(session, current_caller().account.id, **change)
+    return {"success": True, "query": query, "ignored": change["ignored"]}

@@ -16,7 +16,7 @@ from app.web.request_checks import current_caller
 from schemas.audit_log import AuditLogSchema, AuditQuerySchema
 from schemas.validation.keys import Scope
 
-blp = ApiBlueprint("audit-log", __name__, description="Who changed what in the account.")
+blp = ApiBlueprint("audit-log", __name__, description="Changes to the account, and who made them.")
 
 
 @blp.route("/api/audit-log", methods=["GET"])
@@ -24,7 +24,7 @@ blp = ApiBlueprint("audit-log", __name__, description="Who changed what in the a
 @blp.arguments(AuditQuerySchema, location="query")
 @blp.response(200, AuditLogSchema)
 def list_entries(query: dict[str, Any]) -> dict[str, Any]:
-    """List who changed what in the last 400 days, newest first."""
+    """List the changes of the last 400 days, newest first, with who made them."""
     limit, before = query.pop("limit"), query.pop("before")
     with runtime().database.read() as session:
         page = list_chosen_entries(session, Selection(current_caller().account.id, **query), limit=limit, before=before)

@@ -1,4 +1,4 @@
-"""Documents: bulk indexing, lists, changes, and removal."""
+"""Documents and syncs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from flask import Response, request, stream_with_context
 
-from app.api.views import agree
+from app.api.views import merge_options
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode, field_error
 from app.runtime import runtime
@@ -45,6 +45,14 @@ from schemas.documents import (
     DocumentListSchema,
     SiteChoiceSchema,
 )
+from schemas.sites import SuccessSchema
+from schemas.syncs import (
+    SyncAnswerSchema,
+    SyncBeginSchema,
+    SyncFinishAnswerSchema,
+    SyncFinishSchema,
+    SyncShowSchema,
+)
 from schemas.validation.documents import RECOMMENDED_BATCH
 from schemas.validation.keys import Scope
 
@@ -52,7 +60,7 @@ blp = ApiBlueprint("documents", __name__, description="Add, list, change, and re
 
 JSON_LINES = "application/x-ndjson"
 LINES_AT_ONCE = 65_536
-"""Bytes of a stream that are sent together, or one document if that is more."""
+"""Bytes after which a chunk of a stream is sent."""
 
 REMOVED_AT_ONCE = 1_000
 
@@ -79,12 +87,12 @@ _TEXT = {"type": "string"}
 @blp.arguments(BulkQuerySchema, location="query")
 @blp.response(200, BulkAnswerSchema)
 def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-    """Add or replace documents, all or nothing. They are durable and searchable once the request returns."""
+    """Add or replace documents, all or none. They are durable and searchable when the request returns."""
     caller = current_caller()
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
-    sent = body["documents"]
+    batch = body["documents"]
     outcome = runtime().writer.put(
-        caller.account.id, caller.account.limits, site_id, sent.documents, sync_id=query["sync"]
+        caller.account.id, caller.account.limits, site_id, batch.documents, sync_id=query["sync"]
     )
     answer: dict[str, Any] = {
         "success": True,
@@ -92,7 +100,7 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
         "created": outcome.created,
         "updated": outcome.updated,
     }
-    if sent.sent_count > RECOMMENDED_BATCH:
+    if batch.sent_count > RECOMMENDED_BATCH:
         answer["warnings"] = [
             {"code": "batch_above_recommended", "message": f"Send at most {RECOMMENDED_BATCH} documents per request."}
         ]
@@ -110,10 +118,10 @@ def index_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 @blp.arguments(DestroyQuerySchema, location="query")
 @blp.response(200, DestroyAnswerSchema)
 def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-    """Remove a document. Its id is in the body or in `?id=`."""
+    """Remove a document. Send its ID in the body or in `?id=`."""
     caller = current_caller()
     site_ids = query.pop("site_id"), body.pop("site_id")
-    options = agree(query, body)
+    options = merge_options(query, body)
     if "id" not in options:
         raise field_error("id", "required", "is required")
     site_id = choose_written_site(caller, *site_ids)
@@ -131,7 +139,7 @@ def delete_document(body: dict[str, Any], query: dict[str, Any]) -> dict[str, An
 @blp.response(200, DocumentListSchema)
 @blp.alt_response(200, schema=_TEXT, content_type=JSON_LINES)
 def list_documents(query: dict[str, Any]) -> Response:
-    """List documents, last changed first. With `Accept: application/x-ndjson`, all are streamed, one per line."""
+    """List documents, last changed first. With `Accept: application/x-ndjson`, stream all of them, one per line."""
     current_runtime = runtime()
     caller = current_caller()
     with current_runtime.database.read() as session:
@@ -139,24 +147,24 @@ def list_documents(query: dict[str, Any]) -> Response:
     ids = None if query["id"] is None else list(dict.fromkeys(query["id"]))
     selection = select_documents(site, source=query["source"] or None, ids=ids, filters=query["filters"])
     cursor = Cursor.decode(query["cursor"], selection) if query["cursor"] else None
-    shown = parse_shown(query["fields"])
+    fields = parse_shown(query["fields"])
     if prefers(request, JSON_LINES):
-        answer = Response(stream_with_context(_lines(selection, cursor, shown)), content_type=JSON_LINES)
+        answer = Response(stream_with_context(_lines(selection, cursor, fields)), content_type=JSON_LINES)
     else:
         documents: list[bytes] = []
-        take = encode_into(documents, current_runtime.searcher.new_room(), shown, may_end_early=ids is None)
+        take = encode_into(documents, current_runtime.searcher.new_room(), fields, may_end_early=ids is None)
         page = read_page(current_runtime.database, site, selection, cursor, query["limit"], take)
-        found = [orjson.Fragment(document) for document in documents]
-        answer = json_answer({"documents": found, "total": page.total, "next_cursor": page.next_cursor})
+        fragments = [orjson.Fragment(document) for document in documents]
+        answer = json_answer({"documents": fragments, "total": page.total, "next_cursor": page.next_cursor})
     answer.vary.add("Accept")
     return answer
 
 
-def _lines(selection: Selection, cursor: Cursor | None, shown: Set[str] | None) -> Iterator[bytes]:
-    """Documents as JSON lines, as many together as are worth a packet."""
+def _lines(selection: Selection, cursor: Cursor | None, fields: Set[str] | None) -> Iterator[bytes]:
+    """Documents as JSON Lines, in chunks."""
     waiting = bytearray()
     for document in walk(runtime().database, selection, None if cursor is None else cursor.place):
-        waiting += encode(document, shown) + b"\n"
+        waiting += encode(document, fields) + b"\n"
         if len(waiting) >= LINES_AT_ONCE:
             yield bytes(waiting)
             waiting.clear()
@@ -174,7 +182,7 @@ def _lines(selection: Selection, cursor: Cursor | None, shown: Set[str] | None) 
 @blp.arguments(SiteChoiceSchema, location="query")
 @blp.response(200, ChangeAnswerSchema)
 def change_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-    """Replace fields of documents, all or nothing. Fields that are not named stay; `null` removes one."""
+    """Replace fields of documents, all or none. Omitted fields stay unchanged; `null` removes a field."""
     caller = current_caller()
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
     updated = runtime().writer.change(caller.account.id, site_id, body["documents"])
@@ -192,7 +200,7 @@ def change_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, A
 @blp.arguments(SiteChoiceSchema, location="query")
 @blp.response(200, DeleteAnswerSchema)
 def delete_documents(body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
-    """Remove documents: some ids, what a filter matches, or all. Unknown ids are passed over."""
+    """Remove documents by ID, by filter, or all. Unknown IDs are skipped."""
     current_runtime = runtime()
     caller = current_caller()
     site_id = choose_written_site(caller, query["site_id"], body["site_id"])
@@ -212,3 +220,73 @@ def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(ids)
     while batch := list(islice(remaining, REMOVED_AT_ONCE)):
         yield batch
+
+
+syncs_blp = ApiBlueprint("syncs", __name__, description="Send all documents of a source, then remove those not sent.")
+
+_SYNC_POLICY = OperationPolicy(MANAGING, Scope.DOCUMENTS)
+_SYNC_ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SYNC_NOT_FOUND)
+
+
+@syncs_blp.route("/api/v1/sync", methods=["POST"])
+@syncs_blp.operation(
+    "beginSync",
+    _SYNC_POLICY,
+    errors=(ErrorCode.SITE_NOT_FOUND, ErrorCode.SITE_INACTIVE, ErrorCode.SYNC_RUNNING),
+    body=True,
+)
+@syncs_blp.arguments(SyncBeginSchema)
+@syncs_blp.arguments(SiteChoiceSchema, location="query")
+@syncs_blp.response(201, SyncAnswerSchema)
+def begin_sync(body: dict[str, Any], query: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Begin a sync. Send every document of the source in bulk with `?sync=ID`, then finish the sync."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
+    sync = runtime().syncs.begin(caller.account.id, site_id, body["source"], replace=body["replace"])
+    return {"success": True, "sync": sync}, 201, {"Location": f"/api/v1/sync/{sync.id}"}
+
+
+@syncs_blp.route("/api/v1/sync/<string:sync_id>", methods=["GET"])
+@syncs_blp.operation("showSync", _SYNC_POLICY, errors=_SYNC_ERRORS)
+@syncs_blp.arguments(SiteChoiceSchema, location="query")
+@syncs_blp.response(200, SyncShowSchema)
+def show_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
+    """Get a sync. Ended syncs are available for 24 hours."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], None)
+    return {"sync": runtime().syncs.get(caller.account.id, site_id, sync_id)}
+
+
+@syncs_blp.route("/api/v1/sync/<string:sync_id>", methods=["DELETE"])
+@syncs_blp.operation("abandonSync", _SYNC_POLICY, errors=_SYNC_ERRORS, empty_body=True)
+@syncs_blp.arguments(SiteChoiceSchema, location="query")
+@syncs_blp.response(200, SuccessSchema)
+def abandon_sync(query: dict[str, Any], sync_id: str) -> dict[str, Any]:
+    """Abandon a sync. Documents that were sent stay, and none are removed."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], None)
+    runtime().syncs.abandon(caller.account.id, site_id, sync_id)
+    return {"success": True}
+
+
+@syncs_blp.route("/api/v1/sync/<string:sync_id>/finish", methods=["POST"])
+@syncs_blp.operation(
+    "finishSync",
+    _SYNC_POLICY,
+    errors=(
+        *_SYNC_ERRORS,
+        ErrorCode.SITE_INACTIVE,
+        ErrorCode.SYNC_REMOVES_TOO_MUCH,
+        ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+    ),
+    body=True,
+)
+@syncs_blp.arguments(SyncFinishSchema, location="json_optional", required=False)
+@syncs_blp.arguments(SiteChoiceSchema, location="query")
+@syncs_blp.response(200, SyncFinishAnswerSchema)
+def finish_sync(body: dict[str, Any], query: dict[str, Any], sync_id: str) -> dict[str, Any]:
+    """Finish a sync: remove the source's documents that weren't sent."""
+    caller = current_caller()
+    site_id = choose_written_site(caller, query["site_id"], body["site_id"])
+    removed = runtime().syncs.finish(caller.account.id, site_id, sync_id, body["max_removed_percent"])
+    return {"success": True, "removed": removed}

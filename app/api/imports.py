@@ -8,7 +8,7 @@ from typing import Any
 from flask import request
 from marshmallow import ValidationError
 
-from app.api.views import source_answer
+from app.api.views import describe_source
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import imports
@@ -27,12 +27,12 @@ from schemas.validation.keys import Scope
 blp = ApiBlueprint(
     "imports",
     __name__,
-    description="Import files: exports of other systems, CSV, JSON lines, DocSearch configurations.",
+    description="Import files: exports of other systems, CSV, JSON Lines, DocSearch configurations.",
 )
 
 _BODY = {
     "required": True,
-    "description": "The file as it is.",
+    "description": "The unchanged file.",
     "content": {
         **{kind: {"schema": {"type": "string", "format": "binary"}} for kind in FILE_TYPES},
         "application/json": {"schema": {"type": "array", "items": DocumentSchema}},
@@ -41,7 +41,7 @@ _BODY = {
 }
 _CONFIG = {
     "required": True,
-    "description": "The configuration as it is.",
+    "description": "The unchanged configuration.",
     "content": {"application/json": {"schema": {"type": "object", "additionalProperties": True}}},
 }
 
@@ -62,19 +62,19 @@ _CONFIG = {
 @blp.arguments(ImportQuerySchema, location="query")
 @blp.response(200, ImportAnswerSchema)
 def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Import a file of documents, or a PDF, an office file, an e-book, or the like as one document.
+    """Import a file of documents, or a PDF, an office file, an e-book, or a similar file as one document.
 
-    Existing ids are replaced. Lines that are no valid document are left out and named. If the import ends with an
-    error, its message says how many documents had been indexed before.
+    Documents with existing IDs are replaced. Invalid lines are skipped and reported. If the import fails, the error
+    message says how many documents were indexed.
     """
     form = query["format"]
     file = BytesIO(read_file_body(request, is_page=form == imports.ONE_PAGE))
-    sent = imports.SentFile(file, form, query["map"], query["url"], request.content_type or "")
-    return import_answer(imports.import_file(runtime(), current_caller(), site_id, sent))
+    content = imports.SentFile(file, form, query["map"], query["url"], request.content_type or "")
+    return import_answer(imports.import_file(runtime(), current_caller(), site_id, content))
 
 
 def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
-    """The outcome of a file, as answers show it."""
+    """The outcome of an import, as responses contain it."""
     return {
         "success": True,
         "indexed": outcome.indexed,
@@ -83,13 +83,13 @@ def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
         "skipped": outcome.skipped,
         "problems": [
             {
-                "line": found.line,
-                **({} if found.record is None else {"record": found.record}),
-                "field": found.field,
-                "code": found.problem.code,
-                "message": found.message,
+                "line": problem.line,
+                **({} if problem.record is None else {"record": problem.record}),
+                "field": problem.field,
+                "code": problem.problem.code,
+                "message": problem.message,
             }
-            for found in outcome.problems
+            for problem in outcome.problems
         ],
     }
 
@@ -105,9 +105,13 @@ def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
 @blp.arguments(ConfigQuerySchema, location="query")
 @blp.response(201, ConfigAnswerSchema)
 def import_config(query: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Make the sources of a configuration of DocSearch's scraper, all of them or none. Their first runs are queued."""
+    """Create the sources of a DocSearch scraper configuration, all or none. Their first runs are queued."""
     try:
-        made, ignored = source_operations.import_config(runtime(), current_caller(), site_id, read_json(request))
+        sources, ignored = source_operations.import_config(runtime(), current_caller(), site_id, read_json(request))
     except ValidationError as error:
         raise invalid(error) from error
-    return {"success": True, "sources": [source_answer(each, current_caller()) for each in made], "ignored": ignored}
+    return {
+        "success": True,
+        "sources": [describe_source(each, current_caller()) for each in sources],
+        "ignored": ignored,
+    }

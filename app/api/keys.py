@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api.forms import key_form
+from app.api.views import key_form
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import keys as key_operations
@@ -42,8 +42,8 @@ _NO_STORE = {"Cache-Control": "no-store"}
 def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
     """List a site's keys, oldest first."""
     with runtime().database.read() as session:
-        found, total = keys.list_keys(session, current_caller().account.id, site_id, **page)
-        return {"keys": [keys.view(key) for key in found], "total": total, **page}
+        listed, total = keys.list_keys(session, current_caller().account.id, site_id, **page)
+        return {"keys": [keys.view(key) for key in listed], "total": total, **page}
 
 
 @blp.route(SITE_KEYS, methods=["POST"])
@@ -76,33 +76,24 @@ def show_key(site_id: int, key_id: str) -> dict[str, Any]:
 @blp.operation("showKeyEditForm", OperationPolicy(MANAGING, Scope.KEYS, role=Role.EDITOR), errors=_ERRORS)
 @blp.response(200, KeyFormAnswerSchema)
 def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
-    """Get the form for editing a key, filled in."""
+    """Get the form for editing a key, with current values."""
     caller = current_caller()
     with runtime().database.read() as session:
         key = keys.get_key(session, caller.account.id, key_id, site_id=site_id)
         return {"form": key_form(caller, site_id, key), "key": keys.view(key)}
 
 
-def _update(site_id: int, key_id: str, changes: dict[str, Any]) -> dict[str, Any]:
-    return {"success": True, "key": key_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)}
-
-
-@blp.route(SITE_KEYS + "/<string:key_id>", methods=["PUT"])
-@blp.operation("updateKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, body=True)
-@blp.arguments(KeyUpdateSchema)
-@blp.response(200, KeyAnswerSchema)
+@blp.put_and_patch(
+    SITE_KEYS + "/<string:key_id>",
+    ("updateKey", "patchKey"),
+    OperationPolicy(MANAGING, Scope.KEYS),
+    _ERRORS,
+    KeyUpdateSchema,
+    KeyAnswerSchema,
+)
 def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
     """Change a key. Omitted fields stay unchanged."""
-    return _update(site_id, key_id, changes)
-
-
-@blp.route(SITE_KEYS + "/<string:key_id>", methods=["PATCH"])
-@blp.operation("patchKey", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, body=True)
-@blp.arguments(KeyUpdateSchema)
-@blp.response(200, KeyAnswerSchema)
-def patch_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
-    """Same as PUT."""
-    return _update(site_id, key_id, changes)
+    return {"success": True, "key": key_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
@@ -128,7 +119,7 @@ def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[
 @blp.operation("dismissKeyExposure", OperationPolicy(MANAGING, Scope.KEYS), errors=_ERRORS, empty_body=True)
 @blp.response(200, SuccessSchema)
 def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
-    """Dismiss the notice that a private key is in a web page. Rotating the key ends that, too."""
+    """Dismiss the notice about a private key in a web page. Rotating the key also dismisses it."""
     key_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
     return {"success": True}
 

@@ -1,4 +1,4 @@
-"""Search."""
+"""Search, suggestions, and clicks on results."""
 
 from __future__ import annotations
 
@@ -9,23 +9,32 @@ from typing import Any
 from flask import Response, request
 
 from app.apidoc.openapi import ApiBlueprint
+from app.clock import now
 from app.errors import ApiError, ErrorCode
 from app.plans import shown
+from app.runtime import runtime
+from app.services.access.callers import Caller
+from app.services.analytics.clicks import make_click
 from app.services.search.search import encode_results, make_query, parse_shown
-from app.web.auth import SEARCHING
+from app.services.search.suggestions import encode_suggestions
+from app.web.auth import ANY_KEY_OR_ENGINE_KEY, SEARCHING
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
 from app.web.searches import search_site
 from app.web.visitors import current_visitor
+from backends.base import SearchQuery
+from schemas.clicks import ClickSchema
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
+from schemas.sites import SuccessSchema
+from schemas.suggestions import SuggestAnswerSchema, SuggestQuerySchema
 from schemas.validation.keys import Scope
 from schemas.validation.problems import MAX_PROBLEMS, shown_name
 
 blp = ApiBlueprint("search", __name__, description="Ranked, typo-tolerant full-text search.")
 
-_KNOWN = frozenset(field.data_key or name for name, field in SearchQuerySchema().load_fields.items())
+_SEARCH_PARAMETERS = frozenset(field.data_key or name for name, field in SearchQuerySchema().load_fields.items())
 ERRORS = (
     ErrorCode.INVALID_FILTER,
     ErrorCode.INVALID_SORT,
@@ -43,7 +52,7 @@ ERRORS = (
 @blp.response(200, SearchAnswerSchema)
 def search(parameters: dict[str, Any]) -> Response:
     """Search a site's documents."""
-    return run_search(parameters, unknown_parameters(request.args, _KNOWN))
+    return run_search(parameters, unknown_parameters(request.args, _SEARCH_PARAMETERS))
 
 
 @blp.route("/v1/search", methods=["POST"])
@@ -60,14 +69,14 @@ def search_by_body(parameters: dict[str, Any]) -> Response:
     return run_search(parameters)
 
 
-def unknown_parameters(sent: Iterable[str], known: Set[str]) -> list[dict[str, str]]:
-    """A warning for each parameter that an operation does not know."""
-    unknown = islice((name for name in sent if name not in known), MAX_PROBLEMS)
+def unknown_parameters(names: Iterable[str], known_names: Set[str]) -> list[dict[str, str]]:
+    """A warning for each unknown parameter."""
+    unknown = islice((name for name in names if name not in known_names), MAX_PROBLEMS)
     return [{"code": "unknown_parameter", "field": shown_name(name)} for name in unknown]
 
 
 def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = ()) -> Response:
-    """Choose the site, search it, write the search down and answer."""
+    """Choose the site, search it, record the search, and return the response."""
     caller = current_caller()
     query = make_query(parameters)
     if query.explain and caller.kind == "search":
@@ -76,8 +85,8 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
         )
     site = choose_searched_site(caller, parameters["site_id"])
     visitor = current_visitor(site.id, parameters["session_id"])
-    found = search_site(site, query, visitor, parse_shown(parameters["fields"]))
-    results = encode_results(found.query, parameters["q"], found.timed, found.query_id, found.links)
+    outcome = search_site(site, query, visitor, parse_shown(parameters["fields"]))
+    results = encode_results(outcome.query, parameters["q"], outcome.timed, outcome.query_id, outcome.links)
     if warnings:
         results["warnings"] = warnings
     limit = caller.account.limits.searches_per_day
@@ -91,3 +100,65 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
             },
         }
     )
+
+
+suggestions_blp = ApiBlueprint("suggestions", __name__, description="Queries and titles that complete a prefix.")
+
+_SUGGEST_PARAMETERS = frozenset(SuggestQuerySchema().load_fields)
+_SUGGEST_ERRORS = (
+    ErrorCode.INVALID_FILTER,
+    ErrorCode.ANSWER_TOO_LARGE,
+    ErrorCode.SITE_NOT_FOUND,
+    ErrorCode.SITE_INACTIVE,
+    ErrorCode.SEARCH_ENGINE_UNAVAILABLE,
+)
+
+
+@suggestions_blp.route("/v1/suggest", methods=["GET"])
+@suggestions_blp.operation("suggest", OperationPolicy(SEARCHING, Scope.SEARCH, searches=True), errors=_SUGGEST_ERRORS)
+@suggestions_blp.arguments(SuggestQuerySchema, location="query")
+@suggestions_blp.response(200, SuggestAnswerSchema)
+def suggest(parameters: dict[str, Any]) -> Response:
+    """Complete a prefix: frequent queries first, then titles. Suggestions are never charged as searches."""
+    site = choose_searched_site(current_caller(), parameters["site_id"])
+    within = SearchQuery("", filters=parameters["filters"].strip())
+    suggestions = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
+    warnings = unknown_parameters(request.args, _SUGGEST_PARAMETERS)
+    return json_answer({**encode_suggestions(suggestions), **({"warnings": warnings} if warnings else {})})
+
+
+clicks_blp = ApiBlueprint("clicks", __name__, description="Clicks on results, for analytics.")
+
+
+@clicks_blp.route("/api/v1/click", methods=["POST"])
+@clicks_blp.operation("reportClick", OperationPolicy(ANY_KEY_OR_ENGINE_KEY), body=True)
+@clicks_blp.arguments(ClickSchema)
+@clicks_blp.response(200, SuccessSchema)
+def report_click(fields: dict[str, Any]) -> dict[str, Any]:
+    """Report a click on a result, for analytics. Repeating the same click has no effect."""
+    current_runtime = runtime()
+    site_id = _site_of_key(current_caller())
+    visitor = current_visitor(site_id, fields["session_id"])
+    click = make_click(
+        current_runtime.settings.secret_key,
+        site_id,
+        fields["id"],
+        query_id=fields["query_id"],
+        query=fields["query"],
+        session_id=fields["session_id"],
+        position=fields["position"],
+        moment=now(),
+        anchor=fields["anchor"],
+        visitor=visitor.number,
+        channel=visitor.channel,
+    )
+    if click is not None:
+        current_runtime.events.record(click)
+    return {"success": True}
+
+
+def _site_of_key(caller: Caller) -> int:
+    if caller.site is not None:
+        return caller.site.id
+    assert caller.key is not None, "the operation is for keys"
+    return caller.key.site_id

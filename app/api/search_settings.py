@@ -40,13 +40,13 @@ blp = ApiBlueprint(
 )
 
 Answer = tuple[dict[str, Any], int, dict[str, str]]
-_TAG = {"ETag": {"schema": {"type": "string"}, "description": "Names this state of the settings, for `If-Match`."}}
+_TAG = {"ETag": {"schema": {"type": "string"}, "description": "Version of the settings, for `If-Match`."}}
 _IF_MATCH = [
     {
         "name": "If-Match",
         "in": "header",
         "schema": {"type": "string"},
-        "description": "The `ETag` of the settings that may be replaced. Without it, the last one wins.",
+        "description": "The `ETag` of the settings to replace. Without it, the last writer wins.",
     }
 ]
 PATH = "/sites/<int(signed=True):site_id>/search-settings"
@@ -79,7 +79,7 @@ def show_search_settings(site_id: int) -> Answer:
 def update_search_settings(settings: dict[str, Any], site_id: int) -> Answer:
     """Replace all settings. They take effect with the next search; nothing is reindexed.
 
-    With the `ETag` that GET gave as `If-Match`, settings that others changed meanwhile are not overwritten.
+    Send the `ETag` from GET as `If-Match` to avoid overwriting changes that others made in the meantime.
     """
     site, unknown = settings_operations.update_settings(
         runtime(), current_caller(), site_id, settings, _expected_tags()
@@ -100,7 +100,7 @@ def update_search_settings(settings: dict[str, Any], site_id: int) -> Answer:
 @blp.arguments(SettingsPreviewSchema)
 @blp.response(200, SettingsPreviewAnswerSchema)
 def preview_search_settings(body: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Compare what queries find now with what they would find. Nothing is saved, charged, or in analytics."""
+    """Compare current results of queries with those under new settings. Nothing is saved, charged, or recorded."""
     preview = settings_operations.preview(runtime(), current_caller(), site_id, body["settings"], body.get("queries"))
     queries = [
         {
@@ -120,14 +120,14 @@ def _tagged(site: Site) -> dict[str, str]:
 
 
 def _expected_tags() -> Set[str] | None:
-    """The entity tags of ``If-Match``, also those that a proxy made weak; ``None`` where any state will do."""
-    sent = request.headers.get("If-Match")
-    tags = parse_etags(sent)
-    return None if sent is None or tags.star_tag else tags.as_set(include_weak=True)
+    """The entity tags of ``If-Match``, including weak ones, which proxies create; ``None`` if any version matches."""
+    header = request.headers.get("If-Match")
+    tags = parse_etags(header)
+    return None if header is None or tags.star_tag else tags.as_set(include_weak=True)
 
 
 def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Warnings of what the engine cannot do of ranks, if there are any."""
+    """Warnings about the engine's limits, if the settings use ranks."""
     ranks = settings["boosts"] or settings["rank_field"] or settings["recency"]
     if not engine.rank_limits or not (ranks or any("boost" in rule["do"] for rule in settings["rules"])):
         return []
@@ -135,7 +135,7 @@ def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str
 
 
 def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The warning of what keeps the site, or some documents, from being ordered by meaning."""
+    """The warning if the site or some documents can't be ranked by meaning."""
     warning = settings_operations.meaning_warning(runtime(), site_id, settings)
     return [] if warning is None else [{"code": warning[0], "message": warning[1]}]
 
@@ -148,7 +148,7 @@ def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
 )
 @blp.response(200, LearnedClicksSchema)
 def list_learned_clicks(site_id: int) -> dict[str, Any]:
-    """List the queries whose results clicks put into another order, with the documents that move up."""
+    """List the queries whose results are reordered by clicks, with the documents that move up."""
     with runtime().database.read() as session:
         learned = list_learned(session, current_caller().account.id, site_id)
     return {
@@ -165,7 +165,7 @@ def list_learned_clicks(site_id: int) -> dict[str, Any]:
 )
 @blp.response(200, SuccessSchema)
 def forget_clicks(site_id: int) -> dict[str, Any]:
-    """Take back what the site learned from clicks. It learns anew, from those that come from now on."""
+    """Reset what the site learned from clicks. Only new clicks count from now on."""
     settings_operations.forget_clicks(runtime(), current_caller(), site_id)
     return {"success": True}
 
@@ -182,8 +182,8 @@ def _incomplete(queries: Sequence[QueryPreview]) -> list[dict[str, str]]:
     return [
         {
             "code": "preview_incomplete",
-            "message": f"The search engine applies changed synonyms when they are saved: the preview of "
-            f"{shown_name(each.query)} is without them.",
+            "message": f"The search engine applies changed synonyms when they are saved, so the preview of "
+            f"{shown_name(each.query)} doesn't include them.",
         }
         for each in queries
         if not each.is_exact

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api.forms import site_form
-from app.api.views import agree, site_answer
+from app.api.views import describe_site, merge_options, site_form
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import sites as site_operations
@@ -41,8 +40,8 @@ def list_sites(page: dict[str, Any]) -> dict[str, Any]:
     """List the account's sites, oldest first."""
     caller = current_caller()
     with runtime().database.read() as session:
-        found, total = sites.list_sites(session, caller.account.id, **page, only=caller.only_site_id)
-        return {"sites": [site_answer(site, caller) for site in found], "total": total, **page}
+        listed, total = sites.list_sites(session, caller.account.id, **page, only=caller.only_site_id)
+        return {"sites": [describe_site(site, caller) for site in listed], "total": total, **page}
 
 
 @blp.route("/sites", methods=["POST"])
@@ -58,7 +57,7 @@ def create_site(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, 
     """Create a site."""
     caller = current_caller()
     site = site_operations.create_site(runtime(), caller, fields)
-    return {"success": True, "site": site_answer(site, caller)}, 201, {"Location": f"/sites/{site.id}"}
+    return {"success": True, "site": describe_site(site, caller)}, 201, {"Location": f"/sites/{site.id}"}
 
 
 @blp.route("/sites/create", methods=["GET"])
@@ -76,7 +75,7 @@ def show_site(site_id: int) -> dict[str, Any]:
     """Get a site."""
     caller = current_caller()
     with runtime().database.read() as session:
-        return {"site": site_answer(sites.get_site(session, caller.account.id, site_id), caller)}
+        return {"site": describe_site(sites.get_site(session, caller.account.id, site_id), caller)}
 
 
 @blp.route("/sites/<int(signed=True):site_id>/edit", methods=["GET"])
@@ -85,37 +84,26 @@ def show_site(site_id: int) -> dict[str, Any]:
 )
 @blp.response(200, SiteFormAnswerSchema)
 def show_edit_form(site_id: int) -> dict[str, Any]:
-    """Get the form for editing a site, filled in."""
+    """Get the form for editing a site, with current values."""
     caller = current_caller()
     with runtime().database.read() as session:
         site = sites.get_site(session, caller.account.id, site_id)
-    return {"form": site_form(caller, site), "site": site_answer(site, caller)}
+    return {"form": site_form(caller, site), "site": describe_site(site, caller)}
 
 
-def _update(site_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    caller = current_caller()
-    return {
-        "success": True,
-        "site": site_answer(site_operations.update_site(runtime(), caller, site_id, changes), caller),
-    }
-
-
-@blp.route("/sites/<int(signed=True):site_id>", methods=["PUT"])
-@blp.operation("updateSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
-@blp.arguments(SiteUpdateSchema)
-@blp.response(200, SiteAnswerSchema)
+@blp.put_and_patch(
+    "/sites/<int(signed=True):site_id>",
+    ("updateSite", "patchSite"),
+    OperationPolicy(MANAGING, Scope.SITES),
+    (ErrorCode.SITE_NOT_FOUND,),
+    SiteUpdateSchema,
+    SiteAnswerSchema,
+)
 def update_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
     """Change a site. Omitted fields stay unchanged; `active: false` pauses it."""
-    return _update(site_id, changes)
-
-
-@blp.route("/sites/<int(signed=True):site_id>", methods=["PATCH"])
-@blp.operation("patchSite", OperationPolicy(MANAGING, Scope.SITES), errors=(ErrorCode.SITE_NOT_FOUND,), body=True)
-@blp.arguments(SiteUpdateSchema)
-@blp.response(200, SiteAnswerSchema)
-def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Same as PUT."""
-    return _update(site_id, changes)
+    caller = current_caller()
+    site = site_operations.update_site(runtime(), caller, site_id, changes)
+    return {"success": True, "site": describe_site(site, caller)}
 
 
 @blp.route("/sites/<int(signed=True):site_id>", methods=["DELETE"])
@@ -124,11 +112,11 @@ def patch_site(changes: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.arguments(SiteDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
 def delete_site(body: dict[str, Any], query: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Delete a site. For 30 days it can be restored; with `purge=true` it is gone at once, with everything it has.
+    """Delete a site. It can be restored for 30 days; `purge=true` deletes it and all its data immediately.
 
-    `name` and `purge` may be query parameters or fields of the body.
+    Send `name` and `purge` as query parameters or in the body.
     """
-    site_operations.delete_site(runtime(), current_caller(), site_id, **agree(query, body))
+    site_operations.delete_site(runtime(), current_caller(), site_id, **merge_options(query, body))
     return {"success": True}
 
 
@@ -147,6 +135,6 @@ def delete_site(body: dict[str, Any], query: dict[str, Any], site_id: int) -> di
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, SiteAnswerSchema)
 def restore_site(nothing: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Restore a deleted site, with its keys, documents, and statistics. A site that is not deleted stays as it is."""
+    """Restore a deleted site with its keys, documents, and statistics. Other sites stay unchanged."""
     caller = current_caller()
-    return {"success": True, "site": site_answer(site_operations.restore_site(runtime(), caller, site_id), caller)}
+    return {"success": True, "site": describe_site(site_operations.restore_site(runtime(), caller, site_id), caller)}

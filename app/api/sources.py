@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response, request
 
-from app.api.views import agree, source_answer
+from app.api.views import describe_source, merge_options
 from app.apidoc.openapi import ApiBlueprint
 from app.crawl.run.lookup import PageLookup, encode_dead_links, list_dead_links, twins_of_run
 from app.crawl.sources import runs, sources
@@ -40,7 +40,7 @@ from schemas.sources import (
 )
 from schemas.validation.keys import Scope
 
-blp = ApiBlueprint("sources", __name__, description="Where a site's pages are: crawled on request and on a schedule.")
+blp = ApiBlueprint("sources", __name__, description="Sources of a site's pages, crawled on request and on a schedule.")
 
 SITE_SOURCES = "/api/sites/<int(signed=True):site_id>/sources"
 SOURCE = SITE_SOURCES + "/<string:source_id>"
@@ -54,10 +54,10 @@ _ERRORS = (ErrorCode.SITE_NOT_FOUND, ErrorCode.SOURCE_NOT_FOUND)
 def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
     """List a site's sources, oldest first."""
     with runtime().database.read() as session:
-        found, total = sources.list_sources(session, current_caller().account.id, site_id, **page)
-        newest = runs.newest_runs(session, [source.id for source in found])
-        shown = [source_answer(sources.view(source, newest.get(source.id)), current_caller()) for source in found]
-    return {"sources": shown, "total": total, **page}
+        listed, total = sources.list_sources(session, current_caller().account.id, site_id, **page)
+        newest = runs.newest_runs(session, [source.id for source in listed])
+        rows = [describe_source(sources.view(source, newest.get(source.id)), current_caller()) for source in listed]
+    return {"sources": rows, "total": total, **page}
 
 
 @blp.route(SITE_SOURCES, methods=["POST"])
@@ -70,10 +70,10 @@ def list_sources(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.arguments(SourceCreateSchema)
 @blp.response(201, SourceAnswerSchema)
 def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Create a source. Its first run is queued at once."""
+    """Create a source. Its first run is queued immediately."""
     source = source_operations.create_source(runtime(), current_caller(), site_id, fields)
     location = f"/api/sites/{site_id}/sources/{source.id}"
-    return {"success": True, "source": source_answer(source, current_caller())}, 201, {"Location": location}
+    return {"success": True, "source": describe_source(source, current_caller())}, 201, {"Location": location}
 
 
 @blp.route(SITE_SOURCES + "/preview", methods=["POST"])
@@ -86,9 +86,11 @@ def create_source(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any],
 @blp.arguments(PreviewSchema)
 @blp.response(200, PreviewAnswerSchema)
 def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
-    """Show the document that a page would become, or the reason why it would become none. Nothing is stored."""
-    seen = source_operations.preview_page(runtime(), current_caller(), site_id, fields)
-    return {"document": seen.document} if seen.document is not None else {"document": None, "reason": seen.reason}
+    """Preview the document for a page, or the reason why the page would be skipped. Nothing is stored."""
+    preview = source_operations.preview_page(runtime(), current_caller(), site_id, fields)
+    return (
+        {"document": preview.document} if preview.document is not None else {"document": None, "reason": preview.reason}
+    )
 
 
 @blp.route(SITE_SOURCES + "/lookup", methods=["GET"])
@@ -96,7 +98,7 @@ def preview_page(fields: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.arguments(PageLookupQuerySchema, location="query")
 @blp.response(200, PageLookupSchema)
 def look_up_page(query: dict[str, Any], site_id: int) -> PageLookup:
-    """Find out whether an address is indexed, why not, and what leads to it."""
+    """Find out whether a URL is indexed, why it isn't, and which pages link to it."""
     return source_operations.look_up_page(runtime(), current_caller(), site_id, query["url"])
 
 
@@ -108,30 +110,21 @@ def show_source(site_id: int, source_id: str) -> dict[str, Any]:
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
         view = sources.view(source, runs.newest_runs(session, [source.id]).get(source.id))
-    return {"source": source_answer(view, current_caller())}
+    return {"source": describe_source(view, current_caller())}
 
 
-def _update(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    source = source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
-    return {"success": True, "source": source_answer(source, current_caller())}
-
-
-@blp.route(SOURCE, methods=["PUT"])
-@blp.operation("updateSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
-@blp.arguments(SourceUpdateSchema)
-@blp.response(200, SourceAnswerSchema)
+@blp.put_and_patch(
+    SOURCE,
+    ("updateSource", "patchSource"),
+    OperationPolicy(MANAGING, Scope.DOCUMENTS),
+    _ERRORS,
+    SourceUpdateSchema,
+    SourceAnswerSchema,
+)
 def update_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Change a source. Omitted fields stay unchanged; the next run follows the change."""
-    return _update(changes, site_id, source_id)
-
-
-@blp.route(SOURCE, methods=["PATCH"])
-@blp.operation("patchSource", OperationPolicy(MANAGING, Scope.DOCUMENTS), errors=_ERRORS, body=True)
-@blp.arguments(SourceUpdateSchema)
-@blp.response(200, SourceAnswerSchema)
-def patch_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Same as PUT."""
-    return _update(changes, site_id, source_id)
+    """Change a source. Omitted fields stay unchanged; changes take effect with the next run."""
+    source = source_operations.update_source(runtime(), current_caller(), site_id, source_id, changes)
+    return {"success": True, "source": describe_source(source, current_caller())}
 
 
 @blp.route(SOURCE, methods=["DELETE"])
@@ -140,8 +133,8 @@ def patch_source(changes: dict[str, Any], site_id: int, source_id: str) -> dict[
 @blp.arguments(SourceDeleteQuerySchema, location="query")
 @blp.response(200, SuccessSchema)
 def delete_source(body: dict[str, Any], query: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Delete a source and its documents, or keep these with `keep_documents=true`, in the query or in the body."""
-    source_operations.delete_source(runtime(), current_caller(), site_id, source_id, **agree(query, body))
+    """Delete a source and its documents. `keep_documents=true`, in the query or the body, keeps the documents."""
+    source_operations.delete_source(runtime(), current_caller(), site_id, source_id, **merge_options(query, body))
     return {"success": True}
 
 
@@ -152,7 +145,7 @@ def delete_source(body: dict[str, Any], query: dict[str, Any], site_id: int, sou
 @blp.arguments(RunRequestSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Queue a run of a source, or get the one that is already queued or running."""
+    """Queue a run of a source, or get the run that is already queued or running."""
     return {
         "success": True,
         "run": source_operations.request_run(runtime(), current_caller(), site_id, source_id, fields),
@@ -166,7 +159,7 @@ def run_source(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, RunAnswerSchema)
 def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Cancel the run that is queued or running. What it has indexed stays; nothing is removed."""
+    """Cancel the queued or running run. Documents that it indexed stay; none are removed."""
     return {"success": True, "run": source_operations.cancel_run(runtime(), current_caller(), site_id, source_id)}
 
 
@@ -175,9 +168,9 @@ def cancel_run(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, SourceAnswerSchema)
 def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """Give the hook of a source another address. The one before ends at once."""
+    """Replace the URL of a source's deploy hook. The old URL stops working immediately."""
     source = source_operations.renew_hook(runtime(), current_caller(), site_id, source_id)
-    return {"success": True, "source": source_answer(source, current_caller())}
+    return {"success": True, "source": describe_source(source, current_caller())}
 
 
 @blp.route("/hooks/<string:secret>", methods=["POST"])
@@ -192,9 +185,10 @@ def renew_hook(fields: dict[str, Any], site_id: int, source_id: str) -> dict[str
 @blp.arguments(HookSchema, location="hook", required=False)
 @blp.response(200, RunAnswerSchema)
 def run_source_by_hook(fields: dict[str, Any], secret: str) -> dict[str, Any]:
-    """Queue a run of the source whose hook this is, at most once a minute.
+    """Queue a run of the source with this deploy hook, at most once a minute.
 
-    While a run is under way, the answer is that one, and another follows it. A body that is no JSON object is ignored.
+    During a run, the response contains that run, and another one follows it. Bodies other than JSON objects are
+    ignored.
     """
     return {"success": True, "run": source_operations.run_by_hook(runtime(), secret, fields["urls"])}
 
@@ -204,11 +198,11 @@ def run_source_by_hook(fields: dict[str, Any], secret: str) -> dict[str, Any]:
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, RunListSchema)
 def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any]:
-    """List a source's runs, newest first. The last 50 are kept."""
+    """List a source's runs, newest first. The service keeps the last 50."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
-        found, total = runs.list_runs(session, source, **page)
-    return {"runs": found, "total": total, **page}
+        listed, total = runs.list_runs(session, source, **page)
+    return {"runs": listed, "total": total, **page}
 
 
 @blp.route(SOURCE + "/runs/<string:run_id>", methods=["GET"])
@@ -216,13 +210,13 @@ def list_runs(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, A
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, RunShowSchema)
 def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) -> dict[str, Any]:
-    """Get a run with the addresses that it did not index, and why."""
+    """Get a run with the URLs that it skipped, and the reasons."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
         run = runs.get_run(session, source, run_id)
         pages, total = runs.list_left_out(session, run, **page)
         twins = twins_of_run(session, run, pages)
-    shown = [
+    skipped_pages = [
         {
             "url": each.url,
             "reason": each.reason,
@@ -231,7 +225,7 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
         }
         for each in pages
     ]
-    return {"run": run, "pages": shown, "total": total, **page}
+    return {"run": run, "pages": skipped_pages, "total": total, **page}
 
 
 @blp.route(SOURCE + "/dead-links", methods=["GET"])
@@ -240,7 +234,7 @@ def show_run(page: dict[str, Any], site_id: int, source_id: str, run_id: str) ->
 @blp.response(200, DeadLinkListSchema)
 @blp.alt_response(200, schema={"type": "string"}, content_type=CSV)
 def show_dead_links(page: dict[str, Any], site_id: int, source_id: str) -> dict[str, Any] | Response:
-    """List links of the source's pages that lead to a page which is not there. With `Accept: text/csv`, as a table."""
+    """List dead links on the source's pages. With `Accept: text/csv`, get them as a table."""
     with runtime().database.read() as session:
         source = sources.get_source(session, current_caller().account.id, site_id, source_id)
         dead = list_dead_links(session, source, **page)

@@ -1,4 +1,4 @@
-"""Usage reports and the search log, for clients that search the engine directly."""
+"""Usage: limits and connection details for clients, usage reports, the search log, and the dashboard."""
 
 from __future__ import annotations
 
@@ -11,20 +11,79 @@ import orjson
 from flask import request
 
 from app.apidoc.openapi import ApiBlueprint
-from app.clock import now
+from app.clock import now, today
 from app.counters.base import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
+from app.operations.dashboard import Dashboard, get_dashboard
+from app.plans import per_month, shown
 from app.runtime import runtime
 from app.services.access.callers import Caller
+from app.services.access.engine_keys import CredentialsStopped, direct_keys, gateway_keys
 from app.services.analytics.events import SearchEvent
 from app.services.usage.daily_usage import find_index
-from app.web.auth import ANY_KEY
-from app.web.permissions import refuse_other_site
+from app.web.auth import ANY_KEY, MANAGING
+from app.web.hosts import base_url
+from app.web.permissions import own_site, refuse_other_site
 from app.web.policy import OperationPolicy
-from app.web.request_checks import count_logged_search, current_caller
+from app.web.request_checks import count_logged_search, current_caller, used_today
 from app.web.visitors import current_visitor
 from backends.base import MATCH_ALL
-from schemas.usage import SearchLogAnswerSchema, SearchLogSchema, UsageReportAnswerSchema, UsageReportSchema
+from backends.errors import BackendUnavailable
+from schemas.usage import (
+    ClientInfoSchema,
+    DashboardSchema,
+    SearchLogAnswerSchema,
+    SearchLogSchema,
+    UsageReportAnswerSchema,
+    UsageReportSchema,
+)
+from schemas.validation.keys import Scope
+
+client_info_blp = ApiBlueprint("client-info", __name__, description="Connection details for search clients.")
+
+
+@client_info_blp.route("/v1/client-info", methods=["GET"])
+@client_info_blp.operation("showClientInfo", OperationPolicy(ANY_KEY), errors=(ErrorCode.SEARCH_ENGINE_UNAVAILABLE,))
+@client_info_blp.response(200, ClientInfoSchema)
+def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
+    """Get the engine's URL and keys for this key's site, the site's state, and the plan's limits."""
+    current_runtime = runtime()
+    caller = current_caller()
+    key = caller.key
+    assert key is not None
+    site = own_site(caller)
+    engine = current_runtime.engines.get_engine(site.engine)
+    direct = bool(current_runtime.settings.search_public_url) and engine.issues_credentials
+    if direct and site.active:
+        try:
+            engine_key, public_key = direct_keys(current_runtime.database, engine, key, site)
+        except CredentialsStopped as error:
+            raise BackendUnavailable("The key or the site changed at this moment.", retry_after=1) from error
+    else:
+        engine_key, public_key = gateway_keys(key, site, current_runtime.settings.secret_key)
+    limits = caller.account.limits
+    monthly = per_month(limits.searches_per_day)
+    answer = {
+        "engine_host": current_runtime.settings.search_public_url if direct else f"{base_url()}/engine",
+        "engine_key": engine_key,
+        "engine_public_key": public_key,
+        "active": site.active,
+        "index": site.engine_index if direct else site.index,
+        "domain": site.domain,
+        "plan": caller.account.plan,
+        "limits": {
+            "daily_limit": shown(limits.searches_per_day),
+            "used_today": used_today(),
+            "unlimited": limits.searches_per_day is None,
+        },
+        "usage_limits": {
+            "max_indexed_pages": shown(limits.documents),
+            "search_queries_per_month": shown(monthly),
+            "unlimited": limits.documents is None and monthly is None,
+        },
+    }
+    return answer, 200, {"Cache-Control": "no-store"}
+
 
 blp = ApiBlueprint(
     "usage",
@@ -48,7 +107,7 @@ _BACK = timedelta(days=30)
             "in": "header",
             "name": "Idempotency-Key",
             "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-            "description": "Unique name of the report; repeating it within 24 hours has no effect.",
+            "description": "Unique ID of the report; repeating it within 24 hours has no effect.",
         }
     ]
 )
@@ -79,17 +138,17 @@ def report_usage(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _idempotency_key(report: dict[str, Any]) -> IdempotencyKey | None:
-    sent = request.headers.get("Idempotency-Key")
-    if sent is None:
+    header = request.headers.get("Idempotency-Key")
+    if header is None:
         return None
-    if not _IDEMPOTENCY_KEY.fullmatch(sent):
+    if not _IDEMPOTENCY_KEY.fullmatch(header):
         raise field_error("Idempotency-Key", "invalid", "must have 1 to 255 visible ASCII characters")
     body = orjson.dumps(report, option=orjson.OPT_SORT_KEYS)
-    return IdempotencyKey(sent, hashlib.sha256(body).hexdigest())
+    return IdempotencyKey(header, hashlib.sha256(body).hexdigest())
 
 
 def _refuse_beyond_kind(caller: Caller, report: dict[str, Any], site_id: int) -> None:
-    """Public and search keys report few searches of their own index; a private key may be for its own alone."""
+    """Limit public and search keys to small reports about their own index, and site-only keys to their site."""
     refuse_other_site(caller, site_id)
     most = _REPORT_LIMITS.get(caller.kind)
     if most is None:
@@ -136,3 +195,25 @@ def log_search(entry: dict[str, Any]) -> dict[str, Any]:
         )
     )
     return {"success": True}
+
+
+dashboard_blp = ApiBlueprint("dashboard", __name__, description="Counts, usage, and limits of the account.")
+
+
+@dashboard_blp.route("/dashboard", methods=["GET"])
+@dashboard_blp.operation("showDashboard", OperationPolicy(MANAGING, Scope.SITES, whole_account=True))
+@dashboard_blp.response(200, DashboardSchema)
+def show_dashboard() -> Dashboard:
+    """Get counts, usage, and limits of the account."""
+    caller = current_caller()
+    current_runtime = runtime()
+    with current_runtime.database.read() as session:
+        return get_dashboard(
+            session,
+            current_runtime.counters,
+            current_runtime.health,
+            caller.account.id,
+            caller.account.plan,
+            caller.account.limits,
+            today(),
+        )

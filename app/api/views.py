@@ -1,4 +1,4 @@
-"""Parts of answers that several blueprints share."""
+"""Parts of responses and forms that several blueprints share."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from app.clock import isoformat
 from app.crawl.sources.sources import SourceView
 from app.errors import field_error
-from app.models import Member, Site
+from app.models import Key, Member, Site
 from app.services.access.callers import Caller
 from app.services.access.rights import Role
 from app.web.hosts import hook_url
+from schemas.accounts import ProfileUpdateSchema
+from schemas.forms import describe_form
+from schemas.keys import KeyUpdateSchema, unsuitable_fields
+from schemas.sites import SiteCreateSchema, SiteUpdateSchema
 
 
-def agree(query: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that a DELETE may have as query parameters or in its body, which some clients and proxies drop.
+def merge_options(query: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge the options of a DELETE from the query and the body, since some clients and proxies drop bodies.
 
     Raises:
-        ApiError: 400 for an option that is in both and differs.
+        ApiError: 400 for conflicting values.
     """
     for name in query.keys() & body.keys():
         if query[name] != body[name]:
-            raise field_error(name, "conflict", "in the query and in the body differ")
+            raise field_error(name, "conflict", "has different values in the query and in the body")
     return {**query, **body}
 
 
-def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
-    """A site as answers show it."""
+def describe_site(site: Site, caller: Caller) -> dict[str, Any]:
+    """A site as responses contain it."""
     return {
         "id": site.id,
         "name": site.name,
@@ -45,15 +50,15 @@ def site_answer(site: Site, caller: Caller) -> dict[str, Any]:
     }
 
 
-def source_answer(source: SourceView, caller: Caller) -> dict[str, Any]:
-    """A source as answers show it; the address of its hook to whoever may start its runs."""
+def describe_source(source: SourceView, caller: Caller) -> dict[str, Any]:
+    """A source as responses contain it, with the URL of its hook if the caller may start runs."""
     may_run = caller.member is None or caller.member.role.covers(Role.EDITOR)
-    shown = {member.name: getattr(source, member.name) for member in fields(source) if member.name != "hook_salt"}
-    return {**shown, "hook_url": hook_url(source.id, source.hook_salt) if may_run else None}
+    values = {member.name: getattr(source, member.name) for member in fields(source) if member.name != "hook_salt"}
+    return {**values, "hook_url": hook_url(source.id, source.hook_salt) if may_run else None}
 
 
-def user_answer(user: Member) -> dict[str, Any]:
-    """The caller's user as answers show them: a member, with the account's id, plan, and age."""
+def describe_user(user: Member) -> dict[str, Any]:
+    """The caller's user as responses contain it: a member, with the account's ID, plan, and creation time."""
     return {
         "id": user.account.id,
         "name": user.name,
@@ -61,3 +66,40 @@ def user_answer(user: Member) -> dict[str, Any]:
         "plan": user.account.plan,
         "created_at": user.account.created_at,
     }
+
+
+def _form(caller: Caller, method: str, action: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+    form: dict[str, Any] = {"method": method, "action": action, "fields": fields}
+    if caller.csrf_token:
+        form["csrf_token"] = caller.csrf_token
+    return form
+
+
+def site_form(caller: Caller, site: Site | None) -> dict[str, Any]:
+    """The form that creates a site or, if given, edits ``site``."""
+    if site is None:
+        return _form(caller, "POST", "/sites", describe_form(SiteCreateSchema(), {}))
+    values = {name: getattr(site, name) for name in SiteUpdateSchema().fields}
+    return _form(caller, "PUT", f"/sites/{site.id}", describe_form(SiteUpdateSchema(), values))
+
+
+def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
+    """The form that edits a key."""
+    values = {
+        "name": key.name,
+        "expires_at": None if key.expires_at is None else isoformat(key.expires_at),
+        "scopes": key.scopes,
+        "site_only": key.site_only,
+        "allowed_origins": key.allowed_origins,
+    }
+    fields = describe_form(KeyUpdateSchema(), values, leave_out=unsuitable_fields(key.type))
+    return _form(caller, "PUT", f"/api/sites/{site_id}/keys/{key.id}", fields)
+
+
+def profile_form(caller: Caller, user: Member) -> dict[str, Any]:
+    """The form that edits the profile."""
+    values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
+    leave_out: tuple[str, ...] = () if caller.is_owner else ("weekly_digest",)
+    if caller.member is None:
+        leave_out = ("current_password", "new_password")
+    return _form(caller, "PUT", "/profile", describe_form(ProfileUpdateSchema(), values, leave_out=leave_out))

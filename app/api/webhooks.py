@@ -1,4 +1,4 @@
-"""Webhooks of the account, and what was sent to them."""
+"""Webhooks of the account and their deliveries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from schemas.webhooks import (
     WebhookUpdateSchema,
 )
 
-blp = ApiBlueprint("webhooks", __name__, description="Webhooks: addresses of yours that are told of events.")
+blp = ApiBlueprint("webhooks", __name__, description="Webhooks: your URLs that receive events.")
 
 _POLICY = OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER)
 _WEBHOOK = "/api/webhooks/<string:webhook_id>"
@@ -41,8 +41,8 @@ _ERRORS = (ErrorCode.WEBHOOK_NOT_FOUND,)
 def list_webhooks(page: dict[str, Any]) -> dict[str, Any]:
     """List the account's webhooks, oldest first."""
     with runtime().database.read() as session:
-        found, total = webhooks.list_webhooks(session, current_caller().account.id, **page)
-    return {"webhooks": found, "total": total, **page}
+        listed, total = webhooks.list_webhooks(session, current_caller().account.id, **page)
+    return {"webhooks": listed, "total": total, **page}
 
 
 @blp.route("/api/webhooks", methods=["POST"])
@@ -50,7 +50,7 @@ def list_webhooks(page: dict[str, Any]) -> dict[str, Any]:
 @blp.arguments(WebhookCreateSchema)
 @blp.response(201, WebhookSecretSchema)
 def create_webhook(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Create a webhook. What is sent to it is signed with `secret`, which is never shown again."""
+    """Create a webhook. Its events are signed with `secret`, which is never shown again."""
     webhook, secret = webhook_operations.create_webhook(runtime(), current_caller(), fields)
     headers = {"Cache-Control": "no-store", "Location": f"/api/webhooks/{webhook.id}"}
     return {"webhook": webhook, "secret": secret}, 201, headers
@@ -65,27 +65,13 @@ def show_webhook(webhook_id: str) -> dict[str, Any]:
         return {"webhook": webhooks.get_webhook(session, current_caller().account.id, webhook_id)}
 
 
-def _update(webhook_id: str, changes: dict[str, Any]) -> dict[str, Any]:
+@blp.put_and_patch(
+    _WEBHOOK, ("updateWebhook", "patchWebhook"), _POLICY, _ERRORS, WebhookUpdateSchema, WebhookAnswerSchema
+)
+def update_webhook(changes: dict[str, Any], webhook_id: str) -> dict[str, Any]:
+    """Change a webhook. Omitted fields stay unchanged. Turning a webhook off cancels its waiting deliveries."""
     webhook = webhook_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
     return {"success": True, "webhook": webhook}
-
-
-@blp.route(_WEBHOOK, methods=["PUT"])
-@blp.operation("updateWebhook", _POLICY, errors=_ERRORS, body=True)
-@blp.arguments(WebhookUpdateSchema)
-@blp.response(200, WebhookAnswerSchema)
-def update_webhook(changes: dict[str, Any], webhook_id: str) -> dict[str, Any]:
-    """Change a webhook. Omitted fields stay unchanged; what waits for one that is switched off is given up."""
-    return _update(webhook_id, changes)
-
-
-@blp.route(_WEBHOOK, methods=["PATCH"])
-@blp.operation("patchWebhook", _POLICY, errors=_ERRORS, body=True)
-@blp.arguments(WebhookUpdateSchema)
-@blp.response(200, WebhookAnswerSchema)
-def patch_webhook(changes: dict[str, Any], webhook_id: str) -> dict[str, Any]:
-    """Same as PUT."""
-    return _update(webhook_id, changes)
 
 
 @blp.route(_WEBHOOK, methods=["DELETE"])
@@ -102,11 +88,11 @@ def delete_webhook(webhook_id: str) -> dict[str, Any]:
 @blp.arguments(PageQuerySchema, location="query")
 @blp.response(200, DeliveryListSchema)
 def list_deliveries(page: dict[str, Any], webhook_id: str) -> dict[str, Any]:
-    """List a webhook's deliveries, newest first. The last 50 are kept, and those that wait."""
+    """List a webhook's deliveries, newest first. The service keeps the last 50 and all waiting ones."""
     with runtime().database.read() as session:
         webhook = webhooks.get_webhook(session, current_caller().account.id, webhook_id)
-        found, total = webhooks.list_deliveries(session, webhook, **page)
-    return {"deliveries": found, "total": total, **page}
+        listed, total = webhooks.list_deliveries(session, webhook, **page)
+    return {"deliveries": listed, "total": total, **page}
 
 
 @blp.route(_WEBHOOK + "/deliveries/<string:delivery_id>/redeliver", methods=["POST"])
@@ -114,6 +100,6 @@ def list_deliveries(page: dict[str, Any], webhook_id: str) -> dict[str, Any]:
 @blp.arguments(NothingSchema, location="json_optional", required=False)
 @blp.response(200, DeliveryAnswerSchema)
 def redeliver(fields: dict[str, Any], webhook_id: str, delivery_id: str) -> dict[str, Any]:
-    """Send a delivery again, under the same id. Works for a webhook that is switched off, too."""
+    """Send a delivery again with the same ID, even if the webhook is turned off."""
     delivery = webhook_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
     return {"success": True, "delivery": delivery}

@@ -1,11 +1,9 @@
-"""The OpenAPI document and what blueprints say of themselves for it."""
+"""Blueprints that describe their operations, and the OpenAPI document."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -14,53 +12,26 @@ from flask import Flask, current_app, request
 from flask_smorest import Api
 from flask_smorest import Blueprint as SmorestBlueprint
 from marshmallow import Schema
-from marshmallow.fields import Field
 
-from app.apidoc.examples.document import add_examples
+from app.apidoc.document import (
+    HEADERS,
+    PROPERTY_FUNCTIONS,
+    RETRY_HEADER,
+    SECURITY_SCHEMES,
+    SHARED_SCHEMAS,
+    finish_document,
+)
 from app.apidoc.examples.errors import ERRORS, GATEWAY_ERRORS
 from app.errors import STATUS, ErrorCode
 from app.web.auth import BEARER
 from app.web.parsing import StrictParser, read_nothing
 from app.web.policy import OperationPolicy, set_policy
-from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.errors import ErrorSchema, RateLimitErrorSchema
-from schemas.fields import ItemList
-from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
-from schemas.search import HitSections, NamesOrList, SectionHitSchema
-from schemas.validation.documents import MAX_BATCH
 
 View = TypeVar("View", bound=Callable[..., Any])
 
-SECURITY_SCHEMES = {
-    "publicKey": {"type": "http", "scheme": "bearer", "description": "A public key, `svc_pub_…`."},
-    "searchKey": {"type": "http", "scheme": "bearer", "description": "A search key, `svc_srch_…`."},
-    "privateKey": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "A private key, `svc_prv_…`. It has full access to the account, unless it has fewer `scopes` or "
-        "is `site_only`. The scope that an operation needs is named where it requires this key.",
-    },
-    "session": {
-        "type": "apiKey",
-        "in": "cookie",
-        "name": "session",
-        "description": "Session cookie, set by `POST /login`.",
-    },
-    "csrfToken": {
-        "type": "apiKey",
-        "in": "header",
-        "name": "X-CSRF-Token",
-        "description": "The session's `csrf_token`, required for writes with a session.",
-    },
-    "engineKey": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "`engine_key` or `engine_public_key` from `GET /v1/client-info`.",
-    },
-}
-
 GATEWAY_PREFIX = "engine_"
-"""How the names of examples of the gateway's errors begin."""
+"""Prefix of the names of the gateway's error examples."""
 
 _COUNTED = (
     ErrorCode.RATE_LIMIT_EXCEEDED,
@@ -89,42 +60,10 @@ _DESCRIPTIONS = {
     500: "Internal error",
     503: "A component is temporarily unavailable; retry after `Retry-After` seconds",
 }
-_HEADERS = {
-    "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
-    "X-RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Requests left in the window."},
-    "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "End of the window, in Unix seconds."},
-    "X-Request-Id": {"schema": {"type": "string"}, "description": "Identifies this request in the logs."},
-}
-_RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
-_HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
-
-
-_TEXT = {"type": "string"}
-_SHARED_SCHEMAS = {
-    "Names": {
-        "description": "Names separated by commas, or a list of them.",
-        "oneOf": [_TEXT, {"type": "array", "items": _TEXT}],
-    },
-    "HitSection": {
-        "description": "A section; or a member of a further field of that name, if the document has one.",
-        "oneOf": [{"$ref": "#/components/schemas/SectionHit"}, _TEXT, {"type": "number"}],
-    },
-    # Not by oneOf: in another oneOf, openapi-generator for TypeScript takes it for an object.
-    "EngineFilterPart": {
-        "description": "An expression, or a list of which one must hold.",
-        "type": ["string", "array"],
-        "items": _TEXT,
-    },
-    "EngineSearchFilter": {
-        "description": "An expression, or a list of which all must hold.",
-        "oneOf": [_TEXT, {"type": "array", "items": {"$ref": "#/components/schemas/EngineFilterPart"}}],
-    },
-}
-"""Parts of schemas with a name of their own, for the sake of generated clients."""
 
 
 class ApiBlueprint(SmorestBlueprint):
-    """A flask-smorest blueprint with this API's parser and its way to describe an operation."""
+    """A flask-smorest blueprint with this API's parser and operation descriptions."""
 
     ARGUMENTS_PARSER = StrictParser()
     DEFAULT_LOCATION_CONTENT_TYPE_MAPPING: dict[str, str] = {  # noqa: RUF012
@@ -135,27 +74,27 @@ class ApiBlueprint(SmorestBlueprint):
     }
 
     def __init__(self, *args: Any, error_examples: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any):
-        """flask-smorest's, with bodies of the blueprint's own errors, by the names of their examples."""
+        """Extends flask-smorest's with example bodies of the blueprint's own errors, by example name."""
         super().__init__(*args, **kwargs)
         self.error_examples = error_examples
 
     def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
-        """flask-smorest's, with one instance of the schema for all requests: making one costs more than using it."""
+        """Extends flask-smorest's with one schema instance for all requests, since creating one is slow."""
         reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
         return reader
 
     def undocumented_body(self, schema: type[Schema]) -> Callable[[View], View]:
-        """Read an optional body that the OpenAPI document does not mention.
+        """Read an optional body that the OpenAPI document doesn't describe.
 
-        A DELETE takes its options as query parameters. Some callers send them in a body, where ignoring a condition
-        would delete too much. A documented body would change the methods of generated clients, and makes the client
-        for Go send ``null``.
+        A DELETE takes its options as query parameters. Some callers send them in a body; ignoring a condition there
+        would delete too much. Describing the body would change the methods of generated clients, and would make the
+        Go client send ``null``.
         """
         reader = self.ARGUMENTS_PARSER.use_args(schema(), location="json_optional")
         return cast(Callable[[View], View], reader)
 
     def register_views_in_doc(self, api: ServiceApi, *args: Any, **kwargs: Any) -> None:
-        """Describe the operations when the document is first asked for: that takes most of the time of a start."""
+        """Defer describing the operations to the first request for the document, since it dominates startup time."""
         for name, body in self.error_examples.items():
             api.spec.components.example(name, {"value": body}, lazy=True)
         api.descriptions.append(partial(super().register_views_in_doc, api, *args, **kwargs))
@@ -169,16 +108,15 @@ class ApiBlueprint(SmorestBlueprint):
         body: bool = False,
         empty_body: bool = False,
     ) -> Callable[[View], View]:
-        """Say whom an operation is for and what it may answer; goes below ``route`` and above the rest.
+        """Declare the policy and the responses of an operation. Goes below ``route`` and above the other decorators.
 
         Args:
             operation_id: Name of the operation in generated clients.
-            policy: What holds for every request of it.
-            errors: Error codes of its own; those of keys, limits and bodies follow from the rest, and any request may
-                be malformed.
+            policy: Policy for every request.
+            errors: Specific error codes. Those about keys, limits, and bodies follow from the other arguments.
             body: Whether it reads a JSON body.
-            empty_body: Whether it is a DELETE that reads no body, and refuses one that says anything: the caller may
-                have meant it as a condition.
+            empty_body: Whether it rejects bodies with content. A caller may have meant the body of a DELETE as a
+                condition.
         """
         codes = {*errors, ErrorCode.VALIDATION_FAILED, ErrorCode.INTERNAL_ERROR}
         if not policy.uncounted:
@@ -205,8 +143,39 @@ class ApiBlueprint(SmorestBlueprint):
         declare = self.declare(operation_id, policy, error_responses(codes))
         return (lambda view: declare(_with_empty_body(view))) if empty_body else declare
 
+    def put_and_patch(
+        self,
+        rule: str,
+        operation_ids: tuple[str, str],
+        policy: OperationPolicy,
+        errors: tuple[ErrorCode, ...],
+        schema: type[Schema],
+        response: type[Schema],
+    ) -> Callable[[View], View]:
+        """Register a view ``update_…`` for PUT and, as ``patch_…`` with the same behavior, for PATCH.
+
+        Args:
+            operation_ids: Names of the operations in generated clients, for PUT and PATCH.
+            schema: Schema of the request body.
+        """
+
+        def register(view: View) -> View:
+            def patch(*args: Any, **kwargs: Any) -> Any:
+                return view(*args, **kwargs)
+
+            patch.__name__, patch.__doc__ = view.__name__.replace("update_", "patch_", 1), "Same as PUT."
+            views: tuple[Callable[..., Any], ...] = (view, patch)
+            for method, operation_id, each in zip(("PUT", "PATCH"), operation_ids, views, strict=True):
+                described = self.arguments(schema)(self.response(200, response)(each))
+                self.route(rule, methods=[method])(
+                    self.operation(operation_id, policy, errors=errors, body=True)(described)
+                )
+            return view
+
+        return register
+
     def declare(self, operation_id: str, policy: OperationPolicy, responses: dict[str, Any]) -> Callable[[View], View]:
-        """Give a view its policy, and describe it with these responses; goes where ``operation`` goes."""
+        """Set the policy of a view and describe these responses. Goes in the place of ``operation``."""
 
         def decorate(view: View) -> View:
             self.record_once(lambda state: set_policy(state.app, f"{self.name}.{view.__name__}", policy))
@@ -228,7 +197,7 @@ def _with_empty_body(view: View) -> View:
 
 
 def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
-    """The security requirement of an operation; that of private keys names the scope."""
+    """The security requirement of an operation. For private keys, it names the scope."""
     access = policy.access
     if policy.token_places is not BEARER:
         return []  # The parameter or header is described where it is.
@@ -244,7 +213,7 @@ def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
 
 
 def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:
-    """Responses of an operation for its error codes."""
+    """Error responses of an operation."""
     by_status: dict[int, list[str]] = {}
     for code in ErrorCode:
         if code in codes:
@@ -259,16 +228,16 @@ def described_errors(
     *,
     prefix: str = "",
 ) -> dict[str, Any]:
-    """Responses for the codes of each status.
+    """Error responses for the codes of each status.
 
     Args:
-        schema: Of their bodies.
-        own_schemas: Of the bodies of some statuses, instead.
-        prefix: How the names of the examples of these codes begin.
+        schema: Schema of the bodies.
+        own_schemas: Schemas of the bodies of some statuses, instead of ``schema``.
+        prefix: Prefix of the names of the codes' examples.
     """
     responses: dict[str, Any] = {}
     for status, names in sorted(by_status.items()):
-        headers = {**_HEADERS, **(_RETRY_HEADER if status in (429, 503) else {})}
+        headers = {**HEADERS, **(RETRY_HEADER if status in (429, 503) else {})}
         responses[str(status)] = {
             "description": f"{_DESCRIPTIONS[status]}: " + ", ".join(f"`{name}`" for name in names),
             "headers": {name: name for name in headers},
@@ -283,12 +252,12 @@ def described_errors(
 
 
 def example_name(prefix: str, code: str) -> str:
-    """The name of the example of an error code among the document's components, where not all characters may be."""
+    """The name of an error code's example among the document's components, which allow fewer characters."""
     return prefix + code.removesuffix("_…")
 
 
 def create_api(app: Flask) -> Api:
-    """Register flask-smorest, which collects the document, on ``app``."""
+    """Register flask-smorest, which collects the OpenAPI document, on ``app``."""
     app.config.update(
         API_TITLE="Site Search Service",
         API_VERSION="1.0.0",
@@ -297,15 +266,13 @@ def create_api(app: Flask) -> Api:
     api = ServiceApi()
     api.init_app(app)
     converter = api.ma_plugin.converter
-    converter.add_attribute_function(_batch_property)
-    converter.add_attribute_function(_shared_property)
-    converter.add_attribute_function(_list_property)
-    converter.add_attribute_function(_sections_property)
+    for function in PROPERTY_FUNCTIONS:
+        converter.add_attribute_function(function)
     for name, scheme in SECURITY_SCHEMES.items():
         api.spec.components.security_scheme(name, scheme)
-    for name, schema in _SHARED_SCHEMAS.items():
+    for name, schema in SHARED_SCHEMAS.items():
         api.spec.components.schema(name, schema)
-    for name, header in {**_HEADERS, **_RETRY_HEADER}.items():
+    for name, header in {**HEADERS, **RETRY_HEADER}.items():
         api.spec.components.header(name, header, lazy=True)
     for prefix, examples in (("", ERRORS), (GATEWAY_PREFIX, GATEWAY_ERRORS)):
         for code, body in examples.items():
@@ -317,7 +284,7 @@ def create_api(app: Flask) -> Api:
 
 
 class ServiceApi(Api):
-    """flask-smorest without its error handler and its responses for every status of HTTP: both are ours."""
+    """flask-smorest without its error handlers and default responses, which this service replaces."""
 
     ERROR_SCHEMA = ErrorSchema
 
@@ -328,12 +295,12 @@ class ServiceApi(Api):
         self._lock = threading.Lock()
 
     def document(self) -> dict[str, Any]:
-        """The document, made once."""
+        """The OpenAPI document, created on first use."""
         with self._lock:
             if self._document is None:
                 for describe in self.descriptions:
                     describe()
-                self._document = _finished(self.spec.to_dict())
+                self._document = finish_document(self.spec.to_dict())
             return self._document
 
     def _register_error_handlers(self) -> None:
@@ -343,40 +310,6 @@ class ServiceApi(Api):
         return
 
 
-_BATCHES: Mapping[type[Field[Any]], tuple[type[Schema], int, int]] = {
-    DocumentsField: (DocumentSchema, 1, MAX_BATCH),
-    ChangesField: (DocumentChangeSchema, 1, MAX_BATCH),
-    Queries: (EngineQuerySchema, 0, MAX_QUERIES),
-}
-"""Fields that read a list by themselves: what is in it, and the least and the most of it."""
-
-
-def _batch_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
-    if type(field) not in _BATCHES:
-        return {}
-    schema, low, high = _BATCHES[type(field)]
-    return {"type": "array", "items": self.resolve_nested_schema(schema), "minItems": low, "maxItems": high}
-
-
-def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
-    if not isinstance(field, ItemList):
-        return {}
-    kind = ["array", "null"] if field.allow_none else "array"
-    return {"type": kind, "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
-
-
-def _sections_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
-    if not isinstance(field, HitSections):
-        return {}
-    self.resolve_nested_schema(SectionHitSchema)
-    return {"items": {"$ref": "#/components/schemas/HitSection"}}
-
-
-def _shared_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
-    name = {NamesOrList: "Names", FilterField: "EngineSearchFilter"}.get(type(field))
-    return {} if name is None else {"$ref": f"#/components/schemas/{name}"}
-
-
 def document() -> dict[str, Any]:
     """The OpenAPI document of the current application."""
     api: ServiceApi = current_app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
@@ -384,76 +317,7 @@ def document() -> dict[str, Any]:
 
 
 def document_at(base_url: str) -> dict[str, Any]:
-    """The document of a service that answers at ``base_url``; empty: wherever the document itself is found."""
+    """The document of the service at ``base_url``; if empty, relative to the document's own URL."""
     described = document()
     opening = {"openapi": described["openapi"], "info": described["info"]}
     return {**opening, **({"servers": [{"url": base_url}]} if base_url else {}), **described}
-
-
-def _finished(spec: dict[str, Any]) -> dict[str, Any]:
-    """The collected document as it is served."""
-    spec = deepcopy(spec)
-    for item in spec["paths"].values():
-        for parameter in item.get("parameters", ()):
-            if parameter["schema"].get("type") == "integer":
-                parameter["schema"]["format"] = "int64"
-        for method, operation in item.items():
-            if method != "parameters":
-                _finish_operation(method, operation)
-    add_examples(spec["paths"])
-    components = spec["components"]
-    components.pop("responses", None)
-    components["schemas"].pop("PaginationMetadata", None)
-    for schema in components["schemas"].values():
-        _finish_schema(schema)
-        for member in schema.get("properties", {}).values():
-            _describe_default(member)
-    return spec
-
-
-def _finish_operation(method: str, operation: dict[str, Any]) -> None:
-    responses = operation["responses"]
-    responses.pop("default", None)
-    operation["responses"] = dict(sorted(responses.items()))
-    for status, response in operation["responses"].items():
-        if status.startswith("2"):
-            response.setdefault("headers", {}).update(_HEADER_REFERENCES)
-    if method not in ("get", "head"):
-        operation["security"] = [
-            {**scheme, "csrfToken": []} if "session" in scheme else scheme for scheme in operation["security"]
-        ]
-    for parameter in operation.get("parameters", ()):
-        if parameter["in"] == "query":
-            _forbid_null(parameter["schema"])
-        _finish_schema(parameter["schema"])
-
-
-def _finish_schema(schema: Any) -> None:
-    """Leave out defaults that only say "absent", and name null among the values of what may be null."""
-    if isinstance(schema, list):
-        for member in schema:
-            _finish_schema(member)
-    if not isinstance(schema, dict):
-        return
-    if "default" in schema and schema["default"] is None:
-        del schema["default"]
-    if isinstance(schema.get("enum"), list) and "null" in schema.get("type", ()) and None not in schema["enum"]:
-        schema["enum"] = [*schema["enum"], None]
-    for member in schema.values():
-        _finish_schema(member)
-
-
-def _describe_default(member: dict[str, Any]) -> None:
-    """Tell the default of a body's member in words: generators take one that has a default for always present."""
-    if "default" not in member:
-        return
-    default = member.pop("default")
-    if default not in ("", [], {}):
-        member["description"] = f"{member.get('description', '')} Default: `{json.dumps(default)}`.".lstrip()
-
-
-def _forbid_null(schema: dict[str, Any]) -> None:
-    """A query parameter is absent or has a value; there is no null in a query string."""
-    kinds = schema.get("type")
-    if isinstance(kinds, list):
-        schema["type"] = next(kind for kind in kinds if kind != "null")

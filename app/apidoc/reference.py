@@ -1,4 +1,4 @@
-"""The API's reference for people, read from the OpenAPI document."""
+"""The API reference, created from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.apidoc.code_blocks import ANY_KEY, INDEX, SITE
-from app.apidoc.samples import Call, pretty_json, write_samples
+from app.apidoc.samples import ANY_KEY, INDEX, SITE, Call, pretty_json, write_samples
 from app.apidoc.schema_tables import (
     EXAMPLES,
     Row,
@@ -23,13 +22,13 @@ from app.apidoc.schema_tables import (
 Document = dict[str, Any]
 
 BASE_URL = "https://search.example.com"
-"""What stands for the service's address in samples."""
+"""Placeholder of the service's URL in samples."""
 
 ENGINE_KEY = "YOUR_ENGINE_KEY"
-"""What stands for an engine key in samples."""
+"""Placeholder of an engine key in samples."""
 
 _OWN = {("path", "site_id"): SITE, ("query", "site_id"): SITE, ("path", "uid"): INDEX}
-"""Place and name of the parameters whose value is the reader's own, to what stands for it."""
+"""Maps location and name of parameters with the reader's own values to placeholders."""
 
 CALLERS = {
     "publicKey": "a public key",
@@ -39,10 +38,10 @@ CALLERS = {
     "engineKey": "an engine key",
 }
 TITLES = {"algolia": "Algolia's search", "custom_search": "Google's Custom Search", "engine": "Gateway"}
-"""Tags whose pages have another title than their name. The page adds “API” to it."""
+"""Page titles of tags, if they differ from the tag's name. The page appends “API”."""
 
 CANNOT_BE_UNDONE = frozenset({"deleteDocuments", "finishSync", "rotateKey", "updateSearchSettings"})
-"""Operations that lose something, beside all with the method DELETE."""
+"""Destructive operations, in addition to all with the method DELETE."""
 
 _VERBS = ("get", "post", "put", "patch", "delete")
 _KEYS = ("publicKey", "searchKey", "privateKey")
@@ -55,9 +54,9 @@ class Parameter:
 
     Attributes:
         place: ``path``, ``query``, or ``header``.
-        row: How it is described.
-        choices: All values it takes, if they can be listed.
-        example: A value, as text; empty if the call does without it.
+        row: Its description.
+        choices: All allowed values, if they can be listed.
+        example: An example as text; empty if samples omit the parameter.
     """
 
     place: str
@@ -68,12 +67,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One status an operation answers with.
+    """A response of an operation.
 
     Attributes:
         schema: Name of the body's schema.
-        rows: The body's fields, if it is a success.
-        example: The body, if it is a success.
+        rows: The body's fields, if the status is a success.
+        example: An example body, if the status is a success.
     """
 
     status: str
@@ -85,16 +84,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One method of one address.
+    """A method of a path.
 
     Attributes:
-        title: The first sentence of its summary, which the description continues.
-        callers: Who may call it; empty for everybody.
+        title: First sentence of the summary. The description continues it.
+        callers: Kinds of callers who may call it; empty for everyone.
         body: Name of the body's schema.
         fields: The body's fields.
-        bodies: Content type to an example, as text.
-        samples: Language to a program.
-        trial: What a form needs to try it, as JSON.
+        bodies: Maps content types to examples as text.
+        samples: Maps languages to programs.
+        trial: JSON for the form that tries the operation.
     """
 
     name: str
@@ -115,7 +114,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Operations about one noun."""
+    """Operations with the same tag."""
 
     name: str
     title: str
@@ -128,7 +127,7 @@ class Reference:
     """The whole API.
 
     Attributes:
-        groups: Name to group, in reading order.
+        groups: Maps names to groups, in reading order.
     """
 
     groups: Mapping[str, Group]
@@ -136,7 +135,7 @@ class Reference:
 
 
 def read_reference(document: Document) -> Reference:
-    """The reference of an OpenAPI document."""
+    """Create the reference from an OpenAPI document."""
     schemas = document["components"]["schemas"]
     descriptions = {tag["name"]: tag.get("description", "") for tag in document.get("tags", ())}
     groups = {name: _group(name, description) for name, description in descriptions.items()}
@@ -229,7 +228,7 @@ def _describe_caller(name: str, scopes: Sequence[str]) -> str:
 
 
 def _answers_json(described: Document) -> bool:
-    """Tell whether a success has a JSON body."""
+    """Whether a successful response has a JSON body."""
     return any(_JSON in answer.get("content", {}) for status, answer in described["responses"].items() if status < "4")
 
 
@@ -250,7 +249,7 @@ def _read_parameter(parameter: Document) -> Parameter:
 
 
 def _value_of(parameter: Document) -> str:
-    """The value of a parameter in samples; empty if they do without it."""
+    """The value of a parameter in samples; empty if samples omit the parameter."""
     own = _OWN.get((parameter["in"], parameter["name"]))
     if own is not None:
         return own if parameter.get("required") else ""
@@ -265,21 +264,21 @@ def _value_of(parameter: Document) -> str:
 
 
 def _values_of_examples(examples: Any) -> list[Any]:
-    """The values of ``examples``: an object with names in OpenAPI, a list in JSON Schema."""
+    """The values of ``examples``, which is an object in OpenAPI and a list in JSON Schema."""
     if isinstance(examples, dict):
         return [example.get("value") for example in examples.values()]
     return list(examples or ())
 
 
 def _text(value: Any) -> str:
-    """A value as it is written in an address."""
+    """A value as text for a URL."""
     if isinstance(value, list):
         return ",".join(map(_text, value))
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _has_example(content: Document) -> bool:
-    """Tell whether a body of this type can be shown: it has an example, or fields to make one of."""
+    """Whether an example body of this content type exists or can be generated."""
     return "example" in content or bool(content.get("examples")) or "$ref" in content.get("schema", {})
 
 

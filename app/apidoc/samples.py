@@ -1,4 +1,4 @@
-"""Programs that make one request, to paste: in curl, Python, JavaScript, and PHP."""
+"""Sample programs that send one request, in curl, Python, JavaScript, and PHP, with placeholders for keys."""
 
 from __future__ import annotations
 
@@ -8,11 +8,34 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup, escape
+
+PRIVATE_KEY = "svc_prv_…"
+"""Placeholder of a private key in the guides."""
+
+ANY_KEY = "YOUR_KEY"
+"""Placeholder of the reader's key in samples."""
+
+SITE = "YOUR_SITE"
+"""Placeholder of the reader's site ID in samples."""
+
+INDEX = "YOUR_INDEX"
+"""Placeholder of the site's index name in samples."""
+
+
+def mark_own(code: str) -> Markup:
+    """Code as HTML, with marked placeholders. The page's script replaces them with the reader's key and site."""
+    marked = escape(code)
+    for placeholder in (PRIVATE_KEY, ANY_KEY, SITE, INDEX):
+        marked = marked.replace(placeholder, Markup('<span class="own">{}</span>').format(placeholder))
+    return marked
+
+
 LANGUAGES: Mapping[str, str] = {"curl": "curl", "python": "Python", "javascript": "JavaScript", "php": "PHP"}
-"""Language to its title, in the order of choice."""
+"""Maps languages to their titles, in display order."""
 
 _LINE = 88
-"""Values that fit into a line of so many characters are not broken."""
+"""Characters up to which a value stays on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +43,14 @@ class Call:
     """One request.
 
     Attributes:
-        method: In capitals.
-        url: Without a query.
-        query: Parameters of the query string, not yet encoded.
-        headers: Further headers.
-        token: What stands for the key; empty if none is sent.
-        body: A JSON value, or the text that is sent as it is if ``content_type`` is another one; ``None``: no body.
-        content_type: The body's.
-        answers_json: Whether the answer is JSON.
+        method: HTTP method in capitals.
+        url: URL without a query.
+        query: Query parameters, not encoded yet.
+        headers: Additional headers.
+        token: Placeholder of the key; empty for requests without a key.
+        body: A JSON value, or a text for another ``content_type``; ``None`` for no body.
+        content_type: Content type of the body.
+        answers_json: Whether the response is JSON.
     """
 
     method: str
@@ -50,7 +73,7 @@ class Call:
 
     @property
     def all_headers(self) -> dict[str, str]:
-        """All headers that a client does not send by itself."""
+        """All headers that clients don't add by themselves."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         if self.body is not None:
             headers["Content-Type"] = self.content_type
@@ -77,7 +100,7 @@ def _quoted(text: str) -> str:
 
 
 def _php_quoted(text: str) -> str:
-    """A PHP string in which nothing but what stands there is meant: without ``\\n``, in single quotes."""
+    """A PHP string literal without interpolation: in single quotes, unless it has control characters."""
     if any(ord(character) < 32 for character in text):
         return json.dumps(text, ensure_ascii=False).replace("$", "\\$")
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
@@ -89,18 +112,18 @@ _PHP = _Syntax(_php_quoted, "true", "false", "null", "[", "]", " => ", "new stdC
 
 
 def write_samples(call: Call) -> dict[str, str]:
-    """Language to the program."""
+    """Maps each language to a program."""
     return {"curl": _curl(call), "python": _python(call), "javascript": _javascript(call), "php": _php(call)}
 
 
 def pretty_json(value: Any) -> str:
-    """JSON for people: in one line if it is short."""
+    """Indented JSON, or JSON on one line if it is short."""
     flat = json.dumps(value, ensure_ascii=False)
     return flat if len(flat) <= _LINE else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _write(value: Any, syntax: _Syntax, indent: int, used: int = 0) -> str:
-    """A value in a language; ``used`` characters of its first line are taken."""
+    """A value as a literal. Its first line already has ``used`` characters."""
     if isinstance(value, str):
         return syntax.text(value)
     if value is None or isinstance(value, bool):
@@ -114,8 +137,8 @@ def _write(value: Any, syntax: _Syntax, indent: int, used: int = 0) -> str:
         return flat
     deeper = indent + syntax.step
     if isinstance(value, dict):
-        named = {syntax.text(name) + syntax.colon: member for name, member in value.items()}
-        lines = [name + _write(member, syntax, deeper, len(name) + 1) for name, member in named.items()]
+        members = {syntax.text(name) + syntax.colon: member for name, member in value.items()}
+        lines = [name + _write(member, syntax, deeper, len(name) + 1) for name, member in members.items()]
         opening, closing = syntax.opening, syntax.closing
     else:
         lines = [_write(member, syntax, deeper, 1) for member in value]
@@ -135,7 +158,7 @@ def _write_flat(value: Any, syntax: _Syntax) -> str:
 
 
 def _shell(text: str) -> str:
-    """A word of a shell, in single quotes."""
+    """A shell word in single quotes."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -163,10 +186,10 @@ def _python(call: Call) -> str:
         arguments.append(f"data={_quoted(call.body)}.encode()")
     arguments.append("timeout=30")
     lines = "".join(f"    {argument},\n" for argument in arguments)
-    shown = "response.json()" if call.answers_json else "response.text"
+    output = "response.json()" if call.answers_json else "response.text"
     return (
         f"import requests\n\nresponse = requests.{call.method.lower()}(\n{lines})\n"
-        f"response.raise_for_status()\nprint({shown})"
+        f"response.raise_for_status()\nprint({output})"
     )
 
 
@@ -178,11 +201,11 @@ def _javascript(call: Call) -> str:
         options.append(f"body: JSON.stringify({_write(call.body, _JAVASCRIPT, 2, 24)})")
     elif call.body is not None:
         options.append("body: " + _quoted(call.body))
-    given = "".join(f"  {option},\n" for option in options)
-    shown = "JSON.stringify(await response.json(), null, 2)" if call.answers_json else "await response.text()"
+    lines = "".join(f"  {option},\n" for option in options)
+    output = "JSON.stringify(await response.json(), null, 2)" if call.answers_json else "await response.text()"
     return (
-        f"const response = await fetch({_quoted(call.address)}" + (f", {{\n{given}}}" if options else "") + ");\n"
-        f"if (!response.ok) throw new Error(await response.text());\nconsole.log({shown});"
+        f"const response = await fetch({_quoted(call.address)}" + (f", {{\n{lines}}}" if options else "") + ");\n"
+        f"if (!response.ok) throw new Error(await response.text());\nconsole.log({output});"
     )
 
 
@@ -194,10 +217,10 @@ def _php(call: Call) -> str:
     elif call.body is not None:
         options["content"] = _php_quoted(call.body)
     options["ignore_errors"] = "true"
-    given = "".join(f"    '{name}' => {value},\n" for name, value in options.items() if value != "[]")
-    shown = "json_decode($answer, true)" if call.answers_json else "$answer"
+    lines = "".join(f"    '{name}' => {value},\n" for name, value in options.items() if value != "[]")
+    output = "json_decode($answer, true)" if call.answers_json else "$answer"
     return (
-        f"<?php\n$context = stream_context_create(['http' => [\n{given}]]);\n"
+        f"<?php\n$context = stream_context_create(['http' => [\n{lines}]]);\n"
         f"$answer = file_get_contents({_php_quoted(call.address)}, false, $context);\n"
-        f"print_r({shown});"
+        f"print_r({output});"
     )

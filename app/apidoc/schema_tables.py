@@ -1,4 +1,4 @@
-"""JSON Schemas of the API document as tables for people, and as example values."""
+"""JSON Schemas of the OpenAPI document as tables and as example values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EXAMPLES = {
     "uid": "site_1",
     "url": "https://www.example.com/hours",
 }
-"""Values that read well in examples, by field."""
+"""Example values by field name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Row:
     """One field.
 
     Attributes:
-        type: In words.
-        link: The schema that describes it further.
-        default: As JSON; ``None`` if it has none.
+        type: Description of the type.
+        link: Name of the schema that describes the field.
+        default: The default as JSON, or ``None``.
     """
 
     name: str
@@ -75,13 +75,13 @@ def read_table(name: str, schema: Schema) -> Table:
 
 
 def read_rows(schema: Schema, schemas: Schema, within: str = "", depth: int = 0) -> list[Row]:
-    """The fields of an object, or of a list's members; each is followed by the fields in it, as ``documents[].id``.
+    """The fields of an object or of a list's items. Nested fields follow each field, such as ``documents[].id``.
 
     Args:
-        schema: The object's, or a reference to it.
-        schemas: Those that are referred to; fields of others are not told.
-        within: What the fields' names begin with.
-        depth: How many objects this one is in.
+        schema: Schema of the object, or a reference to it.
+        schemas: Schemas that references are resolved with; if empty, nested fields are omitted.
+        within: Prefix of the fields' names.
+        depth: Nesting depth of this object.
     """
     fields = _object(schema, schemas)
     required = fields.get("required", ())
@@ -105,11 +105,11 @@ def read_rows(schema: Schema, schemas: Schema, within: str = "", depth: int = 0)
 
 
 def _object(schema: Schema, schemas: Schema) -> Schema:
-    """The object that a schema is, refers to, or lists; empty if it is none."""
+    """The object schema that a schema is, refers to, or has as list items; empty if there isn't one."""
     for inner in _unwrapped(schema):
-        found = schemas.get(str(inner.get("$ref", "")).removeprefix(_REF), inner)
-        if "properties" in found:
-            return dict(found)
+        resolved = schemas.get(str(inner.get("$ref", "")).removeprefix(_REF), inner)
+        if "properties" in resolved:
+            return dict(resolved)
     return {}
 
 
@@ -119,12 +119,12 @@ def _kinds(schema: Schema) -> list[str]:
 
 
 def _default(schema: Schema) -> str | None:
-    """A default as JSON; ``None`` if there is none that says more than "absent"."""
+    """A default as JSON; ``None`` if there isn't one or it is empty."""
     return json.dumps(schema["default"]) if schema.get("default") not in (None, "", [], {}) else None
 
 
 def type_link(schema: Schema | None) -> str | None:
-    """Name of the schema that a schema refers to, directly or as a list's members."""
+    """Name of the schema that a schema refers to, directly or for a list's items."""
     for inner in _unwrapped(schema or {}):
         if "$ref" in inner:
             return str(inner["$ref"]).removeprefix(_REF)
@@ -132,7 +132,7 @@ def type_link(schema: Schema | None) -> str | None:
 
 
 def _unwrapped(schema: Schema) -> list[Schema]:
-    """A schema, and those it consists of."""
+    """A schema and the schemas it consists of."""
     inner = [schema]
     for part in (schema.get("items"), schema.get("additionalProperties")):
         if isinstance(part, dict):
@@ -143,7 +143,7 @@ def _unwrapped(schema: Schema) -> list[Schema]:
 
 
 def describe_type(schema: Schema) -> str:
-    """A schema in a few words: ``string, 1 to 100 characters``, ``list of Hit``, ``integer from 1 to 100``."""
+    """Describes a schema, such as ``string, 1 to 100 characters``, ``list of Hit``, or ``integer from 1 to 100``."""
     if "$ref" in schema:
         return str(schema["$ref"]).removeprefix(_REF)
     choices = [*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())]
@@ -183,12 +183,12 @@ def _with_bounds(kind: str, low: float | None, high: float | None) -> str:
 
 
 def examples_of(schema: Schema, schemas: Schema, name: str = "", depth: int = 0) -> Any:
-    """A value that the schema accepts, with the fields it cannot do without, or with one if it needs none."""
+    """An example value with the required fields, or with one field if none is required."""
     if "$ref" in schema:
         return examples_of(schemas[str(schema["$ref"]).removeprefix(_REF)], schemas, name, depth)
     if "properties" in schema and depth < _MAX_DEPTH:
-        wanted = schema.get("required") or list(schema["properties"])[:1]
-        return {field: examples_of(schema["properties"][field], schemas, field, depth + 1) for field in wanted}
+        names = schema.get("required") or list(schema["properties"])[:1]
+        return {field: examples_of(schema["properties"][field], schemas, field, depth + 1) for field in names}
     if "example" in schema or name in EXAMPLES:
         return schema.get("example", EXAMPLES.get(name))
     if name.endswith("_at"):

@@ -1,4 +1,4 @@
-"""Pages for people: HTML at the addresses of the API, and a few of their own."""
+"""HTML pages: at the URLs of the API for browsers, and at a few URLs of their own."""
 
 from __future__ import annotations
 
@@ -9,45 +9,30 @@ from flask_smorest import Api
 
 from app.operations.oidc import CALLBACK
 from app.pages import (
-    accounts,
     audit_log,
-    box,
     dashboard,
-    digests,
+    docs,
     documents,
     errors,
     home,
     imports,
-    invitations,
     keys,
     layout,
+    logins,
+    mail_links,
     members,
-    oidc,
-    passwords,
     plans,
-    profile_logins,
+    profile,
+    search_box,
+    search_settings,
     sites,
     webhooks,
-    widget,
 )
-from app.pages.analytics import export, inbox, learning, overview, queries, remedies, suggestions
-from app.pages.confirmations import confirm_email, send_again, show_confirmation
-from app.pages.docs.views import (
-    show_docs,
-    show_docs_image,
-    show_docs_markdown,
-    show_docs_page,
-    show_docs_reference,
-    show_llms_txt,
-)
-from app.pages.email_changes import show_email_change, undo_email_change
-from app.pages.login_steps import choose
-from app.pages.method_override import MethodOverride
-from app.pages.negotiation import View, add_page, note_choice
+from app.pages.analytics import inbox, reports
+from app.pages.negotiation import MethodOverride, View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
-from app.pages.settings import views as search_settings
+from app.pages.sources import editing as source_forms
 from app.pages.sources import views as sources
-from app.pages.sources.lookup import look_up_page
 from app.services.access.rights import Role
 from app.services.accounts import emails
 from app.services.mail import digests as unsubscribing
@@ -57,19 +42,19 @@ from app.web.policy import OperationPolicy, set_policy
 from schemas.validation.keys import Scope
 
 PAGES: dict[str, View] = {
-    "accounts.register_account": accounts.enter,
-    "accounts.login": accounts.enter,
-    "accounts.logout": accounts.leave,
-    "profile.show_edit_form": accounts.show_profile,
-    "profile.update_profile": accounts.update_profile,
-    "profile.delete_account": accounts.delete_account,
-    "profile.show_codes": profile_logins.to_profile,
-    "profile.begin_codes": profile_logins.begin_codes,
-    "profile.confirm_codes": profile_logins.confirm_codes,
-    "profile.remove_codes": profile_logins.remove_codes,
-    "profile.list_sessions": profile_logins.to_profile,
-    "profile.end_session": profile_logins.end_session,
-    "profile.end_other_sessions": profile_logins.end_other_sessions,
+    "accounts.register_account": logins.enter,
+    "accounts.login": logins.enter,
+    "accounts.logout": logins.leave,
+    "profile.show_edit_form": profile.show_profile,
+    "profile.update_profile": profile.update_profile,
+    "profile.delete_account": profile.delete_account,
+    "profile.show_codes": profile.to_profile,
+    "profile.begin_codes": profile.begin_codes,
+    "profile.confirm_codes": profile.confirm_codes,
+    "profile.remove_codes": profile.remove_codes,
+    "profile.list_sessions": profile.to_profile,
+    "profile.end_session": profile.end_session,
+    "profile.end_other_sessions": profile.end_other_sessions,
     "members.list_members": members.list_members,
     "members.show_member": members.show_member,
     "members.update_member": members.update_member,
@@ -78,8 +63,8 @@ PAGES: dict[str, View] = {
     "invitations.create_invitation": members.create_invitation,
     "invitations.renew_invitation": members.renew_invitation,
     "invitations.revoke_invitation": members.revoke_invitation,
-    "invitations.show_invitation": invitations.show_invitation,
-    "invitations.accept_invitation": invitations.accept_invitation,
+    "invitations.show_invitation": mail_links.show_invitation,
+    "invitations.accept_invitation": mail_links.accept_invitation,
     "audit-log.list_entries": audit_log.show_log,
     "webhooks.list_webhooks": webhooks.list_webhooks,
     "webhooks.create_webhook": webhooks.create_webhook,
@@ -89,8 +74,8 @@ PAGES: dict[str, View] = {
     "webhooks.list_deliveries": webhooks.list_deliveries,
     "webhooks.redeliver": webhooks.redeliver,
     "dashboard.show_dashboard": dashboard.show_dashboard,
-    "analytics.show_analytics": overview.show_analytics,
-    "analytics.show_query_analytics": queries.show_query,
+    "analytics.show_analytics": reports.show_analytics,
+    "analytics.show_query_analytics": reports.show_query,
     "inbox.show_inbox": inbox.show_inbox,
     "inbox.update_inbox": inbox.update_inbox,
     "sites.list_sites": sites.list_sites,
@@ -104,7 +89,7 @@ PAGES: dict[str, View] = {
     "search-settings.show_search_settings": search_settings.show_search_settings,
     "search-settings.update_search_settings": search_settings.update_search_settings,
     "search-settings.preview_search_settings": search_settings.preview_search_settings,
-    "search-settings.forget_clicks": learning.forget_clicks,
+    "search-settings.forget_clicks": reports.forget_clicks,
     "imports.import_file": imports.import_file,
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
@@ -116,9 +101,9 @@ PAGES: dict[str, View] = {
     "keys.toggle_key": keys.toggle_key,
     "keys.dismiss_exposure": keys.dismiss_exposure,
     "sources.list_sources": sources.list_sources,
-    "sources.create_source": sources.create_source,
+    "sources.create_source": source_forms.create_source,
     "sources.show_source": sources.show_source,
-    "sources.update_source": sources.update_source,
+    "sources.update_source": source_forms.update_source,
     "sources.delete_source": sources.delete_source,
     "sources.run_source": sources.run_source,
     "sources.cancel_run": sources.cancel_run,
@@ -126,10 +111,10 @@ PAGES: dict[str, View] = {
     "sources.list_runs": sources.list_runs,
     "sources.show_run": sources.show_run,
     "sources.show_dead_links": sources.show_dead_links,
-    "sources.preview_page": sources.preview_page,
-    "sources.look_up_page": look_up_page,
+    "sources.preview_page": source_forms.preview_page,
+    "sources.look_up_page": sources.look_up_page,
 }
-"""Endpoint of the API to the view that answers people there."""
+"""Maps endpoints of the API to the views that serve browsers there."""
 
 _PAGE = OperationPolicy(ANYONE, has_page=True)
 _GUIDE = OperationPolicy(ANYONE, has_page=True, reflects_nothing=True)
@@ -151,19 +136,19 @@ _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/", "pages.show_home", home.show_home, _PAGE),
     ("/plans", "pages.show_plans", plans.show_plans, _PAGE),
-    ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
-    ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
-    ("/password/forgot", "pages.show_forgot", passwords.show_forgot, _PAGE),
-    ("/password/reset", "pages.show_reset", passwords.show_reset, _PAGE),
-    (emails.CHANGE_PATH, "pages.show_email_change", show_email_change, _PAGE),
-    (emails.CONFIRMATION_PATH, "pages.show_confirmation", show_confirmation, _PAGE),
-    ("/login/oidc", "pages.begin_login", oidc.begin_login, _PAGE),
-    (CALLBACK, "pages.finish_login", oidc.finish_login, _PAGE),
-    (unsubscribing.PATH, "pages.show_unsubscribe", digests.show_unsubscribe, _PAGE),
+    ("/login", "pages.show_entrance", logins.show_entrance, _PAGE),
+    ("/register", "pages.show_entrance.register", logins.show_entrance, _PAGE),
+    ("/password/forgot", "pages.show_forgot", mail_links.show_forgot, _PAGE),
+    ("/password/reset", "pages.show_reset", mail_links.show_reset, _PAGE),
+    (emails.CHANGE_PATH, "pages.show_email_change", mail_links.show_email_change, _PAGE),
+    (emails.CONFIRMATION_PATH, "pages.show_confirmation", mail_links.show_confirmation, _PAGE),
+    ("/login/oidc", "pages.begin_login", logins.begin_login, _PAGE),
+    (CALLBACK, "pages.finish_login", logins.finish_login, _PAGE),
+    (unsubscribing.PATH, "pages.show_unsubscribe", mail_links.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
-    ("/sites/<int(signed=True):site_id>/box", "pages.show_box", box.show_box, _BOX),
-    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
-    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
+    ("/sites/<int(signed=True):site_id>/box", "pages.show_box", search_box.show_box, _BOX),
+    (_SOURCES + "/create", "pages.show_source_create_form", source_forms.show_create_form, _DOCUMENT_FORM),
+    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", source_forms.show_edit_form, _DOCUMENT_FORM),
     (
         _SOURCES + "/<string:source_id>/dead-links/export",
         "pages.export_dead_links",
@@ -184,30 +169,30 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
         audit_log.export_log,
         OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
     ),
-    ("/analytics/export", "pages.export_analytics", export.export_analytics, _ANALYTICS),
-    (_INBOX + "/synonym", "pages.show_synonym_remedy", remedies.show_synonym_remedy, _SETTINGS_FORM),
-    (_INBOX + "/pin", "pages.show_pin_remedy", remedies.show_pin_remedy, _SETTINGS_FORM),
-    ("/docs", "pages.show_docs", show_docs, _GUIDE),
-    ("/docs/<string:name>", "pages.show_docs_page", show_docs_page, _GUIDE),
-    ("/docs/<string:name>.md", "pages.show_docs_markdown", show_docs_markdown, _TEXT),
-    ("/llms.txt", "pages.show_llms_txt", show_llms_txt, _TEXT),
-    ("/docs/reference/<string:name>", "pages.show_docs_reference", show_docs_reference, _GUIDE),
+    ("/analytics/export", "pages.export_analytics", reports.export_analytics, _ANALYTICS),
+    (_INBOX + "/synonym", "pages.show_synonym_remedy", inbox.show_synonym_remedy, _SETTINGS_FORM),
+    (_INBOX + "/pin", "pages.show_pin_remedy", inbox.show_pin_remedy, _SETTINGS_FORM),
+    ("/docs", "pages.show_docs", docs.show_docs, _GUIDE),
+    ("/docs/<string:name>", "pages.show_docs_page", docs.show_docs_page, _GUIDE),
+    ("/docs/<string:name>.md", "pages.show_docs_markdown", docs.show_docs_markdown, _TEXT),
+    ("/llms.txt", "pages.show_llms_txt", docs.show_llms_txt, _TEXT),
+    ("/docs/reference/<string:name>", "pages.show_docs_reference", docs.show_docs_reference, _GUIDE),
     (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(ANYONE, reflects_nothing=True)),
-    ("/widget.js", "widget", widget.show_widget, _SCRIPT),
-    ("/widget-results.js", "widget_results", widget.show_widget_results, _SCRIPT),
-    ("/docs/images/<string:name>", "docs_image", show_docs_image, OperationPolicy(ANYONE, uncounted=True)),
+    ("/widget.js", "widget", search_box.show_widget, _SCRIPT),
+    ("/widget-results.js", "widget_results", search_box.show_widget_results, _SCRIPT),
+    ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(ANYONE, uncounted=True)),
 )
-"""Addresses that only pages have: rule, endpoint, view, policy."""
+"""URLs that only pages have: rule, endpoint, view, policy."""
 
 OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
-    ("POST", "/password/forgot", "pages.send_link", passwords.send_link, _ENTRANCE),
-    ("POST", "/password/reset", "pages.set_password", passwords.set_password, _ENTRANCE),
-    ("POST", emails.CHANGE_PATH, "pages.undo_email_change", undo_email_change, _ENTRANCE),
-    ("POST", emails.CONFIRMATION_PATH, "pages.confirm_email", confirm_email, _ENTRANCE),
-    ("POST", "/profile/confirmation", "pages.send_confirmation", send_again, _OWN),
-    ("POST", "/profile/identity", "pages.connect_login", oidc.connect_login, _OWN),
-    ("POST", "/login/account", "pages.choose_account", choose, _ENTRANCE),
-    ("POST", unsubscribing.PATH, "pages.stop_digest", digests.stop_digest, _PAGE),
+    ("POST", "/password/forgot", "pages.send_link", mail_links.send_link, _ENTRANCE),
+    ("POST", "/password/reset", "pages.set_password", mail_links.set_password, _ENTRANCE),
+    ("POST", emails.CHANGE_PATH, "pages.undo_email_change", mail_links.undo_email_change, _ENTRANCE),
+    ("POST", emails.CONFIRMATION_PATH, "pages.confirm_email", mail_links.confirm_email, _ENTRANCE),
+    ("POST", "/profile/confirmation", "pages.send_confirmation", mail_links.send_again, _OWN),
+    ("POST", "/profile/identity", "pages.connect_login", logins.connect_login, _OWN),
+    ("POST", "/login/account", "pages.choose_account", logins.choose_account_of_login, _ENTRANCE),
+    ("POST", unsubscribing.PATH, "pages.stop_digest", mail_links.stop_digest, _PAGE),
     (
         "DELETE",
         "/sites/<int(signed=True):site_id>/documents",
@@ -220,7 +205,7 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         "POST",
         "/sites/<int(signed=True):site_id>/box",
         "pages.create_box_key",
-        box.create_box_key,
+        search_box.create_box_key,
         OperationPolicy(MANAGING, Scope.KEYS),
     ),
     (
@@ -230,28 +215,28 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         audit_log.restore_settings,
         OperationPolicy(MANAGING, Scope.ACCOUNT, whole_account=True, role=Role.OWNER),
     ),
-    ("POST", _INBOX + "/synonym", "pages.save_synonym", remedies.save_synonym, _SETTINGS),
-    ("POST", _INBOX + "/pin", "pages.save_pin", remedies.save_pin, _SETTINGS),
+    ("POST", _INBOX + "/synonym", "pages.save_synonym", inbox.save_synonym, _SETTINGS),
+    ("POST", _INBOX + "/pin", "pages.save_pin", inbox.save_pin, _SETTINGS),
     (
         "POST",
         "/sites/<int(signed=True):site_id>/hidden-suggestions",
         "pages.hide_suggestion",
-        suggestions.hide_suggestion,
+        reports.hide_suggestion,
         _SETTINGS,
     ),
     (
         "POST",
         "/sites/<int(signed=True):site_id>/learned-clicks",
         "pages.switch_learning",
-        learning.switch_learning,
+        reports.switch_learning,
         _SETTINGS,
     ),
 )
-"""What is sent to such addresses: method, rule, endpoint, view, policy."""
+"""Forms sent to URLs that only pages have: method, rule, endpoint, view, policy."""
 
 
 def register(app: Flask, api: Api) -> None:
-    """Register the pages beside the API's views, which must be there."""
+    """Register the pages. The API's views must be registered first."""
     layout.register(app)
     for endpoint, page in PAGES.items():
         add_page(app, endpoint, page)

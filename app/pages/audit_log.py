@@ -1,4 +1,4 @@
-"""The audit log, in sentences."""
+"""The audit log as sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from marshmallow import Schema, ValidationError
 from app.models import AuditEntry
 from app.operations import search_settings as settings_operations
 from app.pages.layout import render
-from app.pages.redirects import see_other
+from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services.accounts import members
 from app.services.audit_log.entries import Selection, export_csv, list_entries
@@ -33,7 +33,7 @@ THINGS = {
     "identity": "sign-in with a provider of",
     "webhook": "webhook",
 }
-"""Kind to what the thing is called before its name."""
+"""Maps a kind of object to the words before its name."""
 KIND_NAMES = {
     "site": "Sites",
     "search_settings": "Search settings",
@@ -48,12 +48,12 @@ KIND_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class ShownEntry:
-    """An entry for people.
+class DisplayEntry:
+    """An entry for display.
 
     Attributes:
-        what: A sentence without its end.
-        changes: What changed of each field.
+        what: A sentence without its full stop.
+        changes: The change of each field.
     """
 
     entry: AuditEntry
@@ -62,19 +62,19 @@ class ShownEntry:
 
 
 def show_log() -> str:
-    """One page of the log, with the form that narrows it."""
-    given = _given()
-    query = _checked(AuditQuerySchema(), given)
+    """Show a page of the log, with a form for filtering it."""
+    arguments = _arguments()
+    query = _checked(AuditQuerySchema(), arguments)
     limit, before = query.pop("limit"), query.pop("before")
     account_id = current_caller().account.id
     with runtime().database.read() as session:
         page = list_entries(session, Selection(account_id, **query), limit=limit, before=before)
         people, _ = members.list_members(session, account_id, limit=members.MAX_MEMBERS, offset=0)
-    chosen = {name: given.get(name, "") for name in ("since", "until", "member_id", "kind")}
+    chosen = {name: arguments.get(name, "") for name in ("since", "until", "member_id", "kind")}
     narrowed = {name: value for name, value in chosen.items() if value}
     return render(
         "audit_log.html",
-        entries=[_shown(entry) for entry in page.entries],
+        entries=[_display_entry(entry) for entry in page.entries],
         total=page.total,
         chosen=chosen,
         people=people,
@@ -88,27 +88,27 @@ def show_log() -> str:
 
 
 def restore_settings(entry_id: int) -> Response:
-    """Give a site the search settings that it had before a change.
+    """Restore the search settings that a site had before a change.
 
     Raises:
-        ApiError: 404, also for settings that are not kept any more.
+        ApiError: 404, also if the settings are no longer stored.
     """
     site, _ = settings_operations.restore_settings(runtime(), current_caller(), entry_id)
     return see_other(f"/sites/{site.id}/search-settings", notice="search-settings-restored")
 
 
 def export_log() -> Response:
-    """The log, or what of it is asked for, as CSV.
+    """Export the filtered log as CSV.
 
     Raises:
         ApiError: 400.
     """
-    selection = Selection(current_caller().account.id, **_checked(AuditSelectionSchema(), _given()))
+    selection = Selection(current_caller().account.id, **_checked(AuditSelectionSchema(), _arguments()))
     return csv_response(export_csv(runtime().database, selection), "audit-log.csv")
 
 
-def _given() -> dict[str, str]:
-    """The query parameters; a field of the form that was left empty is none."""
+def _arguments() -> dict[str, str]:
+    """The query parameters without empty ones, which the form sends for fields without a value."""
     check_query_string(request)
     return {name: value for name, value in request.args.items() if value}
 
@@ -121,11 +121,11 @@ def _checked(schema: Schema, values: Mapping[str, str]) -> dict[str, Any]:
     return loaded
 
 
-def _shown(entry: AuditEntry) -> ShownEntry:
+def _display_entry(entry: AuditEntry) -> DisplayEntry:
     if entry.action == "logged_in":
-        return ShownEntry(entry, "Logged in", [])
-    what = f"{entry.action.capitalize()} {THINGS[entry.kind]} “{entry.object_name}”"
-    return ShownEntry(entry, what, [change_text(change) for change in entry.changes])
+        return DisplayEntry(entry, "Logged in", [])
+    sentence = f"{entry.action.capitalize()} {THINGS[entry.kind]} “{entry.object_name}”"
+    return DisplayEntry(entry, sentence, [change_text(change) for change in entry.changes])
 
 
 def change_text(change: Mapping[str, Any]) -> str:
@@ -155,5 +155,5 @@ def _text(value: Any) -> str:
 
 
 def _item_text(item: Any) -> str:
-    """An item of a list; what has parts of its own, such as a group of synonyms, stands in brackets."""
+    """An item of a list, in brackets if it has several parts, such as a group of synonyms."""
     return f"({_text(item)})" if isinstance(item, list | dict) else _text(item)

@@ -1,4 +1,4 @@
-"""The account at a glance."""
+"""The dashboard of an account."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from app.clock import today
 from app.crawl.sources.sources import list_open_runs
 from app.operations.accounts import get_user
 from app.operations.dashboard import get_dashboard
-from app.pages.analytics.charts import draw_chart
+from app.pages.analytics.figures import draw_chart
 from app.pages.layout import render
-from app.pages.meters import Meter, read_meters
+from app.pages.plans import Meter, read_meters
 from app.pages.sites import list_deleted
 from app.pages.sources.reports import explain_failure
 from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
@@ -26,7 +26,7 @@ SHOWN_SITES = 5
 
 
 def show_dashboard() -> str:
-    """Usage against limits, searches of the last 30 days, and what to do next."""
+    """Show usage against limits, searches of the last 30 days, and next steps."""
     caller = current_caller()
     account, current_runtime = caller.account, runtime()
     counters = None if current_runtime.health.failing_since(COUNTERS) else current_runtime.counters
@@ -39,8 +39,8 @@ def show_dashboard() -> str:
         analytics = get_analytics(
             session, account.id, PERIODS["30d"], today=today(), recent=current_runtime.recent_results
         )
-        found, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
-        candidates = candidates_of(session, found)
+        listed_sites, total = sites.list_sites(session, account.id, limit=SHOWN_SITES, offset=0)
+        candidates = candidates_of(session, listed_sites)
         deleted = list_deleted(session, account.id)
         box_used = is_box_used(session, account.id)
         user = get_user(session, caller)
@@ -51,7 +51,7 @@ def show_dashboard() -> str:
         "Searches this month",
         searches_this_month,
         per_month(limits.searches_per_day),
-        note=f"Calendar month. {counted(refused, 'search')} refused." if refused else "Calendar month.",
+        note=f"Calendar month. {counted(refused, 'search')} rejected." if refused else "Calendar month.",
     )
     return render(
         "dashboard.html",
@@ -62,7 +62,7 @@ def show_dashboard() -> str:
         ),
         analytics=analytics,
         chart=draw_chart(analytics.series),
-        sites=found,
+        sites=listed_sites,
         is_box_used=box_used,
         unconfirmed=None if user.email_confirmed or not current_runtime.settings.sends_mail else user,
         site_total=total,

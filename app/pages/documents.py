@@ -1,4 +1,4 @@
-"""The stored pages of a site: looked up, listed, removed, exported."""
+"""The stored pages of a site: lists, lookups, removal, and export."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import API_SOURCE, Site, Source
 from app.models.base import from_microseconds
 from app.pages.layout import render
-from app.pages.redirects import see_other
+from app.pages.negotiation import see_other
 from app.pages.search.hits import link_to
 from app.runtime import runtime
 from app.services.access.credentials import site_record
@@ -45,12 +45,12 @@ LONGEST_QUERY_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The place where pages come from, for people.
+    """The source of pages, for display.
 
     Attributes:
-        name: The source's name or id.
-        label: The same in words.
-        is_crawled: Whether this service fetches them itself.
+        name: The source's name or ID.
+        label: The source's URL, or a description of other sources.
+        is_crawled: Whether this service crawls the pages.
     """
 
     name: str
@@ -63,9 +63,9 @@ class ShownDocument:
     """A stored page.
 
     Attributes:
-        address: Where it is; empty if its URL is none a page may link to.
-        details: Where the page of what is stored is.
-        fields: What is stored, without the title and the content.
+        address: The page's URL; empty if it can't be linked safely.
+        details: URL of the page that shows the stored fields.
+        fields: The stored fields except title and content.
     """
 
     id: str
@@ -81,16 +81,16 @@ class ShownDocument:
 
 
 def show_documents(site_id: int) -> str:
-    """A site's pages: the newest, what was looked up, or one of them."""
+    """Show the newest pages of a site, the pages found by a lookup, or one page."""
     check_query_string(request)
     site = _load(site_id)
     if "id" in request.args:
         return _one(site, _argument("id"))
     query = _argument("q").strip()
     source = _argument("source")
-    found, problem = _look_up(site, query) if query else (None, None)
-    if found is not None:
-        selection, cursor = Selection(site.id, source or None, ids=found), None
+    ids, problem = _look_up(site, query) if query else (None, None)
+    if ids is not None:
+        selection, cursor = Selection(site.id, source or None, ids=ids), None
     else:
         selection = select_documents(site, source=source or None)
         text = _argument("cursor")
@@ -98,8 +98,8 @@ def show_documents(site_id: int) -> str:
     listed, page = _read(site, selection, cursor)
     with runtime().database.read() as session:
         origins = _origins(session, site.id, list_source_names(session, site.id))
-    if found is not None:
-        listed.sort(key=lambda document: found.index(document.id))
+    if ids is not None:
+        listed.sort(key=lambda document: ids.index(document.id))
     return render(
         "documents.html",
         site=site,
@@ -117,7 +117,7 @@ def show_documents(site_id: int) -> str:
 
 
 def _argument(name: str) -> str:
-    """A query parameter; no database takes NUL, and nothing is called so."""
+    """A query parameter without NUL, which databases reject and no ID contains."""
     return request.args.get(name, "").replace("\x00", "")
 
 
@@ -137,18 +137,18 @@ def _read(site: Site, selection: Selection, cursor: Cursor | None = None) -> tup
 
 
 def _address(site: Site, path: str = "", **query: str) -> str:
-    given = {name: value for name, value in query.items() if value}
-    return f"/sites/{site.id}/documents{path}" + ("?" + urlencode(given) if given else "")
+    arguments = {name: value for name, value in query.items() if value}
+    return f"/sites/{site.id}/documents{path}" + ("?" + urlencode(arguments) if arguments else "")
 
 
 def _look_up(site: Site, query: str) -> tuple[list[str], ApiError | BackendUnavailable | None]:
-    """Ids of the pages that a text may mean: the one with this id, those at this address, those with these words.
+    """IDs of the pages that a text may refer to by ID, URL, or words.
 
-    Also what kept the engine from looking.
+    Also returns the error if the engine could not search.
     """
-    found = [query]
+    ids_by_text = [query]
     if len(query.encode()) > LONGEST_QUERY_BYTES:
-        return found, None
+        return ids_by_text, None
     searcher, record = runtime().searcher, site_record(site)
     try:
         if query.startswith(("/", "http://", "https://")):
@@ -156,8 +156,8 @@ def _look_up(site: Site, query: str) -> tuple[list[str], ApiError | BackendUnava
         else:
             ids = find_ids(searcher, record, SearchQuery(query, limit=PER_PAGE))
     except (ApiError, BackendUnavailable) as error:
-        return found, error
-    return [*found, *(identifier for identifier in ids if identifier != query)], None
+        return ids_by_text, error
+    return [*ids_by_text, *(identifier for identifier in ids if identifier != query)], None
 
 
 def _origins(session: Session, site_id: int, names: Sequence[str]) -> dict[str, Origin]:
@@ -218,7 +218,7 @@ def remove_document(site_id: int) -> Response:
 
 
 def export_documents(site_id: int) -> Response:
-    """All pages of a site, or of one source, as JSON lines to keep."""
+    """Export all pages of a site or of one source as JSON Lines."""
     check_query_string(request)
     site = _load(site_id)
     selection = select_documents(site, source=_argument("source") or None)

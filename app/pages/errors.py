@@ -1,4 +1,4 @@
-"""Errors for people: back to the login, the form again, or a small page."""
+"""Error responses for browsers: the login form, the submitted form, or an error page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from flask import Response, request
 from app.errors import ApiError
 from app.pages.forms import find_refill
 from app.pages.layout import render
-from app.pages.negotiation import is_page_request
-from app.pages.redirects import see_other, to_login
+from app.pages.negotiation import is_page_request, see_other, to_login
 from app.web.auth import bearer_token
 
 log = logging.getLogger(__name__)
 
 SHOWN_AT = {"/profile": "/profile/edit", "/profile/totp/confirm": "/profile/edit"}
-"""Where somebody goes who looks at an address to which a form was sent, as after one that failed."""
+"""URLs that accept only forms, and the page to show if a browser GETs them, as after reloading a failed form."""
 
 TITLES = {
     400: "Invalid request",
@@ -35,7 +34,7 @@ TITLES = {
 
 
 def answer_person(error: ApiError) -> Response | None:
-    """The page for an error, if it is a person who asked."""
+    """The page for an error, or ``None`` if the request doesn't come from a page or a browser."""
     if not is_page_request():
         return None
     if error.status == 405 and request.method == "GET" and request.path in SHOWN_AT:
@@ -63,5 +62,5 @@ def _small_page(error: ApiError) -> str:
 
 
 def _leads_to_login(error: ApiError) -> bool:
-    """Tell whether somebody without a session, or with an ended one, should get one. A wrong API key is not theirs."""
+    """Whether the caller should log in: the session is missing or has ended. An invalid API key is not such a case."""
     return error.status == 401 and bearer_token(request) is None

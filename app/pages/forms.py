@@ -1,14 +1,16 @@
-"""Reading forms through the schemas that validate JSON, and showing them again with what went wrong."""
+"""Forms: reading them through the schemas that validate JSON, forms of rows, and showing problems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from flask import g, request
 from marshmallow import Schema, ValidationError, fields
+from werkzeug.datastructures import MultiDict
 
-from app.errors import ApiError, ErrorCode
+from app.errors import ApiError, Detail, ErrorCode
 from app.web.parsing import invalid, read_form_body
 from schemas.fields import Flag, Instant, ItemList, WholeNumber
 from schemas.forms import choices_of, describe_form
@@ -16,21 +18,23 @@ from schemas.forms import choices_of, describe_form
 Form = Mapping[str, str]
 
 REFILLED = frozenset({400, 401, 403, 429})
-"""Statuses that show the form again; what else fails is an error page."""
+"""Statuses of errors that show the form again. Other errors get an error page."""
 
 
-def read_form(schema: Schema, leave_out_empty: Collection[str] = (), **given: Any) -> dict[str, Any]:
-    """The values of the request's form, validated.
+def read_form(schema: Schema, leave_out_empty: Collection[str] = (), **overrides: Any) -> dict[str, Any]:
+    """Read and validate the request's form.
 
     Args:
-        leave_out_empty: Fields that count as absent when they are left empty.
-        given: Values that are not the form's to say.
+        leave_out_empty: Fields that are treated as absent if they are empty.
+        given: Values that override the form's.
 
     Raises:
         ApiError: 400 with the problems of each field.
     """
-    sent = {name: value for name, value in _sent_values(schema).items() if value or name not in leave_out_empty}
-    values = {**sent, **given}
+    submitted = {
+        name: value for name, value in _submitted_values(schema).items() if value or name not in leave_out_empty
+    }
+    values = {**submitted, **overrides}
     try:
         loaded: dict[str, Any] = schema.load(values)
     except ValidationError as error:
@@ -38,21 +42,21 @@ def read_form(schema: Schema, leave_out_empty: Collection[str] = (), **given: An
     return loaded
 
 
-def _sent_values(schema: Schema) -> dict[str, Any]:
+def _submitted_values(schema: Schema) -> dict[str, Any]:
     values: dict[str, Any] = {}
     form = read_form_body(request)
     for name, field in schema.fields.items():
-        sent = form.getlist(name)
-        if sent and isinstance(field, ItemList):
-            values[name] = _sent_list(field, name, form)
-        elif sent:
+        texts = form.getlist(name)
+        if texts and isinstance(field, ItemList):
+            values[name] = _submitted_list(field, name, form)
+        elif texts:
             # The last one counts: a checkbox stands behind a hidden field that says what unchecked means.
-            values[name] = _typed(field, sent[-1])
+            values[name] = _typed(field, texts[-1])
     return values
 
 
-def _sent_list(field: ItemList, name: str, form: Form) -> list[str] | None:
-    """The ticked boxes or the lines of a list; ``None``, which is no list, for all boxes or no line."""
+def _submitted_list(field: ItemList, name: str, form: Form) -> list[str] | None:
+    """The checked boxes or the lines of a list; ``None`` (unrestricted) for all boxes or no lines."""
     choices = choices_of(field)
     items = _ticked(name, choices, form) if choices else _lines(form[name])
     is_whole = len(items) == len(choices)  # Without choices: no line.
@@ -78,12 +82,12 @@ def _typed(field: fields.Field[Any], text: str) -> Any:
 
 
 def refill_on_error(show: Callable[[ApiError], str], statuses: Collection[int] = REFILLED) -> None:
-    """From here on, an error of this request with one of ``statuses`` is answered by ``show``."""
+    """Have ``show`` render errors of this request with one of ``statuses`` from now on."""
     g.refill = (show, statuses)
 
 
 def find_refill(error: ApiError) -> Callable[[ApiError], str] | None:
-    """The way in which the request wants this error shown."""
+    """The function that renders this error for the request, or ``None``."""
     show, statuses = g.get("refill", (None, ()))
     return show if error.status in statuses else None
 
@@ -91,7 +95,7 @@ def find_refill(error: ApiError) -> Callable[[ApiError], str] | None:
 def shown_fields(
     schema: Schema, values: dict[str, Any], error: ApiError | None = None, *, leave_out: tuple[str, ...] = ()
 ) -> list[dict[str, Any]]:
-    """The fields of a form for a page: those of its JSON, with what was sent if it failed, and the problems of each."""
+    """The fields of a form for templates, with the submitted values and the problems of each field after an error."""
     problems = field_problems(error)
     described = describe_form(schema, values, leave_out=leave_out)
     for entry in described:
@@ -113,7 +117,7 @@ def shown_fields(
 
 
 def field_problems(error: ApiError | None) -> dict[str, str]:
-    """Field to what is wrong with it, as a predicate."""
+    """Maps each invalid field to a predicate, such as "is required"."""
     if error is None:
         return {}
     if error.code is ErrorCode.PASSWORD_INCORRECT:
@@ -121,8 +125,108 @@ def field_problems(error: ApiError | None) -> dict[str, str]:
     return {detail.field: detail.message.removeprefix(detail.field).strip() for detail in reversed(error.details)}
 
 
-def banner_of(error: ApiError | None, shown: list[dict[str, Any]]) -> str | None:
-    """The message above the form: the error, unless it stands beside a field."""
-    if error is None or any(entry["problems"] for entry in shown):
+def banner_of(error: ApiError | None, fields_shown: list[dict[str, Any]]) -> str | None:
+    """The message above the form, unless the error is shown beside a field."""
+    if error is None or any(entry["problems"] for entry in fields_shown):
         return None
     return error.message
+
+
+MAX_DEPTH = 5
+"""Maximum number of parts in a field's name."""
+
+
+class FormTree:
+    """Fields of a form with a common prefix. Names are paths, such as ``rules.3.when.query``; rows are numbered."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[str]] = {}
+        self._children: dict[str, FormTree] = {}
+
+    @classmethod
+    def of(cls, form: MultiDict[str, str]) -> FormTree:
+        """The tree of all fields of a form."""
+        root = cls()
+        for name in form:
+            *path, leaf = name.split(".", MAX_DEPTH)
+            node = root
+            for part in path:
+                node = node._children.setdefault(part, cls())
+            node._values[leaf] = [text.replace("\r\n", "\n").strip() for text in form.getlist(name)]
+        return root
+
+    def text(self, name: str) -> str:
+        """The text of a field, or the last text of several with this name; empty if the form has no such field."""
+        return self._values.get(name, [""])[-1]
+
+    def texts(self, name: str) -> list[str]:
+        """The distinct texts of fields with this name."""
+        return list(dict.fromkeys(text for text in self._values.get(name, ()) if text))
+
+    def child(self, name: str) -> FormTree:
+        """The subtree below a name."""
+        return self._children.get(name, FormTree())
+
+    def rows(self, name: str) -> list[FormTree]:
+        """The numbered rows below a name, in numeric order."""
+        children = self.child(name)._children
+        numbered = [key for key in children if key.isascii() and key.isdigit() and len(key) < 16]
+        return [children[key] for key in sorted(numbered, key=int)]
+
+
+def number_of(text: str) -> float | str:
+    """The text as a number, or the text itself if it is not a number, so that validation reports it."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
+
+
+_NAMES = {
+    "half_life_days": "half-life",
+    "ids": "pages",
+    "from": "from",
+    "url": "URL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """Problems of settings: maps a path, such as ``rules[3].when.query``, to sentences."""
+
+    found: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, details: Sequence[Detail]) -> Problems:
+        """The problems from an error's details, whether the settings are the body or its field ``settings``."""
+        messages: dict[str, dict[str, None]] = {}
+        for detail in details:
+            messages.setdefault(detail.field.removeprefix("settings."), {})[detail.message] = None
+        return cls({field: [_sentence(field, text) for text in texts] for field, texts in messages.items()})
+
+    def at(self, place: str) -> list[str]:
+        """The sentences about a path and everything below it."""
+        return [
+            sentence
+            for field, sentences in self.found.items()
+            if field == place or field.startswith((f"{place}.", f"{place}["))
+            for sentence in sentences
+        ]
+
+    def at_all(self, place: str) -> list[str]:
+        """The sentences about a field or a whole list, without those about its items."""
+        return list(self.found.get(place, ()))
+
+
+def _sentence(field: str, message: str) -> str:
+    """Converts ``rules[3].when.query must …`` to a sentence with the label that the row shows."""
+    last = field.rpartition(".")[2]
+    name, _, rest = last.partition("[")
+    predicate = message.removeprefix(last).removeprefix(name).strip()
+    if rest and rest.rstrip("]").isdigit() and "." in field:
+        subject = f"Item {int(rest.rstrip(']')) + 1} of {_NAMES.get(name, name)}"
+    else:
+        label = _NAMES.get(name, name.replace("_", " "))
+        subject = "This" if rest or "." not in field else label[:1].upper() + label[1:]
+    return f"{subject} {predicate}."

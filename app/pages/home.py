@@ -1,4 +1,4 @@
-"""The front door."""
+"""The home page and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.web.responses import json_answer
 
 
 def show_home() -> str | Response:
-    """A description of this service, and links."""
+    """Describe this service, with links."""
     base = base_url()
     if not wants_page():
         info = document()["info"]
@@ -30,5 +30,5 @@ def show_home() -> str | Response:
 
 
 def show_document() -> Response:
-    """The OpenAPI document."""
+    """Serve the OpenAPI document."""
     return json_answer(document_at(base_url()))

@@ -1,4 +1,4 @@
-"""Importing a file of documents, or a configuration, into a site, as a form."""
+"""The form that imports a file of pages or a crawler configuration into a site."""
 
 from __future__ import annotations
 
@@ -23,55 +23,60 @@ from schemas.imports import FORM_FORMATS, ImportFormSchema
 from schemas.sources import CONFIG_FORMATS
 
 _FIELDS = (
-    ("file", "file", "File", "{limit} MB at most. Larger files can be split, or imported by this service’s operator."),
-    ("format", "select", "Format", "Published posts and pages are taken from a WordPress export (Tools › Export)."),
+    (
+        "file",
+        "file",
+        "File",
+        "At most {limit} MB. Split larger files, or ask the operator of this service to import them.",
+    ),
+    ("format", "select", "Format", "A WordPress export (Tools › Export) imports the published posts and pages."),
     (
         "url",
         "url",
-        "Address",
-        "Only for a file that is one page: where visitors find it, such as /files/prices.pdf.",
+        "URL",
+        "Only for a file that becomes one page: where visitors find it, such as /files/prices.pdf.",
     ),
     (
         "map",
         "textarea",
         "Columns with other names",
-        "One per line, the field first: title = Headline. Every page needs id, title, content, and url. "
-        "= Notes leaves a column out.",
+        "One per line, starting with the field: title = Headline. Every page needs id, title, content, and url. "
+        "To skip the column Notes, enter = Notes.",
     ),
 )
 
 
 def show_import(site_id: int) -> str:
-    """The form."""
+    """Show the form."""
     return _form(site_id)
 
 
 def import_file(site_id: int) -> str:
-    """Import the file; say what came in, and what was left out and why."""
+    """Import the file, and report the imported pages and the skipped records with reasons."""
     refill_on_error(lambda error: _form(site_id, error), _REFILLED)
     if not read_form_body(request).get("format"):
         raise field_error("format", "required", "is required")
-    sent = read_form(ImportFormSchema())
+    form = read_form(ImportFormSchema())
     file = request.files.get("file")
     if file is None or not file.filename:
         raise field_error("file", "required", "is required")
-    if sent["format"] in CONFIG_FORMATS:
+    if form["format"] in CONFIG_FORMATS:
         return _import_config(site_id, file.stream.read(), file.filename)
-    content = imports.SentFile(file.stream, sent["format"], sent["map"], sent["url"], file.content_type or "")
+    content = imports.SentFile(file.stream, form["format"], form["map"], form["url"], file.content_type or "")
     outcome = imports.import_file(runtime(), current_caller(), site_id, content)
-    groups = groupby(outcome.problems, key=lambda found: (found.line, found.record))
-    lines = [(*place, [found.message for found in problems]) for place, problems in groups]
+    groups = groupby(outcome.problems, key=lambda problem: (problem.line, problem.record))
+    lines = [(*place, [problem.message for problem in problems]) for place, problems in groups]
     return render("import_done.html", site=_site(site_id), file=file.filename, outcome=outcome, lines=lines)
 
 
 def _import_config(site_id: int, body: bytes, file_name: str) -> str:
     try:
-        made, ignored = source_operations.import_config(runtime(), current_caller(), site_id, orjson.loads(body))
+        sources, ignored = source_operations.import_config(runtime(), current_caller(), site_id, orjson.loads(body))
     except orjson.JSONDecodeError as error:
-        raise field_error("file", "invalid", "is no JSON") from error
+        raise field_error("file", "invalid", "is not valid JSON") from error
     except ValidationError as error:
         raise invalid(error) from error
-    return render("import_config_done.html", site=_site(site_id), file=file_name, sources=made, ignored=ignored)
+    return render("import_config_done.html", site=_site(site_id), file=file_name, sources=sources, ignored=ignored)
 
 
 _REFILLED = frozenset({400, 403, 503})

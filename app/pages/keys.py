@@ -1,4 +1,4 @@
-"""Keys of a site. A new token is handed to the next page in a cookie that dies with it."""
+"""Keys of a site. A short-lived cookie passes a new token to the next page, which deletes the cookie."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.models import Site
 from app.operations import keys as key_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
-from app.pages.redirects import see_other
+from app.pages.negotiation import see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services import sites
@@ -24,11 +24,11 @@ from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyU
 
 TOKEN_COOKIE = "new_token"
 TOKEN_SECONDS = 120
-"""How long a new token waits to be shown."""
+"""Seconds for which the cookie keeps a new token."""
 
 
 def list_keys(site_id: int) -> Response:
-    """A site's keys, and the token of the one that was just made, this once."""
+    """Show a site's keys and, once, the token of a new key."""
     response = Response(_keys(site_id), content_type="text/html; charset=utf-8")
     if TOKEN_COOKIE in request.cookies:
         response.headers.add("Set-Cookie", _token_cookie(site_id, None))
@@ -42,25 +42,25 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
     token = request.cookies.get(TOKEN_COOKIE, "")
     with runtime().database.read() as session:
         site = sites.get_site(session, caller.account.id, site_id)
-        found, total = keys.list_keys(session, caller.account.id, site_id, **paging)
+        listed, total = keys.list_keys(session, caller.account.id, site_id, **paging)
         used = sites.count_keys(session, caller.account.id)
         fresh = keys.find_key_by_hash(session, caller.account.id, site_id, hash_token(token, secret)) if token else None
         new_key = None if fresh is None else keys.view(fresh)
-    sent = "name" in request.form
+    is_submitted = "name" in request.form
     values = {"type": "search", "scopes": None, "site_only": False, "allowed_origins": None}
-    shown = shown_fields(KeyCreateSchema(), values, error if sent else None)
+    fields = shown_fields(KeyCreateSchema(), values, error if is_submitted else None)
     limit = caller.account.limits.keys
     return render(
         "keys.html",
         site=site,
-        keys=[keys.view(key) for key in found],
+        keys=[keys.view(key) for key in listed],
         total=total,
         paging=paging,
         used=used,
         limit=limit,
-        is_open=sent or limit is None or used < limit,
-        fields=shown,
-        banner=banner_of(error, shown),
+        is_open=is_submitted or limit is None or used < limit,
+        fields=fields,
+        banner=banner_of(error, fields),
         new_key=new_key,
         token=token,
         base_url=base_url(),
@@ -76,25 +76,25 @@ def create_key(site_id: int) -> Response:
 
 
 def rotate_key(site_id: int, key_id: str) -> Response:
-    """Give a key a new token."""
+    """Replace the token of a key."""
     refill_on_error(lambda error: _keys(site_id, error))
     key, token = key_operations.rotate_key(runtime(), current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
     return _to_keys(key, token=token)
 
 
 def toggle_key(key_id: str) -> Response:
-    """Disable a key, or enable it."""
+    """Disable or enable a key."""
     key = key_operations.toggle_key(runtime(), current_caller(), key_id, read_form(KeyToggleSchema())["active"])
     return _to_keys(key, notice="key-enabled" if key.active else "key-disabled")
 
 
 def show_edit_form(site_id: int, key_id: str) -> str:
-    """The form that edits a key."""
+    """Show the form that edits a key."""
     return _edit_form(site_id, key_id)
 
 
 def show_key(site_id: int, key_id: str) -> str:
-    """One key: the page on which it is edited."""
+    """Show the form that edits a key."""
     return _edit_form(site_id, key_id)
 
 
@@ -107,8 +107,8 @@ def _edit_form(site_id: int, key_id: str, error: ApiError | None = None) -> str:
         "site_only": key.site_only,
         "allowed_origins": key.allowed_origins,
     }
-    shown = shown_fields(KeyUpdateSchema(), values, error, leave_out=unsuitable_fields(key.type))
-    return render("key_edit.html", site=site, key=key, fields=shown, banner=banner_of(error, shown))
+    fields = shown_fields(KeyUpdateSchema(), values, error, leave_out=unsuitable_fields(key.type))
+    return render("key_edit.html", site=site, key=key, fields=fields, banner=banner_of(error, fields))
 
 
 def _load(site_id: int, key_id: str) -> tuple[Site, KeyView]:
@@ -119,12 +119,12 @@ def _load(site_id: int, key_id: str) -> tuple[Site, KeyView]:
 
 
 def _minute(key: KeyView) -> str | None:
-    """A key's expiry as its form shows it: UTC, to the minute."""
+    """A key's expiry as the form shows it: UTC, to the minute."""
     return None if key.expires_at is None else f"{key.expires_at:%Y-%m-%dT%H:%M}"
 
 
 def update_key(site_id: int, key_id: str) -> Response:
-    """Save a key; an expiry that was left as shown stays as it is."""
+    """Save a key. An unchanged expiry keeps its seconds, which the form doesn't show."""
     refill_on_error(lambda error: _edit_form(site_id, key_id, error))
     _, key = _load(site_id, key_id)
     changes = read_form(KeyUpdateSchema())
@@ -143,7 +143,7 @@ def delete_key(site_id: int, key_id: str) -> Response:
 
 
 def dismiss_exposure(site_id: int, key_id: str) -> Response:
-    """Dismiss the dashboard's notice that a key is in a web page."""
+    """Dismiss the dashboard's notice about an exposed key."""
     key_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
     return see_other("/dashboard", notice="exposure-dismissed")
 

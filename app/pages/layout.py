@@ -1,4 +1,4 @@
-"""The layout of every page: its frame, its assets, its notices."""
+"""The layout of every page: base template, assets, and notices."""
 
 from __future__ import annotations
 
@@ -18,63 +18,63 @@ from app.wording import counted, day_text, duration, moment_text, number
 from schemas.accounts import is_email
 
 NOTICES = {
-    "site-created": "Site added. Next: say where its pages are.",
-    "site-created-silent": "Site added. Its address answers neither with https nor with http now: check it. "
-    "Next: say where its pages are.",
-    "source-created": "Source added. Its pages are being found and read.",
-    "hook-renewed": "The hook has another address now. The one before does nothing any more.",
+    "site-created": "Site added. Next: add its content.",
+    "site-created-silent": "Site added. Its URL doesn’t respond over https or http now: check it. "
+    "Next: add its content.",
+    "source-created": "Source added. The crawler is reading its pages.",
+    "hook-renewed": "Deploy hook URL replaced. The old URL no longer works.",
     "source-updated": "Source saved. Changes take effect with the next run.",
     "source-deleted": "Source deleted. Its pages are being removed from the search.",
     "source-deleted-alone": "Source deleted. Its pages stay in the search.",
     "site-updated": "Site saved.",
-    "site-updated-silent": "Site saved. Its address answers neither with https nor with http now: check it.",
+    "site-updated-silent": "Site saved. Its URL doesn’t respond over https or http now: check it.",
     "search-settings-updated": "Search settings saved. They take effect with the next search.",
-    "learning-on": "Results follow clicks from tomorrow on.",
-    "learning-off": "Results no longer follow clicks.",
-    "clicks-forgotten": "What was learned from clicks is forgotten. Clicks from now on count.",
-    "search-settings-restored": "The search settings are those of that time again.",
-    "suggestion-hidden": "The search box never suggests this query from now on.",
+    "learning-on": "Learning from clicks is on. Clicks affect results from tomorrow.",
+    "learning-off": "Learning from clicks is off.",
+    "clicks-forgotten": "Learned changes reset. Only clicks from now on count.",
+    "search-settings-restored": "Search settings restored.",
+    "suggestion-hidden": "The search box no longer suggests this query.",
     "site-paused": "Site paused. It cannot be searched or indexed until you resume it.",
     "site-resumed": "Site resumed.",
     "site-deleted": "Site deleted. It can be restored for 30 days, below.",
-    "site-purged": "Site deleted, with all its keys, documents, and statistics.",
-    "site-restored": "Site restored, with its keys, documents, and statistics.",
+    "site-purged": "Site deleted, with all its keys, pages, and statistics.",
+    "site-restored": "Site restored, with its keys, pages, and statistics.",
     "document-removed": "Page removed.",
     "key-updated": "Key saved.",
     "key-disabled": "Key disabled. It no longer works.",
     "key-enabled": "Key enabled. Its token works again.",
     "key-deleted": "Key deleted. It no longer works.",
-    "exposure-dismissed": "Notice dismissed. It returns if the key is in a web page after you rotate it.",
+    "exposure-dismissed": "Notice dismissed. It returns if the key appears in a web page after you rotate it.",
     "profile-updated": "Profile saved.",
     "password-changed": "Password changed. Your other sessions were logged out.",
-    "codes-off": "One-time codes are off. The password alone logs you in.",
+    "codes-off": "Two-factor authentication is off. You only need your password to log in.",
     "session-ended": "Session ended.",
     "sessions-ended": "All your other sessions have ended.",
     "role-changed": "Role changed. It takes effect immediately.",
     "member-removed": "Member removed and logged out.",
-    "invitation-sent": "Invitation sent. The link in the mail works once, for seven days.",
+    "invitation-sent": "Invitation sent. The link in the e-mail works once, within seven days.",
     "invitation-revoked": "Invitation revoked. Its link no longer works.",
-    "invitation-accepted": "Welcome. You are a member of this account now.",
-    "reset-requested": "If there is an account with this e-mail, a mail with a link is on its way. "
-    "The link works once, for 30 minutes. If you were sent one in the last ten minutes, use that.",
-    "password-reset": "Password changed. All your sessions were logged out. Log in with the new password.",
-    "email-restored": "Your e-mail address is restored. Everybody was logged out, and API keys are disabled. "
-    "A mail with a link to a new password is on its way.",
+    "invitation-accepted": "Welcome! You’re now a member of this account.",
+    "reset-requested": "If an account with this e-mail address exists, we’ve sent it a link. "
+    "The link works once, within 30 minutes. If you got one in the last ten minutes, use that one.",
+    "password-reset": "Password changed. You were logged out everywhere. Log in with the new password.",
+    "email-restored": "Your e-mail address is restored. All members were logged out, and API keys are disabled. "
+    "We’ve sent you a link for choosing a new password.",
     "email-confirmed": "Your e-mail address is confirmed.",
-    "confirmation-sent": "A mail with a link is on its way to your address. Open the link to confirm it.",
+    "confirmation-sent": "We’ve sent a link to your e-mail address. Open the link to confirm the address.",
     "webhook-updated": "Webhook saved.",
-    "webhook-on": "Webhook switched on.",
-    "webhook-off": "Webhook switched off. Nothing is sent to it; what waited was given up.",
+    "webhook-on": "Webhook turned on.",
+    "webhook-off": "Webhook turned off. Waiting deliveries were cancelled.",
     "webhook-deleted": "Webhook deleted.",
-    "redelivered": "Sent again within seconds, under the same id.",
-    "logged-out": "You are logged out.",
+    "redelivered": "The delivery will be sent again within seconds, with the same ID.",
+    "logged-out": "You’re logged out.",
     "account-deleted": "Your account and all its data have been deleted.",
 }
-"""Name in ``?notice=`` to what it says."""
+"""Maps a name in ``?notice=`` to its text."""
 
 
 def register(app: Flask) -> None:
-    """Give templates what they use."""
+    """Register the filters and globals that templates use."""
     versions = _asset_versions(Path(app.static_folder or ""))
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = 86_400
     set_policy(app, "static", OperationPolicy(ANYONE, uncounted=True, without_rate_headers=True, reflects_nothing=True))
@@ -95,7 +95,7 @@ def register(app: Flask) -> None:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page. Templates also see who calls (``caller`` is a word of Jinja) and the notice that the address asks for."""
+    """Render a page. Templates also get the caller as ``who`` (Jinja reserves ``caller``) and the notice of the URL."""
     notice = NOTICES.get(request.args.get("notice", ""))
     return render_template(
         template,
@@ -109,15 +109,15 @@ def render(template: str, **values: Any) -> str:
 
 
 def render_secret(html: str) -> Response:
-    """A page whose address holds a secret, which no other site is told.
+    """A page whose URL contains a secret, so that browsers don't send it to other sites.
 
-    Without any referrer, browsers would not say either that the page's form comes from here.
+    ``no-referrer`` would also hide the origin of the page's form, which the CSRF check needs.
     """
     return Response(html, headers={"Referrer-Policy": "strict-origin"})
 
 
 def _asset_versions(folder: Path) -> dict[str, str]:
-    """File to a digest of its contents: an address that changes with it may be kept by browsers."""
+    """Maps each asset to a digest of its contents, which makes its URL cacheable."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         for path in folder.rglob("*")
@@ -126,17 +126,17 @@ def _asset_versions(folder: Path) -> dict[str, str]:
 
 
 def day_element(value: date | None) -> Markup:
-    """``5 May 2024`` as a ``<time>``; of a moment, its day in UTC."""
+    """``5 May 2024`` as a ``<time>`` element. A moment is shown as its UTC day."""
     return _time_element(value, None if value is None else day_text(value))
 
 
 def moment_element(value: datetime | None) -> Markup:
-    """``5 May 2024, 14:03 UTC`` as a ``<time>``."""
+    """``5 May 2024, 14:03 UTC`` as a ``<time>`` element."""
     return _time_element(value, None if value is None else moment_text(value))
 
 
 def ago_element(value: datetime) -> Markup:
-    """``5 minutes ago`` as a ``<time>``."""
+    """``5 minutes ago`` as a ``<time>`` element."""
     return _time_element(value, f"{duration(max(1, round((now() - value).total_seconds())))} ago")
 
 
@@ -148,7 +148,7 @@ def _time_element(value: date | None, text: str | None) -> Markup:
 
 
 def code_spans(text: str) -> Markup:
-    """Text in which `` `code` `` stands out."""
+    """Text with `` `code` `` as ``<code>`` elements."""
     parts = [escape(part) for part in text.split("`")]
     marked = [Markup("<code>{}</code>").format(part) if odd % 2 else part for odd, part in enumerate(parts)]
     return Markup("").join(marked)

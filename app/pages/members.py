@@ -1,4 +1,4 @@
-"""Members and invitations. A new invitation's link is handed to the next page in a cookie that dies with it."""
+"""Members and invitations. A short-lived cookie passes the link of a new invitation to the next page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.models import Invitation
 from app.operations import members as member_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
-from app.pages.redirects import see_other
+from app.pages.negotiation import see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services.access.rights import Role
@@ -25,11 +25,11 @@ from schemas.members import ROLES, MemberUpdateSchema
 PATH = "/api/members"
 LINK_COOKIE = "new_invitation"
 LINK_SECONDS = 120
-"""How long a new link waits to be shown."""
+"""Seconds for which the cookie keeps a new link."""
 
 
 def list_members() -> Response:
-    """The account's members and invitations, and the link of the one that was just made, this once."""
+    """Show the account's members and invitations and, once, the link of a new invitation."""
     response = Response(_members(), content_type="text/html; charset=utf-8")
     if LINK_COOKIE in request.cookies:
         response.headers.add("Set-Cookie", _link_cookie(None))
@@ -40,19 +40,19 @@ def _members(error: ApiError | None = None) -> str:
     account_id = current_caller().account.id
     paging = read_paging()
     with runtime().database.read() as session:
-        found, total = members.list_members(session, account_id, **paging)
+        listed, total = members.list_members(session, account_id, **paging)
         invited, _ = invitations.list_invitations(session, account_id, limit=members.MAX_MEMBERS, offset=0)
         link, invitation = _fresh_link(session, account_id)
-    shown = shown_fields(InvitationCreateSchema(), {"role": "editor"}, error if "email" in request.form else None)
+    fields = shown_fields(InvitationCreateSchema(), {"role": "editor"}, error if "email" in request.form else None)
     return render(
         "members.html",
-        members=found,
+        members=listed,
         total=total,
         paging=paging,
         invitations=invited,
         roles=ROLES,
-        fields=shown,
-        banner=banner_of(error, shown),
+        fields=fields,
+        banner=banner_of(error, fields),
         link=link,
         new_invitation=invitation,
         now=now(),
@@ -61,17 +61,17 @@ def _members(error: ApiError | None = None) -> str:
 
 
 def to_members() -> Response:
-    """On to the page that shows members and invitations."""
+    """Redirect to the page of members and invitations."""
     return see_other(PATH)
 
 
 def show_member(member_id: int) -> Response:
-    """The same for one member, who has no page."""
+    """Redirect to the page of members, since single members have no page."""
     return to_members()
 
 
 def update_member(member_id: int) -> Response:
-    """Give a member another role."""
+    """Change the role of a member."""
     refill_on_error(_members)
     role = Role(read_form(MemberUpdateSchema())["role"])
     member = member_operations.change_role(runtime(), current_caller(), member_id, role)
@@ -93,7 +93,7 @@ def _is_own(member_id: int) -> bool:
 
 
 def create_invitation() -> Response:
-    """Invite somebody."""
+    """Create an invitation."""
     refill_on_error(_members)
     fields = read_form(InvitationCreateSchema())
     return _to_link(
@@ -102,20 +102,20 @@ def create_invitation() -> Response:
 
 
 def renew_invitation(invitation_id: str) -> Response:
-    """Give an invitation another link."""
+    """Renew the link of an invitation."""
     refill_on_error(_members)
     return _to_link(*member_operations.renew_invitation(runtime(), current_caller(), base_url(), invitation_id))
 
 
 def revoke_invitation(invitation_id: str) -> Response:
-    """End an invitation."""
+    """Revoke an invitation."""
     refill_on_error(_members)
     member_operations.revoke_invitation(runtime(), current_caller(), invitation_id)
     return see_other(PATH, notice="invitation-revoked")
 
 
 def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | None]:
-    """The link that the cookie brings, if it is one of this account's."""
+    """The link from the cookie, if it belongs to an invitation of this account."""
     token = request.cookies.get(LINK_COOKIE, "")
     if not token:
         return "", None

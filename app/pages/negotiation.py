@@ -1,15 +1,21 @@
-"""The choice of a page instead of JSON: the same address, the same checks, another view."""
+"""Whether a request gets a page or JSON, the method that a form stands for, and redirects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
-from typing import Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.formparser import parse_form_data
+from werkzeug.wrappers import Request
 
-from app.web.auth import bearer_token
+from app.web.auth import SESSION_COOKIE, bearer_token
 from app.web.policy import SAFE_METHODS, policies, policy_of, set_policy
 from app.web.request_checks import FORM_TYPES
 
@@ -19,25 +25,25 @@ _NEVER_PAGES = ("/v1/", "/api/v1/", "/engine/", "/static/")
 
 
 def prefers_html() -> bool:
-    """Tell whether the client names HTML and ranks it at least as high as JSON; ``*/*`` alone is no browser's."""
+    """Whether the client accepts HTML by name and at least as much as JSON. Browsers never send only ``*/*``."""
     accepted = request.accept_mimetypes
-    named = any(kind.partition(";")[0].strip() in ("text/html", "text/*") for kind, _ in accepted)
+    accepts_by_name = any(kind.partition(";")[0].strip() in ("text/html", "text/*") for kind, _ in accepted)
     html = float(accepted.quality("text/html"))
-    return named and html > 0 and html >= float(accepted.quality("application/json"))
+    return accepts_by_name and html > 0 and html >= float(accepted.quality("application/json"))
 
 
 def sends_form() -> bool:
-    """Tell whether a person's form was sent. A program with a bearer token sends JSON."""
+    """Whether the request is a form from a page. Programs with a bearer token send JSON."""
     return request.mimetype in FORM_TYPES and bearer_token(request) is None
 
 
 def wants_page() -> bool:
-    """Tell whether this request is a person's: it asks for HTML, or it writes with a form."""
+    """Whether this request comes from a page or a browser: it asks for HTML, or sends a form."""
     return prefers_html() if request.method in SAFE_METHODS else sends_form()
 
 
 def add_page(app: Flask, endpoint: str, page: View) -> None:
-    """Let ``page`` answer people at an address whose JSON view exists. It gets the path's parameters."""
+    """Let the view ``page`` serve browsers at the URL of an existing JSON view, with the same path parameters."""
     answer = app.view_functions[endpoint]
 
     @wraps(answer)
@@ -49,14 +55,102 @@ def add_page(app: Flask, endpoint: str, page: View) -> None:
 
 
 def is_page_request() -> bool:
-    """Tell whether an error of this request is to be shown as a page."""
+    """Whether an error of this request is shown as a page."""
     if request.endpoint is not None:
         return policy_of(request.endpoint).has_page and wants_page()
     return not request.path.startswith(_NEVER_PAGES) and wants_page()
 
 
 def note_choice(response: Response) -> Response:
-    """Tell caches that the answer depends on who asks and for what."""
+    """Mark responses of URLs with pages as depending on ``Accept`` and ``Cookie``, for caches."""
     if policy_of(request.endpoint).has_page:
         response.vary.update(("Accept", "Cookie"))
     return response
+
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+METHODS = frozenset({"PUT", "PATCH", "DELETE"})
+
+
+class MethodOverride:
+    """WSGI middleware that applies ``_method`` from forms sent with a session, before routing.
+
+    HTML forms can send only GET and POST.
+
+    Other requests keep their method: those with a bearer token or a JSON body, or without a session cookie.
+
+    Args:
+        limit: Maximum size of a form in bytes. Larger ones pass unread; the application rejects them.
+    """
+
+    def __init__(self, application: WSGIApplication, limit: int):
+        self._application = application
+        self._limit = limit
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] == "POST":
+            request = Request(environ, populate_request=False, shallow=True)
+            length = request.content_length
+            if length is not None and 0 < length <= self._limit and _is_form_of_session(request):
+                method = self._read_method(environ, length)
+                if method in METHODS:
+                    environ["REQUEST_METHOD"] = method
+        return self._application(environ, start_response)
+
+    def _read_method(self, environ: WSGIEnvironment, length: int) -> str:
+        body = environ["wsgi.input"].read(length)
+        environ["wsgi.input"] = BytesIO(body)
+        try:
+            _, form, files = parse_form_data({**environ, "wsgi.input": BytesIO(body)}, max_form_memory_size=self._limit)
+        except RequestEntityTooLarge:
+            return ""
+        for file in files.values():
+            file.close()
+        return str(form.get("_method", "")).upper()
+
+
+def _is_form_of_session(request: Request) -> bool:
+    return request.mimetype in FORM_TYPES and SESSION_COOKIE in request.cookies and bearer_token(request) is None  # type: ignore[arg-type]
+
+
+HOME = "/dashboard"
+_LOCAL = re.compile(r"/(?!/)[^\\\s\x00-\x20\x7f-\x9f]{0,2000}")
+
+
+def local_path(path: str) -> str:
+    """``sent`` if it is a path on this service, otherwise the dashboard's path.
+
+    Browsers go to other hosts for ``//host``, ``/\\host``, and URLs with control characters.
+    """
+    if not _LOCAL.fullmatch(path):
+        return HOME
+    parts = urlsplit(path)
+    return HOME if parts.scheme or parts.netloc else path
+
+
+def see_other(path: str, **query: str | int | None) -> Response:
+    """The redirect (303) after a successful form."""
+    return _redirect(303, path, query)
+
+
+def to_login() -> Response:
+    """The redirect (302) to the login form, which returns to the requested URL if that has a page for GET."""
+    here = request.full_path if request.query_string else request.path
+    here = quote(here, safe="/?&=%:@!$'()*+,;~-._")
+    return _redirect(302, "/login", {"next": here if _can_be_shown(request.path) else None})
+
+
+def _can_be_shown(path: str) -> bool:
+    try:
+        current_app.create_url_adapter(request).match(path, method="GET")  # type: ignore[union-attr]
+    except HTTPException:
+        return False
+    return True
+
+
+def _redirect(status: int, path: str, query: dict[str, str | int | None]) -> Response:
+    arguments = {name: value for name, value in query.items() if value is not None}
+    location = path + ("?" + urlencode(arguments, safe="/") if arguments else "")
+    return Response(status=status, headers={"Location": location, "Cache-Control": "no-store"})

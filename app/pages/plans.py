@@ -1,12 +1,15 @@
-"""The plans side by side; for whom is logged in, also their own plan and how much of it is used."""
+"""Plans side by side, and meters that show how much of a plan's limits an account uses."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flask import g
+from sqlalchemy.orm import Session
 
 from app.clock import today
 from app.pages.layout import render
-from app.pages.meters import Meter, quota_meters
+from app.plans import PlanLimits
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import AccountRecord
@@ -14,7 +17,72 @@ from app.services.health import COUNTERS
 from app.services.sites import count_documents, count_keys, count_sites
 from app.services.usage.daily_usage import usage_between
 from app.web.auth import MANAGING
+from app.web.request_checks import current_caller
 from schemas.accounts import is_email
+
+NEARLY = 0.8
+"""Share of a quota above which the meter warns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """A limit and how much of it is used.
+
+    Attributes:
+        most: The limit, or ``None`` for unlimited.
+        note: Help text below the meter.
+        state: ``near`` or ``full`` if reaching the limit stops something, otherwise empty.
+    """
+
+    label: str
+    used: int
+    most: int | None
+    note: str = ""
+    state: str = ""
+
+
+def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str = "") -> Meter:
+    """A meter that warns near its limit. Having all sites or keys of a plan is no problem, so these need none."""
+    if most is None or used < NEARLY * most:
+        return Meter(label, used, most, note)
+    if used < most:
+        return Meter(label, used, most, f"Nearly used up. {note}".rstrip(), "near")
+    return Meter(label, used, most, full, "full")
+
+
+def read_meters(session: Session) -> tuple[Meter, ...]:
+    """The current meters of the caller's account; from the last copy in SQL while the counter store is unavailable."""
+    account, current_runtime, day = current_caller().account, runtime(), today()
+    counters = None if current_runtime.health.failing_since(COUNTERS) else current_runtime.counters
+    return quota_meters(
+        account.limits,
+        searches=sum(each.used for each in usage_between(session, counters, account.id, day, day)),
+        pages=count_documents(session, account.id),
+        sites=count_sites(session, account.id),
+        keys=count_keys(session, account.id),
+    )
+
+
+def quota_meters(limits: PlanLimits, *, searches: int, pages: int, sites: int, keys: int) -> tuple[Meter, ...]:
+    """The meters of an account, with the searches of today first.
+
+    Args:
+        limits: The account's own.
+        searches: Searches charged today.
+    """
+    return (
+        quota_meter(
+            "Searches today",
+            searches,
+            limits.searches_per_day,
+            note="Resets at 00:00 UTC.",
+            full="Limit reached: searches are rejected until 00:00 UTC.",
+        ),
+        quota_meter("Indexed pages", pages, limits.documents, full="Limit reached: new pages are rejected."),
+        Meter("Sites", sites, limits.sites),
+        Meter("API keys", keys, limits.keys, note="Includes disabled keys."),
+    )
+
 
 ROWS = (
     ("searches_per_day", "Searches per day"),
@@ -24,11 +92,11 @@ ROWS = (
     ("requests_per_minute", "Requests per minute"),
     ("requests_per_day", "Requests per day"),
 )
-"""Limits in the order in which they are compared, and what they are called."""
+"""Limits and their labels, in display order."""
 
 
 def show_plans() -> str:
-    """All plans, for everybody."""
+    """Show all plans, and the caller's usage if the caller may manage the account."""
     current_runtime = runtime()
     caller: Caller | None = g.caller
     account = caller.account if caller is not None and MANAGING.allows(caller) else None
@@ -38,7 +106,7 @@ def show_plans() -> str:
         rows=ROWS,
         account=account,
         has_own_limits=account is not None and account.limits != current_runtime.plans[account.plan],
-        meters=[] if account is None else _meters(current_runtime, account),
+        meters=[] if account is None else _account_meters(current_runtime, account),
         contact=current_runtime.settings.operator_contact,
         contact_address=contact_address(current_runtime.settings.operator_contact),
         is_open=current_runtime.settings.registration,
@@ -46,13 +114,13 @@ def show_plans() -> str:
 
 
 def contact_address(contact: str) -> str:
-    """The place where a link to whom users ask leads; empty if it is only a text."""
+    """The URL for the operator's contact; empty if the contact is plain text."""
     if is_email(contact):
         return f"mailto:{contact}"
     return contact if contact.startswith(("https://", "http://")) else ""
 
 
-def _meters(runtime: Runtime, account: AccountRecord) -> tuple[Meter, ...]:
+def _account_meters(runtime: Runtime, account: AccountRecord) -> tuple[Meter, ...]:
     counters = None if runtime.health.failing_since(COUNTERS) else runtime.counters
     with runtime.database.read() as session:
         searches = sum(day.used for day in usage_between(session, counters, account.id, today(), today()))

@@ -1,4 +1,4 @@
-"""Sites."""
+"""Pages of sites."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from app.models import Site
 from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
-from app.pages.meters import read_meters
-from app.pages.redirects import see_other
+from app.pages.negotiation import see_other
+from app.pages.plans import read_meters
 from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_quotas, todos_of_runs
 from app.runtime import runtime
 from app.services import sites
@@ -28,7 +28,7 @@ from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteDeleteSchema, S
 
 
 def read_paging() -> dict[str, int]:
-    """``limit`` and ``offset`` of a list.
+    """Read ``limit`` and ``offset`` of a list.
 
     Raises:
         ApiError: 400.
@@ -41,16 +41,16 @@ def read_paging() -> dict[str, int]:
 
 
 def list_sites() -> str:
-    """The account's sites."""
+    """Show the account's sites."""
     caller = current_caller()
     paging = read_paging()
     with runtime().database.read() as session:
-        found, total = sites.list_sites(session, caller.account.id, **paging, only=caller.only_site_id)
+        listed, total = sites.list_sites(session, caller.account.id, **paging, only=caller.only_site_id)
         deleted = list_deleted(session, caller.account.id)
     limit = caller.account.limits.sites
     return render(
         "sites.html",
-        sites=found,
+        sites=listed,
         deleted=deleted,
         total=total,
         paging=paging,
@@ -60,27 +60,27 @@ def list_sites() -> str:
 
 
 def list_deleted(session: Session, account_id: int) -> list[tuple[Site, datetime]]:
-    """The account's sites that can be restored, and until when."""
-    found = sites.list_deleted(session, account_id)
-    return [(site, site.deleted_at + sites.KEPT) for site in found if site.deleted_at is not None]
+    """The account's sites that can be restored, with the end of that period."""
+    deleted = sites.list_deleted(session, account_id)
+    return [(site, site.deleted_at + sites.KEPT) for site in deleted if site.deleted_at is not None]
 
 
 def show_create_form() -> str:
-    """The form that adds a site."""
+    """Show the form that adds a site."""
     return _create_form()
 
 
 def _create_form(error: ApiError | None = None) -> str:
-    """The form; at the plan's limit what to do instead, unless something was typed that must not be lost."""
+    """The form, or a message if the plan's limit is reached and there is no input to lose."""
     caller = current_caller()
     with runtime().database.read() as session:
         used = sites.count_sites(session, caller.account.id)
     limit = caller.account.limits.sites
-    shown = shown_fields(SiteCreateSchema(), {}, error, leave_out=("domains",))
+    fields = shown_fields(SiteCreateSchema(), {}, error, leave_out=("domains",))
     return render(
         "site_create.html",
-        fields=shown,
-        banner=banner_of(error, shown),
+        fields=fields,
+        banner=banner_of(error, fields),
         is_open=error is not None or limit is None or used < limit,
         used=used,
         limit=limit,
@@ -91,22 +91,22 @@ def create_site() -> Response:
     """Add a site."""
     refill_on_error(_create_form)
     completed = _completed_url()
-    given = {} if completed is None else {"url": completed.url}
+    completion = {} if completed is None else {"url": completed.url}
     site = site_operations.create_site(
-        runtime(), current_caller(), read_form(SiteCreateSchema(), **given), with_box_key=True
+        runtime(), current_caller(), read_form(SiteCreateSchema(), **completion), with_box_key=True
     )
     notice = "site-created-silent" if completed is not None and completed.is_silent else "site-created"
     return see_other(f"/sites/{site.id}/sources/create", notice=notice)
 
 
 def _completed_url() -> CompletedUrl | None:
-    """The address in the form, if there is one, with the scheme with which it answers where only that is missing."""
+    """The URL in the form, completed with the scheme to which the site responds; ``None`` if the form has no URL."""
     form = read_form_body(request)
     return runtime().previewer.complete_url(form["url"]) if "url" in form else None
 
 
 def show_site(site_id: int) -> str:
-    """One site: what needs doing, and what it has."""
+    """Show a site with its to-do items."""
     return _site(site_id)
 
 
@@ -116,12 +116,12 @@ def _site(site_id: int, error: ApiError | None = None) -> str:
         site = sites.get_site(session, account_id, site_id)
         _, key_count = keys.list_keys(session, account_id, site_id, limit=1, offset=0)
         source_count = count_sources(session, site.id)
-        box_key, seen = keys.find_box_key(session, site.id), keys.find_sighting(session, site.id)
+        box_key, sighting = keys.find_box_key(session, site.id), keys.find_sighting(session, site.id)
         failed = [source for source in list_failed(session, account_id) if source.site_id == site.id]
         running = [run for run in list_open_runs(session, account_id) if run.site_id == site.id]
         candidates = candidates_of(session, [site])
         meters = read_meters(session)
-    most_deleted = current_caller().account.limits.sites
+    deleted_limit = current_caller().account.limits.sites
     deletion = shown_fields(SiteDeleteSchema(), {}, error)
     return render(
         "site.html",
@@ -129,17 +129,17 @@ def _site(site_id: int, error: ApiError | None = None) -> str:
         deletion=deletion,
         banner=banner_of(error, deletion),
         key_count=key_count,
-        most_deleted=None if most_deleted is None else max(1, most_deleted),
+        most_deleted=None if deleted_limit is None else max(1, deleted_limit),
         source_count=source_count,
         box_key=box_key,
-        seen=seen,
+        seen=sighting,
         todos=in_order(*todos_of_runs(failed, running), *todos_of_misses(candidates), *todos_of_quotas(meters)),
         base_url=base_url(),
     )
 
 
 def show_edit_form(site_id: int) -> str:
-    """The form that edits a site."""
+    """Show the form that edits a site."""
     return _edit_form(site_id)
 
 
@@ -147,16 +147,16 @@ def _edit_form(site_id: int, error: ApiError | None = None) -> str:
     with runtime().database.read() as session:
         site = sites.get_site(session, current_caller().account.id, site_id)
     values = {name: getattr(site, name) for name in SiteUpdateSchema().fields}
-    shown = shown_fields(SiteUpdateSchema(), values, error)
-    return render("site_edit.html", site=site, fields=shown, banner=banner_of(error, shown))
+    fields = shown_fields(SiteUpdateSchema(), values, error)
+    return render("site_edit.html", site=site, fields=fields, banner=banner_of(error, fields))
 
 
 def update_site(site_id: int) -> Response:
-    """Save a site; the buttons that pause and resume it send only that."""
+    """Save a site. The buttons that pause and resume it send only the field ``active``."""
     refill_on_error(lambda error: _edit_form(site_id, error))
     completed = _completed_url()
-    given = {} if completed is None else {"url": completed.url}
-    changes = read_form(SiteUpdateSchema(), **given)
+    completion = {} if completed is None else {"url": completed.url}
+    changes = read_form(SiteUpdateSchema(), **completion)
     site_operations.update_site(runtime(), current_caller(), site_id, changes)
     notice = "site-updated-silent" if completed is not None and completed.is_silent else "site-updated"
     if set(changes) == {"active"}:
@@ -165,7 +165,7 @@ def update_site(site_id: int) -> Response:
 
 
 def delete_site(site_id: int) -> Response:
-    """Delete a site, whose name must have been typed."""
+    """Delete a site after the user has typed its name."""
     refill_on_error(lambda error: _site(site_id, error))
     form = read_form(SiteDeleteSchema())
     site_operations.delete_site(runtime(), current_caller(), site_id, **form)

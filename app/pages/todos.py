@@ -1,4 +1,4 @@
-"""Tasks that need doing first on the sites of an account: failed and running crawls, misses of visitors, quotas."""
+"""To-do items for the sites of an account: failed and running crawls, searches that disappoint visitors, quotas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.clock import today
 from app.crawl.sources.sources import FailedSource, OpenRun
 from app.models import Site
-from app.pages.meters import Meter
+from app.pages.plans import Meter
 from app.pages.sources.reports import explain_failure
 from app.runtime import runtime
 from app.services.access.credentials import site_record
@@ -20,19 +20,19 @@ from app.wording import counted, number
 from backends.errors import BackendError
 
 MAX_MISSES = 3
-"""Queries of a site that are named."""
+"""Maximum number of queries listed per site."""
 MAX_SEARCHES = 5
-"""Queries of a site that are searched for it: a page that says what to do first must not take long."""
+"""Maximum number of queries to check per site, so that the dashboard stays fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One thing to look at.
+    """A to-do item.
 
     Attributes:
-        tone: ``bad``, ``warn`` or ``plain``, the gravest first.
-        text: What is so.
-        link: What the link says that leads to where something can be done.
+        tone: ``bad``, ``warn``, or ``plain``, most severe first.
+        text: The situation.
+        link: Text of the link to the page where the reader can act.
     """
 
     tone: str
@@ -42,7 +42,7 @@ class Todo:
 
 
 def candidates_of(session: Session, sites: Sequence[Site]) -> list[tuple[Site, list[Candidate]]]:
-    """Queries with which visitors may have missed something; to be read before :func:`todos_of_misses` searches."""
+    """Queries that may have disappointed visitors, for :func:`todos_of_misses`, which searches outside the session."""
     recent = runtime().recent_results
     return [
         (site, list_candidates(session, site, today(), recent=recent)[:MAX_SEARCHES]) for site in sites if site.active
@@ -50,46 +50,53 @@ def candidates_of(session: Session, sites: Sequence[Site]) -> list[tuple[Site, l
 
 
 def todos_of_misses(candidates: Sequence[tuple[Site, Sequence[Candidate]]]) -> Iterator[Todo]:
-    """Tasks for what visitors missed and still would."""
+    """Items for queries that disappointed visitors and still would."""
     for site, of_site in candidates:
         address = f"/api/analytics/inbox?site_id={site.id}"
         try:
             items = judge_candidates(runtime().searcher, site_record(site), of_site)
             misses = list(islice(items, MAX_MISSES))
         except BackendError:
-            text = f"What visitors of {site.name} missed cannot be told: the search engine does not answer."
+            text = f"The search engine isn’t responding, so failed searches on {site.name} can’t be checked."
             yield Todo("warn", text, "Inbox", address)
             continue
         if misses:
-            named = ", ".join(f"“{item.query}” ({_how_many(item)})" for item in misses)
-            yield Todo("warn", f"Visitors of {site.name} missed something with {named}.", "See to it", address)
+            yield Todo("warn", _describe_misses(site.name, misses), "Review", address)
+
+
+def _describe_misses(site_name: str, misses: Sequence[InboxItem]) -> str:
+    if len(misses) == 1:
+        query, count = f"“{misses[0].query}”", f" ({_how_many(misses[0])})"
+    else:
+        query, count = ", ".join(f"“{item.query}” ({_how_many(item)})" for item in misses), ""
+    return f"Visitors searched {site_name} for {query} without finding what they wanted{count}."
 
 
 def _how_many(item: InboxItem) -> str:
-    """The visitors who missed something, or the searches where visitors are not told apart, as of a server's key."""
+    """The number of visitors, or of searches if visitors can't be told apart, as with a server's key."""
     return counted(item.visitors, "visitor") if item.visitors else counted(item.searches, "search")
 
 
 def todos_of_runs(failed: Sequence[FailedSource], running: Sequence[OpenRun]) -> Iterator[Todo]:
-    """Sources that are not up to date, and those that are being read."""
+    """Items for outdated sources and running crawls."""
     for source in failed:
         text = f"{source.url} is not up to date: {explain_failure(source.error)}"
-        yield Todo("bad", text, "Open the source", f"/api/sites/{source.site_id}/sources/{source.id}")
+        yield Todo("bad", text, "View source", f"/api/sites/{source.site_id}/sources/{source.id}")
     for run in running:
-        text = f"{run.url} is being read: {number(run.done)} of {number(run.found)} addresses so far."
+        text = f"{run.url} is being crawled: {number(run.done)} of {number(run.found)} pages so far."
         if not run.is_started:
-            text = f"{run.url} is about to be read."
-        yield Todo("plain", text, "Watch it", f"/api/sites/{run.site_id}/sources/{run.source_id}")
+            text = f"{run.url} is about to be crawled."
+        yield Todo("plain", text, "View progress", f"/api/sites/{run.site_id}/sources/{run.source_id}")
 
 
 def todos_of_quotas(meters: Sequence[Meter]) -> Iterator[Todo]:
-    """Quotas that run out."""
+    """Items for quotas that are nearly or fully used."""
     for meter in meters:
         if meter.state and meter.most is not None:
             text = f"{meter.label}: {number(meter.used)} of {number(meter.most)}. {meter.note}"
-            yield Todo("bad" if meter.state == "full" else "warn", text, "Plans", "/plans")
+            yield Todo("bad" if meter.state == "full" else "warn", text, "View plans", "/plans")
 
 
 def in_order(*todos: Todo) -> list[Todo]:
-    """The gravest first."""
+    """Sort items, most severe first."""
     return sorted(todos, key=lambda todo: ("bad", "warn", "plain").index(todo.tone))

@@ -1,4 +1,4 @@
-"""Webhooks of the account. A new secret is handed to the next page in a cookie that dies with it."""
+"""Webhooks of the account. A short-lived cookie passes the secret of a new webhook to the next page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.errors import ApiError
 from app.operations import keys as webhook_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
-from app.pages.redirects import see_other
+from app.pages.negotiation import see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services.webhooks import webhooks
@@ -25,11 +25,11 @@ from schemas.webhooks import WebhookCreateSchema, WebhookUpdateSchema
 PATH = "/api/webhooks"
 SECRET_COOKIE = "new_webhook"
 SECRET_SECONDS = 120
-"""How long a new secret waits to be shown."""
+"""Seconds for which the cookie keeps a new secret."""
 
 
 def list_webhooks() -> Response:
-    """The account's webhooks, and the secret of the one that was just made, this once."""
+    """Show the account's webhooks and, once, the secret of a new webhook."""
     response = Response(_webhooks(), content_type="text/html; charset=utf-8")
     if SECRET_COOKIE in request.cookies:
         response.headers.add("Set-Cookie", _secret_cookie(None))
@@ -39,20 +39,20 @@ def list_webhooks() -> Response:
 def _webhooks(error: ApiError | None = None) -> str:
     secret, key = request.cookies.get(SECRET_COOKIE, ""), runtime().settings.secret_key
     with runtime().database.read() as session:
-        found, total = webhooks.list_webhooks(
+        listed, total = webhooks.list_webhooks(
             session, current_caller().account.id, limit=webhooks.MAX_WEBHOOKS, offset=0
         )
-    shown = shown_fields(WebhookCreateSchema(), {"events": list(EVENTS)}, error, leave_out=("active",))
+    fields = shown_fields(WebhookCreateSchema(), {"events": list(EVENTS)}, error, leave_out=("active",))
     return render(
         "webhooks.html",
-        webhooks=found,
+        webhooks=listed,
         is_open=total < webhooks.MAX_WEBHOOKS,
         most=webhooks.MAX_WEBHOOKS,
-        fields=shown,
-        banner=banner_of(error, shown),
+        fields=fields,
+        banner=banner_of(error, fields),
         secret=secret,
         new_webhook=next(
-            (one for one in found if hmac.compare_digest(secret_of(one.id, key).encode(), secret.encode())), None
+            (one for one in listed if hmac.compare_digest(secret_of(one.id, key).encode(), secret.encode())), None
         ),
     )
 
@@ -67,12 +67,12 @@ def create_webhook() -> Response:
 
 
 def show_webhook(webhook_id: str) -> str:
-    """A webhook, its deliveries, and the form that changes it."""
+    """Show a webhook, its deliveries, and the form that edits it."""
     return _webhook(webhook_id)
 
 
 def list_deliveries(webhook_id: str) -> str:
-    """The same."""
+    """Show the webhook, whose page lists its deliveries."""
     return _webhook(webhook_id)
 
 
@@ -80,24 +80,24 @@ def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
     paging = read_paging()
     with runtime().database.read() as session:
         webhook = webhooks.get_webhook(session, current_caller().account.id, webhook_id)
-        found, total = webhooks.list_deliveries(session, webhook, **paging)
+        deliveries, total = webhooks.list_deliveries(session, webhook, **paging)
     values = {"url": webhook.url, "events": webhook.events}
-    shown = shown_fields(WebhookUpdateSchema(), values, error, leave_out=("active",))
+    fields = shown_fields(WebhookUpdateSchema(), values, error, leave_out=("active",))
     return render(
         "webhook.html",
         webhook=webhook,
-        deliveries=found,
+        deliveries=deliveries,
         total=total,
         paging=paging,
         kept=webhooks.KEPT,
         pretty=partial(json.dumps, indent=2, ensure_ascii=False),
-        fields=shown,
-        banner=banner_of(error, shown),
+        fields=fields,
+        banner=banner_of(error, fields),
     )
 
 
 def update_webhook(webhook_id: str) -> Response:
-    """Save a webhook, or switch it off or on."""
+    """Save a webhook, or turn it off or on."""
     refill_on_error(lambda error: _webhook(webhook_id, error))
     changes = read_form(WebhookUpdateSchema())
     webhook_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)

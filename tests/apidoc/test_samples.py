@@ -18,10 +18,9 @@ import pytest
 from flask import Flask
 from werkzeug.serving import make_server
 
-from app.apidoc.code_blocks import ANY_KEY
 from app.apidoc.openapi import document
 from app.apidoc.reference import BASE_URL, Operation, read_reference
-from app.apidoc.samples import LANGUAGES, Call, write_samples
+from app.apidoc.samples import ANY_KEY, LANGUAGES, Call, write_samples
 from tests.callers import Tenant
 from tests.patience import PATIENCE_SECONDS
 

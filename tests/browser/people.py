@@ -89,7 +89,7 @@ class Person:
         self.press("Add a site", "a")
         self.fill(name=name, url=url)
         self.press("Add site")
-        self.sees("Where are your pages?")
+        self.sees("Add your content")
         return str(self.driver.current_url).removeprefix(self.base_url).partition("/sources")[0]
 
     def make_key(self, site: str, name: str, kind: str) -> str:

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.pages.widget import RESULTS_SCRIPT, SCRIPT
+from app.pages.search_box import RESULTS_SCRIPT, SCRIPT
 
 SCRIPT_ELEMENT = '<script src="/widget.js" data-key="svc_pub_test" async></script>'
 OPEN, CLOSE = "\ue000", "\ue001"

@@ -67,7 +67,7 @@ def test_a_customer_tries_every_option_on_their_own_pages(server: Server, reader
     reader.wait(lambda: reader.in_box("input"), "the box never came")
     lines = '<div id="site-search"></div>\n<script src="{}/widget.js" data-key="{}" async></script>'
     assert reader.code() == lines.format(server.base_url, customer.public_key)
-    reader.press("Change how it looks and works", "summary")
+    reader.press("Customize the search box", "summary")
 
     reader.set("theme", "dark")
     reader.set("lang", "de")
@@ -117,10 +117,10 @@ def test_a_newcomer_has_the_box_on_their_page_within_two_minutes(
     reader.press("Add a site", "a")
     reader.fill(name="Museum", url=address)
     reader.press("Add site")
-    reader.sees("Where are your pages?")
+    reader.sees("Add your content")
     reader.press("Start")
     reader.sees("Source added")
-    reader.press("Box", "a")
+    reader.press("Search box", "a")
     reader.wait(lambda: reader.in_box("input"), "the preview never came")
     home.write_text(text.format(reader.code()))
     reader.wait(is_indexed, "the page was never indexed")

@@ -73,7 +73,7 @@ class Owner(Person):
 
 def write_manual(folder: Path) -> int:
     """The documentation of this service as a web site; gives the number of its pages."""
-    from app.pages.docs.markdown import render_markdown
+    from app.pages.docs import render_markdown
 
     pages = {file.stem: render_markdown(file.read_text(encoding="utf-8")) for file in sorted(DOCS.glob("*.md"))}
     links = "".join(f'<a href="/{name}.html">{page.headings[0].text}</a>' for name, page in pages.items())
@@ -115,7 +115,7 @@ def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_orig
     assert int(pages) > count / 2, f"{pages} of {count} pages"
 
     # The box on a page of theirs.
-    ann.press("Box", "a")
+    ann.press("Search box", "a")
     ann.wait(lambda: ann.in_box("input"), "the preview never came")
     ann.look("06-box")
     home = folder / "index.html"
@@ -151,7 +151,7 @@ def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_orig
     ann.look("08-analytics", f"/api/analytics?site_id={site_id}")
     host = address.removeprefix("http://")
     ann.wait(lambda: ann.go(site) or f"Seen on {host}" in ann.text, "where the box was seen was never told")
-    ann.sees("missed something with")
+    ann.sees("without finding what they wanted")
     ann.look("09-overview-todo")
     ann.look("10-dashboard", "/dashboard")
 
@@ -178,7 +178,7 @@ def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_orig
             "rules.0.do.notice.text": "Prices are on our main site.",
         }
     )
-    ann.press("Links where nothing is found", "summary")
+    ann.press("Links for searches without results", "summary")
     ann.fill(**{"no_results_links.0.text": "All pages", "no_results_links.0.url": "/"})
     ann.look("12-tune-rules")
     ann.press("Save")
@@ -195,8 +195,8 @@ def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_orig
     # A page that is not found, and a colleague.
     ann.go(f"/api{site}/sources")
     ann.fill(url=f"{address}/nowhere.html")
-    ann.press("Look it up")
-    ann.sees("No source has seen it")
+    ann.press("Look up")
+    ann.sees("No source has found this URL")
     ann.look("14-lookup")
     for name, path in (
         ("15-keys", f"/api{site}/keys"),

@@ -95,7 +95,7 @@ def test_by_keyboard(mo: Person, browser: Any) -> None:
 
     go_to("Add a synonym for beacon", 5)
     type_keys(Keys.ENTER)
-    mo.sees("A synonym for “beacon”")
+    mo.sees("Add a synonym for “beacon”")
     type_keys("lighthouse", Keys.ENTER)
     mo.sees("What “beacon” finds")
     go_to("Save", 1)

@@ -95,7 +95,7 @@ def test_a_site_fills_itself_while_its_owner_watches(
     site = bea.add_site("Museum", base_url)
 
     bea.press("Start")
-    bea.sees("Source added. Its pages are being found and read.")
+    bea.sees("Source added. The crawler is reading its pages.")
     bea.sees("41 pages indexed.")
     assert "Source added" not in bea.text, "the page was fetched again, not loaded again"
     bea.press("Run now")

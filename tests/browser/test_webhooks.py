@@ -37,7 +37,7 @@ def test_an_owner_makes_one_and_sees_why_nothing_arrives(
     wrong["mistake"] = look()
     ann.fill(url=URL)
     ann.press("Create webhook")
-    ann.sees("It will not be shown again.")
+    ann.sees("It won’t be shown again.")
     assert ann.find("pre").text.startswith("whsec_")
     wrong["secret"] = look()
     requests.get(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.pages.widget import SCRIPT
+from app.pages.search_box import SCRIPT
 from tests.browser.stub import CLOSE, OPEN, Stub, page_with, running_stub
 from tests.browser.test_widget import Visitor
 

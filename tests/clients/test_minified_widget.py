@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.pages.widget import RESULTS_SCRIPT, SCRIPT
+from app.pages.search_box import RESULTS_SCRIPT, SCRIPT
 
 ESBUILD = "github.com/evanw/esbuild/cmd/esbuild@v0.28.2"
 

@@ -154,7 +154,7 @@ def test_logging_out_ends_the_session(person: Person) -> None:
     cookie = person.client.get_cookie("session")
     assert cookie is not None
     person.press("Log out")
-    assert person.notice == "You are logged out."
+    assert person.notice == "You’re logged out."
     person.client.set_cookie("session", cookie.value)
     assert person.call("GET", "/dashboard").headers["Location"] == "/login?next=/dashboard"
 

@@ -116,9 +116,9 @@ def test_search_settings_from_before_a_change_are_restored_with_a_button(person:
 
     person.go("/api/audit-log?kind=search_settings")
     assert "synonyms: added (“tv”, “other”); removed (“car”, “other”)" in person.page.text
-    person.press("Restore the settings from before")
+    person.press("Restore the previous settings")
 
-    assert person.notice.startswith("The search settings are those of that time again")
+    assert person.notice.startswith("Search settings restored")
     assert person.page.one("input", name="synonyms.0.words").attributes["value"] == "car, other"
     assert tenant.private.get(path).get_json()["settings"]["synonyms"] == [["car", "other"]]
     person.go("/api/audit-log?kind=search_settings")

@@ -44,7 +44,7 @@ def test_a_plan_without_room_for_a_key_lets_the_site_be_made_all_the_same(person
     site = re.sub("/sources.*", "", person.path)
 
     person.go(f"{site}/box")
-    assert "No public key to show" in person.page.text
+    assert "No public key available" in person.page.text
     person.send("Create a public key")
     assert person.response.status_code == 403
     tenant.set_plan("pro", keys=4)
@@ -58,7 +58,7 @@ def test_a_key_that_stopped_is_not_shown_for_pasting(app: Flask) -> None:
     ann.go(f"/api{site}/keys")
     ann.press("Disable")
 
-    assert "No public key to show" in ann.go(f"{site}/box").text
+    assert "No public key available" in ann.go(f"{site}/box").text
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_the_page_says_where_the_box_was_seen_but_not_in_our_own_preview(
         told = person.go(f"/sites/{tenant.site_id}/box").one("p", id="seen").text
 
     assert told == (f"Seen on {host}, 5 minutes ago." if host else told)
-    assert told.startswith("Seen" if host else "Not seen on any page yet.")
+    assert told.startswith("Seen" if host else "Not used on any page yet.")
 
 
 def test_what_only_private_keys_do_is_no_sighting(app: Flask, person: Person, tenant: Tenant) -> None:
     tenant.search.get("/v1/client-info", headers={"Origin": "https://shop.example.com"})
     app.extensions["runtime"].keys_last_used.flush()
 
-    assert person.go(f"/sites/{tenant.site_id}/box").one("p", id="seen").text.startswith("Not seen")
+    assert person.go(f"/sites/{tenant.site_id}/box").one("p", id="seen").text.startswith("Not used")

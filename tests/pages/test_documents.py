@@ -1,4 +1,4 @@
-"""What is stored of a site's pages, for people: looked up, listed, removed, exported."""
+"""Stored fields of a site's pages, for people: looked up, listed, removed, exported."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_without_an_engine_a_page_is_still_found_by_its_id(
     person.go(f"{pages_of(tenant)}?q=page-1")
 
     assert titles(person) == ["Page 1"]
-    assert "looked up by ID only" in person.page.one("main").text
+    assert "look up pages only by ID" in person.page.one("main").text
 
 
 def test_all_that_is_stored_of_a_page_is_shown(tenant: Tenant, person: Person) -> None:
@@ -157,7 +157,7 @@ def test_the_export_has_every_page(tenant: Tenant, person: Person) -> None:
     tenant.index(page(1), page(2))
     send_from(tenant, "shop", 3)
     person.go(f"{pages_of(tenant)}?source=shop")
-    link = next(link for link in person.page.all("a") if link.text == "Export as JSON lines")
+    link = next(link for link in person.page.all("a") if link.text == "Export as JSON Lines")
     response = person.call("GET", link.attributes["href"])
     assert [json.loads(line)["id"] for line in response.get_data(as_text=True).splitlines()] == ["page-3"]
 

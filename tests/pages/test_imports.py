@@ -31,8 +31,8 @@ def test_a_file_is_chosen_and_the_page_says_what_came_in_and_what_did_not(tenant
     assert response.status_code == 200
     assert person.page.one("h1").text == "1 page imported"
     text = person.page.text
-    assert "pages.csv: 1 new page, 0 replaced. Searches find them now." in text
-    assert "2 lines were left out." in text
+    assert "pages.csv: 1 new page, 0 replaced. They are searchable now." in text
+    assert "2 lines were skipped." in text
     rows = [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in person.page.all("tr")]
     assert rows[1:] == [
         ["3", "url must be an http or https URL, or a path that starts with one /"],
@@ -45,10 +45,10 @@ def test_bad_records_of_an_array_are_named_by_their_numbers(tenant: Tenant, pers
     person.go(f"/sites/{tenant.site_id}/import")
     choose(person, json.dumps([page(1), 7, page(2), "text"]).encode(), format="jsonl")
 
-    assert "2 records were left out." in person.page.text
+    assert "2 records were skipped." in person.page.text
     rows = [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in person.page.all("tr")]
     assert rows == [
-        ["Record", "Line", "Why"],
+        ["Record", "Line", "Reason"],
         ["2", "1", "document must be a JSON object"],
         ["4", "1", "document must be a JSON object"],
     ]
@@ -67,8 +67,8 @@ def test_nothing_that_could_be_imported_is_said_so(tenant: Tenant, person: Perso
 
     choose(person, b"[1, 2]", format="jsonl")
 
-    assert person.page.one("h1").text == "No page was imported"
-    assert "Is it the format you chose?" in person.page.text
+    assert person.page.one("h1").text == "No pages were imported"
+    assert "Does it have the format you chose?" in person.page.text
 
 
 def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_is_kept(tenant: Tenant, person: Person) -> None:
@@ -136,7 +136,7 @@ def test_an_office_file_without_an_address_keeps_what_was_chosen(tenant: Tenant,
     response = choose(person, docx(w_p("We open at nine.")), "hours.docx", format="file")
 
     assert response.status_code == 400
-    assert "Address is required for a file that is one page." in person.page.text
+    assert "URL is required for a file that is one page." in person.page.text
 
 
 def test_a_configuration_becomes_sources_and_the_page_names_what_it_could_not_take(
@@ -156,7 +156,7 @@ def test_a_configuration_becomes_sources_and_the_page_names_what_it_could_not_ta
 
 def test_a_configuration_that_is_none_is_refused_where_it_was_chosen(tenant: Tenant, person: Person) -> None:
     for file, problem in (
-        (b"{", "File is no JSON."),
+        (b"{", "File is not valid JSON."),
         (b'{"start_urls": ["https://elsewhere.test/"]}', "start_urls[0]"),
     ):
         person.go(f"/sites/{tenant.site_id}/import")

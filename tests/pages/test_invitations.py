@@ -61,7 +61,7 @@ def test_an_address_that_its_owner_may_get_back_is_told_what_to_do(
     passer_by.go(url.removeprefix("http://localhost"))
     response = passer_by.send("Join", name="Eve", password=PASSWORD)
     assert response.status_code == 400
-    assert "Ask for an invitation to another address" in passer_by.alerts[0]
+    assert "Ask for an invitation to another e-mail address" in passer_by.alerts[0]
 
 
 def test_a_used_link_says_so(app: Flask, passer_by: Person, path: str) -> None:

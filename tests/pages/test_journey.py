@@ -17,10 +17,10 @@ def test_from_the_front_page_to_leaving_without_a_line_of_javascript(app: Flask)
     ann.press("Add site", name="Museum", url="https://museum.example.com")
     site = ann.path.partition("/sources")[0]
     ann.go("/dashboard")
-    assert "Next: where are your pages?" in ann.page.text
+    assert "Next: add your content" in ann.page.text
     ann.follow("Add pages to Museum")
     ann.follow("Add a source")
-    ann.follow("The API Your server sends its pages.")
+    ann.follow("The API Send pages from your server.")
     ann.follow("Create a private key")
     ann.press("Create key", name="Server", type="private")
     token = re.search(r"svc_prv_\w{38}", ann.page.text)

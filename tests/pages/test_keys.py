@@ -172,8 +172,8 @@ def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(person: Pe
     person.go(_path(tenant))
     section = person.page.one("section", aria_labelledby="create-title")
     assert section.text == (
-        "Create a key Your plan allows no more keys. To create another, delete one or ask the operator of this service "
-        "for a larger plan."
+        "Create a key Your plan doesn’t allow any more keys. To create another, delete one or ask the operator of this "
+        "service for a larger plan."
     )
     assert "Your sites have 3 keys, more than the 2 your plan allows." in person.page.text
     assert section.all("form") == []
@@ -205,7 +205,7 @@ SCOPES = ("documents", "search", "analytics", "sites", "keys", "account")
 def test_a_private_key_is_narrowed_where_it_is_made(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     group = person.page.one("fieldset", id="scopes")
-    assert group.one("legend").text == "Scopes: what a private key may use"
+    assert group.one("legend").text == "Scopes: what a private key can do"
     boxes = [found for found in group.all("input", type="checkbox") if "checked" in found.attributes]
     assert [found.attributes["name"] for found in boxes] == [f"scopes.{scope}" for scope in SCOPES]
     sent = {"name": "CMS", "type": "private", "scopes": "", "scopes.documents": "true", "scopes.search": "true"}
@@ -214,7 +214,7 @@ def test_a_private_key_is_narrowed_where_it_is_made(person: Person, tenant: Tena
 
     assert (made["scopes"], made["site_only"]) == (["documents", "search"], True)
     row = person.go(_path(tenant)).one("ul", class_="rows").all("li")[-1]
-    assert "Only documents, search, of this site only" in row.text
+    assert "Only documents, search, for this site only" in row.text
 
 
 def test_a_form_that_is_left_as_it_is_makes_a_key_with_all_scopes(person: Person, tenant: Tenant) -> None:
@@ -249,7 +249,7 @@ def test_the_pages_that_may_use_a_public_key_are_lines(person: Person, tenant: T
     assert person.page.all("fieldset") == []
     person.press("Save", allowed_origins=" https://Example.com/ \r\n\r\nhttps://*.example.com")
     assert _key(tenant, "public")["allowed_origins"] == ["https://example.com", "https://*.example.com"]
-    assert "Only pages of https://example.com, https://*.example.com" in person.page.text
+    assert "Only pages on https://example.com, https://*.example.com" in person.page.text
 
     person.go(f"{_path(tenant)}/{tenant.keys['public']['id']}/edit")
     (area,) = person.page.all("textarea")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.pages.meters import quota_meter, quota_meters
+from app.pages.plans import quota_meter, quota_meters
 from app.plans import PlanLimits
 
 

@@ -16,7 +16,7 @@ from tests.pages.people import Person, person_of
 
 NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 STEP = 30
-SET_UP = "Set up one-time codes"
+SET_UP = "Set up two-factor authentication"
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def begin(person: Person, button: str = SET_UP) -> pyotp.TOTP:
 
 def switch_on(person: Person, clock: time_machine.Traveller, button: str = SET_UP) -> tuple[pyotp.TOTP, list[str]]:
     app = begin(person, button)
-    person.press("Switch codes on", code=code_of(app))
+    person.press("Turn on two-factor authentication", code=code_of(app))
     clock.shift(STEP)
     return app, person.page.one("pre").text.split()
 
@@ -58,11 +58,11 @@ def test_a_qr_code_and_a_first_code_switch_codes_on(person: Person, tenant: Tena
     assert drawn.partition(' d="M4')[2] in person.response.get_data(as_text=True)
     assert app.secret in person.page.text
 
-    assert person.send("Switch codes on", code="000000").status_code == 400
+    assert person.send("Turn on two-factor authentication", code="000000").status_code == 400
     assert person.problem_of("code").startswith("Code is not the one that the app shows now")
     assert app.secret in person.page.text, "a typing error does not mean to scan again"
 
-    person.press("Switch codes on", code=code_of(app))
+    person.press("Turn on two-factor authentication", code=code_of(app))
     codes = person.page.one("pre").text.split()
     assert len(set(codes)) == 10
     person.go("/profile/edit")
@@ -132,10 +132,10 @@ def test_a_new_phone_and_switching_codes_off(person: Person, tenant: Tenant, clo
     assert set(old).isdisjoint(new)
 
     person.go("/profile/edit")
-    assert person.send("Switch codes off", current_password="not the password").status_code == 403
+    assert person.send("Turn off two-factor authentication", current_password="not the password").status_code == 403
     assert person.problem_of("current_password") == "Current password is incorrect."
-    person.press("Switch codes off", current_password=PASSWORD)
-    assert person.notice == "One-time codes are off. The password alone logs you in."
+    person.press("Turn off two-factor authentication", current_password=PASSWORD)
+    assert person.notice == "Two-factor authentication is off. You only need your password to log in."
     assert enter(tenant.app, tenant.email).path == "/dashboard"
 
 

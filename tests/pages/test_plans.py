@@ -50,7 +50,7 @@ def test_a_customer_sees_their_plan_and_usage(tenant: Tenant) -> None:
         "Sites 1",
         "API keys 3",
     ]
-    assert "limits of its own" not in person.page.text
+    assert "custom limits" not in person.page.text
 
 
 def test_limits_of_ones_own_are_shown(tenant: Tenant) -> None:
@@ -59,7 +59,7 @@ def test_limits_of_ones_own_are_shown(tenant: Tenant) -> None:
 
     shown = person.go("/plans").text
 
-    assert "limits of its own" in shown
+    assert "custom limits" in shown
     assert "Indexed pages 0 of 77" in shown
 
 
@@ -90,7 +90,7 @@ def test_where_nobody_can_register_it_says_whom_to_ask(tmp_path: Path) -> None:
 
     shown = Person(app).go("/plans")
 
-    assert "Registration is closed. For an account, ask help@example.com." in shown.text
+    assert "Registration is closed. To get an account, ask help@example.com." in shown.text
     close_app(app)
 
 

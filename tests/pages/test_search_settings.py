@@ -84,7 +84,7 @@ def problems(person: Person) -> list[str]:
 def test_what_is_written_into_rows_is_saved_and_the_next_search_follows_it(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Contact"))
     person.go(f"/sites/{tenant.site_id}")
-    person.follow("Tune")
+    person.follow("Search settings")
 
     status = write(
         person,
@@ -131,7 +131,7 @@ def test_pages_go_by_their_titles_and_go_when_they_are_unticked(person: Person, 
     tenant.private.put(path_of(tenant), json={"pinned": [{"query": "a", "ids": ["page-1", "page-2", "gone"]}]})
     open_page(person, tenant)
     labels = [box.text for box in person.page.one("fieldset", data_pages="pinned.0").all("label")]
-    assert labels == ["Opening hours", "Tickets", "gone no page has this id", "Add a page"]
+    assert labels == ["Opening hours", "Tickets", "gone no page has this ID", "Add a page"]
 
     write(person, "Save", pinned__0__pages=["page-2"])
 
@@ -160,7 +160,7 @@ def test_where_several_pages_may_be_meant_they_are_offered_and_nothing_is_saved(
 
     assert write(person, "Save", pinned__0__query="a", pinned__0__add="hours") == 400
 
-    assert problems(person) == ["Several pages may be meant by “hours”: tick the right one."]
+    assert problems(person) == ["Several pages match “hours”. Select the right one."]
     offered = person.page.one("fieldset", data_pages="pinned.0").all("input", type="checkbox")
     assert sorted(box.attributes["value"] for box in offered) == ["page-1", "page-2"]
     assert not any("checked" in box.attributes for box in offered)
@@ -184,7 +184,7 @@ MISTAKES = {
     "weights__title": ("eleven", "Title must be a number."),
     "distinct": ("no field", "This must be a letter, then letters, digits, _, and -."),
     "preferred_field": ("version", "Value must not be empty."),
-    "no_results_links__0__text": ("All", "Address must not be empty."),
+    "no_results_links__0__text": ("All", "URL must not be empty."),
 }
 
 
@@ -212,7 +212,7 @@ def test_what_others_saved_meanwhile_is_shown_beside_ones_own_and_neither_is_los
 
     assert write(person, "Save", synonyms__0__words="car, automobile") == 412
 
-    assert "Somebody saved other settings meanwhile" in person.page.text
+    assert "Someone else saved different settings in the meantime" in person.page.text
     assert "synonyms: added (“tv”, “television”); removed (“car”, “automobile”)" in person.page.text
     assert settings_of(tenant)["synonyms"] == [["tv", "television"]]
     assert write(person, "Save") == 303
@@ -250,7 +250,7 @@ def test_without_a_search_the_most_frequent_of_last_week_are_compared(person: Pe
     tenant.index(page(1, title="Bread"))
     open_page(person, tenant)
     write(person, "Preview")
-    assert "Nothing was searched in the last seven days." in person.page.text
+    assert "There were no searches in the last seven days." in person.page.text
     tenant.find("bread")
     tenant.app.extensions["runtime"].events.flush()
 

@@ -19,14 +19,14 @@ def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
     assert response.status_code == 303
     ann.go(response.headers["Location"])
     assert ann.notice.startswith("Site added.")
-    ann.follow("The API Your server sends its pages.")
+    ann.follow("The API Send pages from your server.")
     commands = [found.raw_text for found in ann.page.all("code")]
     assert any(text.startswith('curl "http://localhost/api/v1/index/bulk?site_id=') for text in commands)
     ann.follow("Museum")
     assert ann.page.one("h1").text == "Museum Active"
     commands = [found.raw_text for found in ann.page.all("code")]
     (lines,) = (text for text in commands if text.startswith('<div id="site-search"></div>\n<script src='))
-    ann.follow("See and change it")
+    ann.follow("View and customize")
     assert lines in [found.raw_text for found in ann.page.all("code")], "the key is shown whenever it is asked for"
     ann.follow("Keys")
     assert ann.page.one("ul", class_="rows").one("h2").text == "Search box Active"
@@ -130,7 +130,7 @@ def test_to_have_all_sites_and_keys_of_the_plan_is_no_alarm_to_have_no_searches_
     assert bars == {
         "Searches today": "full", "Searches this month": "", "Indexed pages": "full", "Sites": "", "API keys": "",
     }  # fmt: skip
-    assert "Used up: searches are refused until 00:00 UTC." in person.page.text
+    assert "Limit reached: searches are rejected until 00:00 UTC." in person.page.text
 
 
 def test_editing_keeps_what_is_not_changed(person: Person, tenant: Tenant) -> None:
@@ -246,8 +246,8 @@ def test_a_site_has_five_tabs_and_each_page_is_below_one_of_them(person: Person,
     pages = {
         "Overview": [site],
         "Content": [f"{site}/documents", f"{api}/sources", f"{site}/import", f"{api}/sources/lookup?url=example.com"],
-        "Box": [f"{site}/box", f"{api}/keys"],
-        "Tune": [f"{site}/search-settings", f"{site}/try"],
+        "Search box": [f"{site}/box", f"{api}/keys"],
+        "Search settings": [f"{site}/search-settings", f"{site}/try"],
         "Analytics": [f"/api/analytics?site_id={tenant.site_id}", f"/api/analytics/inbox?site_id={tenant.site_id}"],
     }
     for tab, addresses in pages.items():

@@ -1,4 +1,4 @@
-"""What needs doing first, on a site's overview and on the dashboard."""
+"""To do first, on a site's overview and on the dashboard."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def test_misses_come_with_the_visitors_who_made_them_until_they_find_something(
 ) -> None:
     tenant.index(page(1))
     _miss(app, tenant, "zeppelin", 2)
-    told = f"Visitors of {tenant.site['name']} missed something with “zeppelin” (2 visitors). See to it"
+    told = (
+        f"Visitors searched {tenant.site['name']} for “zeppelin” without finding what they wanted (2 visitors). Review"
+    )
 
     assert told in _todos(person, f"/sites/{tenant.site_id}")
     assert told in _todos(person, "/dashboard")
@@ -47,7 +49,7 @@ def test_misses_of_programs_come_with_their_searches(app: Flask, person: Person,
         tenant.find("zeppelin")
     app.extensions["runtime"].events.flush()
     assert _todos(person, "/dashboard") == [
-        f"Visitors of {tenant.site['name']} missed something with “zeppelin” (3 searches). See to it"
+        f"Visitors searched {tenant.site['name']} for “zeppelin” without finding what they wanted (3 searches). Review"
     ]
 
 
@@ -60,8 +62,8 @@ def test_a_run_that_waits_and_a_quota_that_runs_out_are_told_the_gravest_first(p
 
     assert todos == _todos(person, "/dashboard")
     assert todos == [
-        "Indexed pages: 2 of 2. Limit reached: new pages are refused. Plans",
-        f"{source['url']} is about to be read. Watch it",
+        "Indexed pages: 2 of 2. Limit reached: new pages are rejected. View plans",
+        f"{source['url']} is about to be crawled. View progress",
     ]
 
 
@@ -76,4 +78,4 @@ def test_without_the_engine_the_page_says_that_misses_cannot_be_told(
     monkeypatch.setattr("app.services.inbox.search_now", away)
 
     (told,) = _todos(person, f"/sites/{tenant.site_id}")
-    assert "cannot be told: the search engine does not answer" in told
+    assert "The search engine isn’t responding" in told

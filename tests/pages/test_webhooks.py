@@ -30,7 +30,7 @@ def test_an_owner_makes_one_and_sees_its_secret_once(person: Person, tenant: Ten
     assert webhook["events"] == ["run.finished", "run.failed", "quota.warning", "key.exposed"]
     secret = person.page.one("pre").text
     assert secret.startswith("whsec_")
-    assert "It will not be shown again." in person.page.text
+    assert "It won’t be shown again." in person.page.text
 
     person.go(PATH)
     assert person.page.all("pre") == []
@@ -71,11 +71,11 @@ def test_deliveries_are_seen_and_sent_again(
     person.follow("https://example.com/hook")
     assert "example.com takes too long to answer." in person.page.text
     assert '"percent": 80' in person.page.one("pre").text
-    assert "Nothing could be delivered since" in person.page.text
+    assert "Deliveries have failed since" in person.page.text
 
     monkeypatch.setattr(part.deliverer, "_post", lambda *_: 200)
     person.press("Send again")
-    assert person.notice == "Sent again within seconds, under the same id."
+    assert person.notice == "The delivery will be sent again within seconds, with the same ID."
     send(app)
     person.go(f"{PATH}/{webhook['id']}/deliveries")
     assert "Delivered" in person.page.text
@@ -86,10 +86,10 @@ def test_deliveries_are_seen_and_sent_again(
 def test_it_is_switched_off_and_on_changed_and_deleted(person: Person, tenant: Tenant) -> None:
     webhook, _ = add_webhook(tenant, "https://example.com/hook")
     person.go(f"{PATH}/{webhook['id']}")
-    person.press("Switch off")
-    assert person.notice == "Webhook switched off. Nothing is sent to it; what waited was given up."
-    person.press("Switch on")
-    assert person.notice == "Webhook switched on."
+    person.press("Turn off")
+    assert person.notice == "Webhook turned off. Waiting deliveries were cancelled."
+    person.press("Turn on")
+    assert person.notice == "Webhook turned on."
     person.press("Save webhook", url="https://example.org/hook")
     assert person.notice == "Webhook saved."
     (changed,) = tenant.private.get(PATH).get_json()["webhooks"]

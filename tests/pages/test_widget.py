@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 
 from app.documentation import documentation_files
-from app.pages.widget import RESULTS_SCRIPT, SCRIPT
+from app.pages.search_box import RESULTS_SCRIPT, SCRIPT
 from backends.languages import LANGUAGES
 
 # What the scripts are minified from; tests/clients/test_minified_widget.py holds both together.

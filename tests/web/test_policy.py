@@ -16,7 +16,7 @@ from app.application import create_app
 from app.compat.agents import views as agents
 from app.compat.algolia import views as algolia
 from app.compat.custom_search import views as custom_search
-from app.pages.method_override import METHODS
+from app.pages.negotiation import METHODS
 from app.services.access.rights import Role
 from app.web.auth import (
     ANY_KEY,

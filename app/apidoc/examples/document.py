@@ -1,4 +1,4 @@
-"""Putting the examples into the API document."""
+"""Adds examples to the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ JSON = "application/json"
 FILE = "answers.json"
 
 Answers = Mapping[str, Mapping[str, Any]]
-"""Operation id and media type to the body of its success."""
+"""Maps operation ID and media type to the body of a successful response."""
 
 
 def read_answers() -> Answers:
-    """The recorded answers."""
+    """Read the recorded responses."""
     answers: Answers = orjson.loads(files(__package__).joinpath(FILE).read_bytes())
     return answers
 
 
 def path_values(answers: Answers) -> dict[str, Any]:
-    """Values of the parameters of paths, as far as these answers tell them; of an address, what it ends with."""
-    told = {
+    """Values of path parameters in these responses. For a URL, its last segment."""
+    values = {
         name: reduce(getitem, members, answers[operation][JSON])
         for name, (operation, *members) in PATHS.items()
         if operation in answers
     }
-    return {name: value.rpartition("/")[2] if isinstance(value, str) else value for name, value in told.items()}
+    return {name: value.rpartition("/")[2] if isinstance(value, str) else value for name, value in values.items()}
 
 
 def add_examples(paths: Mapping[str, dict[str, Any]]) -> None:
-    """Give the parameters, bodies, and successes of all operations that have examples theirs, in place."""
+    """Add examples to the parameters, request bodies, and successful responses of all operations, in place."""
     answers = read_answers()
     places = path_values(answers)
     for item in paths.values():
         for operation in _operations(item):
-            sent = REQUESTS.get(operation["operationId"], RequestExample())
-            _add_to_parameters(operation, {**places, **sent.parameters})
-            _add_to_contents([operation.get("requestBody", {})], {JSON: sent.body, **sent.other_bodies})
+            example = REQUESTS.get(operation["operationId"], RequestExample())
+            _add_to_parameters(operation, {**places, **example.parameters})
+            _add_to_contents([operation.get("requestBody", {})], {JSON: example.body, **example.other_bodies})
             successes = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
             _add_to_contents(successes, answers.get(operation["operationId"], {}))
         _add_to_parameters(item, places)

@@ -1,4 +1,4 @@
-"""One body for each error code, for the API document."""
+"""One body for each error code, as examples in the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The pages that tell what was searched, and what to do about it."""
+"""Pages of analytics and the inbox."""

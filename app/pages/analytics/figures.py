@@ -1,28 +1,30 @@
-"""Figures of the analytics, each with its change since the period before."""
+"""Figures and charts of analytics, as text and as geometry of inline SVG."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from math import ceil, log10
 from typing import TypeVar
 
-from app.services.analytics.query_reports import QueryAnalytics
-from app.services.analytics.reports import Analytics, Totals
-from app.wording import counted, number
+from app.services.analytics.query_reports import QueryAnalytics, QueryDayCount
+from app.services.analytics.reports import Analytics, DayCount, Totals
+from app.wording import counted, day_text, number
 
 Number = TypeVar("Number", int, float)
 
 NONE = "–"
-"""What stands where there is nothing to measure."""
+"""Placeholder for missing values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number, and how it changed.
+    """A number and its change since the previous period.
 
     Attributes:
-        change: In words; empty where the period before has nothing to compare with.
-        tone: ``better`` or ``worse`` where the change is one or the other, else empty.
+        change: In words; empty if there is nothing to compare with.
+        tone: ``better``, ``worse``, or empty if the change is neither.
     """
 
     label: str
@@ -31,17 +33,17 @@ class Figure:
     tone: str = ""
 
 
-def make_query_figures(told: QueryAnalytics, finds_now: int | None) -> list[Figure]:
+def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Figure]:
     """The figures of one query.
 
     Args:
-        finds_now: Documents; ``None`` if the engine cannot say.
+        finds_now: Number of documents that the query finds; ``None`` if the engine is unavailable.
     """
-    rate, position = told.click_through_rate, told.average_click_position
+    rate, position = report.click_through_rate, report.average_click_position
     return [
-        Figure("Searches", number(told.searches)),
-        Figure("Finds now", NONE if finds_now is None else counted(finds_now, "page") if finds_now else "nothing"),
-        Figure("Clicks", number(told.clicks)),
+        Figure("Searches", number(report.searches)),
+        Figure("Results now", NONE if finds_now is None else counted(finds_now, "page") if finds_now else "none"),
+        Figure("Clicks", number(report.clicks)),
         Figure("Searches with a click", NONE if rate is None else percent(rate)),
         Figure("Average position of clicks", NONE if position is None else f"{position:.1f}"),
     ]
@@ -55,14 +57,14 @@ def make_figures(analytics: Analytics) -> list[Figure]:
         _count("Searches", now.total_searches, before.total_searches),
         Figure("Unique queries", number(analytics.unique_queries)),
         _rate("Searches without results", now.zero_result_rate, before.zero_result_rate, less_is_better=True),
-        *([_count("Ordered by meaning", now.mixed_searches, before.mixed_searches)] if mixed else []),
+        *([_count("Semantic searches", now.mixed_searches, before.mixed_searches)] if mixed else []),
         *_click_figures(now, before),
         _level("Average response time", _response_ms(now), _response_ms(before), lambda value: f"{number(value)} ms"),
     ]
 
 
 def _click_figures(now: Totals, before: Totals) -> list[Figure]:
-    """Figures of clicks; nothing where none were reported."""
+    """Figures of clicks; empty if no clicks were reported."""
     if not (now.clicks or before.clicks):
         return []
     return [
@@ -82,7 +84,7 @@ def _response_ms(totals: Totals) -> int | None:
 
 
 def percent(rate: float) -> str:
-    """A rate from 0 to 1: ``12.5%``."""
+    """Formats a rate from 0 to 1, such as ``12.5%``."""
     return f"{100 * rate:.1f}".removesuffix(".0") + "%"
 
 
@@ -90,7 +92,7 @@ def _count(label: str, value: int, before: int) -> Figure:
     if not before:
         return Figure(label, number(value))
     if value == before:
-        return Figure(label, number(value), "as many as before")
+        return Figure(label, number(value), "same as before")
     share = abs(value - before) / before
     direction = "more" if value > before else "fewer"
     return Figure(label, number(value), f"{percent(round(share, 2))} {direction} than {number(before)} before")
@@ -102,19 +104,228 @@ def _rate(label: str, value: float | None, before: float | None, *, less_is_bett
     if before is None:
         return Figure(label, percent(value))
     if percent(value) == percent(before):
-        return Figure(label, percent(value), "as before")
+        return Figure(label, percent(value), "same as before")
     tone = "better" if (value < before) == less_is_better else "worse"
     direction = "up" if value > before else "down"
     return Figure(label, percent(value), f"{direction} from {percent(before)}", tone)
 
 
 def _level(label: str, value: Number | None, before: Number | None, show: Callable[[Number], str]) -> Figure:
-    """A figure of which less is better."""
+    """A figure for which lower values are better."""
     if value is None:
         return Figure(label, NONE)
     if before is None:
         return Figure(label, show(value))
     if show(value) == show(before):
-        return Figure(label, show(value), "as before")
+        return Figure(label, show(value), "same as before")
     tone = "better" if value < before else "worse"
     return Figure(label, show(value), f"{'up' if value > before else 'down'} from {show(before)}", tone)
+
+
+HEIGHT = 100
+DAY_WIDTH = 10
+GAP = 2
+MAX_LABELS = 7
+FEWER_LABELS = 5
+"""Number of day labels if there are too many days to label each."""
+
+Day = DayCount | QueryDayCount
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One day's bar: searches with results, stacked on searches without results.
+
+    Attributes:
+        text: Its values in words.
+        x, found_y, found_height, empty_y, empty_height: Chart units.
+    """
+
+    day: Day
+    text: str
+    x: int
+    found_y: float
+    found_height: float
+    empty_y: float
+    empty_height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A label of the day axis.
+
+    Attributes:
+        x: Start of the day, in chart units.
+    """
+
+    date: date
+    text: str
+    x: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A bar chart of a series.
+
+    Attributes:
+        width, height: Size in chart units.
+        top: The value at the upper edge.
+        levels: Evenly spaced labels of the value axis, from the top.
+        ticks: Evenly spaced labels of the day axis, starting at the left edge.
+        summary: The chart in one sentence.
+        has_clicks: Whether its days have numbers of clicks.
+    """
+
+    bars: Sequence[Bar]
+    width: int
+    height: int
+    top: int
+    levels: Sequence[int]
+    ticks: Sequence[Tick]
+    summary: str
+    has_clicks: bool
+
+
+def draw_chart(series: Sequence[Day]) -> Chart:
+    """The chart of a series of days, oldest first."""
+    top = nice_ceiling(max((day.searches for day in series), default=0))
+    bars = []
+    for position, day in enumerate(series):
+        empty = HEIGHT * day.zero_results / top
+        nonempty = HEIGHT * (day.searches - day.zero_results) / top
+        bars.append(
+            Bar(
+                day=day,
+                text=_text(day),
+                x=position * DAY_WIDTH + GAP // 2,
+                found_y=round(HEIGHT - nonempty - empty, 2),
+                found_height=round(nonempty, 2),
+                empty_y=round(HEIGHT - empty, 2),
+                empty_height=round(empty, 2),
+            )
+        )
+    return Chart(
+        bars=bars,
+        width=len(series) * DAY_WIDTH,
+        height=HEIGHT,
+        top=top,
+        levels=(top, 0) if top % 2 else (top, top // 2, 0),
+        ticks=_ticks(series),
+        summary=_summary(series),
+        has_clicks=any(isinstance(day, QueryDayCount) for day in series),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RateLine:
+    """A rate of each day, as a line.
+
+    Attributes:
+        name: CSS class of the line.
+        path: SVG path, with gaps at days without searches.
+        summary: The chart in one sentence.
+    """
+
+    name: str
+    label: str
+    path: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateChart:
+    """A line chart of rates from 0 to 1. Its top is the smallest round number that isn't below any of them.
+
+    Attributes:
+        levels: Labels of the value axis, from the top.
+    """
+
+    lines: Sequence[RateLine]
+    width: int
+    height: int
+    levels: Sequence[float]
+    ticks: Sequence[Tick]
+    days: Sequence[DayCount]
+
+
+def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> RateChart:
+    """The chart of the rates of a series of days, oldest first."""
+    rates = {"empty": ("Without results", [day.zero_result_rate for day in series])}
+    if has_clicks:
+        rates["clicked"] = ("With a click", [day.click_through_rate for day in series])
+    most = max((rate for _, values in rates.values() for rate in values if rate is not None), default=0.0)
+    top = next(level for level in _TOPS if most <= level)
+    return RateChart(
+        lines=[
+            RateLine(name, label, _path(values, top), _rate_sentence(label, values))
+            for name, (label, values) in rates.items()
+        ],
+        width=len(series) * DAY_WIDTH,
+        height=HEIGHT,
+        levels=(top, top / 2, 0.0),
+        ticks=_ticks(series),
+        days=series,
+    )
+
+
+_TOPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def _path(values: Sequence[float | None], top: float) -> str:
+    """A line through the middles of days. A single day between gaps becomes a dash."""
+    parts: list[str] = []
+    for position, value in enumerate(values):
+        if value is None:
+            continue
+        x, y = position * DAY_WIDTH + DAY_WIDTH // 2, round(HEIGHT * (1 - value / top), 2)
+        continues = position > 0 and values[position - 1] is not None
+        alone = not continues and (position + 1 == len(values) or values[position + 1] is None)
+        parts.append(
+            f"M{x - DAY_WIDTH // 2} {y}H{x + DAY_WIDTH // 2}" if alone else f"{'L' if continues else 'M'}{x} {y}"
+        )
+    return "".join(parts)
+
+
+def _rate_sentence(label: str, values: Sequence[float | None]) -> str:
+    rates = [value for value in values if value is not None]
+    if not rates:
+        return f"{label}: no searches."
+    return f"{label}: {percent(min(rates))} to {percent(max(rates))} of a day’s searches."
+
+
+def _ticks(series: Sequence[Day]) -> list[Tick]:
+    step = 1 if len(series) <= MAX_LABELS else ceil(len(series) / FEWER_LABELS)
+    return [
+        Tick(series[position].date, f"{series[position].date.day} {series[position].date:%b}", position * DAY_WIDTH)
+        for position in range(0, len(series), step)
+    ]
+
+
+def nice_ceiling(most: int) -> int:
+    """The smallest of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that isn't below ``most``, for the top of an axis."""
+    if most <= 4:
+        return 4
+    magnitude: int = 10 ** int(log10(most))
+    for step in (1, 2, 3, 4, 5, 6, 8, 10):
+        if most <= step * magnitude:
+            return step * magnitude
+    return ceil(most / magnitude) * magnitude
+
+
+def _text(day: Day) -> str:
+    clicks = f", {counted(day.clicks, 'click')}" if isinstance(day, QueryDayCount) else ""
+    return (
+        f"{day_text(day.date)}: {counted(day.searches, 'search')}, {number(day.zero_results)} without results{clicks}"
+    )
+
+
+def _summary(series: Sequence[Day]) -> str:
+    total = sum(day.searches for day in series)
+    if total == 0:
+        return f"No searches in the last {counted(len(series), 'day')}."
+    busiest = max(series, key=lambda day: day.searches)
+    empty = sum(day.zero_results for day in series)
+    return (
+        f"{counted(total, 'search')} in {counted(len(series), 'day')}, {number(empty)} of them without results; "
+        f"the busiest day was {day_text(busiest.date)} with {number(busiest.searches)}."
+    )

@@ -1,4 +1,4 @@
-"""Long lists of queries: sorted and paged as the address asks."""
+"""Long lists of queries, sorted and paginated as the URL says."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from flask import request
 from app.services.analytics.reports import Analytics, QueryCount
 
 PER_PAGE = 50
-LONGEST = 1_000
-"""Most queries of a list."""
+MAX_QUERIES = 1_000
+"""Maximum number of queries in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class ListKind:
     """A list of the analytics.
 
     Attributes:
-        name: In addresses and in the API.
-        nothing: What is said where it is empty.
-        counted: What its counts are of.
+        name: Name in URLs and in the API.
+        nothing: Text for an empty list.
+        counted: Heading of the counts.
     """
 
     name: str
@@ -32,10 +32,12 @@ class ListKind:
 
 
 KINDS = (
-    ListKind("top_queries", "Top searches", "None yet.", "Searches"),
+    ListKind("top_queries", "Top searches", "No searches yet.", "Searches"),
     ListKind("zero_result_queries", "No results", "Every search had results.", "Without results"),
-    ListKind("partial_queries", "Some words only", "Every search that had results had one with all words.", "Searches"),
-    ListKind("no_click_queries", "No clicks", "Every search with results was clicked.", "Searches"),
+    ListKind(
+        "partial_queries", "Partial matches", "Every search with results found a page with all its words.", "Searches"
+    ),
+    ListKind("no_click_queries", "No clicks", "Every search with results got a click.", "Searches"),
 )
 
 _SORTS: dict[str, Callable[[QueryCount], float | str]] = {
@@ -53,8 +55,8 @@ class Column:
     """A column's heading.
 
     Attributes:
-        address: Where sorting by it leads.
-        order: As ``aria-sort`` says it; empty if the list is not sorted by it.
+        address: URL of the list sorted by this column.
+        order: Value of ``aria-sort``; empty if the list isn't sorted by this column.
     """
 
     name: str
@@ -68,9 +70,9 @@ class LongList:
     """A page of a list.
 
     Attributes:
-        total: Queries of all pages.
-        first: Number of the first one that is shown, from 1.
-        previous, next: Where the other pages are; empty if there are none.
+        total: Number of queries on all pages.
+        first: Number of the first query on this page, from 1.
+        previous, next: URLs of the adjacent pages; empty if there are none.
     """
 
     kind: ListKind
@@ -83,7 +85,7 @@ class LongList:
 
 
 def find_kind(name: str) -> ListKind | None:
-    """The list of this name."""
+    """The list with this name, or ``None``."""
     return next((kind for kind in KINDS if kind.name == name), None)
 
 
@@ -93,22 +95,22 @@ def items_of(analytics: Analytics, kind: ListKind) -> Sequence[QueryCount]:
     return items
 
 
-def make_list(items: Sequence[QueryCount], kind: ListKind, kept: dict[str, str]) -> LongList:
-    """The page of a list that the request's address asks for.
+def make_list(items: Sequence[QueryCount], kind: ListKind, base_query: dict[str, str]) -> LongList:
+    """The requested page of a list.
 
     Args:
-        kept: Parameters that every address on the page has.
+        kept: Parameters of every URL on the page.
     """
-    sort, descending = _asked_sort()
+    sort, descending = _requested_sort()
     ordered = sorted(items, key=lambda item: item.query)
     ordered.sort(key=_SORTS[sort], reverse=descending)
     text = request.args.get("page", "")
     last = max(1, -(-len(items) // PER_PAGE))
     page = min(max(int(text), 1), last) if text.isascii() and text.isdigit() and len(text) < 10 else 1
-    shown = ordered[(page - 1) * PER_PAGE : page * PER_PAGE]
+    page_items = ordered[(page - 1) * PER_PAGE : page * PER_PAGE]
 
     def address(**changes: str) -> str:
-        return "?" + urlencode({**kept, "list": kind.name, "sort": ("-" if descending else "") + sort, **changes})
+        return "?" + urlencode({**base_query, "list": kind.name, "sort": ("-" if descending else "") + sort, **changes})
 
     titles = {
         "query": "Query",
@@ -128,7 +130,7 @@ def make_list(items: Sequence[QueryCount], kind: ListKind, kept: dict[str, str])
     ]
     return LongList(
         kind,
-        shown,
+        page_items,
         len(items),
         (page - 1) * PER_PAGE + 1,
         columns,
@@ -137,13 +139,13 @@ def make_list(items: Sequence[QueryCount], kind: ListKind, kept: dict[str, str])
     )
 
 
-def _asked_sort() -> tuple[str, bool]:
-    asked = request.args.get("sort", DEFAULT_SORT)
-    name = asked.removeprefix("-")
-    return (name, asked.startswith("-")) if name in _SORTS else (DEFAULT_SORT, False)
+def _requested_sort() -> tuple[str, bool]:
+    sort = request.args.get("sort", DEFAULT_SORT)
+    name = sort.removeprefix("-")
+    return (name, sort.startswith("-")) if name in _SORTS else (DEFAULT_SORT, False)
 
 
 def _order(name: str, *, descending: bool) -> str:
-    """The order that people see: counts are sorted from the largest unless the order is turned."""
+    """The displayed order. Counts are sorted from the largest, unless the order is reversed."""
     largest_first = name in ("count", "clicks", "click_through_rate")
     return "descending" if largest_first != descending else "ascending"

@@ -1,1 +1,1 @@
-"""The page that tries a site's search."""
+"""The page on which owners try a site's search."""

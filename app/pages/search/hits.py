@@ -1,10 +1,10 @@
-"""Hits as a page shows them."""
+"""Hits as pages show them, with the reasons for their positions."""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -13,7 +13,7 @@ import orjson
 from markupsafe import Markup
 
 from app.pages.layout import day_element, moment_element
-from app.pages.search.reasons import Reasons, show_reasons
+from app.wording import counted, number
 from backends.standard_fields import REQUIRED_HIT_FIELDS
 from schemas.validation.instants import parse_instant
 
@@ -21,18 +21,18 @@ SNIPPET_LENGTH = 280
 _MARK = re.compile(r"<em>(.*?)</em>", re.DOTALL)
 
 Marked = Sequence[tuple[bool, str]]
-"""Pieces of a text, and whether each is a match."""
+"""Pieces of a text: whether each is a match, and its text."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroupHit:
+class DisplayHit:
     """A hit.
 
     Attributes:
-        id: The document's.
-        address: Where its document is; empty if its URL is none a page may link to.
-        details: Author, date and further short fields, with their names.
-        reasons: Why it stands there; ``None`` if nobody knows.
+        id: The document's ID.
+        address: The document's URL; empty if it can't be linked safely.
+        details: Names and values of author, date, and other short fields.
+        reasons: Reasons for its position; ``None`` if they are unknown.
     """
 
     id: str
@@ -44,22 +44,24 @@ class GroupHit:
     reasons: Reasons | None
 
 
-def show_hits(hits: Sequence[bytes], site_url: str) -> list[GroupHit]:
-    """Hits, as JSON, with their highlights, and links that lead to the site."""
+def show_hits(hits: Sequence[bytes], site_url: str) -> list[DisplayHit]:
+    """Convert hits from JSON, with highlights and with links to the site."""
     documents = map(orjson.loads, hits)
     return [_show(document, document.pop("_formatted", {}), site_url) for document in documents]
 
 
-def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) -> GroupHit:
+def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) -> DisplayHit:
     address = link_to(str(document["url"]), site_url)
     title = split_marks(str(formatted.get("title", ""))) if document["title"] else [(False, str(document["url"]))]
-    shown = address or str(document["url"])
+    shown_url = address or str(document["url"])
     reasons = show_reasons(document.pop("_explain", None))
-    return GroupHit(document["id"], title, address, shown, _snippet(document, formatted), _details(document), reasons)
+    return DisplayHit(
+        document["id"], title, address, shown_url, _snippet(document, formatted), _details(document), reasons
+    )
 
 
 def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:
-    """The place where the match is: in the content, else the summary, else how the content begins."""
+    """The highlighted content or, without a match in it, the excerpt or the beginning of the content."""
     for field in ("content", "excerpt"):
         if "<em>" in str(formatted.get(field, "")):
             return split_marks(str(formatted[field]))
@@ -77,7 +79,7 @@ def _details(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _date(value: str) -> Markup:
-    """A document's date, which says as much of the time as the document does."""
+    """A document's date, with the time only if the document has one."""
     instant = parse_instant(value)
     return day_element(instant.date()) if len(value) == len("2024-05-31") else moment_element(instant)
 
@@ -88,7 +90,7 @@ def _short(value: Any) -> str:
 
 
 def split_marks(text: str) -> list[tuple[bool, str]]:
-    """A highlighted field as pieces of plain text; what is shown is escaped anew, whoever escaped it before."""
+    """Splits a highlighted field into pieces of plain text, which templates escape again."""
     pieces = []
     for position, piece in enumerate(_MARK.split(text)):
         if piece:
@@ -97,9 +99,112 @@ def split_marks(text: str) -> list[tuple[bool, str]]:
 
 
 def link_to(url: str, site_url: str) -> str:
-    """The address of a document on its site; empty unless it is http or https."""
+    """The absolute URL of a document; empty unless it is http or https."""
     try:
         address = urljoin(site_url, url)
         return address if urlsplit(address).scheme in ("http", "https") else ""
     except ValueError:
         return ""
+
+
+_KINDS = {
+    "exact": "as typed",
+    "stem": "another form of “{}”",
+    "prefix": "which begins with “{}”",
+    "typo": "similar to “{}”",
+    "synonym": "a synonym of “{}”",
+    "joined": "“{}” written as one word",
+    "split": "“{}” written as separate words",
+}
+"""Descriptions of matches, by the kind of the word's variant."""
+_HAS_ALL = "It contains all the words of the search."
+_DEMANDED = {"all_terms": _HAS_ALL, "any_term": "It contains some of the words of the search."}
+_PHRASES = {
+    True: "It contains the quoted words next to each other, so it comes before all results that don’t.",
+    False: "It doesn’t contain the quoted words next to each other, so it comes after all results that do.",
+}
+MAX_WORDS = 20
+_NEUTRAL = 0.005
+"""Factors closer to 1 than this make no visible difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Reasons for the position of a hit.
+
+    Attributes:
+        score: Rounded score by words and ranks; empty if there is none.
+        is_whole: Whether hits are ordered by this score alone.
+        factors: Name and factor of each signal that changes the score.
+    """
+
+    sentences: Sequence[str]
+    score: str
+    factors: Sequence[tuple[str, str]]
+    is_whole: bool
+
+
+def show_reasons(explanation: Mapping[str, Any] | None) -> Reasons | None:
+    """Convert a hit's ``_explain`` to sentences; ``None`` if there is nothing to explain."""
+    if not explanation:
+        return None
+    score = explanation.get("score")
+    factors = [
+        (str(signal["name"]).replace("_", " "), f"{signal['share']:.2f}")
+        for signal in explanation.get("signals", ())
+        if abs(signal["share"] - 1) > _NEUTRAL
+    ]
+    sentences = list(_sentences(explanation))
+    if not sentences and score is None:
+        return None
+    return Reasons(
+        sentences,
+        "" if score is None else f"{score:.2f}",
+        [] if score is None else factors,
+        "meaning" not in explanation,
+    )
+
+
+def _sentences(explanation: Mapping[str, Any]) -> Iterator[str]:
+    if explanation.get("pinned"):
+        yield "It is pinned for this search."
+    demanded = _DEMANDED.get(explanation.get("relaxation", ""))
+    # Where one word is enough, those that have all of them are told by a signal.
+    if any(signal["name"] == "all_terms" and signal["share"] > 1 for signal in explanation.get("signals", ())):
+        yield _HAS_ALL
+    elif demanded is not None:
+        yield demanded
+    for word in explanation.get("words", ())[:MAX_WORDS]:
+        yield f"“{word['variant']}” in the {word['field']}, {_KINDS[word['kind']].format(word['word'])}."
+    if explanation.get("rank"):
+        yield f"Its rank is {explanation['rank']:+g}."
+    if explanation.get("beyond_ranks"):
+        yield "It comes after the results that were ordered by rank."
+    if "has_phrase" in explanation:
+        yield _PHRASES[explanation["has_phrase"]]
+    if "preferred_over" in explanation:
+        yield f"It replaces “{explanation['preferred_over']}”, which matches better but is not the preferred page."
+    if "meaning" in explanation:
+        yield from _meaning(explanation["meaning"])
+    if "clicks" in explanation:
+        yield _clicks(explanation["clicks"])
+    if explanation.get("limits"):
+        yield explanation["limits"]
+
+
+def _meaning(meaning: Mapping[str, Any]) -> Iterator[str]:
+    yield f"Ranked by words only, it would be result {number(meaning['place_by_words'])}."
+    if meaning["cosine"] is None:
+        yield "Its meaning hasn’t been analyzed yet, so it gets the average score of the other results."
+    else:
+        yield f"Its similarity in meaning to the search is {meaning['cosine']:.2f}, where 1 is identical."
+    yield f"Its combined score for words and meaning is {meaning['score']:.3f}, which determines its position."
+
+
+def _clicks(clicks: Mapping[str, Any]) -> str:
+    moved, gain = clicks["moved_up"], f"{clicks['gain']:.1f}"
+    if moved > 0:
+        return f"Clicks moved it up by {counted(moved, 'position')}; clicks on this page are worth {gain}."
+    return (
+        f"Clicks on other results moved it down by {counted(-moved, 'position')}; clicks on this page are worth {gain}."
+    )

@@ -1,8 +1,11 @@
-"""Trying a site's search as its visitors would, without spending searches or showing in analytics."""
+"""Try a site's search as its visitors would, without using the quota or appearing in analytics."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import Response, request
 from marshmallow import ValidationError
@@ -12,7 +15,6 @@ from app.models import Site
 from app.pages.forms import REFILLED, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
-from app.pages.search.facets import chosen_facets, filter_of, groups_of, search_address
 from app.pages.search.hits import show_hits
 from app.pages.search.tuning import change_tuning, explain_refusal, read_tuning
 from app.plans import shown
@@ -28,33 +30,100 @@ from app.web.searches import Found, search_site
 from app.web.visitors import current_visitor
 from schemas.search import SearchQuerySchema
 
+SHOWN_VALUES = 8
+MAX_CHOSEN = 10
+HIDDEN = frozenset({"date", "id"})
+"""Fields with a different value for each document, which are useless as facets."""
+
+
+@dataclass(frozen=True, slots=True)
+class FacetValue:
+    """A value of a facet.
+
+    Attributes:
+        address: URL that selects the value, or clears it if it is selected.
+    """
+
+    text: str
+    count: int | None
+    chosen: bool
+    address: str
+
+
+def chosen_facets() -> list[tuple[str, str]]:
+    """The selected fields and values in the URL, given as ``f=field:value``."""
+    pairs = [text.partition(":") for text in request.args.getlist("f")[:MAX_CHOSEN]]
+    return list(dict.fromkeys((field, value) for field, colon, value in pairs if field and colon))
+
+
+def filter_of(chosen: Sequence[tuple[str, str]]) -> str:
+    """The filter for the selected values: one value of each field must match."""
+    fields: dict[str, list[str]] = {}
+    for field, value in chosen:
+        fields.setdefault(field, []).append(_quoted(value))
+    return " AND ".join(f"{_quoted(field)} IN [{', '.join(values)}]" for field, values in fields.items())
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def groups_of(
+    facets: Mapping[str, Mapping[str, int]], chosen: Sequence[tuple[str, str]]
+) -> list[tuple[str, list[FacetValue]]]:
+    """Facets for filtering results, with the most frequent values of each field."""
+    groups = []
+    for field, counts in facets.items():
+        values = [(value, count) for value, count in counts.items() if count]
+        picked = [value for name, value in chosen if name == field]
+        tells_apart = len(values) > 1 and any(count > 1 for _, count in values)
+        if field in HIDDEN or not (tells_apart or picked):
+            continue
+        offered = list(dict.fromkeys([*picked, *(value for value, _ in values[:SHOWN_VALUES])]))
+        groups.append((field, [FacetValue(v, counts.get(v), v in picked, _toggled(chosen, field, v)) for v in offered]))
+    return groups
+
+
+def _toggled(chosen: Sequence[tuple[str, str]], field: str, value: str) -> str:
+    rest = [pair for pair in chosen if pair != (field, value)]
+    if len(rest) == len(chosen):
+        rest.append((field, value))
+    return search_address(rest)
+
+
+def search_address(chosen: Sequence[tuple[str, str]], page: int = 1) -> str:
+    """The URL of the same search with these facets and this page."""
+    query = [("q", request.args.get("q", "")), *(("f", f"{field}:{value}") for field, value in chosen)]
+    return "?" + urlencode([*query, ("page", str(page))] if page > 1 else query)
+
+
 PER_PAGE = 10
 LAST_PAGE = 1000
 
 
 def charges_search() -> bool:
-    """Tell whether the request is charged: a key's is, that of somebody who is logged in is not."""
+    """Whether the search is charged: with a key, but not with a session."""
     return has_query() and current_caller().kind != "session"
 
 
 def has_query() -> bool:
-    """Tell whether the request searches."""
+    """Whether the request has a query."""
     return bool(request.args.get("q", "").strip())
 
 
 def show_search_preview(site_id: int) -> str | Response:
-    """The search page of a site, with what was found."""
+    """Show the search page of a site, with results."""
     caller = current_caller()
     with runtime().database.read() as session:
         site = get_site(session, caller.account.id, site_id)
     if not wants_page():
         return _as_json(site)
     refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
-    return _page(site, found=_search(site, _parameters() | {"fields": "", "explain": True}) if has_query() else None)
+    return _page(site, results=_search(site, _parameters() | {"fields": "", "explain": True}) if has_query() else None)
 
 
 def tune_search(site_id: int) -> Response:
-    """Pin or hide a page for the query of the address, or take that back; then the same search is shown."""
+    """Pin or hide a page for the query in the URL, or undo that, and show the same search again."""
     if not wants_page():
         raise ApiError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send the form of the page, with a session.")
     check_query_string(request)
@@ -66,10 +135,10 @@ def tune_search(site_id: int) -> Response:
 
 def _refused_page(site: Site, refusal: ApiError) -> str:
     try:
-        found = _search(site, _parameters() | {"fields": "", "explain": True}) if has_query() else None
+        results = _search(site, _parameters() | {"fields": "", "explain": True}) if has_query() else None
     except ApiError as error:
         return _page(site, problem=error, refusal=refusal)
-    return _page(site, found=found, refusal=refusal)
+    return _page(site, results=results, refusal=refusal)
 
 
 def _page_number() -> int:
@@ -107,7 +176,7 @@ def _parameters() -> dict[str, Any]:
 def _page(
     site: Site,
     *,
-    found: Found | None = None,
+    results: Found | None = None,
     problem: ApiError | None = None,
     refusal: ApiError | None = None,
 ) -> str:
@@ -118,17 +187,17 @@ def _page(
         "chosen": chosen_facets(),
         "banner": None if refusal is None else explain_refusal(refusal),
     }
-    if found is not None:
+    if results is not None:
         with runtime().database.read() as session:
             values["tuning"] = read_tuning(session, site, request.args["q"])
-        result, query = found.timed.result, found.query
+        result, query = results.timed.result, results.query
         values.update(
             total=result.total,
             matched=result.matched.value,
             corrected_query=result.corrected_query,
-            took_ms=found.timed.took_ms,
-            answer=found.timed.answer,
-            hits=show_hits(found.timed.hits, site.url),
+            took_ms=results.timed.took_ms,
+            answer=results.timed.answer,
+            hits=show_hits(results.timed.hits, site.url),
             facets=groups_of(result.facets, chosen_facets()),
             page=query.offset // query.limit + 1,
             page_address=lambda number: search_address(chosen_facets(), number),
@@ -139,11 +208,11 @@ def _page(
 
 
 def _as_json(site: Site) -> Response:
-    found = _search(site, _parameters())
+    results = _search(site, _parameters())
     limit = current_caller().account.limits.searches_per_day
     return json_answer(
         {
-            "results": encode_results(found.query, request.args["q"], found.timed, found.query_id, found.links),
+            "results": encode_results(results.query, request.args["q"], results.timed, results.query_id, results.links),
             "remaining_quota": {
                 "daily_limit": shown(limit),
                 "used_today": used_today(),

@@ -1,4 +1,4 @@
-"""Pinning and hiding results where they are found: each for the query that found it, with a way back."""
+"""Pin and hide results on the search page, each for one query, with undo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.models import Site
 from app.operations import search_settings as settings_operations
 from app.operations.search_settings import ResultList
 from app.pages.forms import field_problems
-from app.pages.redirects import see_other
+from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services.indexing.stored_documents import read_stored
 from app.web.parsing import read_form_body
@@ -30,7 +30,7 @@ _LABELS = {"pinned": "Pinned results", "hidden": "Hidden results"}
 _ADDS: Mapping[str, ResultList] = {"pin": "pinned", "hide": "hidden"}
 _REMOVES: Mapping[str, ResultList] = {"unpin": "pinned", "show": "hidden"}
 _OPPOSITES = {"pin": "unpin", "unpin": "pin", "hide": "show", "show": "hide"}
-_DONE = {
+_CHANGES = {
     "pin": "is pinned for the search",
     "unpin": "is no longer pinned for the search",
     "hide": "is hidden from the search",
@@ -40,7 +40,7 @@ _DONE = {
 
 @dataclass(frozen=True, slots=True)
 class TunedDocument:
-    """A document that is pinned or hidden, or was until now. ``exists`` tells whether the site has it."""
+    """A document that is or was pinned or hidden. ``exists``: Whether the site has the document."""
 
     id: str
     title: str
@@ -48,8 +48,8 @@ class TunedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A change of a document, and what takes it back."""
+class LastChange:
+    """The last change to a document, and the action that undoes it."""
 
     document: TunedDocument
     words: str
@@ -59,68 +59,70 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The settings for one query.
+    """Pinned and hidden documents of one query.
 
     Attributes:
         pinned, hidden: In the order of the settings.
-        done: What the person did last.
+        done: The user's last change.
     """
 
     pinned: Sequence[TunedDocument]
     hidden: Sequence[TunedDocument]
-    done: Done | None
+    done: LastChange | None
 
     @property
     def pinned_ids(self) -> frozenset[str]:
-        """Ids of :attr:`pinned`."""
+        """IDs of :attr:`pinned`."""
         return frozenset(document.id for document in self.pinned)
 
 
 def read_tuning(session: Session, site: Site, query: str) -> Tuning:
-    """The settings for a query, and the change that the address says was made."""
-    named = {kind: _ids(site.search_settings.get(kind, ()), query) for kind in ("pinned", "hidden")}
-    done, changed = request.args.get("done", ""), request.args.get("document", "")[:MAX_ID_LENGTH].replace("\x00", "")
-    asked = [changed] if done in _OPPOSITES and changed else []
-    wanted = list(dict.fromkeys([*named["pinned"], *named["hidden"], *asked]))
-    titles = {document.id: _title(document.body) for document in read_stored(session, site.id, wanted)}
+    """Read the pinned and hidden documents of a query, and the last change from the URL."""
+    listed_ids = {kind: _ids(site.search_settings.get(kind, ()), query) for kind in ("pinned", "hidden")}
+    action, changed = request.args.get("done", ""), request.args.get("document", "")[:MAX_ID_LENGTH].replace("\x00", "")
+    changed_ids = [changed] if action in _OPPOSITES and changed else []
+    ids = list(dict.fromkeys([*listed_ids["pinned"], *listed_ids["hidden"], *changed_ids]))
+    titles = {document.id: _title(document.body) for document in read_stored(session, site.id, ids)}
 
     def documents(ids: Sequence[str]) -> list[TunedDocument]:
         return [TunedDocument(id, titles.get(id, id), id in titles) for id in ids]
 
-    last = [Done(each, _DONE[done], _OPPOSITES[done], _place(request.args)) for each in documents(asked)]
-    return Tuning(documents(named["pinned"]), documents(named["hidden"]), last[0] if last else None)
+    last = [
+        LastChange(each, _CHANGES[action], _OPPOSITES[action], _place(request.args)) for each in documents(changed_ids)
+    ]
+    return Tuning(documents(listed_ids["pinned"]), documents(listed_ids["hidden"]), last[0] if last else None)
 
 
 def change_tuning(site_id: int, search: str) -> Response:
-    """Do what a form says to a document, for the query of the address; then the same search is shown.
+    """Apply a form's action to a document for the query in the URL, and redirect to the search.
 
     Args:
-        search: Its address.
+        search: URL of the search.
 
     Raises:
-        ApiError: 404; 400 for a form that is not of the page, or settings that can hold no more.
+        ApiError: 404; 400 for an invalid form, or if the settings are full.
     """
     form = read_form_body(request)
-    done, document_id, query = form.get("do", ""), form.get("id", ""), request.args.get("q", "")
+    action, document_id, query = form.get("do", ""), form.get("id", ""), request.args.get("q", "")
     if not normal_form(query) or len(query.encode("utf-8", "replace")) > MAX_QUERY_BYTES:
         raise field_error("q", "invalid", "must be the query that found the page")
     if not 0 < len(document_id) <= MAX_ID_LENGTH or "\x00" in document_id:
         raise field_error("id", "invalid", "must be the id of a page")
     place = _place(form)
-    if done in _ADDS:
-        settings_operations.add_result(runtime(), current_caller(), site_id, _ADDS[done], query, document_id, place)
+    if action in _ADDS:
+        settings_operations.add_result(runtime(), current_caller(), site_id, _ADDS[action], query, document_id, place)
         place = 0
-    elif done in _REMOVES:
+    elif action in _REMOVES:
         place = settings_operations.remove_result(
-            runtime(), current_caller(), site_id, _REMOVES[done], query, document_id
+            runtime(), current_caller(), site_id, _REMOVES[action], query, document_id
         )
     else:
-        raise ApiError(ErrorCode.VALIDATION_FAILED, "The form does not say what to do.")
-    return see_other(f"{search}&{urlencode({'done': done, 'document': document_id, 'place': place})}")
+        raise ApiError(ErrorCode.VALIDATION_FAILED, "The form doesn’t contain an action.")
+    return see_other(f"{search}&{urlencode({'done': action, 'document': document_id, 'place': place})}")
 
 
 def explain_refusal(error: ApiError) -> str:
-    """The reason for a refusal, in a sentence."""
+    """The reason for a rejection as a sentence."""
     for field, problem in field_problems(error).items():
         if field in _LABELS:
             return f"{_LABELS[field]} {problem}."
@@ -128,9 +130,9 @@ def explain_refusal(error: ApiError) -> str:
 
 
 def _ids(entries: Sequence[Mapping[str, Any]], query: str) -> list[str]:
-    wanted = normal_form(query)
-    found = [entry["ids"] for entry in entries if entry["query"] == wanted]
-    return list(dict.fromkeys(found[-1])) if found else []
+    normal_query = normal_form(query)
+    lists = [entry["ids"] for entry in entries if entry["query"] == normal_query]
+    return list(dict.fromkeys(lists[-1])) if lists else []
 
 
 def _title(body: bytes) -> str:
@@ -138,6 +140,6 @@ def _title(body: bytes) -> str:
     return str(fields["title"] or fields["url"])
 
 
-def _place(sent: Mapping[str, str]) -> int:
-    text = sent.get("place", "")
+def _place(values: Mapping[str, str]) -> int:
+    text = values.get("place", "")
     return min(int(text), MAX_PINNED_IDS) if text.isascii() and text.isdigit() and len(text) < 5 else 0

@@ -20,10 +20,10 @@ from flask import Flask
 from sqlalchemy import insert, update
 from werkzeug.test import TestResponse
 
-from app.apidoc.code_blocks import ANY_KEY
 from app.apidoc.examples.document import JSON, path_values
 from app.apidoc.examples.requests import HOURS, REQUESTS
 from app.apidoc.openapi import document
+from app.apidoc.samples import ANY_KEY
 from app.crawl.run.visits import first_page
 from app.models import ClickLessons, RunPage, SourceRun
 from app.services.webhooks.webhooks import announce

@@ -43,7 +43,7 @@ def test_without_searches_nothing_is_measured() -> None:
     ("now", "before", "change"),
     [
         (12, 0, ""),
-        (1200, 1200, "as many as before"),
+        (1200, 1200, "same as before"),
         (1500, 1200, "25% more than 1,200 before"),
         (1, 3, "67% fewer than 3 before"),
         (0, 3, "100% fewer than 3 before"),
@@ -58,7 +58,7 @@ def test_counts_are_compared_in_parts_of_what_they_were(now: int, before: int, c
     [
         (20, 30, "down from 30%", "better"),
         (30, 20, "up from 20%", "worse"),
-        (20, 20, "as before", ""),
+        (20, 20, "same as before", ""),
     ],
 )
 def test_fewer_searches_without_results_are_better(now: int, before: int, change: str, tone: str) -> None:
@@ -100,13 +100,13 @@ def test_rates_are_per_cent(rate: float, text: str) -> None:
     assert percent(rate) == text
 
 
-@pytest.mark.parametrize(("finds", "text"), [(None, "–"), (0, "nothing"), (1, "1 page"), (1200, "1,200 pages")])
+@pytest.mark.parametrize(("finds", "text"), [(None, "–"), (0, "none"), (1, "1 page"), (1200, "1,200 pages")])
 def test_a_query_tells_what_it_finds_now(finds: int | None, text: str) -> None:
     told = QueryAnalytics("q", 0, 0, None, None, [], [])
 
     assert {figure.label: figure.value for figure in make_query_figures(told, finds)} == {
         "Searches": "0",
-        "Finds now": text,
+        "Results now": text,
         "Clicks": "0",
         "Searches with a click": "–",
         "Average position of clicks": "–",
@@ -114,6 +114,6 @@ def test_a_query_tells_what_it_finds_now(finds: int | None, text: str) -> None:
 
 
 def test_searches_ordered_by_meaning_are_told_where_there_are_any() -> None:
-    assert "Ordered by meaning" not in figures({"total_searches": 4}, {})
+    assert "Semantic searches" not in figures({"total_searches": 4}, {})
     told = figures({"mixed_searches": 3}, {"mixed_searches": 2})
-    assert told["Ordered by meaning"].change == "50% more than 2 before"
+    assert told["Semantic searches"].change == "50% more than 2 before"

@@ -91,7 +91,7 @@ class TestEmpty:
         missed(tenant, "page", 3)
         person.go(f"{INBOX}?site_id={tenant.site_id}")
         assert "All done" in person.page.text
-        assert "Once clicks are reported" in person.page.text
+        assert "If you report clicks" in person.page.text
 
     @pytest.mark.parametrize("query", ["ignored=true", "offset=5"])
     def test_of_a_part_of_it(self, person: Person, tenant: Tenant, query: str) -> None:
@@ -101,7 +101,7 @@ class TestEmpty:
         back = [
             link
             for link in person.page.one("main").all("a")
-            if link.text in ("Back to the inbox", "Show the first ones")
+            if link.text in ("Back to the inbox", "Back to the first page")
         ]
         person.go(back[0].attributes["href"])
         assert queries(person) == ["zeppelin"]

@@ -7,7 +7,7 @@ from itertools import repeat
 import pytest
 
 from app.models import ClickLessons
-from app.pages.analytics.charts import draw_rates
+from app.pages.analytics.figures import draw_rates
 from app.services.analytics.reports import DayCount
 from tests.answers import assert_ok
 from tests.callers import Tenant, page
@@ -99,7 +99,14 @@ def test_what_is_no_choice_of_days_or_channel_is_refused(tenant: Tenant, paramet
 def test_the_page_shows_what_the_api_tells(searched: Tenant) -> None:
     whole = shown(searched)
 
-    for text in ("Clicked pages", "Searched from", "/docs/start", "/about", "Searched through", "Rates per day"):
+    for text in (
+        "Clicked pages",
+        "Pages that visitors searched from",
+        "/docs/start",
+        "/about",
+        "Channel",
+        "Rates per day",
+    ):
         assert text in whole
     of_box = shown(searched, channel="box")
     assert "/about" not in of_box
@@ -144,7 +151,7 @@ def test_one_button_switches_learning_from_clicks_and_one_forgets(searched: Tena
 
     send(learn="true")
     assert assert_ok(searched.private.get(settings))["settings"]["learn_from_clicks"] is True
-    assert "Forget what was learned" in shown(searched)
+    assert "Reset learned changes" in shown(searched)
     send(_method="DELETE")
     with searched.app.extensions["runtime"].database.read() as session:
         assert session.get_one(ClickLessons, searched.site_id).clicks_since is not None

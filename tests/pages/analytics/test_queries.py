@@ -47,7 +47,7 @@ def test_it_tells_searches_clicks_and_what_is_found_now(person: Person, museum: 
     assert person.page.one("h1").text == "“hours”"
     assert figures(person) == {
         "Searches": "1",
-        "Finds now": "2 pages",
+        "Results now": "2 pages",
         "Clicks": "2",
         "Searches with a click": "100%",
         "Average position of clicks": "1.5",
@@ -74,10 +74,10 @@ def test_it_tells_which_sections_clicks_led_to(person: Person, museum: Tenant) -
 def test_its_remedies_are_those_of_the_inbox(person: Person, museum: Tenant) -> None:
     search(museum, "zeppelin")
     show(person, museum, "zeppelin")
-    assert "Nothing. Add a synonym that your pages use, or pin a page." in person.page.text
+    assert "No results. Add a synonym that your pages use, or pin a page." in person.page.text
 
     person.follow("Add a synonym")
-    assert person.page.one("h1").text == "A synonym for “zeppelin”"
+    assert person.page.one("h1").text == "Add a synonym for “zeppelin”"
     show(person, museum, "zeppelin")
     person.press("Ignore in the inbox")
     assert "“zeppelin” is ignored." in person.page.text
@@ -98,7 +98,7 @@ def test_a_pinned_page_is_told(person: Person, museum: Tenant) -> None:
 def test_a_query_that_nobody_made_says_so(person: Person, museum: Tenant) -> None:
     show(person, museum, "hours", period="7d")
 
-    assert "Not searched in this period" in person.page.text
+    assert "No searches in this period" in person.page.text
     assert figures(person)["Searches with a click"] == "–"
 
 
@@ -113,7 +113,7 @@ def test_without_the_engine_the_rest_is_told(person: Person, museum: Tenant, mon
 
     assert person.response.status_code == 200
     assert figures(person)["Searches"] == "1"
-    assert figures(person)["Finds now"] == "–"
+    assert figures(person)["Results now"] == "–"
     assert "The search engine is unavailable." in person.page.text
 
 

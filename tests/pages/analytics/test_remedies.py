@@ -86,7 +86,7 @@ def test_what_changes_nothing_says_so(person: Person, museum: Tenant) -> None:
     person.press("Show the effect", synonyms="balloon, blimp")
 
     assert effect(person) == ([], [])
-    assert "This changes nothing: pages do not use these words either." in person.page.text
+    assert "This changes nothing: your pages don’t use these words either." in person.page.text
 
 
 def test_frequent_searches_that_it_changes_too_are_named(person: Person, museum: Tenant) -> None:
@@ -95,7 +95,7 @@ def test_frequent_searches_that_it_changes_too_are_named(person: Person, museum:
     museum.app.extensions["runtime"].events.flush()
     person.go(f"/sites/{museum.site_id}/inbox/synonym?q=zeppelin&word=hours&synonyms=getting")
 
-    assert "It also changes what 1 frequent search of the last seven days finds: hours." in person.page.text
+    assert "It also changes the results of 1 frequent search of the last seven days: hours." in person.page.text
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_mistake_is_told_beside_the_field(
 def test_a_page_is_looked_for_pinned_and_settles_the_query(person: Person, museum: Tenant) -> None:
     open_inbox(person, museum)
     remedy(person, "Pin a page for zeppelin")
-    assert "“zeppelin” finds no page." in person.page.text
+    assert "No pages found for “zeppelin”." in person.page.text
     person.press("Find", find="harbour")
     remedy(person, "Pin Airships of the harbour")
     assert effect(person) == ([], ["Airships of the harbour new"])

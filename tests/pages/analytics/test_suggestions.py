@@ -36,7 +36,7 @@ def test_one_click_where_a_query_is_listed_hides_it_for_ever(person: Person, mus
 
     person.press("Never suggest")
 
-    assert person.notice == "The search box never suggests this query from now on."
+    assert person.notice == "The search box no longer suggests this query."
     assert "Never suggested" in person.page.text
     assert not [button for button in person.page.all("button") if button.text == "Never suggest"]
     assert settings(museum) == ["opening hours"]

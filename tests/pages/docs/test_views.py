@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from flask import Flask
 
-from app.apidoc.code_blocks import mark_own
 from app.apidoc.openapi import document
+from app.apidoc.samples import mark_own
 from app.documentation import GROUPS, MOVED_PAGES, REFERENCE, anchor_of, documentation_files
-from app.pages.docs.markdown import render_markdown
+from app.pages.docs import render_markdown
 from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant
 from tests.conftest import close_app, make_app, make_settings

@@ -48,7 +48,7 @@ def link_of(part: Runtime, server: MailServer) -> str:
 def confirm(app: Flask, link: str) -> Person:
     person = Person(app)
     person.go(link)
-    person.send("Confirm the address")
+    person.send("Confirm e-mail address")
     return person
 
 
@@ -100,10 +100,10 @@ def test_the_dashboard_tells_and_sends_another_mail(
     first = link_of(part, server)
     person = person_of(new)
     page = person.go("/dashboard")
-    assert "Without that, API keys stop working 15 May 2031, 12:00 UTC." in page.text
+    assert "Otherwise, your API keys stop working 15 May 2031, 12:00 UTC." in page.text
     clock.shift(timedelta(days=2))
     person.press("Send another mail")
-    assert "on its way" in person.notice
+    assert "We’ve sent a link" in person.notice
     assert link_of(part, server) != first
     confirm(app, link_of(part, server))
     assert_ok(new.search.get("/v1/search?q=x"))
@@ -150,13 +150,13 @@ def test_a_new_password_by_mail_confirms_the_address(
 ) -> None:
     person = Person(app)
     person.go("/password/forgot")
-    person.send("Send the link", email="ann@example.com")
+    person.send("Send link", email="ann@example.com")
     part.mailer.send_due()
     text = next(mail.text for mail in server.mails if "new password" in mail.message["Subject"])
     found = re.search(r"https://search\.example\.com(/password/reset\?token=\S+)", text)
     assert found is not None
     person.go(found[1])
-    person.send("Set the password", new_password="another horse battery")
+    person.send("Set password", new_password="another horse battery")
     clock.shift(DAY)
     assert_ok(new.search.get("/v1/search?q=x"))
 

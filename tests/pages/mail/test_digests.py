@@ -46,9 +46,9 @@ def test_the_link_in_a_mail_leads_to_one_button(app: Flask, server: MailServer) 
         person = Person(app)
         person.go(address.removeprefix("https://search.example.com"))
         assert wants_digest(tenant)
-        person.press("Send me no more of them")
+        person.press("Unsubscribe")
 
-    assert "You will get no more of these mails." in person.page.text
+    assert "You’re unsubscribed from the weekly digest." in person.page.text
     assert not wants_digest(tenant)
 
 
@@ -77,7 +77,7 @@ def test_a_program_that_only_looks_ends_nothing(app: Flask, tenant: Tenant, link
 def test_who_is_logged_in_can_press_the_button_too(tenant: Tenant, link: str) -> None:
     person = person_of(tenant)
     person.go(link)
-    person.press("Send me no more of them")
+    person.press("Unsubscribe")
 
     assert not wants_digest(tenant)
 
@@ -107,14 +107,14 @@ def test_a_link_of_an_account_that_is_gone_is_harmless(app: Flask, tenant: Tenan
 def test_the_profile_turns_it_off_and_on(tenant: Tenant) -> None:
     person = person_of(tenant)
     person.go("/profile/edit")
-    form = person.form("Save e-mails")
+    form = person.form("Save notifications")
     assert "checked" in form.one("input", type="checkbox").attributes
-    person.press("Save e-mails", weekly_digest="false")
+    person.press("Save notifications", weekly_digest="false")
     assert person.notice == "Profile saved."
     assert not wants_digest(tenant)
 
-    assert "checked" not in person.form("Save e-mails").one("input", type="checkbox").attributes
-    person.press("Save e-mails", weekly_digest="true")
+    assert "checked" not in person.form("Save notifications").one("input", type="checkbox").attributes
+    person.press("Save notifications", weekly_digest="true")
     assert wants_digest(tenant)
 
 

@@ -110,7 +110,7 @@ def test_the_old_address_is_told_and_undoes_a_change_that_a_leaked_key_made(
     ((recipient, link),) = told(part, server)
     assert recipient == ANN
     person.go(link)
-    person.press("Set the password", new_password=NEW_PASSWORD)
+    person.press("Set password", new_password=NEW_PASSWORD)
     assert can_log_in(app, ANN, NEW_PASSWORD)
     assert not can_log_in(app, NEW, NEW_PASSWORD)
 
@@ -420,7 +420,7 @@ def test_the_log_names_what_came_back(app: Flask, part: Runtime, tenant: Tenant,
     (_, reset) = told(part, server)[0]
     person = Person(app)
     person.go(reset)
-    person.press("Set the password", new_password=NEW_PASSWORD)
+    person.press("Set password", new_password=NEW_PASSWORD)
     client = app.test_client()
     client.post("/login", json={"email": ANN, "password": NEW_PASSWORD})
     entries = client.get("/api/audit-log").get_json()["entries"]

@@ -77,11 +77,11 @@ def test_a_new_password_by_mail_does_not_switch_codes_off(app: Flask, part: Runt
     confirm_everybody(part)
     person = Person(app)
     person.go("/password/forgot")
-    person.press("Send the link", email=ANN)
+    person.press("Send link", email=ANN)
     ((_, _, text),) = told(part, server)
 
     person.go(link_in(text))
-    person.press("Set the password", new_password=NEW_PASSWORD)
+    person.press("Set password", new_password=NEW_PASSWORD)
 
     assert_error(ApiClient(app).post("/login", json={"email": ANN, "password": NEW_PASSWORD}), 401, "code_required")
     assert log_in(app, NEW_PASSWORD, code=recovery[0]) == 200
@@ -98,9 +98,9 @@ def test_a_new_password_by_mail_forgives_wrong_codes(app: Flask, part: Runtime, 
     assert last.status_code == 429
     person = Person(app)
     person.go("/password/forgot")
-    person.press("Send the link", email=ANN)
+    person.press("Send link", email=ANN)
     person.go(link_in(told(part, server)[0][2]))
-    person.press("Set the password", new_password=NEW_PASSWORD)
+    person.press("Set password", new_password=NEW_PASSWORD)
 
     assert log_in(app, NEW_PASSWORD, code=recovery[0]) == 200
 
@@ -127,6 +127,6 @@ def test_undoing_a_changed_email_ends_codes_that_came_after_it(
     person.press("Undo the change")
     reset = next(mail for mail in told(part, server) if mail[1] == "Choose a new password")
     person.go(link_in(reset[2]))
-    person.press("Set the password", new_password=NEW_PASSWORD)
+    person.press("Set password", new_password=NEW_PASSWORD)
 
     assert log_in(app, NEW_PASSWORD) == (401 if codes_are_older else 200)

@@ -49,7 +49,7 @@ def test_a_search_is_shown_but_neither_charged_nor_counted(app: Flask, person: P
     assert _used(harbour) == 0
     person.press("Search", q="harbur")
     assert "25 results" in person.page.text
-    assert "Searches on this page are free and not in analytics." in person.page.text
+    assert "Searches on this page are free and don’t appear in analytics." in person.page.text
     hits = person.page.one("ol", class_="hits")
     assert len(hits.all("h2")) == 10
     assert hits.all("h2")[0].one("a").attributes["href"].startswith("https://www.example.com/pages/")
@@ -122,7 +122,7 @@ def test_nothing_found_says_what_to_do(person: Person, harbour: Tenant) -> None:
 
 @pytest.mark.parametrize(("q", "said"), [
     ("harbuor ships", "Showing results for harbour ships instead of “harbuor ships”."),
-    ("harbour zeppelin", "No page has every word. These have some of them."),
+    ("harbour zeppelin", "No page contains all the words. These pages contain some of them."),
 ])  # fmt: skip
 def test_words_that_no_page_has_are_told(person: Person, harbour: Tenant, q: str, said: str) -> None:
     person.go(f"/sites/{harbour.site_id}/try?q={q}")
@@ -225,13 +225,13 @@ def test_each_result_tells_why_it_is_here(person: Person, tenant: Tenant) -> Non
     assert tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200
 
     person.go(f"/sites/{tenant.site_id}/try?q=harbour+ships")
-    assert [hit.one("details").text.count("All words") for hit in person.page.one("ol", class_="hits").all("li")
+    assert [hit.one("details").text.count("all the words") for hit in person.page.one("ol", class_="hits").all("li")
             if hit.all("details")] == [1, 0]  # fmt: skip
     person.go(f"/sites/{tenant.site_id}/try?q=harbour")
     reasons = {hit.one("h2").text: hit.one("details").text for hit in person.page.one("ol", class_="hits").all("li")
                if hit.all("details")}  # fmt: skip
 
-    assert "All words of the search are in it." in reasons["Harbours"]
+    assert "It contains all the words of the search." in reasons["Harbours"]
     assert "“harbours” in the title, another form of “harbour”." in reasons["Harbours"]
     assert "“harbour” in the content, as typed." in reasons["A pier"]
     assert "Its rank is +2." in reasons["A pier"]

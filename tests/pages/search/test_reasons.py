@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.pages.search.reasons import show_reasons
+from app.pages.search.hits import show_reasons
 
 
 @pytest.mark.parametrize(
@@ -14,30 +14,32 @@ from app.pages.search.reasons import show_reasons
     [
         ({"pinned": True, "score": None}, ["It is pinned for this search."]),
         ({"rank": -2.0, "beyond_ranks": True}, [
-            "Its rank is -2.", "It stands behind the results that ranks put in order.",
+            "Its rank is -2.", "It comes after the results that were ordered by rank.",
         ]),
         ({"has_phrase": True}, [
-            "It has the words in quotes next to each other, so it comes before all results that do not.",
+            "It contains the quoted words next to each other, so it comes before all results that don’t.",
         ]),
         ({"has_phrase": False}, [
-            "It does not have the words in quotes next to each other, so it comes after all results that do.",
+            "It doesn’t contain the quoted words next to each other, so it comes after all results that do.",
         ]),
         ({"preferred_over": "manual@2"}, [
             "It replaces “manual@2”, which matches better but is not the preferred page.",
         ]),
         ({"meaning": {"place_by_words": 7, "cosine": 0.6234, "score": 0.5112}}, [
-            "By words alone, it would be result 7.",
-            "Its meaning is 0.62 like that of the search; 1 is the same.",
-            "Words and meaning together score 0.511, and results are ordered by that.",
+            "Ranked by words only, it would be result 7.",
+            "Its similarity in meaning to the search is 0.62, where 1 is identical.",
+            "Its combined score for words and meaning is 0.511, which determines its position.",
         ]),
         ({"meaning": {"place_by_words": 1, "cosine": None, "score": 0.7}}, [
-            "By words alone, it would be result 1.",
-            "Its meaning is not known yet, and counts like the average of the other results.",
-            "Words and meaning together score 0.700, and results are ordered by that.",
+            "Ranked by words only, it would be result 1.",
+            "Its meaning hasn’t been analyzed yet, so it gets the average score of the other results.",
+            "Its combined score for words and meaning is 0.700, which determines its position.",
         ]),
-        ({"clicks": {"moved_up": 2, "gain": 2.45}}, ["Clicks moved it up by 2 places: its own are worth 2.5."]),
+        ({"clicks": {"moved_up": 2, "gain": 2.45}}, [
+            "Clicks moved it up by 2 positions; clicks on this page are worth 2.5.",
+        ]),
         ({"clicks": {"moved_up": -1, "gain": 0.0}}, [
-            "Clicks on other results moved it down by 1 place: its own are worth 0.0.",
+            "Clicks on other results moved it down by 1 position; clicks on this page are worth 0.0.",
         ]),
     ],
 )  # fmt: skip

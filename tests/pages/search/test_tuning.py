@@ -120,7 +120,7 @@ def test_what_other_settings_say_stays(person: Person, bakery: Tenant) -> None:
         {"query": "bread", "ids": ["page-3", "page-9"]},
         {"query": "loaf", "ids": ["page-1"]},
     ]
-    assert "page-9 no page has this id" in person.page.one("section", class_="tuned").text
+    assert "page-9 no page has this ID" in person.page.one("section", class_="tuned").text
     click(person, "Unpin: page-9")
     assert settings(bakery)["pinned"][0]["ids"] == ["page-3"]
 

@@ -17,9 +17,9 @@ def test_an_address_is_looked_up_where_the_sources_are(person: Person, tenant: T
     leave_out(tenant, source, http_404=1)
     person.go(f"/api/sites/{tenant.site_id}/sources")
 
-    person.press("Look it up", url=" www.example.com/http_404/0 ")
+    person.press("Look up", url=" www.example.com/http_404/0 ")
 
-    assert "It was left out Not found" in person.page.text
+    assert "This page was skipped Not found" in person.page.text
     assert "Correct the links that lead there." in person.page.text
     assert person.page.one("input", name="url").attributes["value"] == " www.example.com/http_404/0 "
 
@@ -27,7 +27,7 @@ def test_an_address_is_looked_up_where_the_sources_are(person: Person, tenant: T
 def test_what_is_indexed_leads_to_what_is_stored(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, url=f"{URL}hours"))
     person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={URL}hours")
-    person.follow("See what is stored of this page")
+    person.follow("View the stored page")
     assert person.page.one("h1").text == "Page 1"
 
 
@@ -43,14 +43,14 @@ def test_pages_and_the_twin_of_a_duplicate_are_named(app: Flask, person: Person,
     person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={URL}duplicate/0")
     assert f"The same text is indexed as {URL}twin" in person.page.text
     person.go(f"/api/sites/{tenant.site_id}/sources/{source['id']}/runs/{source['last_run']['id']}")
-    assert f"duplicated: same text as {URL}twin" in person.page.text
+    assert f"with duplicate text: same text as {URL}twin" in person.page.text
 
 
 @pytest.mark.parametrize("asked", ["http://", "ftp://example.com"])
 def test_what_is_no_address_is_told_and_stays_in_its_field(person: Person, tenant: Tenant, asked: str) -> None:
     person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={asked}")
     assert person.response.status_code == 400
-    assert person.alerts == ["The address must be an absolute http or https URL."]
+    assert person.alerts == ["The URL must be an absolute http or https URL."]
     assert person.page.one("input", name="url").attributes["value"] == asked
 
 
@@ -59,7 +59,7 @@ def test_dead_links_are_listed_and_downloaded(app: Flask, person: Person, tenant
     leave_out(tenant, source, http_404=1, http_410=1, robots=1)
     path = f"/api/sites/{tenant.site_id}/sources/{source['id']}"
     person.go(f"{path}/dead-links")
-    assert "This source was not visited yet." in person.page.text
+    assert "This source hasn’t been crawled yet." in person.page.text
     change_run(tenant, source, status="finished", started_at=now(), finished_at=now(), indexed=1)
     person.go(path)
 

@@ -23,13 +23,13 @@ def a_run(**counts: int) -> SourceRun:
         (
             a_run(indexed=212),
             {"robots": 9, "http_404": 5},
-            "212 pages indexed, 14 left out: 9 by robots.txt, 5 not found.",
+            "212 pages indexed, 14 skipped: 9 blocked by robots.txt, 5 not found.",
         ),
         (
             a_run(indexed=1),
             {"http_500": 4, "http_502": 4, "robots": 3, "noindex": 2, "trap": 1, "empty": 1, "http_418": 1},
-            "1 page indexed, 16 left out: 8 with a server error, 3 by robots.txt, 2 marked noindex, "
-            "1 endless, 2 for other reasons.",
+            "1 page indexed, 16 skipped: 8 with a server error, 3 blocked by robots.txt, 2 marked noindex, "
+            "1 in an endless list, 2 for other reasons.",
         ),
     ],
 )
@@ -42,7 +42,7 @@ def test_every_reason_is_explained() -> None:
 
 
 def test_other_statuses_are_explained_too() -> None:
-    assert explain_reason("http_418").short == "answered HTTP 418"
+    assert explain_reason("http_418").short == "with HTTP status 418"
     assert "The next run tries again" in explain_reason("http_502").remedy
 
 
@@ -52,7 +52,7 @@ def test_other_statuses_are_explained_too() -> None:
         (None, "Something went wrong in this service."),
         ({"code": "internal_error", "message": "It broke."}, "Something went wrong in this service."),
         ({"code": "sync_removes_too_much", "message": "max_removed_percent"}, "Nothing was removed."),
-        ({"code": "bad_source", "message": "This is no feed."}, "This is no feed. Check that the address is right"),
+        ({"code": "bad_source", "message": "This is no feed."}, "This is no feed. Check that the URL is correct"),
         (
             {"code": "incomplete", "message": "37 of 41 pages could not be read."},
             "37 of 41 pages could not be read. The next run tries again; a page that was indexed before stays "

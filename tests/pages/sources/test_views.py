@@ -67,14 +67,14 @@ def test_a_new_site_is_asked_where_its_pages_are(app: Flask) -> None:
     ann.follow("Add a site")
     ann.press("Add site", name="Museum", url="https://museum.example.com")
 
-    assert ann.notice == "Site added. Next: say where its pages are."
-    assert ann.page.one("h1").text == "Where are your pages?"
+    assert ann.notice == "Site added. Next: add its content."
+    assert ann.page.one("h1").text == "Add your content"
     choices = [found.text.split(" ")[0:2] for found in ann.page.one("nav", class_="choices").all("strong")]
     assert choices == [["A", "website"], ["A", "sitemap"], ["A", "feed"], ["WordPress"], ["A", "file"], ["The", "API"]]
     assert ann.page.one("input", name="url").attributes["value"] == "https://museum.example.com"
-    assert "JavaScript is not run" in ann.page.text
+    assert "The crawler doesn’t run JavaScript" in ann.page.text
     ann.press("Start")
-    assert ann.notice == "Source added. Its pages are being found and read."
+    assert ann.notice == "Source added. The crawler is reading its pages."
     assert ann.page.one("h1").text == "https://museum.example.com/ Waiting"
     assert "Every day" in ann.page.text
 
@@ -89,7 +89,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return schemes
 
 
-@pytest.mark.parametrize(("scheme", "notice"), [("https", None), ("http", None), ("", "answers neither with https")])
+@pytest.mark.parametrize(("scheme", "notice"), [("https", None), ("http", None), ("", "doesn’t respond over https")])
 def test_a_site_gets_the_scheme_with_which_its_address_answers(
     app: Flask, answering: set[str], scheme: str, notice: str | None
 ) -> None:
@@ -99,11 +99,11 @@ def test_a_site_gets_the_scheme_with_which_its_address_answers(
     ann.press("Add site", name="Museum", url="museum.example.com")
 
     assert ann.page.one("input", name="url").attributes["value"] == f"{scheme or 'https'}://museum.example.com"
-    assert ("answers neither with https nor with http now" in ann.notice) == (notice is not None)
+    assert ("doesn’t respond over https or http" in ann.notice) == (notice is not None)
     ann.go("/sites/1/edit")
     ann.press("Save", url="www.museum.example.com")
     assert ann.notice.startswith("Site saved")
-    assert ("answers neither with https nor with http now" in ann.notice) == (notice is not None)
+    assert ("doesn’t respond over https or http" in ann.notice) == (notice is not None)
     assert f"{scheme or 'https'}://www.museum.example.com" in ann.page.text
 
 
@@ -134,19 +134,19 @@ def test_a_site_whose_pages_are_at_another_address_can_take_it_with_one_click(
     tenant.private.put(f"/sites/{tenant.site_id}", json={"url": site})
     added = make_source(tenant, url=source)
     person.go(path_of(added))
-    assert "Change the site’s address" not in person.page.text
+    assert "Change the site’s URL" not in person.page.text
     change_run(tenant, added, status="finished", started_at=now(), finished_at=now(), indexed=3)
 
     person.go(path_of(added))
     if proposed is None:
-        assert "Change the site’s address" not in person.page.text
+        assert "Change the site’s URL" not in person.page.text
         return
-    assert f"Is {proposed} the site’s address?" in person.page.text
-    person.press("Change the site’s address")
+    assert f"Is {proposed} the site’s URL?" in person.page.text
+    person.press("Change the site’s URL")
 
     assert tenant.private.get(f"/sites/{tenant.site_id}").get_json()["site"]["url"] == proposed
     person.go(path_of(added))
-    assert "Change the site’s address" not in person.page.text
+    assert "Change the site’s URL" not in person.page.text
 
 
 @pytest.mark.parametrize("site", ["http://www.example.com", "https://www.example.com"])
@@ -216,7 +216,7 @@ def test_all_options_are_saved_and_stand_in_the_form_again(person: Person, tenan
 
 
 MISTAKES = {
-    "url": ("https://example.org/", "The address must be on example.com or a host below it."),
+    "url": ("https://example.org/", "The URL must be on example.com or a host below it."),
     "include": ("/docs/*\n\ndocs", "Line 3 must begin with / or *, such as /blog/*."),
     "exclude": ("/*\n" * 51, "There are 51 lines; at most 50 are allowed."),
     "max_pages": ("many", "This must be a whole number, or empty for no limit."),
@@ -250,7 +250,7 @@ def test_every_mistake_is_told_beside_its_field_and_nothing_typed_is_lost(
         ("Host: x", "Line 1: the header Host is set by the crawler and cannot be changed."),
         ("X-A: 1\n\nBad name: x", "Line 3: the header Bad name is not a valid header name."),
         ("X-A:", "Line 1 has no value after the colon."),
-        ("X-A: 1\nx-a: 2", "The headers must not have x-a twice."),
+        ("X-A: 1\nx-a: 2", "The headers must not contain x-a twice."),
         ("\n".join(f"X-{n}: 1" for n in range(6)), "There are 6 headers; at most 5 are allowed."),
     ],
 )
@@ -291,7 +291,7 @@ def test_rules_for_fields_are_shown_and_survive_the_form(person: Person, tenant:
 
     person.go(path_of(source))
     text = " ".join(person.page.text.split())
-    assert "version: {version}, product: <cli>, where the address is /docs/{version}/*" in text
+    assert "version: {version}, product: <cli>, where the URL matches /docs/{version}/*" in text
     assert "tags: all values of the attribute title of .tag" in text
     assert "price: the value of offers.price in the JSON-LD" in text
     assert "line: the value of the meta element product-line" in text
@@ -327,7 +327,7 @@ def test_a_run_that_goes_on_shows_its_progress_and_comes_again_without_javascrip
 
     person.go(path_of(source))
 
-    assert "34 of 120 addresses visited so far" in person.page.text
+    assert "34 of 120 pages crawled so far" in person.page.text
     assert person.page.one("progress").attributes["value"] == "34"
     refresh = person.page.one("noscript").one("meta").attributes
     assert refresh == {"http-equiv": "refresh", "content": "2"}
@@ -359,10 +359,10 @@ def test_a_report_says_what_was_left_out_why_and_what_to_do(person: Person, tena
 
     person.go(path_of(source))
 
-    sentence = "212 pages indexed (12 new or changed), 3 removed, 14 left out: 9 by robots.txt, 5 not found."
+    sentence = "212 pages indexed (12 new or changed), 3 removed, 14 skipped: 9 blocked by robots.txt, 5 not found."
     assert sentence in person.page.text
-    assert "Allow SiteSearchBot in robots.txt if visitors should find what is there." in person.page.text
-    person.follow("See the addresses that were left out")
+    assert "Allow SiteSearchBot in robots.txt if visitors should find these pages." in person.page.text
+    person.follow("View skipped pages")
     rows = [row.text for row in person.page.one("tbody").all("tr")]
     assert len(rows) == 14
     assert f"{URL}http_404/0not found" in rows
@@ -376,7 +376,7 @@ def test_a_failed_run_is_told_on_the_dashboard_until_one_succeeds(person: Person
     person.go("/dashboard")
     assert "The sitemap could not be read." in person.page.text
     person.follow(URL)
-    assert "The run failed. The sitemap could not be read. Check that the address is right" in person.page.text
+    assert "The run failed. The sitemap could not be read. Check that the URL is correct" in person.page.text
     person.press("Run now")
     change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
     person.go("/dashboard")
@@ -399,7 +399,7 @@ def test_a_source_whose_run_is_incomplete_is_not_called_up_to_date(person: Perso
     person.go(path_of(source))
     assert "Incomplete" in person.page.one("h1").text
     assert "The run is incomplete. 37 of 41 pages could not be read. The next run tries again" in person.page.text
-    assert "4 pages indexed, 37 left out: 37 refused for now." in person.page.text
+    assert "4 pages indexed, 37 skipped: 37 rejected for now." in person.page.text
 
 
 def test_a_run_that_would_have_removed_too_much_shows_what_and_can_be_allowed_to(
@@ -451,7 +451,7 @@ def test_deleting_a_source(person: Person, tenant: Tenant) -> None:
     person.go(path_of(source))
     person.press("Delete source")
     assert person.notice == "Source deleted. Its pages are being removed from the search."
-    assert person.page.one("h2").text == "Where are your pages?"
+    assert person.page.one("h2").text == "Add your content"
     other = make_source(tenant)
     person.go(path_of(other))
     person.press("Delete source", keep_documents="true")
@@ -520,7 +520,7 @@ def test_a_preview_shows_sections_by_title_and_says_what_a_rank_is(intranet: Ten
     preview = person.page.one("section", id="preview")
     told = {each.one("dt").text: each.one("dd").text for each in preview.one("dl").all("div")}
     assert told["Sections"] == "Ships & boats · Rooms"
-    assert told["Rank"].startswith("2, of −5 to 5: ranks move a page up or down")
+    assert told["Rank"].startswith("2, from −5 to 5: ranks move a page up or down")
     assert "{" not in preview.text
 
 
@@ -561,7 +561,7 @@ def test_a_preview_sends_the_stored_headers_to_the_sources_host_alone(intranet: 
 def test_a_preview_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create")
     assert person.send("Preview the page", url="https://example.org").status_code == 400
-    assert person.problem_of("url") == "The address must be on example.com or a host below it."
+    assert person.problem_of("url") == "The URL must be on example.com or a host below it."
 
 
 def test_a_mistake_in_the_form_of_a_source_that_is_gone_is_told_all_the_same(
@@ -586,9 +586,9 @@ def test_a_source_shows_its_hook_which_can_be_renewed(person: Person, tenant: Te
     person.go(path_of(source))
     assert source["hook_url"] in person.page.text
 
-    person.press("Renew the address")
+    person.press("Replace the URL")
 
     renewed = tenant.private.get(path_of(source)).get_json()["source"]["hook_url"]
-    assert person.notice == "The hook has another address now. The one before does nothing any more."
+    assert person.notice == "Deploy hook URL replaced. The old URL no longer works."
     assert renewed in person.page.text
     assert source["hook_url"] not in person.page.text

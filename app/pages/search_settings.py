@@ -1,4 +1,4 @@
-"""Tuning a site: its search settings as rows, and beside them what they find. Nothing is saved before *Save*."""
+"""Search settings of a site, edited in rows beside a preview of their results."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from app.models import Site
 from app.operations import search_settings as settings_operations
 from app.operations.search_settings import SettingsPreview, unknown_ids
 from app.pages.audit_log import change_text
-from app.pages.forms import REFILLED, refill_on_error
+from app.pages.forms import REFILLED, Problems, refill_on_error
 from app.pages.layout import render
-from app.pages.redirects import see_other
-from app.pages.settings.draft import Draft, read_draft
-from app.pages.settings.picker import Picker, titles_of
-from app.pages.settings.problems import Problems
+from app.pages.negotiation import see_other
+from app.pages.settings_draft import Draft, Picker, read_draft, titles_of
 from app.runtime import runtime
 from app.services.audit_log.recording import setting_changes
 from app.services.search.preview import PreviewedDocument, QueryPreview, frequent_queries
@@ -37,23 +35,23 @@ _MATCHES = {
     "is": "is exactly",
     "starts": "starts with",
     "contains": "contains",
-    "words": "has the words, in any order and form,",
+    "words": "contains the words, in any order and form",
 }
-_RANKS = [(rank, f"{rank:+}" if rank else "0, as it is") for rank in range(MAX_RANK, -MAX_RANK - 1, -1)]
+_RANKS = [(rank, f"{rank:+}" if rank else "0 (no change)") for rank in range(MAX_RANK, -MAX_RANK - 1, -1)]
 assert _MATCHES.keys() == set(MATCHES)
 OFFERED_QUERIES = 8
-"""Frequent queries that are offered to look at."""
+"""Maximum number of frequent queries suggested for a preview."""
 
 
 @dataclass(slots=True)
-class Sent:
-    """A form of settings.
+class SubmittedSettings:
+    """A submitted form of settings.
 
     Attributes:
-        draft: The settings, as JSON has them; ``None`` if they were sent as a text that is no JSON.
-        text: That text.
-        tag: The state that the form began with.
-        query: What to search for beside it; empty for the most frequent queries.
+        draft: The settings; ``None`` if the submitted text is not a JSON object.
+        text: The submitted JSON text, or ``None`` for rows.
+        tag: Entity tag of the settings with which the form was opened.
+        query: The query to preview; empty for the most frequent queries.
         only_results: Whether the page shows the results of the preview already, and needs nothing else.
     """
 
@@ -69,7 +67,7 @@ class Sent:
         self.picker = Picker(self.site)
 
     def valid(self, schema: Schema, around: Callable[[Draft], Draft] = lambda draft: draft) -> Any:
-        """The settings as they can be stored.
+        """The validated settings.
 
         Raises:
             ApiError: 400.
@@ -77,7 +75,7 @@ class Sent:
         if self.draft is None:
             raise field_error("json", "invalid", "must be a JSON object")
         if self.picker.problems:
-            raise ApiError(ErrorCode.VALIDATION_FAILED, "Say which page is meant.")
+            raise ApiError(ErrorCode.VALIDATION_FAILED, "Select which page you mean.")
         try:
             return schema.load(around(self.draft))
         except ValidationError as error:
@@ -85,34 +83,34 @@ class Sent:
 
 
 def show_search_settings(site_id: int) -> str:
-    """The form, filled in."""
+    """Show the form with the stored settings."""
     site = _load(site_id)
-    return _form(Sent(site, shown_settings(site.search_settings), settings_tag(site.search_settings)))
+    return _form(SubmittedSettings(site, shown_settings(site.search_settings), settings_tag(site.search_settings)))
 
 
 def update_search_settings(site_id: int) -> Response:
-    """Save the settings, unless somebody else did since the form was opened."""
-    sent = _read(site_id)
-    refill_on_error(lambda error: _form(sent, error), {*REFILLED, 412, 503})
-    _fill(sent)
-    settings = sent.valid(SearchSettingsSchema())
-    expected = {sent.tag} if sent.tag else None
+    """Save the settings, unless another user saved some since the form was opened."""
+    submitted = _read(site_id)
+    refill_on_error(lambda error: _form(submitted, error), {*REFILLED, 412, 503})
+    _fill(submitted)
+    settings = submitted.valid(SearchSettingsSchema())
+    expected = {submitted.tag} if submitted.tag else None
     settings_operations.update_settings(runtime(), current_caller(), site_id, settings, expected)
     return see_other(f"/sites/{site_id}/search-settings", notice="search-settings-updated")
 
 
 def preview_search_settings(site_id: int) -> str:
-    """The form as it was sent, with what its settings would change."""
-    sent = _read(site_id)
-    refill_on_error(lambda error: _form(sent, error), {*REFILLED, 503})
-    _fill(sent)
-    queries = [sent.query] if sent.query else None
-    wanted = sent.valid(
+    """Show the submitted form with a preview of the changed results."""
+    submitted = _read(site_id)
+    refill_on_error(lambda error: _form(submitted, error), {*REFILLED, 503})
+    _fill(submitted)
+    queries = [submitted.query] if submitted.query else None
+    values = submitted.valid(
         SettingsPreviewSchema(),
         lambda draft: {"settings": draft, **({} if queries is None else {"queries": queries})},
     )
-    preview = settings_operations.preview(runtime(), current_caller(), site_id, wanted["settings"], queries)
-    return _form(sent, preview=preview)
+    preview = settings_operations.preview(runtime(), current_caller(), site_id, values["settings"], queries)
+    return _form(submitted, preview=preview)
 
 
 def _load(site_id: int) -> Site:
@@ -120,33 +118,33 @@ def _load(site_id: int) -> Site:
         return get_site(session, current_caller().account.id, site_id)
 
 
-def _read(site_id: int) -> Sent:
-    """Read what was sent, but for its settings; then whatever is wrong with these can be told beside them."""
+def _read(site_id: int) -> SubmittedSettings:
+    """Read the submitted form without its settings, so that errors in the settings can be shown in the form."""
     form = read_form_body(request)
     only_results = form.get("part") == "results"
-    return Sent(_load(site_id), {}, form.get("tag", ""), form.get("query", "").strip(), only_results)
+    return SubmittedSettings(_load(site_id), {}, form.get("tag", ""), form.get("query", "").strip(), only_results)
 
 
-def _fill(sent: Sent) -> None:
-    """Read the settings that were sent, by rows or as JSON."""
+def _fill(submitted: SubmittedSettings) -> None:
+    """Read the submitted settings, from rows or JSON."""
     form = read_form_body(request)
     if "json" not in form:
-        sent.draft = {**shown_settings(sent.site.search_settings), **read_draft(form, sent.picker.add)}
+        submitted.draft = {**shown_settings(submitted.site.search_settings), **read_draft(form, submitted.picker.add)}
         return
-    sent.text = form["json"]
+    submitted.text = form["json"]
     try:
-        read = orjson.loads(sent.text)
+        read = orjson.loads(submitted.text)
     except orjson.JSONDecodeError:
         read = None
-    sent.draft = read if isinstance(read, dict) else None
+    submitted.draft = read if isinstance(read, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
-class ShownDocument:
-    """A document among those that a query finds.
+class DisplayDocument:
+    """A document in the results of a query.
 
     Attributes:
-        note: What becomes of it, or where it was; empty if it stays where it is.
+        note: The change of its position; empty if the position stays the same.
     """
 
     title: str
@@ -154,22 +152,28 @@ class ShownDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownQuery:
+class DisplayQuery:
     """A query of a preview."""
 
     query: str
-    before: Sequence[ShownDocument]
-    after: Sequence[ShownDocument]
+    before: Sequence[DisplayDocument]
+    after: Sequence[DisplayDocument]
     is_exact: bool
 
 
-def _show(preview: QueryPreview) -> ShownQuery:
+def _show(preview: QueryPreview) -> DisplayQuery:
     places = {document.id: place for place, document in enumerate(preview.before, 1)}
-    kept = {document.id for document in preview.after}
-    return ShownQuery(
+    remaining_ids = {document.id for document in preview.after}
+    return DisplayQuery(
         preview.query,
-        [_shown(document, "" if document.id in kept else "no longer here") for document in preview.before],
-        [_shown(document, _moved(places.get(document.id), place)) for place, document in enumerate(preview.after, 1)],
+        [
+            _display_document(document, "" if document.id in remaining_ids else "no longer here")
+            for document in preview.before
+        ],
+        [
+            _display_document(document, _moved(places.get(document.id), place))
+            for place, document in enumerate(preview.after, 1)
+        ],
         preview.is_exact,
     )
 
@@ -178,41 +182,41 @@ def _moved(before: int | None, after: int) -> str:
     return "new here" if before is None else "" if before == after else f"was {before}"
 
 
-def _shown(document: PreviewedDocument, note: str) -> ShownDocument:
-    return ShownDocument(document.title or document.id, note)
+def _display_document(document: PreviewedDocument, note: str) -> DisplayDocument:
+    return DisplayDocument(document.title or document.id, note)
 
 
-def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | None = None) -> str:
-    site, picker = sent.site, sent.picker
+def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: SettingsPreview | None = None) -> str:
+    site, picker = submitted.site, submitted.picker
     problems = _problems(error, picker)
-    shown = {
+    values = {
         "problems": problems,
         "banner": None if error is None or problems.found else error.message,
-        "query": sent.query,
+        "query": submitted.query,
         "previewed": None if preview is None else len(preview.queries),
         "changed": [] if preview is None else [_show(each) for each in preview.queries if each.changed],
         "unchanged": [] if preview is None else [_show(each) for each in preview.queries if not each.changed],
     }
-    if sent.only_results:
-        return render("tune_results.html", **shown)
-    tag, theirs = sent.tag, []
+    if submitted.only_results:
+        return render("tune_results.html", **values)
+    tag, theirs = submitted.tag, []
     if error is not None and error.status == 412:
         site = _load(site.id)
         tag = settings_tag(site.search_settings)
-        mine = SearchSettingsSchema().load(sent.draft or {})
+        mine = SearchSettingsSchema().load(submitted.draft or {})
         theirs = [change_text(change) for change in setting_changes(mine, shown_settings(site.search_settings))]
-    rows = _rows(sent)
+    rows = _rows(submitted)
     with runtime().database.read() as session:
-        named = named_ids(rows)
-        titles = titles_of(session, site.id, (*named, *(id for ids in picker.offered.values() for id in ids)))
+        ids_in_settings = named_ids(rows)
+        titles = titles_of(session, site.id, (*ids_in_settings, *(id for ids in picker.offered.values() for id in ids)))
         unknown = unknown_ids(session, site, rows)
         frequent = frequent_queries(session, site.id)[:OFFERED_QUERIES]
     return render(
         "tune.html",
         site=site,
         draft=rows,
-        text=sent.text if sent.text is not None else _pretty(sent.draft or {}),
-        json_open=sent.text is not None,
+        text=submitted.text if submitted.text is not None else _pretty(submitted.draft or {}),
+        json_open=submitted.text is not None,
         tag=tag,
         theirs=theirs,
         titles=titles,
@@ -226,7 +230,7 @@ def _form(sent: Sent, error: ApiError | None = None, preview: SettingsPreview | 
         rank_limits=runtime().engines.current.rank_limits,
         weighted=WEIGHTED_FIELDS,
         frequent=frequent,
-        **shown,
+        **values,
     )
 
 
@@ -235,19 +239,19 @@ def _vectors_missing(site: Site, settings: Mapping[str, Any]) -> int:
     return vectorizer.count_missing(site.id) if vectorizer is not None and is_semantic(settings) else 0
 
 
-def _rows(sent: Sent) -> Draft:
-    """Settings as rows show them; JSON that is none of settings stays in its field, beside the settings as saved."""
-    if sent.text is None:
-        return shown_settings(sent.draft or {})
+def _rows(submitted: SubmittedSettings) -> Draft:
+    """The settings for the rows. If the submitted JSON is invalid, the rows show the stored settings."""
+    if submitted.text is None:
+        return shown_settings(submitted.draft or {})
     try:
-        return shown_settings(SearchSettingsSchema().load(sent.draft or {}))
+        return shown_settings(SearchSettingsSchema().load(submitted.draft or {}))
     except ValidationError:
-        return shown_settings(sent.site.search_settings)
+        return shown_settings(submitted.site.search_settings)
 
 
 def _problems(error: ApiError | None, picker: Picker) -> Problems:
-    found = Problems({}) if error is None else Problems.of(error.details)
-    return Problems({**found.found, **picker.problems})
+    problems = Problems({}) if error is None else Problems.of(error.details)
+    return Problems({**problems.found, **picker.problems})
 
 
 def _pretty(settings: Mapping[str, Any]) -> str:

@@ -1,66 +1,174 @@
-"""The documentation: its overview, the pages beside the code, and the API's reference from its OpenAPI document."""
+"""The documentation: Markdown guides as HTML pages, and the API reference from the OpenAPI document."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from flask import Response, current_app, g, redirect, request
-from markupsafe import escape
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.apidoc.code_blocks import mark_own
 from app.apidoc.openapi import document
 from app.apidoc.reference import BASE_URL, Reference, read_reference
-from app.apidoc.samples import LANGUAGES
+from app.apidoc.samples import LANGUAGES, mark_own
 from app.documentation import (
     GROUPS,
     MOVED_PAGES,
     MOVED_SECTIONS,
     README,
     REFERENCE,
+    anchor_of,
     documentation_files,
     documentation_image,
 )
 from app.errors import ApiError, ErrorCode
-from app.pages.box import allow_engine, box_options
-from app.pages.docs.markdown import COMMENT, MarkdownPage, render_markdown
 from app.pages.layout import code_spans, render
+from app.pages.search_box import allow_engine, box_options
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.sites import list_sites
 from app.web.hosts import base_url
 
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of a file."""
+
+    level: int
+    text: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownPage:
+    """A rendered file.
+
+    Attributes:
+        lead: Text of its first paragraph.
+    """
+
+    html: Markup
+    headings: Sequence[Heading]
+    lead: str
+
+
+def render_markdown(text: str) -> MarkdownPage:
+    """Render a Markdown file. HTML is shown as text, and comments are removed."""
+    parser = MarkdownIt("commonmark", {"html": False, "xhtmlOut": False}).enable(["table", "strikethrough"])
+    parser.add_render_rule("table_open", _open_table)
+    parser.add_render_rule("table_close", _close_table)
+    parser.add_render_rule("heading_close", _close_heading)
+    parser.add_render_rule("fence", _code)
+    parser.add_render_rule("code_block", _code)
+    tokens = parser.parse(COMMENT.sub("", text))
+    headings = _name_headings(tokens)
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrs["href"] = _link_address(str(child.attrs["href"]))
+            elif child.type == "image":
+                child.attrs["src"] = f"/docs/images/{PurePosixPath(str(child.attrs['src'])).name}"
+    return MarkdownPage(Markup(parser.renderer.render(tokens, parser.options, {})), headings, _lead(tokens))  # noqa: S704
+
+
+def _lead(tokens: Sequence[Token]) -> str:
+    for token, inline in itertools.pairwise(tokens):
+        if token.type == "paragraph_open":
+            return _text_of(inline)
+    return ""
+
+
+def _text_of(inline: Token) -> str:
+    parts = (" " if part.type == "softbreak" else part.content for part in inline.children or ())
+    return "".join(parts)
+
+
+def _name_headings(tokens: Sequence[Token]) -> list[Heading]:
+    headings: list[Heading] = []
+    anchors: set[str] = set()
+    for token, inline in itertools.pairwise(tokens):
+        if token.type != "heading_open":
+            continue
+        text = "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))
+        anchor = anchor_of(text)
+        if anchor and anchor not in anchors:
+            anchors.add(anchor)
+            token.attrs["id"] = anchor
+            headings.append(Heading(int(token.tag[1]), text, anchor))
+    return headings
+
+
+def _link_address(href: str) -> str:
+    """Converts links between files to paths on the service: ``docs/engines.md#size`` to ``/docs/engines#size``."""
+    path, hash_, anchor = href.partition("#")
+    if ":" in path or not path.endswith(".md"):
+        return href
+    name = PurePosixPath(path).stem
+    return f"/docs/{README if name == 'README' else name}{hash_}{anchor}"
+
+
+def _open_table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return '<div class="scroll" tabindex="0"><table>\n'
+
+
+def _close_table(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return "</table></div>\n"
+
+
+def _close_heading(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Ends a section's heading with a link to itself. The style sheet adds its sign, to keep it out of the text."""
+    opening, inline, closing = tokens[index - 2 : index + 1]
+    link = ""
+    if closing.tag != "h1" and "id" in opening.attrs:
+        words = escape(f"Link to {_text_of(inline)}")
+        link = f' <a class="anchor" href="#{opening.attrs["id"]}" aria-label="{words}"></a>'
+    return f"{link}</{closing.tag}>\n"
+
+
+def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Renders code like other pages: with a copy button, and scrollable by keyboard."""
+    code = mark_own(tokens[index].content.rstrip())
+    button = '<button type="button" class="copy" data-copy hidden>Copy</button>'
+    return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre>{button}</div>\n'
+
+
 IMAGE_MAX_AGE_SECONDS = 3600
-"""How long a browser keeps a picture without asking."""
+"""Seconds for which browsers cache an image."""
 
 START = "start"
-"""The page whose commands take the reader's own key."""
+"""The page with commands that use the reader's key."""
 
 SEARCH_BOX = "search-box"
-"""The page on which the search box is tried."""
+"""The page on which readers try the search box."""
 
 SCHEMAS = "schemas"
-"""The page of the reference that has all schemas."""
+"""The page of the API reference with all schemas."""
 
 LANGUAGE_COOKIE = "docs_language"
-"""Cookie in which the page's script keeps the language of samples."""
+"""Cookie in which the page's script stores the language of samples."""
 
 _USING = next(iter(GROUPS))
-_MOST_SITES = 100
+_MAX_SITES = 100
 _LATER_SENTENCES = re.compile(r"(?<=[.?]) .*")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the contents.
+    """A page in the table of contents.
 
     Attributes:
-        name: Below ``/docs``.
-        lead: What it is about, in a sentence.
+        name: Path below ``/docs``.
+        lead: One-sentence summary.
     """
 
     name: str
@@ -69,12 +177,12 @@ class Entry:
 
 
 def show_docs() -> Response:
-    """The overview of all pages."""
+    """Show the overview of all pages."""
     return _page("docs.html", "")
 
 
 def show_docs_page(name: str) -> BaseResponse:
-    """A page of the guide, or the reference's overview; a redirect for a page that has moved.
+    """Show a guide, or the overview of the API reference. Redirects pages that have moved.
 
     Raises:
         ApiError: 404.
@@ -96,7 +204,7 @@ def show_docs_page(name: str) -> BaseResponse:
 
 
 def show_docs_reference(name: str) -> Response:
-    """A page of the reference: the operations about one noun, or all schemas.
+    """Show a page of the API reference: the operations of one tag, or all schemas.
 
     Raises:
         ApiError: 404.
@@ -120,7 +228,7 @@ def show_docs_reference(name: str) -> Response:
 
 
 def show_docs_markdown(name: str) -> BaseResponse:
-    """A page of the guide as its Markdown.
+    """Serve a guide as Markdown.
 
     Raises:
         ApiError: 404.
@@ -137,7 +245,7 @@ def show_docs_markdown(name: str) -> BaseResponse:
 
 
 def show_llms_txt() -> Response:
-    """The contents of the documentation for agents: each page with its address and a line."""
+    """Serve the table of contents for agents: each page with its URL and a summary."""
     lines = ["# Site Search Service\n", f"Every operation, for programs: {base_url()}/openapi.json"]
     for title, entries in _groups().items():
         lines.append(f"\n## {title}\n")
@@ -156,7 +264,7 @@ def _as_text(text: str, media_type: str) -> Response:
 
 
 def show_docs_image(name: str) -> Response:
-    """A picture of the documentation.
+    """Serve an image of the documentation.
 
     Raises:
         ApiError: 404.
@@ -174,7 +282,7 @@ def _not_found() -> ApiError:
 
 
 def _page(template: str, name: str, **values: Any) -> Response:
-    """A page with the contents and the search box, which may call the engine if browsers do."""
+    """Render a page with the table of contents and the search box, which may call the engine directly."""
     settings = runtime().settings
     groups = _groups()
     order = [Entry("", "Documentation", ""), *_in_order(groups)]
@@ -196,23 +304,23 @@ def _page(template: str, name: str, **values: Any) -> Response:
 
 
 def _sites() -> list[dict[str, Any]]:
-    """Sites of whoever is logged in."""
+    """Sites of the logged-in user."""
     caller: Caller | None = g.get("caller")
     if caller is None or caller.kind != "session":
         return []
     with runtime().database.read() as session:
-        found, _ = list_sites(session, caller.account.id, limit=_MOST_SITES, offset=0)
-        return [{"id": site.id, "name": site.name} for site in found]
+        sites, _ = list_sites(session, caller.account.id, limit=_MAX_SITES, offset=0)
+        return [{"id": site.id, "name": site.name} for site in sites]
 
 
 def _language() -> str:
-    """The language of samples that the reader chose last."""
+    """The language of samples that the reader last chose."""
     chosen = request.cookies.get(LANGUAGE_COOKIE, "")
     return chosen if chosen in LANGUAGES else next(iter(LANGUAGES))
 
 
 def _groups() -> dict[str, list[Entry]]:
-    """Title of a group to its pages."""
+    """Maps the title of each group to its pages."""
     return {title: [entry for name in names if (entry := _entry(name))] for title, names in GROUPS.items()}
 
 
@@ -224,14 +332,14 @@ def _entry(name: str) -> Entry | None:
 
 
 def _reference_entries() -> list[Entry]:
-    """Pages of the reference."""
+    """Pages of the API reference."""
     groups = _reference().groups.values()
     entries = [Entry(f"{REFERENCE}/{group.name}", group.title, group.description) for group in groups]
-    return [*entries, Entry(f"{REFERENCE}/{SCHEMAS}", "Schemas", "Fields of all bodies.")]
+    return [*entries, Entry(f"{REFERENCE}/{SCHEMAS}", "Schemas", "The fields of all request and response bodies.")]
 
 
 def _in_order(groups: dict[str, list[Entry]]) -> Sequence[Entry]:
-    """All pages, in the order of reading."""
+    """All pages in reading order."""
     order: list[Entry] = []
     for entries in groups.values():
         for entry in entries:
@@ -240,18 +348,18 @@ def _in_order(groups: dict[str, list[Entry]]) -> Sequence[Entry]:
 
 
 def _reference() -> Reference:
-    reference: Reference = _kept(REFERENCE, lambda: read_reference(document()))
+    reference: Reference = _cached(REFERENCE, lambda: read_reference(document()))
     return reference
 
 
 def _guide(name: str) -> MarkdownPage | None:
     file = documentation_files().get(name)
-    return None if file is None else _kept(f"page {name}", lambda: render_markdown(file.read_text(encoding="utf-8")))
+    return None if file is None else _cached(f"page {name}", lambda: render_markdown(file.read_text(encoding="utf-8")))
 
 
-def _kept(key: str, make: Any) -> Any:
-    """Answers that this process made before; the files they are made from do not change while it runs."""
-    kept: dict[str, Reference | MarkdownPage] = current_app.extensions.setdefault("documentation", {})
-    if key not in kept:
-        kept[key] = make()
-    return kept[key]
+def _cached(key: str, make: Any) -> Any:
+    """Caches a rendered page for the life of the process, during which the files don't change."""
+    cache: dict[str, Reference | MarkdownPage] = current_app.extensions.setdefault("documentation", {})
+    if key not in cache:
+        cache[key] = make()
+    return cache[key]

@@ -1,27 +1,32 @@
-"""Search settings as a form of rows sends them: not validated, and nothing that was typed is lost.
-
-A field is named by its place, such as ``rules.3.when.query``. Rows are numbered, in their order; a row in which nothing
-stands is none.
-"""
+"""Search settings as the form of rows sends them, not validated yet so that no input is lost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import orjson
+from sqlalchemy.orm import Session
 from werkzeug.datastructures import MultiDict
 
-from app.pages.form_tree import FormTree, number_of
+from app.models import Site
+from app.pages.forms import FormTree, number_of
+from app.runtime import runtime
+from app.services.access.credentials import site_record
+from app.services.indexing.stored_documents import known_ids, read_stored
+from app.services.search.plain_search import find_ids, find_ids_at
+from backends.base import SearchQuery
 from schemas.search_settings import WEIGHTED_FIELDS
+from schemas.validation.documents import MAX_ID_LENGTH
 
 Draft = dict[str, Any]
-"""Settings as JSON has them."""
+"""Settings with the structure of the API's JSON."""
 Add = Callable[[str, Sequence[str], str], list[str]]
-"""Adds to a list of pages what was typed to name one: from the list's place, its ids, and the text."""
+"""Adds the page that a text refers to, to a list of IDs: (path of the list, its IDs, text) to the new IDs."""
 
 
 def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
-    """The settings that a form of rows holds."""
+    """The settings in a form of rows."""
     root = FormTree.of(form)
     preferred = {name: root.text(f"preferred_{name}") for name in ("field", "value")}
     return {
@@ -84,15 +89,15 @@ def _rules(root: FormTree, add: Add) -> list[Draft]:
 
 
 def _name_new(rules: Sequence[Draft]) -> None:
-    """Give rules without a name one that no other has."""
-    taken = {rule["id"] for rule in rules}
+    """Assign unique names to rules without a name."""
+    names = {rule["id"] for rule in rules}
     number = 1
     for rule in rules:
         if not rule["id"]:
-            while f"rule-{number}" in taken:
+            while f"rule-{number}" in names:
                 number += 1
             rule["id"] = f"rule-{number}"
-            taken.add(rule["id"])
+            names.add(rule["id"])
 
 
 def _recency(node: FormTree) -> Draft | None:
@@ -111,3 +116,62 @@ def _filled(values: Mapping[str, Any]) -> Draft:
 
 def _words(text: str) -> list[str]:
     return [word for part in text.replace("\n", ",").split(",") if (word := part.strip())]
+
+
+OFFERED = 5
+"""Maximum number of pages offered for an ambiguous text."""
+
+
+class Picker:
+    """Finds the pages that users refer to by title, URL, or ID, for forms without JavaScript.
+
+    Attributes:
+        offered: Maps the path of a list to the IDs of candidate pages.
+        problems: Maps the path of a list to the reasons why no page was added.
+    """
+
+    def __init__(self, site: Site):
+        self._site = site
+        self.offered: dict[str, list[str]] = {}
+        self.problems: dict[str, list[str]] = {}
+
+    def add(self, place: str, ids: Sequence[str], typed: str) -> list[str]:
+        """Add the ID of the page that ``typed`` refers to, if exactly one page matches.
+
+        Raises:
+            BackendUnavailable: The engine is unavailable.
+        """
+        typed = typed.replace("\x00", "")[:MAX_ID_LENGTH]
+        if not typed:
+            return list(ids)
+        candidates = self._find(typed)
+        if len(candidates) == 1:
+            return list(dict.fromkeys((*ids, *candidates)))
+        if candidates:
+            self.offered[place] = [id for id in candidates if id not in ids]
+            self.problems[place] = [f"Several pages match “{typed}”. Select the right one."]
+        else:
+            self.problems[place] = [f"No page was found for “{typed}”."]
+        return list(ids)
+
+    def _find(self, typed: str) -> list[str]:
+        with runtime().database.read() as session:
+            if known_ids(session, self._site.id, [typed]):
+                return [typed]
+        searcher, record = runtime().searcher, site_record(self._site)
+        if typed.startswith(("/", "http://", "https://")):
+            return find_ids_at(searcher, record, (typed,), OFFERED)
+        ids = find_ids(searcher, record, SearchQuery(typed, limit=OFFERED))
+        with runtime().database.read() as session:
+            titles = titles_of(session, self._site.id, ids)
+        exact = [id for id in ids if titles.get(id, "").casefold() == typed.casefold()]
+        return exact or ids
+
+
+def titles_of(session: Session, site_id: int, ids: Iterable[str]) -> Mapping[str, str]:
+    """Maps IDs to the titles of their pages, or their URLs if they have no title. Skips IDs without a page."""
+    titles = {}
+    for stored in read_stored(session, site_id, list(dict.fromkeys(ids))):
+        fields = orjson.loads(stored.body)
+        titles[stored.id] = str(fields["title"] or fields["url"])
+    return titles

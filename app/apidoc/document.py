@@ -1,0 +1,186 @@
+"""Parts of the OpenAPI document that flask-smorest doesn't generate, and corrections to what it generates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from marshmallow import Schema
+from marshmallow.fields import Field
+
+from app.apidoc.examples.document import add_examples
+from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
+from schemas.fields import ItemList
+from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
+from schemas.search import HitSections, NamesOrList, SectionHitSchema
+from schemas.validation.documents import MAX_BATCH
+
+SECURITY_SCHEMES = {
+    "publicKey": {"type": "http", "scheme": "bearer", "description": "A public key, `svc_pub_…`."},
+    "searchKey": {"type": "http", "scheme": "bearer", "description": "A search key, `svc_srch_…`."},
+    "privateKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A private key, `svc_prv_…`. It has full access to the account, unless it has fewer `scopes` or "
+        "is `site_only`. The scope that an operation needs is named where it requires this key.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "session",
+        "description": "Session cookie, set by `POST /login`.",
+    },
+    "csrfToken": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-CSRF-Token",
+        "description": "The session's `csrf_token`, required for writes with a session.",
+    },
+    "engineKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "`engine_key` or `engine_public_key` from `GET /v1/client-info`.",
+    },
+}
+
+HEADERS = {
+    "X-RateLimit-Limit": {"schema": {"type": "integer"}, "description": "Requests allowed in the window."},
+    "X-RateLimit-Remaining": {"schema": {"type": "integer"}, "description": "Requests left in the window."},
+    "X-RateLimit-Reset": {"schema": {"type": "integer"}, "description": "End of the window, in Unix seconds."},
+    "X-Request-Id": {"schema": {"type": "string"}, "description": "Identifies this request in the logs."},
+}
+RETRY_HEADER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
+_HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in HEADERS}
+
+
+_TEXT = {"type": "string"}
+SHARED_SCHEMAS = {
+    "Names": {
+        "description": "Names separated by commas, or a list of them.",
+        "oneOf": [_TEXT, {"type": "array", "items": _TEXT}],
+    },
+    "HitSection": {
+        "description": "A section; or a member of a further field of that name, if the document has one.",
+        "oneOf": [{"$ref": "#/components/schemas/SectionHit"}, _TEXT, {"type": "number"}],
+    },
+    # Not by oneOf: in another oneOf, openapi-generator for TypeScript takes it for an object.
+    "EngineFilterPart": {
+        "description": "An expression, or a list of which one must hold.",
+        "type": ["string", "array"],
+        "items": _TEXT,
+    },
+    "EngineSearchFilter": {
+        "description": "An expression, or a list of which all must hold.",
+        "oneOf": [_TEXT, {"type": "array", "items": {"$ref": "#/components/schemas/EngineFilterPart"}}],
+    },
+}
+"""Named parts of schemas, which generated clients need."""
+
+
+_BATCHES: Mapping[type[Field[Any]], tuple[type[Schema], int, int]] = {
+    DocumentsField: (DocumentSchema, 1, MAX_BATCH),
+    ChangesField: (DocumentChangeSchema, 1, MAX_BATCH),
+    Queries: (EngineQuerySchema, 0, MAX_QUERIES),
+}
+"""Fields that parse lists by themselves: schema of the items, and minimum and maximum number of items."""
+
+
+def _batch_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if type(field) not in _BATCHES:
+        return {}
+    schema, low, high = _BATCHES[type(field)]
+    return {"type": "array", "items": self.resolve_nested_schema(schema), "minItems": low, "maxItems": high}
+
+
+def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, ItemList):
+        return {}
+    kind = ["array", "null"] if field.allow_none else "array"
+    return {"type": kind, "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
+
+
+def _sections_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, HitSections):
+        return {}
+    self.resolve_nested_schema(SectionHitSchema)
+    return {"items": {"$ref": "#/components/schemas/HitSection"}}
+
+
+def _shared_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    name = {NamesOrList: "Names", FilterField: "EngineSearchFilter"}.get(type(field))
+    return {} if name is None else {"$ref": f"#/components/schemas/{name}"}
+
+
+PROPERTY_FUNCTIONS = (_batch_property, _shared_property, _list_property, _sections_property)
+"""Converters from fields to schemas, for apispec."""
+
+
+def finish_document(spec: dict[str, Any]) -> dict[str, Any]:
+    """The collected document with corrections and examples."""
+    spec = deepcopy(spec)
+    for item in spec["paths"].values():
+        for parameter in item.get("parameters", ()):
+            if parameter["schema"].get("type") == "integer":
+                parameter["schema"]["format"] = "int64"
+        for method, operation in item.items():
+            if method != "parameters":
+                _finish_operation(method, operation)
+    add_examples(spec["paths"])
+    components = spec["components"]
+    components.pop("responses", None)
+    components["schemas"].pop("PaginationMetadata", None)
+    for schema in components["schemas"].values():
+        _finish_schema(schema)
+        for member in schema.get("properties", {}).values():
+            _describe_default(member)
+    return spec
+
+
+def _finish_operation(method: str, operation: dict[str, Any]) -> None:
+    responses = operation["responses"]
+    responses.pop("default", None)
+    operation["responses"] = dict(sorted(responses.items()))
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            response.setdefault("headers", {}).update(_HEADER_REFERENCES)
+    if method not in ("get", "head"):
+        operation["security"] = [
+            {**scheme, "csrfToken": []} if "session" in scheme else scheme for scheme in operation["security"]
+        ]
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "query":
+            _forbid_null(parameter["schema"])
+        _finish_schema(parameter["schema"])
+
+
+def _finish_schema(schema: Any) -> None:
+    """Remove null defaults, and add null to the enumerations of nullable values."""
+    if isinstance(schema, list):
+        for member in schema:
+            _finish_schema(member)
+    if not isinstance(schema, dict):
+        return
+    if "default" in schema and schema["default"] is None:
+        del schema["default"]
+    if isinstance(schema.get("enum"), list) and "null" in schema.get("type", ()) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    for member in schema.values():
+        _finish_schema(member)
+
+
+def _describe_default(member: dict[str, Any]) -> None:
+    """Describe the default of a body's member in words: generators treat members with a default as always present."""
+    if "default" not in member:
+        return
+    default = member.pop("default")
+    if default not in ("", [], {}):
+        member["description"] = f"{member.get('description', '')} Default: `{json.dumps(default)}`.".lstrip()
+
+
+def _forbid_null(schema: dict[str, Any]) -> None:
+    """Remove null from the types of a query parameter, since a query string can't contain it."""
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        schema["type"] = next(kind for kind in kinds if kind != "null")

@@ -1,0 +1,278 @@
+"""Analytics of a site or an account: overview, single queries, CSV export, and forms on these pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Response, request
+from marshmallow import ValidationError
+
+from app.clock import today
+from app.errors import ApiError
+from app.models import Site
+from app.operations import search_settings as settings_operations
+from app.pages.analytics import lists
+from app.pages.analytics.figures import draw_chart, draw_rates, make_figures, make_query_figures, percent
+from app.pages.analytics.lists import MAX_QUERIES, find_kind
+from app.pages.forms import read_form
+from app.pages.layout import render
+from app.pages.negotiation import see_other
+from app.runtime import runtime
+from app.services import inbox, sites
+from app.services.access.credentials import site_record
+from app.services.analytics.query_reports import get_query_analytics
+from app.services.analytics.reports import get_analytics
+from app.services.csv_export import encode_csv
+from app.services.inbox import CurrentResult, search_now
+from app.services.search.hidden_suggestions import HiddenSuggestions, hidden_suggestions
+from app.services.search_settings import learns_from_clicks, list_learned
+from app.web.parsing import check_query_string, invalid
+from app.web.permissions import choose_reported_site
+from app.web.request_checks import current_caller
+from app.web.responses import csv_response
+from backends.errors import BackendUnavailable
+from backends.text import normal_form
+from schemas.analytics import PERIODS, AnalyticsQuerySchema, QueryAnalyticsQuerySchema, days_of
+from schemas.remedies import HideSuggestionSchema, LearningSchema
+
+OFFERED_SITES = 100
+"""Maximum number of sites to choose from. Other sites link to their analytics from their own pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The site and the period in the URL, and the sites to choose from.
+
+    Attributes:
+        site: ``None`` for all sites of the account.
+        period: Name of the period; empty for custom dates.
+        last: The last UTC day.
+        days: Number of UTC days, ending with ``last``.
+        channel: Channel of the searches; ``None`` for all.
+    """
+
+    site: Site | None
+    offered: Sequence[Site]
+    period: str
+    last: date
+    days: int
+    channel: str | None
+
+    @property
+    def first(self) -> date:
+        """The first UTC day."""
+        return self.last - timedelta(days=self.days - 1)
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The choice as query parameters."""
+        dates = {"from": self.first.isoformat(), "to": self.last.isoformat()}
+        return {
+            **({} if self.site is None else {"site_id": str(self.site.id)}),
+            **({"period": self.period} if self.period else dates),
+            **({} if self.channel is None else {"channel": self.channel}),
+        }
+
+    @property
+    def period_query(self) -> str:
+        """The days as query parameters."""
+        return urlencode({name: value for name, value in self.query.items() if name in ("period", "from", "to")})
+
+
+def choose_site() -> Choice:
+    """Read the choice in the request's URL.
+
+    Raises:
+        ApiError: 400, 403, 404.
+    """
+    check_query_string(request)
+    caller = current_caller()
+    names = ("site_id", "period", "from", "to", "channel")
+    arguments = {name: value for name, value in request.args.items() if value and name in names}
+    try:
+        parameters = AnalyticsQuerySchema().load(arguments)
+    except ValidationError as error:
+        raise invalid(error) from error
+    site_id = choose_reported_site(caller, parameters["site_id"])
+    with runtime().database.read() as session:
+        site = None if site_id is None else sites.get_site(session, caller.account.id, site_id)
+        listed, _ = sites.list_sites(
+            session, caller.account.id, limit=OFFERED_SITES, offset=0, only=caller.only_site_id
+        )
+    offered = list(listed) if site is None or site in listed else [site, *listed]
+    last, days = days_of(parameters, today())
+    period = parameters["period"] if parameters["first"] is None else ""
+    return Choice(site, offered, period, last, days, parameters["channel"])
+
+
+SHORT_LIST = 10
+"""Number of queries of each list on the overview."""
+CHANNEL_NAMES = {
+    "box": "Search box",
+    "gateway": "InstantSearch and Meilisearch clients",
+    "api": "API",
+    "google": "Google Custom Search API",
+    "algolia": "Algolia API",
+    "agent": "AI agents",
+}
+PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
+
+
+def show_analytics() -> str:
+    """Show the analytics of one site or of all, or one of their lists in full.
+
+    Raises:
+        ApiError: 400, 404.
+    """
+    choice = choose_site()
+    kind = lists.find_kind(request.args.get("list", ""))
+    with runtime().database.read() as session:
+        analytics = get_analytics(
+            session,
+            current_caller().account.id,
+            choice.days,
+            site_id=None if choice.site is None else choice.site.id,
+            today=choice.last,
+            channel=choice.channel,
+            details=True,
+            recent=runtime().recent_results,
+            limit=SHORT_LIST if kind is None else lists.MAX_QUERIES,
+        )
+    common = {
+        "choice": choice,
+        "site": choice.site,
+        "periods": PERIOD_TEXTS,
+        "percent": percent,
+        "channels": CHANNEL_NAMES,
+        "query_string": urlencode(choice.query),
+        "hidden": hidden_of(choice.site),
+    }
+    if kind is not None:
+        long_list = lists.make_list(lists.items_of(analytics, kind), kind, choice.query)
+        return render("analytics_list.html", shown=long_list, **common)
+    return render(
+        "analytics.html",
+        analytics=analytics,
+        figures=make_figures(analytics),
+        chart=draw_chart(analytics.series),
+        learns=choice.site is not None and learns_from_clicks(choice.site.search_settings),
+        learned=[] if choice.site is None else _learned_queries(choice.site),
+        rates=draw_rates(analytics.series, has_clicks=bool(analytics.totals.clicks)),
+        lists=[(kind, lists.items_of(analytics, kind)) for kind in lists.KINDS],
+        has_clicks=bool(analytics.totals.clicks),
+        short=SHORT_LIST,
+        **common,
+    )
+
+
+def _learned_queries(site: Site) -> list[tuple[str, int]]:
+    """The queries whose results are reordered by clicks, with the number of pages that move up."""
+    with runtime().database.read() as session:
+        learned = list_learned(session, current_caller().account.id, site.id)
+    return [(query, len(documents)) for query, documents in learned.items()]
+
+
+SHOWN_HITS = 10
+
+
+def show_query() -> str | Response:
+    """Show the analytics of a query of a site.
+
+    Raises:
+        ApiError: 400, 404.
+    """
+    arguments = {name: value for name, value in request.args.items() if value}
+    try:
+        query = normal_form(QueryAnalyticsQuerySchema().load(arguments)["q"])
+    except ValidationError as error:
+        raise invalid(error) from error
+    choice = choose_site()
+    assert choice.site is not None, "the schema requires one"
+    current_runtime, site = runtime(), choice.site
+    with current_runtime.database.read() as session:
+        report = get_query_analytics(session, current_caller().account.id, site.id, query, choice.days, choice.last)
+        ignored = inbox.is_ignored(session, site.id, query)
+    result: CurrentResult | None = None
+    problem = None
+    try:
+        result = search_now(current_runtime.searcher, site_record(site), query, limit=SHOWN_HITS)
+    except (ApiError, BackendUnavailable) as error:
+        problem = error.message if isinstance(error, ApiError) else "The search engine is unavailable."
+    return render(
+        "analytics_query.html",
+        choice=choice,
+        site=site,
+        query=query,
+        told=report,
+        figures=make_query_figures(report, None if result is None else result.total),
+        chart=draw_chart(report.series),
+        found=result,
+        problem=problem,
+        pinned=site_record(site).settings.pinned.get(query, ()),
+        ignored=ignored,
+        hidden=hidden_of(site),
+        periods=PERIOD_TEXTS,
+        percent=percent,
+        query_string=urlencode(choice.query),
+    )
+
+
+def export_analytics() -> Response:
+    """Export the lists of queries of one site or of all as CSV.
+
+    Raises:
+        ApiError: 400, 404.
+    """
+    choice = choose_site()
+    with runtime().database.read() as session:
+        analytics = get_analytics(
+            session,
+            current_caller().account.id,
+            choice.days,
+            site_id=None if choice.site is None else choice.site.id,
+            today=choice.last,
+            channel=choice.channel,
+            details=True,
+            recent=runtime().recent_results,
+            limit=MAX_QUERIES,
+        )
+    period = choice.period or f"{choice.first}-{choice.last}"
+    name = "analytics" if choice.site is None else f"analytics-site-{choice.site.id}"
+    return csv_response(encode_csv(analytics), f"{name}-{period}.csv")
+
+
+def hide_suggestion(site_id: int) -> Response:
+    """Hide a query from suggestions, and return to the page that listed it."""
+    form = read_form(HideSuggestionSchema())
+    settings_operations.hide_suggestion(runtime(), current_caller(), site_id, form["q"])
+    back: dict[str, str | int] = {"site_id": site_id, "period": form["period"], "notice": "suggestion-hidden"}
+    if form["list"] == "":
+        return see_other("/api/analytics/query", q=form["q"], **back)
+    kind = find_kind(form["list"])
+    return see_other("/api/analytics", list=None if kind is None else kind.name, **back)
+
+
+def hidden_of(site: Site | None) -> HiddenSuggestions:
+    """The texts that a site never suggests; empty for all sites together."""
+    return hidden_suggestions(() if site is None else tuple(site.search_settings.get("suggestions_hidden", ())))
+
+
+def switch_learning(site_id: int) -> Response:
+    """Turn learning from clicks on or off."""
+    learn: bool = read_form(LearningSchema())["learn"]
+
+    def change(settings: dict[str, Any]) -> None:
+        settings["learn_from_clicks"] = learn
+
+    settings_operations.edit_together(runtime(), current_caller(), site_id, change)
+    return see_other("/api/analytics", site_id=site_id, notice="learning-on" if learn else "learning-off")
+
+
+def forget_clicks(site_id: int) -> Response:
+    """Reset the changes learned from clicks."""
+    settings_operations.forget_clicks(runtime(), current_caller(), site_id)
+    return see_other("/api/analytics", site_id=site_id, notice="clicks-forgotten")

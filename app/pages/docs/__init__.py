@@ -1,1 +1,0 @@
-"""The documentation as pages: the guide from its Markdown files, the reference from the OpenAPI document."""

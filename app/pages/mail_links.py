@@ -1,0 +1,188 @@
+"""Pages behind links in e-mails: password resets, e-mail addresses, invitations, and the weekly digest."""
+
+from __future__ import annotations
+
+from flask import Response, request
+
+from app.errors import ApiError, field_error
+from app.operations import members as member_operations
+from app.operations.email_links import (
+    ask_again,
+    check_confirmation,
+    check_token,
+    confirm,
+    request_reset,
+    reset_password,
+    show_change,
+    undo_change,
+)
+from app.pages.forms import banner_of, field_problems, read_form, refill_on_error, shown_fields
+from app.pages.layout import render, render_secret
+from app.pages.negotiation import HOME, see_other
+from app.runtime import runtime
+from app.services.mail.digests import read_token, unsubscribe
+from app.web.request_checks import current_caller, current_client
+from app.web.responses import cookie_header
+from schemas.accounts import EmailConfirmSchema, EmailUndoSchema, PasswordForgotSchema, PasswordResetSchema
+from schemas.invitations import InvitationAcceptSchema
+
+
+def show_forgot() -> str:
+    """The form that requests a link, or whom to ask if the service sends no mail."""
+    return _forgot()
+
+
+def _forgot(error: ApiError | None = None) -> str:
+    fields = shown_fields(PasswordForgotSchema(), {}, error)
+    sends_mail = runtime().settings.sends_mail
+    return render("password_forgot.html", fields=fields, banner=banner_of(error, fields), sends_mail=sends_mail)
+
+
+def send_link() -> Response:
+    """Send a link. The response is the same for every e-mail address, so it doesn't reveal which ones have accounts."""
+    refill_on_error(_forgot)
+    request_reset(runtime(), current_client(), **read_form(PasswordForgotSchema()))
+    return see_other("/login", notice="reset-requested")
+
+
+def show_reset() -> Response:
+    """The form that sets a new password. Viewing it doesn't use up the link, since mail scanners open every link."""
+    refill_on_error(_reset)
+    check_token(runtime(), request.args.get("token", ""))
+    return render_secret(_reset())
+
+
+def _reset(error: ApiError | None = None) -> str:
+    fields = shown_fields(PasswordResetSchema(), {}, error, leave_out=("token",))
+    has_ended = "token" in field_problems(error)
+    return render(
+        "password_reset.html",
+        fields=fields,
+        banner=None if has_ended else banner_of(error, fields),
+        has_ended=has_ended,
+        token=request.values.get("token", ""),
+    )
+
+
+def set_password() -> Response:
+    """Set the new password."""
+    refill_on_error(_reset)
+    reset_password(runtime(), current_client(), **read_form(PasswordResetSchema()))
+    return see_other("/login", notice="password-reset")
+
+
+def show_confirmation() -> Response:
+    """The page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    refill_on_error(_confirmation_page)
+    return render_secret(_confirmation_page(email=check_confirmation(runtime(), request.args.get("token", "")).email))
+
+
+def confirm_email() -> Response:
+    """Confirm the e-mail address."""
+    refill_on_error(_confirmation_page)
+    confirm(runtime(), current_client(), **read_form(EmailConfirmSchema()))
+    return see_other(HOME, notice="email-confirmed")
+
+
+def send_again() -> Response:
+    """Send another link."""
+    ask_again(runtime(), current_caller())
+    return see_other(HOME, notice="confirmation-sent")
+
+
+def _confirmation_page(error: ApiError | None = None, email: str = "") -> str:
+    has_ended = "token" in field_problems(error)
+    return render(
+        "email_confirm.html",
+        banner=None if has_ended else banner_of(error, []),
+        has_ended=has_ended,
+        email=email,
+        token=request.values.get("token", ""),
+    )
+
+
+def show_email_change() -> Response:
+    """The page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    refill_on_error(_undo_page)
+    return render_secret(_undo_page(email=show_change(runtime(), request.args.get("token", ""))))
+
+
+def undo_email_change() -> Response:
+    """Undo the change of an e-mail address."""
+    refill_on_error(_undo_page)
+    undo_change(runtime(), current_client(), **read_form(EmailUndoSchema()))
+    return see_other("/login", notice="email-restored")
+
+
+def _undo_page(error: ApiError | None = None, email: str = "") -> str:
+    has_ended = "token" in field_problems(error)
+    return render(
+        "email_undo.html",
+        banner=None if has_ended else banner_of(error, []),
+        has_ended=has_ended,
+        email=email,
+        token=request.values.get("token", ""),
+    )
+
+
+def show_invitation(token: str) -> str:
+    """Show the invitation and the form that accepts it."""
+    return _invitation(token)
+
+
+def _invitation(token: str, error: ApiError | None = None) -> str:
+    fields = shown_fields(InvitationAcceptSchema(), {}, error)
+    return render(
+        "invitation.html",
+        invitation=member_operations.open_invitation(runtime(), token),
+        token=token,
+        fields=fields,
+        banner=_unavailable_email(error) or banner_of(error, fields),
+        provider=runtime().settings.provider_name,
+        has_passwords=runtime().settings.password_login,
+    )
+
+
+def _unavailable_email(error: ApiError | None) -> str | None:
+    """The message if the invited e-mail address, which isn't a field of the form, can't become a member's."""
+    if error is None or not any(detail.field == "email" for detail in error.details):
+        return None
+    return (
+        "This e-mail address already belongs to a member of this account, or belonged to another member until a few "
+        "days ago, who can still reclaim it. Ask for an invitation to another e-mail address."
+    )
+
+
+def accept_invitation(token: str) -> Response:
+    """Become a member and log in."""
+    refill_on_error(lambda error: _invitation(token, error))
+    fields = read_form(InvitationAcceptSchema())
+    _, _, cookie = member_operations.accept_invitation(runtime(), current_client(), token, **fields)
+    response = see_other(HOME, notice="invitation-accepted")
+    response.headers.add("Set-Cookie", cookie_header(request, cookie))
+    return response
+
+
+def show_unsubscribe() -> str:
+    """The page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    _account_of_link()
+    return _digest_page(is_done=False)
+
+
+def stop_digest() -> str:
+    """Unsubscribe, by button or by a mail client's one-click request (RFC 8058), which follows no redirects."""
+    account_id = _account_of_link()
+    with runtime().database.write() as session:
+        unsubscribe(session, account_id)
+    return _digest_page(is_done=True)
+
+
+def _digest_page(*, is_done: bool) -> str:
+    return render("digest_unsubscribe.html", is_done=is_done, token=request.args["token"])
+
+
+def _account_of_link() -> int:
+    account_id = read_token(request.args.get("token", ""), runtime().settings.secret_key)
+    if account_id is None:
+        raise field_error("token", "invalid", "is not valid; open the complete link from the e-mail")
+    return account_id

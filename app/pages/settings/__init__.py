@@ -1,1 +1,0 @@
-"""Tuning a site: its search settings as rows, beside what they find."""
