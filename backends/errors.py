@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 
 class BackendError(Exception):
     """Base of all exceptions that a search backend raises on purpose.
@@ -44,19 +42,16 @@ class BackendMisconfigured(BackendUnavailable):
     """The engine rejects the service's credentials or has an incompatible version; an operator must act."""
 
 
-RejectedPart = Literal["filters", "sort", "facets", "distinct", "q"]
-
-
 class BackendRejected(BackendError):
     """The engine cannot run the caller's query; the caller must change it.
 
     Args:
-        part: The invalid parameter.
+        part: Name of the invalid parameter, as in :class:`~backends.query.SearchQuery`, but ``q`` for its text.
         message: What is wrong with it, in the service's own words.
         position: Offset of the error in the parameter, in characters from 0, if known.
     """
 
-    def __init__(self, part: RejectedPart, message: str, *, position: int | None = None):
+    def __init__(self, part: str, message: str, *, position: int | None = None):
         super().__init__(message)
         self.part = part
         self.position = position

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from backends.base import MAX_USED_BOOSTS, Boost, FieldKind, FieldKinds, Recency, SearchQuery, SortKey
-from backends.errors import BackendRejected, RejectedPart
+from backends.errors import BackendRejected
 from backends.filters import Filter, fields_of
+from backends.query import MAX_USED_BOOSTS, Boost, FieldKind, FieldKinds, Recency, SearchQuery, SortKey
 from backends.standard_fields import (
     COUNTED_FIELDS,
     REQUIRED_HIT_FIELDS,
@@ -136,6 +136,6 @@ def is_known(name: str, kinds: FieldKinds) -> bool:
     return name in STANDARD_FIELDS or name in kinds
 
 
-def _check_known(part: RejectedPart, name: str, kinds: FieldKinds, position: int | None = None) -> None:
+def _check_known(part: str, name: str, kinds: FieldKinds, position: int | None = None) -> None:
     if not is_known(name, kinds):
         raise BackendRejected(part, f"No document has a field {name!r}.", position=position)

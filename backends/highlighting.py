@@ -10,7 +10,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Protocol
 
-from backends.base import Highlight, SearchQuery
+from backends.query import Highlight, SearchQuery
 from backends.sections import (
     Passage,
     Place,

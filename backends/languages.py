@@ -25,7 +25,7 @@ class Language:
         prefixes: What words may begin with that the stemmer takes off. Languages have none here where few words do
             (Irish, Persian, Tamil, Yiddish), nor what changes the letters after it.
         elides: Whether words lose their vowel before another (*l'eau*).
-        tonal: Whether accents tell its words apart; see :mod:`backends.embedded.analysis.vietnamese`.
+        tonal: Whether accents tell its words apart; see :mod:`backends.embedded.analysis.languages`.
     """
 
     name: str

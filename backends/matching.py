@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
-from backends.base import FieldKinds
 from backends.field_rules import check_filter, instant_of, number_of
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
+from backends.query import FieldKinds
 from backends.values import fold_value, parse_instant, parse_number
 
 Matches = Callable[[Mapping[str, Any]], bool]

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from app.services.search.answers import AnswerFinder, asks
-from backends.base import SearchQuery, SearchSettings
+from backends.query import SearchQuery, SearchSettings
 from benchmarks.relevance import EngineAlone, read_judgements, read_lines
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.application import create_app
-from backends.base import SearchQuery, SearchResult, TakeHit, hand_over
+from backends.base import SearchResult, TakeHit, hand_over
+from backends.query import SearchQuery
 
 app = create_app()
 _engine = app.extensions["runtime"].engines.current

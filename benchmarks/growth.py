@@ -22,10 +22,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, cast
 
-from backends.base import Document, FieldKind, Highlight, SearchQuery, SortKey
+from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.disk import DiskStore
-from backends.embedded.maintenance.vacuum import is_fragmented, vacuum
+from backends.embedded.maintenance import is_fragmented, vacuum
+from backends.query import FieldKind, Highlight, SearchQuery, SortKey
 from backends.registry import create_backend
 from benchmarks.queries import HITS, Query, make_queries, read
 

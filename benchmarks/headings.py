@@ -18,7 +18,8 @@ from statistics import median
 from app.crawl.fetch.values import Fetched, NotIndexed
 from app.crawl.read.pages import read_page
 from app.crawl.run.titles import shared_suffix, strip_suffix
-from backends.base import Document, Highlight, SearchBackend, SearchQuery
+from backends.base import Document, SearchBackend
+from backends.query import Highlight, SearchQuery
 from backends.registry import create_backend
 from backends.sections import Section
 

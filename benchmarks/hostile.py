@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from backends.base import Document, FieldKind, FieldKinds, Highlight, SearchBackend, SearchQuery, SortKey
+from backends.base import Document, SearchBackend
+from backends.query import FieldKind, FieldKinds, Highlight, SearchQuery, SortKey
 from backends.registry import create_backend
 from benchmarks.queries import HITS, WORD, Query, make_queries, misspell, read
 

@@ -42,9 +42,9 @@ from sqlalchemy import insert, select
 
 from app.models import Base, Site, StoredDocument
 from app.storage.database import Database
-from backends.base import Highlight, SearchQuery
 from backends.embedded.index.disk import IDLE_SECONDS, DiskStore
 from backends.embedded.search import run_search
+from backends.query import Highlight, SearchQuery
 from benchmarks.queries import misspell, read
 from benchmarks.search_speed import quantiles
 from tests.server import Server, running_server

@@ -165,7 +165,7 @@ class EngineAlone:
         self.backend.delete_index("set")
 
     def search(self, text: str) -> list[str]:
-        from backends.base import SearchQuery
+        from backends.query import SearchQuery
 
         return [hit.id for hit in self.backend.search("set", SearchQuery(text, limit=HITS)).hits]
 
@@ -213,7 +213,7 @@ class EngineWithMeaning(EngineAlone):
         super().index(kept)
 
     def search(self, text: str) -> list[str]:
-        from backends.base import SearchQuery, SearchSettings
+        from backends.query import SearchQuery, SearchSettings
 
         query = SearchQuery(text, limit=HITS, settings=SearchSettings(semantic=True))
         if not self._order.is_for(query):

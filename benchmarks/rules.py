@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.services.search_rules import RuleSet
-from backends.base import Boost, Document, FieldKind, Highlight, SearchQuery, SearchSettings
+from backends.base import Document
 from backends.filters import parse_filter
+from backends.query import Boost, FieldKind, Highlight, SearchQuery, SearchSettings
 from backends.registry import create_backend
 
 DOCUMENTS, QUERIES, ROUNDS, RULES = 5000, 400, 5, 200

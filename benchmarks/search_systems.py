@@ -18,7 +18,7 @@ from urllib.parse import quote
 import requests
 
 from backends.embedded.index.generations import STATE_FILE
-from backends.embedded.maintenance.vacuum import is_fragmented, segments_of
+from backends.embedded.maintenance import is_fragmented, segments_of
 from benchmarks.connections import Connection
 from benchmarks.queries import Query
 from benchmarks.sites import make_site

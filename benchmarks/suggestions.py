@@ -32,7 +32,7 @@ from app.services.access.credentials import site_record
 from app.services.search.search import encode_hit, encode_results, for_site
 from app.services.search.suggestions import encode_suggestions
 from app.web.responses import json_answer
-from backends.base import Highlight, SearchQuery
+from backends.query import Highlight, SearchQuery
 from backends.text import normal_form
 from benchmarks.connections import Connection
 from benchmarks.own_work import cpu_seconds

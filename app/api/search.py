@@ -24,7 +24,7 @@ from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
 from app.web.searches import search_site
 from app.web.visitors import current_visitor
-from backends.base import SearchQuery
+from backends.query import SearchQuery
 from schemas.clicks import ClickSchema
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema
 from schemas.sites import SuccessSchema

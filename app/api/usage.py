@@ -27,8 +27,8 @@ from app.web.permissions import own_site, refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import count_logged_search, current_caller, used_today
 from app.web.visitors import current_visitor
-from backends.base import MATCH_ALL
 from backends.errors import BackendUnavailable
+from backends.query import MATCH_ALL
 from schemas.usage import (
     ClientInfoSchema,
     DashboardSchema,

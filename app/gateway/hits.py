@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from app.services.search.answer_room import AnswerRoom
-from backends.base import FieldKind, FieldKinds, Highlight, Hit
+from backends.base import Hit
+from backends.query import FieldKind, FieldKinds, Highlight
 from backends.sections import SECTIONS, SectionHit
 from backends.servers.highlighter import crop_window
 from backends.standard_fields import STANDARD_FIELDS
@@ -31,7 +32,7 @@ class HitShape:
         retrieved: Fields of the hit; ``*`` among them for all.
         highlighted: Fields in which matches are marked; ``*`` for all that are retrieved.
         cropped: Field to the length of its crop in words, never 0.
-        pre_tag, post_tag, crop_marker: As in :class:`backends.base.Highlight`.
+        pre_tag, post_tag, crop_marker: As in :class:`backends.query.Highlight`.
         positions: Whether the places of the matches are told.
     """
 

@@ -16,10 +16,10 @@ from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
 from app.services.search.search import MAX_SORT_KEYS, TimedResult, encode_effects, for_site, rejected
 from app.web.gateway_errors import GatewayError
-from backends.base import MATCH_ALL, SearchQuery, SortKey
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, Or, parse_filter
+from backends.query import MATCH_ALL, SearchQuery, SortKey
 from backends.servers.tokenizer import split_words
 from backends.standard_fields import TEXT_FIELDS
 

@@ -33,7 +33,7 @@ from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, require_search
 from app.web.responses import json_answer
 from app.web.visitors import typing_visitor
-from backends.base import SearchQuery
+from backends.query import SearchQuery
 from backends.text import normal_form
 from schemas.gateway.answers import (
     EngineAnswerSchema,

@@ -36,8 +36,8 @@ from app.services.search.plain_search import find_ids, find_ids_at
 from app.services.sites import get_site
 from app.web.parsing import check_query_string, read_form_body
 from app.web.request_checks import current_caller
-from backends.base import SearchQuery
 from backends.errors import BackendUnavailable
+from backends.query import SearchQuery
 
 PER_PAGE = 20
 LONGEST_QUERY_BYTES = 512

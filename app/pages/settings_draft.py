@@ -15,7 +15,7 @@ from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.indexing.stored_documents import known_ids, read_stored
 from app.services.search.plain_search import find_ids, find_ids_at
-from backends.base import SearchQuery
+from backends.query import SearchQuery
 from schemas.search_settings import WEIGHTED_FIELDS
 from schemas.validation.documents import MAX_ID_LENGTH
 

@@ -22,7 +22,8 @@ from app.services.analytics.reports import NO_CLICKS
 from app.services.search.search import Searcher, for_site
 from app.services.sites import get_site
 from app.wording import number
-from backends.base import Hit, Matched, SearchQuery
+from backends.base import Hit, Matched
+from backends.query import SearchQuery
 from backends.text import normal_form
 
 

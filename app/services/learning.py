@@ -28,8 +28,9 @@ from app.services.search.search import Searcher, for_site
 from app.services.search_rules import NO_RULES
 from app.services.search_settings import learns_from_clicks
 from app.storage.database import ROW_LOCK, Database
-from backends.base import Hit, SearchQuery
+from backends.base import Hit
 from backends.errors import BackendError
+from backends.query import SearchQuery
 
 MOST_PLACES = 3.0
 """Most places by which a document moves up."""

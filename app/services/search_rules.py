@@ -15,12 +15,12 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Any
 
-from backends.base import NO_EFFECTS, Boost, SearchQuery
 from backends.embedded.analysis.languages import stems
 from backends.embedded.analysis.normalization import terms_of
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, Not, Or, fields_of, parse_filter
 from backends.languages import LANGUAGES
+from backends.query import NO_EFFECTS, Boost, SearchQuery
 from backends.standard_fields import STANDARD_FIELDS
 from backends.text import normal_form
 from schemas.validation.instants import parse_instant

@@ -16,8 +16,8 @@ from app.errors import ApiError, ErrorCode
 from app.models import ClickLessons, Site
 from app.services.search_rules import NO_RULES, RuleSet
 from app.services.sites import get_site
-from backends.base import Boost, Preferred, Recency, SearchSettings
 from backends.filters import parse_filter
+from backends.query import Boost, Preferred, Recency, SearchSettings
 
 Gains = Mapping[str, Mapping[str, float]]
 """Query in normal form to the places that documents move up for it, by id (:mod:`app.services.learning`)."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from app.errors import ApiError, Detail, ErrorCode, validation_error
 from app.models import Site
-from backends.base import FieldKind, FieldKinds
+from backends.query import FieldKind, FieldKinds
 from schemas.validation.documents import ValidDocument, further_kinds
 
 

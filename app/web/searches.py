@@ -13,7 +13,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
 from app.services.search.search import TimedResult, Visitor, encode_hit, for_site
 from app.web.request_checks import require_search
-from backends.base import SearchQuery
+from backends.query import SearchQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version as package_version
 from pathlib import Path
+from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from backends.base import Document, FieldKinds, SearchBackend, SearchQuery, SearchResult, TakeHit, TitleMatch
-from backends.embedded.engine_errors import engine_errors
+import orjson
+import tantivy
+
+from backends.base import Document, SearchBackend, SearchResult, TakeHit, TitleMatch, distinct_titles, engine_identity
+from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.index.disk import DiskStore
-from backends.embedded.index.documents import searched_characters
+from backends.embedded.index.documents import searched_characters, stored_ids
 from backends.embedded.index.memory import MemoryStore
-from backends.embedded.index.rebuild import stored_ids
-from backends.embedded.index.store import Store
-from backends.embedded.maintenance.scheduler import MergeScheduler
-from backends.embedded.query.conditions import compile_condition
-from backends.embedded.query.titles import find_titles
+from backends.embedded.index.schema import SOURCE
+from backends.embedded.index.snapshots import Snapshot, compile_condition
+from backends.embedded.index.store import Store, engine_errors
+from backends.embedded.maintenance import MergeScheduler
 from backends.embedded.search import run_search
-from backends.identity import engine_identity
+from backends.query import FieldKinds, SearchQuery
+from backends.support import check_support, declare, everywhere, not_needed
 
 OPEN_INDEXES = 200
 """Default number of indexes that a process keeps open."""
@@ -34,6 +38,29 @@ class TantivyBackend(SearchBackend):
     is the number of indexes that a process keeps open, ``timeout`` the seconds that a write waits for another write of
     the same index, and ``name`` distinguishes this engine from another one on disk.
     """
+
+    support = declare(
+        text=everywhere("parsed, resolved, and relaxed (query/)"),
+        limit=everywhere("size of the page"),
+        offset=everywhere("start of the page"),
+        filters=everywhere("portable grammar, compiled into the condition that every hit must meet"),
+        filter=everywhere("compiled into the condition that every hit must meet, pinned hits included"),
+        sort=everywhere("results/sorting.py; pins, boosts, and recency have no effect then"),
+        facets=everywhere("counted among all hits, before grouping"),
+        facet_values=everywhere("limit of the values counted"),
+        highlight=everywhere("marked in the hits of the page"),
+        kinds=everywhere("checks the fields of filters, sort, and facets"),
+        settings=everywhere("language, words, and weights in query/; ranks in query/ranks.py, unless the query sorts"),
+        fields=everywhere("fields of the term queries"),
+        all_words=everywhere("stops after the first relaxation"),
+        sections=everywhere("chosen for the hits of the page"),
+        distinct=everywhere("hits are read and grouped in their final order, pinned and sorted ones, too"),
+        effects=everywhere("pins, hidden documents, and boosts are added to those of the settings"),
+        explain=everywhere("computed for the hits of the page"),
+        answers=everywhere("passages are found in the hits of the page"),
+        max_bytes=not_needed("the caller stops taking hits at its own limit, and reading one more is cheap"),
+        is_preview=not_needed("synonyms come from the query, never from the index"),
+    )
 
     def __init__(self, store: Store, *, name: str, identity: str, persistent: bool):
         self.store = store
@@ -98,6 +125,7 @@ class TantivyBackend(SearchBackend):
                 writing.remove(ids)
 
     def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+        check_support(query, self.support)
         with engine_errors("searching"):
             return run_search(self.store.snapshot(index), query, take=take)
 
@@ -145,3 +173,92 @@ def _positive(text: str, option: str) -> float:
     if not 0 < value < 1e9:
         raise ValueError(f"The option {option!r} of the search engine must be a number above 0.")
     return value
+
+
+_TITLE: Final = "title"
+_MAX_WORDS: Final = 24
+"""Maximum number of words of a query."""
+
+_MAX_COMPLETIONS: Final = 20
+"""Maximum number of completions of the last word."""
+
+_EXACT_WORD_BOOST: Final = 1.2
+"""Boost of a title that contains the last word as typed, relative to a longer word."""
+
+_MAX_CACHED_PREFIX: Final = 2
+"""Maximum length, in letters, of prefixes with cached completions: they have many, and every visitor types them."""
+
+_MAX_CACHED_TITLE: Final = 700
+"""Maximum length, in characters, of a cached title and URL: a visitor who keeps typing gets the same ones again."""
+
+_DUPLICATES_FACTOR: Final = 3
+"""Factor on the number of documents read, because several may have the same title."""
+
+Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
+_Query = tantivy.Query
+
+
+def find_titles(
+    snapshot: Snapshot, text: str, limit: int, condition: tantivy.Query | None = None
+) -> tuple[TitleMatch, ...]:
+    """Implements :meth:`backends.base.SearchBackend.find_titles`; shorter titles come first.
+
+    Args:
+        condition: Condition on the documents; adds nothing to scores.
+    """
+    words = terms_of(text)[:_MAX_WORDS]
+    if not words or not snapshot.total:
+        return ()
+    *finished, last = words
+    if not all(snapshot.frequency(_TITLE, word) for word in finished):
+        return ()
+    listed = _completions(snapshot, last)
+    if not listed:
+        return ()
+    # Weighted as if all were equally frequent: a prefix does not mean its rarest completion.
+    completions = _Query.disjunction_max_query(
+        [
+            _Query.boost_query(
+                _term(snapshot, word), (_EXACT_WORD_BOOST if word == last else 1) / snapshot.idf(frequency)
+            )
+            for word, frequency in listed
+        ]
+    )
+    clauses = [(Must, _term(snapshot, word)) for word in finished]
+    if finished and len(listed) == _MAX_COMPLETIONS:
+        # Titles may not contain the most frequent completions together with the other words.
+        clauses += [(Must, _Query.regex_query(snapshot.schema, _TITLE, f"{last}.*")), (Should, completions)]
+    else:
+        clauses.append((Must, completions))
+    if condition is not None:
+        clauses.append((Must, condition))
+    count = min(snapshot.total, limit * _DUPLICATES_FACTOR)
+    hits = snapshot.searcher.search(_Query.boolean_query(clauses), limit=count, count=False).hits
+    return distinct_titles(_read(snapshot, [address for _, address in hits]), limit)
+
+
+def _completions(snapshot: Snapshot, start: str) -> list[tuple[str, int]]:
+    """The most frequent words of titles with this prefix, and their document frequencies."""
+    if len(start) > _MAX_CACHED_PREFIX:
+        return snapshot.terms(_TITLE, start, _MAX_COMPLETIONS)
+    key = (_TITLE, start)
+    completions = snapshot.cached(key)
+    if completions is None:
+        completions = snapshot.terms(_TITLE, start, _MAX_COMPLETIONS)
+        snapshot.cache(key, completions)
+    return list(completions)
+
+
+def _term(snapshot: Snapshot, word: str) -> tantivy.Query:
+    return _Query.term_query(snapshot.schema, _TITLE, word)
+
+
+def _read(snapshot: Snapshot, addresses: list[tantivy.DocAddress]) -> Iterator[TitleMatch]:
+    for address in addresses:
+        match = snapshot.cached_title(address)
+        if match is None:
+            document = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
+            match = TitleMatch(document["title"], document["url"])
+            if len(match.title) + len(match.url) <= _MAX_CACHED_TITLE:
+                snapshot.cache_title(address, match)
+        yield match

@@ -12,11 +12,10 @@ from typing import Any
 import orjson
 import tantivy
 
-from backends.base import MATCH_ALL, Hit, Matched, Preferred, SearchQuery, SearchResult, SortKey, TakeHit, hand_over
+from backends.base import Hit, Matched, SearchResult, TakeHit, hand_over
 from backends.distinct import LATEST, choose, distinct_field, distinct_value, preference, texts_of
 from backends.embedded.index.schema import DATE, ID, SOURCE, STORED_SECTIONS, UPDATED_AT
-from backends.embedded.index.snapshots import Snapshot, match_count
-from backends.embedded.query.conditions import compile_condition
+from backends.embedded.index.snapshots import Snapshot, compile_condition, match_count
 from backends.embedded.query.correction import corrected_text
 from backends.embedded.query.explaining import Explained
 from backends.embedded.query.parser import ParsedQuery, parse_query
@@ -27,13 +26,12 @@ from backends.embedded.query.scoring import recency
 from backends.embedded.query.terms import ResolvedQuery, resolve_query
 from backends.embedded.results.distinct import FIRST_READ, GroupHit, count_groups, first_of_each_group, read_document
 from backends.embedded.results.facets import count_facets
-from backends.embedded.results.highlight_terms import HighlightTerms
-from backends.embedded.results.highlighting import TermMatches
+from backends.embedded.results.highlighting import HighlightTerms, TermMatches, turn
 from backends.embedded.results.sorting import Sorter
-from backends.embedded.results.turns import turn
 from backends.field_rules import check_sort, facet_fields, searched_fields
 from backends.filters import And, Comparison, Filter, OneOf
 from backends.highlighting import Highlighter, find_passage, find_sections
+from backends.query import MATCH_ALL, Preferred, SearchQuery, SortKey
 from backends.sections import unpack
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should

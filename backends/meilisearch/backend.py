@@ -13,22 +13,24 @@ from typing import Any, TypeVar
 
 import orjson
 
-from backends.base import (
-    Document,
-    FieldKinds,
-    SearchQuery,
-    SearchResult,
-    TakeHit,
-    TitleMatch,
-    distinct_titles,
-    hand_over,
-)
+from backends.base import Document, SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
 from backends.distinct import distinct_field
 from backends.errors import BackendUnavailable
-from backends.meilisearch.distinct import MAX_READ, DistinctHits, EngineHit, first_of_each, in_order_of
 from backends.meilisearch.keys import MeilisearchKeys
+from backends.meilisearch.order import (
+    MAX_READ,
+    DistinctHits,
+    EngineHit,
+    Order,
+    Page,
+    PageRequest,
+    Run,
+    columns,
+    first_of_each,
+    in_order,
+    in_order_of,
+)
 from backends.meilisearch.query import CompiledQuery, attribute, compile_query, with_ids
-from backends.meilisearch.ranks import Order, Page, PageRequest, Run, columns, in_order
 from backends.meilisearch.reply import (
     check_result,
     filter_rejection,
@@ -39,15 +41,15 @@ from backends.meilisearch.reply import (
 )
 from backends.meilisearch.schema import FOLDED_FIELDS, PRIMARY_KEY, engine_document, index_settings, widened
 from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch, Task
-from backends.servers.backend import Groups, ServerBackend, engine_ids
-from backends.servers.batches import batches, time_shares
-from backends.servers.document_ids import checked_index_name
+from backends.query import FieldKinds, SearchQuery
+from backends.servers.backend import Groups, ServerBackend, engine_ids, has_beginnings, title_query
+from backends.servers.documents import batches, checked_index_name, time_shares
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import count_in, hits_of, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
-from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import split_words
+from backends.support import check_support, declare, everywhere, not_needed
 
 T = TypeVar("T")
 MIN_HITS_WITH_ALL_WORDS = 20
@@ -62,6 +64,28 @@ class MeilisearchBackend(ServerBackend):
 
     name = "meilisearch"
     default_port = 7700
+    support = declare(
+        text=everywhere("``q``, without stop words"),
+        limit=everywhere("``hitsPerPage``, or the page cut from hits that are ordered here"),
+        offset=everywhere("``page``, or the page cut from hits that are ordered here"),
+        filters=everywhere("Meilisearch's own syntax, which includes the portable grammar"),
+        filter=everywhere("compiled to ``filter``, also for pinned hits"),
+        sort=everywhere("``sort``, the first ranking rule; pins, boosts, and recency have no effect then"),
+        facets=everywhere("``facets`` of a query of their own"),
+        facet_values=everywhere("limit of the values returned, of the thousand that Meilisearch counts"),
+        highlight=everywhere("matched words are found in the returned texts"),
+        kinds=everywhere("checks the fields of filters, sort, and facets"),
+        settings=everywhere("except what docs/engines.md lists: the language, and the weights"),
+        fields=everywhere("``attributesToSearchOn``"),
+        all_words=everywhere("``matchingStrategy`` of ``all``, and no federated search"),
+        sections=everywhere("titles are searched; chosen for the hits of the page"),
+        distinct=everywhere("``distinct``, or grouped in their final order (order.py) with ranks or lists"),
+        effects=everywhere("hidden documents in ``filter``; pinned ones fetched first; boosts in order.py"),
+        explain=everywhere("``showRankingScoreDetails`` of the hits, also of those read by id"),
+        answers=everywhere("passages are found in the hits of the page"),
+        max_bytes=not_needed("the caller stops taking hits at its own limit, and Meilisearch reads documents fast"),
+        is_preview=everywhere("the synonyms of the index are not replaced"),
+    )
 
     def __init__(self, url: ServerUrl):
         if len(url.nodes) != 1:
@@ -164,6 +188,7 @@ class MeilisearchBackend(ServerBackend):
     # --- searching
 
     def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+        check_support(query, self.support)
         name = checked_index_name(index)
         with self._pool.operation(), translated(index):
             self._follow_synonyms(name, query)

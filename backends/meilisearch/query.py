@@ -1,4 +1,4 @@
-"""Compiling a :class:`~backends.base.SearchQuery` and portable filters to the queries of one ``/multi-search``."""
+"""Compiling a :class:`~backends.query.SearchQuery` and portable filters to the queries of one ``/multi-search``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from backends.base import MATCH_ALL, SearchQuery
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected
 from backends.field_rules import (
@@ -28,6 +27,7 @@ from backends.meilisearch.schema import (
     id_token,
     seconds_of,
 )
+from backends.query import MATCH_ALL, SearchQuery
 from backends.servers.matched_words import SoughtWord
 from backends.servers.tokenizer import QueryPart, query_parts, query_stop_words, without_stop_words
 from backends.standard_fields import STANDARD_FIELDS

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from backends.base import FacetStats, Hit, SearchQuery
+from backends.base import FacetStats, Hit
 from backends.errors import BackendRejected
 from backends.field_rules import first_values
 from backends.meilisearch.query import CompiledQuery
 from backends.meilisearch.schema import STORED_SECTIONS
 from backends.meilisearch.transport import RefusedByMeilisearch
+from backends.query import SearchQuery
 from backends.sections import unpack
 from backends.servers import matched_words
 from backends.servers.highlighter import Matcher, matched_hit

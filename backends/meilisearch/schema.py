@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from backends.base import Document, FieldKinds
+from backends.base import Document
 from backends.field_rules import (
     NUMBER_KINDS,
     ONE_ERROR_FROM,
@@ -24,9 +24,9 @@ from backends.field_rules import (
     TWO_ERRORS_FROM,
     with_required_fields,
 )
+from backends.query import FieldKinds
 from backends.sections import pack
-from backends.servers.document_ids import encode_id
-from backends.servers.sort_text import as_list, term
+from backends.servers.documents import as_list, encode_id, term
 from backends.servers.tokenizer import folded_words, meilisearch_separators
 from backends.standard_fields import SORTED_FIELDS, STANDARD_FIELDS, TEXT_FIELDS
 from backends.values import parse_instant

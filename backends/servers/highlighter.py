@@ -16,10 +16,11 @@ from typing import Any
 import orjson
 from rapidfuzz.distance import OSA
 
-from backends.base import Hit, SearchQuery
+from backends.base import Hit
 from backends.field_rules import ONE_ERROR_FROM
 from backends.highlighting import Highlighter, Span, find_passage, find_sections, is_unlikely_typo
 from backends.languages import LANGUAGES
+from backends.query import SearchQuery
 from backends.sections import Place, unpack
 from backends.servers.matched_words import SoughtWord
 from backends.servers.tokenizer import (

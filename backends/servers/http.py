@@ -3,7 +3,8 @@
 ``requests`` is used because threads can share its pooled connections and tests can intercept them. Its open ends are
 closed here: no proxies or netrc from the environment, no redirects (they would send our key to another host), no
 cookies, no hidden retries, and a budget for the whole response instead of one per read. Connecting, sending the body,
-and the response each have a limit.
+and the response each have a limit. (urllib3 limits the sending of a body to the time for opening a connection. One
+second is enough for connecting, but too little for sending megabytes to a busy or distant server.)
 """
 
 from __future__ import annotations
@@ -16,16 +17,98 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
 from ssl import SSLCertVerificationError
-from typing import Any
+from typing import Any, Self
 
 import orjson
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError as Urllib3Error
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 
 from backends.errors import ReplyTooLarge, UnreadableReply
-from backends.servers.sending import Body, BodyNotAccepted, SendingAdapter
 from backends.servers.server_url import ServerUrl
+
+_PIECE = 1 << 18
+"""Bytes between checks of the time limit; over TLS, the socket's own limit applies to each write."""
+
+
+class BodyNotAccepted(Exception):
+    """The server did not accept the whole body in time. Not an ``OSError``, so that no layer in between handles it."""
+
+
+class Body(bytes):
+    """The body of a request.
+
+    Attributes:
+        seconds: Time limit for sending it.
+        spent_seconds: Time that sending took; 0 until it has been sent completely.
+    """
+
+    seconds: float
+    spent_seconds: float
+
+    @classmethod
+    def within(cls, seconds: float, data: bytes) -> Self:
+        """Wrap ``data`` with a time limit for sending it."""
+        body = cls(data)
+        body.seconds, body.spent_seconds = seconds, 0.0
+        return body
+
+
+class _TimedSending:
+    """Connection mixin that sends a :class:`Body` within its time limit."""
+
+    sock: Any
+
+    def send(self, data: Any) -> None:
+        """Send all data.
+
+        Raises:
+            BodyNotAccepted: The server did not accept it in time.
+        """
+        if not isinstance(data, Body):
+            super().send(data)  # type: ignore[misc]  # Of the connection.
+            return
+        began = time.monotonic()
+        whole = memoryview(data)
+        for at in range(0, len(whole), _PIECE):
+            seconds_left = began + data.seconds - time.monotonic()
+            if seconds_left <= 0:
+                raise BodyNotAccepted
+            self.sock.settimeout(seconds_left)
+            try:
+                super().send(whole[at : at + _PIECE])  # type: ignore[misc]
+            except TimeoutError as error:
+                raise BodyNotAccepted from error
+        data.spent_seconds = time.monotonic() - began
+
+
+class _Connection(_TimedSending, HTTPConnection):
+    pass
+
+
+class _TlsConnection(_TimedSending, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+class SendingAdapter(HTTPAdapter):
+    """Sends each :class:`Body` within its own time limit."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Create connection pools of the classes above."""
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+
 
 _POOL_SIZE = 32
 _READ_BYTES = 1 << 16

@@ -16,8 +16,9 @@ from typing import Any
 import orjson
 from rapidfuzz.distance import OSA
 
-from backends.base import MATCH_ALL, Matched, SearchQuery
+from backends.base import Matched
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
+from backends.query import MATCH_ALL, SearchQuery
 from backends.sections import SECTIONS, unpack
 from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, spell_signs, split_words
 from backends.standard_fields import TEXT_FIELDS

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from backends.base import MATCH_ALL, Boost, Hit, SearchQuery, bounded_rank, rank_factor
-from backends.distinct import LATEST, distinct_field, preference
+from backends.base import Hit
+from backends.distinct import LATEST, distinct_field, highest_versions, preference
 from backends.field_rules import rank_field, usable_boosts, usable_recency
 from backends.filters import OneOf, fields_of
 from backends.matching import compile_matching
+from backends.query import MATCH_ALL, Boost, SearchQuery, bounded_rank, rank_factor
 from backends.values import parse_instant
-from backends.versions import highest_versions
 
 WINDOW = 1000
 """Number of hits that are reordered by rank; later hits stay in place."""

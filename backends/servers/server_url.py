@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
-from backends.identity import engine_identity
+from backends.base import engine_identity
 
 _FORM = re.compile(
     r"(?P<scheme>[a-z]+)(?P<tls>\+https)?://(?P<user>[^:@/?#]*):(?P<key>[^@/?#]+)@(?P<hosts>[^@/?#]+)/?(?:\?(?P<options>[^#]*))?"

@@ -12,13 +12,13 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 
-from backends.base import SearchSettings
+from backends.embedded.analysis.normalization import fold
 from backends.languages import LANGUAGES
-from backends.servers.latin import FOLDS, OTHER_IN_MEILISEARCH, OTHER_IN_TYPESENSE
+from backends.query import SearchSettings
 from backends.text import (
     ABBREVIATION,
     QUOTE_IN_WORD,
@@ -28,6 +28,53 @@ from backends.text import (
     straight_quotes,
     word_boundaries,
 )
+
+_BLOCKS = (
+    range(0xC0, 0x2B0), range(0x1D00, 0x1DC0), range(0x1E00, 0x1F00), range(0x2071, 0x209D), range(0x2132, 0x2185),
+    range(0x2C60, 0x2C80), range(0xA722, 0xA800), range(0xAB30, 0xAB70), range(0xFB00, 0xFB07), range(0xFF21, 0xFF5B),
+    range(0x10780, 0x107BB), range(0x1DF00, 0x1DF2B),
+)  # fmt: skip
+_LETTERS = [
+    char for block in _BLOCKS for char in map(chr, block) if char.isalpha() and "LATIN " in unicodedata.name(char, "")
+]
+
+FOLDS = {letter: fold(letter) for letter in _LETTERS}
+"""Every non-ASCII Latin letter to the letters under which the embedded engine indexes it."""
+
+_AS_IN_TYPESENSE = re.compile("[\xc0-\u0137\u0139-\u0149\u014c-\u017f\u0218-\u021b\ufb00-\ufb04\ufb06]")
+
+
+def _in_meilisearch(letter: str) -> str:
+    letters = normalized("NFKD", letter).lower().replace("æ", "ae").replace("œ", "oe")
+    return "".join(char for char in letters if unicodedata.category(char) != "Mn")
+
+
+def _ranges(letters: Iterable[str]) -> str:
+    """Letters as the inside of a character class."""
+    ranges: list[list[str]] = []
+    for letter in letters:
+        if ranges and ord(letter) == ord(ranges[-1][-1]) + 1:
+            ranges[-1][1:] = [letter]
+        else:
+            ranges.append([letter])
+    return "".join(map("-".join, ranges))
+
+
+OTHER_IN_TYPESENSE = re.compile(
+    f"[{_ranges(letter for letter in _LETTERS if not _AS_IN_TYPESENSE.match(letter))}"
+    "\u0300-\u1dff\u20d0-\u20ff\u212a\u212b\u2c00-\ufaff\ufb1d-\ufdff\ufe20-\ufe2f\ufe70-\uffff"
+    "\U00010000-\U0001efff\U0001fb00-\U0010ffff]"
+)
+"""Characters that Typesense 0.24.1 folds differently or not at all: some Latin letters, marks, and other scripts."""
+
+OTHER_IN_MEILISEARCH = re.compile(
+    f"[{_ranges(letter for letter in _LETTERS if _in_meilisearch(letter) != FOLDS[letter])}\uff21-\uff5aЁё]"
+)
+"""Letters that Meilisearch 1.50 folds differently without its language packs; it takes full-width ones for Chinese.
+
+In scripts other than Latin it gets words as typed, and folds them in the same way as the words of texts.
+"""
+
 
 _TYPOGRAPHIC = str.maketrans({
     "\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"',
@@ -232,3 +279,47 @@ def folded_words(text: str) -> str:
 
 def _signed_names(text: str) -> list[str]:
     return [fold_word(spell_signs(name)) for name in dict.fromkeys(SIGNED.findall(text))] if has_signs(text) else []
+
+
+Phrase = tuple[str, ...]
+Groups = Sequence[Sequence[str]]
+
+
+class SynonymChange:
+    """The difference between two sets of synonyms.
+
+    Args:
+        before, after: Groups of words or phrases with the same meaning, as in
+            :attr:`~backends.query.SearchSettings.synonyms`.
+    """
+
+    def __init__(self, before: Groups, after: Groups):
+        old, new = _phrases(before), _phrases(after)
+        changed = (
+            cluster
+            for cluster in _clusters([*old, *new])
+            if [each for each in old if each & cluster] != [each for each in new if each & cluster]
+        )
+        self._words = frozenset(word for cluster in changed for phrase in cluster for word in phrase)
+
+    def concerns(self, query: str) -> bool:
+        """Whether the results of a query may differ after the change."""
+        words = {word for part in query_parts(query) for word in part.words}
+        runs = [word for word in words if UNSPACED_RUN.match(word)]
+        return any(word in words or any(word in run for run in runs) for word in self._words)
+
+
+def _phrases(groups: Groups) -> list[frozenset[Phrase]]:
+    """The groups with at least two phrases, split into searched words."""
+    split = (frozenset(tuple(split_words(phrase)) for phrase in group) - {()} for group in groups)
+    return [group for group in split if len(group) > 1]
+
+
+def _clusters(groups: Iterable[frozenset[Phrase]]) -> list[frozenset[Phrase]]:
+    """Merge groups that share a phrase, because a change of one may affect the others."""
+    clusters: list[frozenset[Phrase]] = []
+    for group in groups:
+        touched = [each for each in clusters if each & group]
+        clusters = [each for each in clusters if not each & group]
+        clusters.append(group.union(*touched))
+    return clusters

@@ -19,30 +19,20 @@ from typesense.collections import Collections
 from typesense.documents import Documents
 from typesense.multi_search import MultiSearch
 
-from backends.base import (
-    Document,
-    FieldKinds,
-    SearchQuery,
-    SearchResult,
-    TakeHit,
-    TitleMatch,
-    distinct_titles,
-    hand_over,
-)
+from backends.base import Document, SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
 from backends.errors import BackendUnavailable
-from backends.servers.backend import Groups, ServerBackend, engine_ids
-from backends.servers.batches import batches
-from backends.servers.document_ids import checked_index_name, encode_id
+from backends.query import FieldKinds, SearchQuery
+from backends.servers.backend import Groups, ServerBackend, engine_ids, has_beginnings, title_query
+from backends.servers.documents import batches, checked_index_name, encode_id, facet_text
 from backends.servers.http import Budget, Response
 from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import PREFERRED_OVER, WINDOW, HighestVersions, Ranks, explaining
 from backends.servers.replies import count_in, hits_of, readable, text_in, translated
 from backends.servers.server_url import ServerUrl
-from backends.servers.sort_text import facet_text
-from backends.servers.titles import has_beginnings, title_query
 from backends.servers.tokenizer import QueryPart
-from backends.typesense.distinct import Order, find_page_hits, read_page_hits
+from backends.support import check_support, declare, everywhere
 from backends.typesense.keys import TypesenseKeys
+from backends.typesense.order import LIMITS, Order, columns, find_page_hits, in_order, read_page_hits
 from backends.typesense.query import (
     COUNT_FIRST_OFFSET,
     FACET_VALUES,
@@ -51,9 +41,15 @@ from backends.typesense.query import (
     compile_query,
     needs_types,
 )
-from backends.typesense.ranks import LIMITS, columns, in_order
-from backends.typesense.refusals import is_stale_schema, rejection_of
-from backends.typesense.reply import check_result, facets_unsettled, make_facets, make_hit, searched_document
+from backends.typesense.reply import (
+    check_result,
+    facets_unsettled,
+    is_stale_schema,
+    make_facets,
+    make_hit,
+    rejection_of,
+    searched_document,
+)
 from backends.typesense.schema import collection_schema, engine_document, field_types, schema_changes
 from backends.typesense.sizes import PageSizes
 from backends.typesense.synonyms import put_synonyms
@@ -72,6 +68,28 @@ class TypesenseBackend(ServerBackend):
     name = "typesense"
     rank_limits = LIMITS
     default_port = 8108
+    support = declare(
+        text=everywhere("``q``, in words folded and without stop words"),
+        limit=everywhere("``per_page``, or the page cut from hits that are ordered here"),
+        offset=everywhere("``page``, or the page cut from hits that are ordered here"),
+        filters=everywhere("Typesense's own syntax; filters on which it hangs are rejected"),
+        filter=everywhere("compiled to ``filter_by``; rejects the negation of a range over lists of numbers"),
+        sort=everywhere("``sort_by``, at most three fields; pins, boosts, and recency have no effect then"),
+        facets=everywhere("``facet_by`` in the first search of a page"),
+        facet_values=everywhere("asks again with more values where ties are open"),
+        highlight=everywhere("matched words from Typesense, located here"),
+        kinds=everywhere("checks the fields of filters, sort, and facets"),
+        settings=everywhere("except what docs/engines.md lists: the language, and the size of weights"),
+        fields=everywhere("``query_by``"),
+        all_words=everywhere("``drop_tokens_threshold`` of 0, and no search for the words that exist"),
+        sections=everywhere("titles in ``query_by``; chosen for the hits of the page"),
+        distinct=everywhere("hits are read and grouped in their final order (order.py)"),
+        effects=everywhere("pins and hidden documents in the request; boosts in order.py"),
+        explain=everywhere("``text_match`` of the hits, also of those read by id"),
+        answers=everywhere("passages are found in the hits of the page"),
+        max_bytes=everywhere("sizes.py, from sizes in memory; hits of a distinct search are not checked"),
+        is_preview=everywhere("the synonyms of the index are not replaced"),
+    )
 
     def __init__(self, url: ServerUrl):
         super().__init__(url)
@@ -158,6 +176,7 @@ class TypesenseBackend(ServerBackend):
     # --- searching
 
     def search(self, index: str, query: SearchQuery, take: TakeHit | None = None) -> SearchResult:
+        check_support(query, self.support)
         name = checked_index_name(index)
         with self._pool.operation(), translated(index):
             self._follow_synonyms(name, query)

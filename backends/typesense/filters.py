@@ -1,22 +1,27 @@
-"""Compiling the portable filters to Typesense's syntax.
+"""Compiling the portable filters to Typesense's syntax, and checking filters in that syntax.
 
 Typesense 0.24 has no ``NOT`` and no test for presence, and its equality ignores punctuation. So equality, presence, and
 emptiness are tested with the tokens in ``_terms``, comparisons with the 64-bit fields beside each number
 (:mod:`backends.typesense.schema`), and ``NOT`` is pushed down to the conditions. Typesense receives only field names
 that the service has checked, tokens of letters and digits, and integers; never a caller's value.
+
+Some filters in Typesense's own syntax must not reach it: those that name the adapter's own fields, and those that make
+Typesense 0.24.1 hang, which parses whole numbers without checking that they fit into 64 bits, and takes an id of only
+backticks as a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from backends.base import FieldKind, FieldKinds
 from backends.errors import BackendRejected
 from backends.field_rules import instant_of, number_of
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
-from backends.servers.sort_text import number_term, ordered_number, term, text_term
-from backends.values import parse_filter_instant, parse_number
+from backends.query import FieldKind, FieldKinds
+from backends.servers.documents import number_term, ordered_number, term, text_term
+from backends.values import INT64, parse_filter_instant, parse_number
 
 NOTHING = f"_terms:={term('', 'never', '')}"
 """A filter that no document matches."""
@@ -129,3 +134,62 @@ def _join(joint: str, parts: list[str]) -> str:
     if not parts:
         return EVERYTHING if joint == "&&" else NOTHING
     return parts[0] if len(parts) == 1 else "(" + f" {joint} ".join(f"({part})" for part in parts) + ")"
+
+
+# Typesense itself rejects a number with a letter, a backtick, or a point beside it where it is invalid.
+_WHOLE_NUMBER = re.compile(r"(?<![^\s:=!<>\[(,.])[+-]?[0-9]{19,}(?![^\s\]),.])")
+_HARMLESS = frozenset({"string", "string[]", "bool", "bool[]", "float", "float[]"})
+"""Types of fields that accept any digits, as text or as a float, or for which Typesense reports an error."""
+
+_ENDS = re.compile(r"\(|\)|&&|\|\|")
+
+
+def has_long_numbers(filters: str) -> bool:
+    """Whether a filter contains numbers for which the types of the fields must be known."""
+    return _WHOLE_NUMBER.search(filters) is not None
+
+
+def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
+    """Reject the adapter's own fields, and values that make Typesense hang.
+
+    Args:
+        types: The collection's fields; missing ones are treated as numbers.
+
+    Raises:
+        BackendRejected: The filter is rejected; with the position.
+    """
+    for start, expression in _expressions(filters):
+        field, _, value = expression.partition(":")
+        if field.strip().startswith("_"):
+            message = f"The documents have no field {field.strip()!r} to filter by."
+            raise BackendRejected("filters", message, position=start)
+        if field.strip() == "id":
+            if not value.lstrip(" =!").strip("` ") and "`" in value:
+                place = start + expression.index("`")
+                raise BackendRejected("filters", "An id was expected between the backticks.", position=place)
+        elif types.get(field.strip()) not in _HARMLESS:
+            for number in _WHOLE_NUMBER.finditer(expression):
+                if len(number[0]) > 1000 or int(number[0]) not in INT64:
+                    raise BackendRejected(
+                        "filters", "A number of more than 64 bits is out of range.", position=start + number.start()
+                    )
+
+
+def _expressions(filters: str) -> Iterator[tuple[int, str]]:
+    """The conditions of a filter, split where Typesense splits them, each with its position."""
+    at = 0
+    while at < len(filters):
+        if (end := _ENDS.match(filters, at)) is not None:
+            at = end.end()
+            continue
+        if filters[at] == " ":
+            at += 1
+            continue
+        start, quoted = at, False
+        at += 1
+        while at < len(filters):
+            quoted ^= filters[at] == "`"
+            if not quoted and _ENDS.match(filters, at):
+                break
+            at += 1
+        yield start, filters[start:at]

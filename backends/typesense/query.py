@@ -1,11 +1,10 @@
-"""Compiling a :class:`~backends.base.SearchQuery` to the searches of one ``/multi_search``."""
+"""Compiling a :class:`~backends.query.SearchQuery` to the searches of one ``/multi_search``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from backends.base import MATCH_ALL, SearchQuery, SortKey
 from backends.distinct import distinct_field, preference
 from backends.errors import BackendRejected
 from backends.field_rules import (
@@ -17,7 +16,8 @@ from backends.field_rules import (
     searched_fields,
 )
 from backends.filters import Not, Presence
-from backends.servers.document_ids import encode_id
+from backends.query import MATCH_ALL, SearchQuery, SortKey
+from backends.servers.documents import encode_id
 from backends.servers.matched_words import MAX_FORGIVEN_WORDS, SoughtWord
 from backends.servers.ranks import NO_RANKS, Ranks
 from backends.servers.tokenizer import (
@@ -32,8 +32,7 @@ from backends.servers.tokenizer import (
 )
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN
-from backends.typesense.filters import NOTHING, FilterCompiler
-from backends.typesense.native import check_native_filter, has_long_numbers
+from backends.typesense.filters import NOTHING, FilterCompiler, check_native_filter, has_long_numbers
 from backends.typesense.schema import FOLDING, SECTION_TITLES, STANDARD_SORTS, STORED_SECTIONS, native_name
 
 FACET_VALUES = 250

@@ -33,11 +33,20 @@ from typing import Any
 
 import orjson
 
-from backends.base import Document, FieldKind, FieldKinds
+from backends.base import Document
 from backends.field_rules import with_required_fields
+from backends.query import FieldKind, FieldKinds
 from backends.sections import pack
-from backends.servers.document_ids import encode_id
-from backends.servers.sort_text import as_list, facet_token, number_term, ordered_number, sort_text, term, text_term
+from backends.servers.documents import (
+    as_list,
+    encode_id,
+    facet_token,
+    number_term,
+    ordered_number,
+    sort_text,
+    term,
+    text_term,
+)
 from backends.servers.tokenizer import extra_words, plain_punctuation
 from backends.standard_fields import SORTED_FIELDS, STANDARD, TEXT_FIELDS
 from backends.text import word_boundaries

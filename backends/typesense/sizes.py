@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from backends.base import SearchQuery
 from backends.errors import ReplyTooLarge
+from backends.query import SearchQuery
 from backends.typesense.query import CompiledQuery
 from backends.typesense.schema import DOCUMENT_BYTES
 

@@ -21,7 +21,7 @@ from typesense.api_call import ApiCall
 from typesense.configuration import Configuration
 
 from backends.errors import BackendMisconfigured, BackendUnavailable
-from backends.servers.batches import time_shares
+from backends.servers.documents import time_shares
 from backends.servers.http import Budget, EngineError, HttpPool, Response, TransportFailure
 from backends.servers.replies import Refusal, checked
 from backends.servers.server_url import ServerUrl

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from backends.base import FieldKind
+from backends.query import FieldKind
 from backends.sections import SECTIONS, Section, is_sections
 from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS, STRING_FIELDS
 from backends.values import INT64

@@ -37,7 +37,7 @@ class NativeFilters:
 
     def native(self, case: Case, filters: str, **options: object) -> list[str]:
         """Ids found by an expression in the engine's own syntax."""
-        from backends.base import SearchQuery
+        from backends.query import SearchQuery
 
         query = SearchQuery("reading", filters=filters, kinds=case.kinds, **options)
         return sorted(hit.id for hit in case.backend.search(case.index, query).hits)

@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from backends.base import Document, SearchBackend, SearchQuery
+from backends.base import Document, SearchBackend
 from backends.errors import BackendError, BackendMisconfigured, BackendUnavailable, IndexNotFound
+from backends.query import SearchQuery
 from backends.registry import create_backend
 from tests.backends.fakes.broken import WAYS, broken_server
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import FieldKind, FieldKinds, SearchQuery, SortKey
 from backends.errors import BackendRejected
 from backends.field_rules import (
     check_filter,
@@ -17,6 +16,7 @@ from backends.field_rules import (
     with_required_fields,
 )
 from backends.filters import parse_filter
+from backends.query import FieldKind, FieldKinds, SearchQuery, SortKey
 
 KINDS: FieldKinds = {
     "price": frozenset({FieldKind.NUMBER}),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from backends.base import Highlight
 from backends.highlighting import Highlighter, Span
+from backends.query import Highlight
 
 
 class Every:

@@ -14,20 +14,11 @@ from typing import Any
 import orjson
 import pytest
 
-from backends.base import (
-    Boost,
-    Document,
-    FieldKind,
-    Highlight,
-    Preferred,
-    SearchBackend,
-    SearchQuery,
-    SearchResult,
-    SearchSettings,
-)
+from backends.base import Document, SearchBackend, SearchResult
 from backends.errors import BackendError, BackendUnavailable
 from backends.filters import parse_filter
 from backends.meilisearch import transport as meilisearch_transport
+from backends.query import Boost, FieldKind, Highlight, Preferred, SearchQuery, SearchSettings
 from backends.registry import create_backend
 from backends.servers import http
 from backends.typesense import backend as typesense_backend

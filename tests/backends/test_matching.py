@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.base import FieldKind, SearchQuery
 from backends.errors import BackendRejected
 from backends.filters import Filter, parse_filter
 from backends.matching import compile_matching
+from backends.query import FieldKind, SearchQuery
 from tests.backends.contract.case import SHOP, kinds_of
 from tests.backends.contract.filters import FILTERS
 from tests.backends.embedded.index.test_filters import KINDS, conditions, nested, shop

@@ -14,13 +14,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.services.accounts.accounts import email_key
-from backends.base import Highlight
-from backends.embedded.analysis import languages, vietnamese
+from backends.embedded.analysis import languages
 from backends.embedded.analysis.normalization import analyze
 from backends.embedded.index import documents
-from backends.embedded.query.phrases import Phrase
+from backends.embedded.query.parser import Phrase
 from backends.embedded.results import matches
 from backends.highlighting import Highlighter
+from backends.query import Highlight
 from backends.servers.highlighter import Matcher
 from backends.servers.tokenizer import extra_words, query_parts, split_words
 from backends.text import MAX_MARKS_IN_A_ROW, few_marks, normal_form
@@ -43,7 +43,7 @@ STEPS: tuple[Callable[[str], Any], ...] = (
     fold_value,
     split_words,
     extra_words,
-    vietnamese.toned_words,
+    languages.toned_words,
     languages.recognise,
     documents.sort_text,
     email_key,

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from backends.versions import version_key
+from backends.distinct import version_key
 
 ASCENDING = (
     "stable",

@@ -204,7 +204,7 @@ def test_everything_is_told_when_nothing_is_right(installation: Tenant, monkeypa
         "settings", "disk", "file modes", "proxies", "events", "database", "counters", "engine",
         "clocks", "indexes", "runs", "tasks", "accounts",
     }  # fmt: skip
-    assert wrong["engine"]["message"] == "typesense is away: The search engine does not answer."
+    assert wrong["engine"]["message"] == "typesense is away: The search engine does not respond."
 
 
 def test_a_damaged_database_is_told(installation: Tenant) -> None:

@@ -9,19 +9,20 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 from unittest.mock import patch
 
-from backends.base import Document, SearchQuery
+from backends.base import Document
 from backends.embedded import search
-from backends.embedded.analysis import languages, vietnamese
+from backends.embedded.analysis import languages
 from backends.embedded.index.snapshots import SnapshotCache
-from backends.embedded.query import parser, phrases, relaxations, scoring, term_queries, terms, typos, variants
+from backends.embedded.query import parser, relaxations, scoring, term_queries, terms, typos, variants
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.search import run_search
+from backends.query import SearchQuery
 from backends.registry import create_backend
 
 Number = int | float
 
 MODULES = (
-    variants, term_queries, languages, phrases, terms, relaxations, scoring, parser, search, vietnamese, typos
+    variants, term_queries, languages, terms, relaxations, scoring, parser, search, typos
 )  # fmt: skip
 """Where numbers stand, outside of :class:`Ranking`, that decide what is found and in which order."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from backends.base import SearchQuery, SearchSettings, SortKey
+from backends.query import SearchQuery, SearchSettings, SortKey
 from tests.ranking.engine import Found
 
 

@@ -61,10 +61,10 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("languages._VOTES_OF_LETTERS", "thrice"): _ONCE,
     ("terms.MAX_USED_SYNONYMS", "nothing"): _SETTINGS,
     ("terms.MAX_USED_SYNONYMS", "thrice"): _SETTINGS,
-    ("vietnamese._MIN_TONAL_SHARE", "nothing"): _WRITTEN,
-    ("vietnamese._MIN_TONAL_SHARE", "thrice"): _WRITTEN,
-    ("vietnamese._MAX_WORD_LETTERS", "nothing"): _WRITTEN,
-    ("vietnamese._MAX_WORD_LETTERS", "thrice"): _WRITTEN,
+    ("languages._MIN_TONAL_SHARE", "nothing"): _WRITTEN,
+    ("languages._MIN_TONAL_SHARE", "thrice"): _WRITTEN,
+    ("languages._MAX_WORD_LETTERS", "nothing"): _WRITTEN,
+    ("languages._MAX_WORD_LETTERS", "thrice"): _WRITTEN,
 }
 """Number and change (``nothing``, ``thrice``) that no row shows, and why. None of them is of ``Ranking``."""
 

@@ -6,8 +6,9 @@ import os
 import time
 
 from app.application import create_app
-from backends.base import SearchQuery, SearchResult, TakeHit
+from backends.base import SearchResult, TakeHit
 from backends.embedded.backend import TantivyBackend
+from backends.query import SearchQuery
 
 _search = TantivyBackend.search
 

@@ -17,8 +17,8 @@ from app.services.access.credentials import SiteRecord
 from app.services.indexing.stored_documents import StoredBody, nearest_rows, parts_by_size, read_bodies, steps
 from app.services.search.search import encode_hit
 from app.storage.database import Database
-from backends.base import MATCH_ALL, SearchQuery
 from backends.filters import OneOf
+from backends.query import MATCH_ALL, SearchQuery
 from backends.sections import page_headings, section_text, split_sections
 
 

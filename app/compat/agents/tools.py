@@ -18,9 +18,9 @@ from app.services.search.search import rejected
 from app.web.parsing import invalid
 from app.web.searches import search_site
 from app.web.visitors import agent_visitor
-from backends.base import Highlight, SearchQuery
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, OneOf, parse_filter
+from backends.query import Highlight, SearchQuery
 from backends.sections import SECTIONS
 from backends.standard_fields import STANDARD_FIELDS
 from schemas.compat.agents import (

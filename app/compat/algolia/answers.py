@@ -14,7 +14,7 @@ import orjson
 
 from app.services.access.credentials import SiteRecord
 from app.web.searches import Found
-from backends.base import SearchQuery
+from backends.query import SearchQuery
 from backends.sections import SECTIONS
 from backends.standard_fields import STANDARD_FIELDS
 

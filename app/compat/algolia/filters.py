@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from app.errors import ApiError, field_error
-from backends.base import FieldKinds
 from backends.filters import (
     MAX_FILTER_DEPTH,
     NO_DOCUMENT,
@@ -22,6 +21,7 @@ from backends.filters import (
     Not,
     Or,
 )
+from backends.query import FieldKinds
 from backends.standard_fields import STANDARD_FIELDS
 
 _NAMES = {"objectID": ("id",), "language": ("language", "lang")}

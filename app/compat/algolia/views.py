@@ -21,7 +21,7 @@ from app.web.request_checks import current_caller
 from app.web.responses import json_answer
 from app.web.searches import search_site
 from app.web.visitors import typing_visitor
-from backends.base import MATCH_ALL, Highlight, SearchQuery
+from backends.query import MATCH_ALL, Highlight, SearchQuery
 from backends.standard_fields import COUNTED_FIELDS
 from backends.text import normal_form
 from schemas.compat.algolia import (

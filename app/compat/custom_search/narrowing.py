@@ -23,8 +23,9 @@ from app.services.search.plain_search import find_ids
 from app.services.search.search import Visitor, encode_hit, for_site
 from app.web.request_checks import require_search
 from app.web.searches import Found
-from backends.base import NO_EFFECTS, Boost, Hit, SearchQuery
+from backends.base import Hit
 from backends.filters import And, OneOf
+from backends.query import NO_EFFECTS, Boost, SearchQuery
 
 WINDOW = 100
 WINDOWS = 5

@@ -27,7 +27,7 @@ from app.services.search_rules import NO_RULES, RuleSet
 from app.services.search_settings import Gains, read_gains, read_rules, read_settings
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
-from backends.base import FieldKinds, SearchSettings
+from backends.query import FieldKinds, SearchSettings
 from schemas.validation.keys import AllowedOrigins, Scope, read_allowed_origins
 
 

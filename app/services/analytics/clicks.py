@@ -16,7 +16,7 @@ from app.errors import ApiError, field_error
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.event_journal import Click
-from backends.base import MATCH_ALL
+from backends.query import MATCH_ALL
 from backends.text import normal_form
 
 LIFETIME_MICROSECONDS = 86_400_000_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from app.services.search.sentences import is_sentence
-from backends.base import Hit, SearchQuery, TakeHit
+from backends.base import Hit, TakeHit
+from backends.query import SearchQuery
 from backends.sections import Passage
 
 ANSWERING_HITS = 5

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import replace
 
-from backends.base import Hit, SearchQuery, TakeHit
+from backends.base import Hit, TakeHit
+from backends.query import SearchQuery
 
 MOST_PLACES = 3
 """Most places by which a hit moves, up or down."""

@@ -19,10 +19,11 @@ from prometheus_client import Counter
 from app.services.embedding.embedder import Embedder, EmbedderUnavailable
 from app.services.search.sentences import is_sentence
 from app.services.vectors.stored_vectors import cosines
-from backends.base import MATCH_ALL, Hit, SearchBackend, SearchQuery, SearchResult, TakeHit
+from backends.base import Hit, SearchBackend, SearchResult, TakeHit
 from backends.embedded.analysis.languages import recognise
 from backends.errors import ReplyTooLarge
 from backends.filters import And, OneOf
+from backends.query import MATCH_ALL, SearchQuery
 
 MIXED_HITS = 100
 """First hits of an engine that are ordered; those behind them stay where they are."""

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import Searcher
-from backends.base import MATCH_ALL, Hit, SearchQuery
+from backends.base import Hit
 from backends.filters import OneOf
+from backends.query import MATCH_ALL, SearchQuery
 
 
 def find_ids(searcher: Searcher, site: SiteRecord, wanted: SearchQuery) -> list[str]:

@@ -20,8 +20,8 @@ from app.services.engines import Engines
 from app.services.search.search import Searcher, encode_hit, for_site
 from app.services.search_settings import Gains
 from app.services.sites import site_inactive
-from backends.base import SearchQuery
-from backends.servers.synonyms import SynonymChange
+from backends.query import SearchQuery
+from backends.servers.tokenizer import SynonymChange
 
 MAX_QUERIES = 50
 """Most queries of one preview."""

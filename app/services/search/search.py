@@ -22,10 +22,11 @@ from app.services.search.answer_room import AnswerRoom
 from app.services.search.answers import AnswerFinder, asks
 from app.services.search.learned_order import LearnedOrder
 from app.services.search.mixed_order import MixedOrder
-from backends.base import MATCH_ALL, Highlight, Hit, Matched, SearchBackend, SearchQuery, SearchResult, SortKey, TakeHit
+from backends.base import Hit, Matched, SearchBackend, SearchResult, TakeHit
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 from backends.field_rules import check_filter, check_sort, facet_fields
+from backends.query import MATCH_ALL, Highlight, SearchQuery, SortKey
 from backends.sections import SECTIONS
 
 MAX_SORT_KEYS = 3
@@ -226,9 +227,8 @@ def _find_nothing(query: SearchQuery) -> SearchResult:
 def rejected(error: BackendRejected) -> ApiError:
     """The 400 for a query that the engine cannot run."""
     extra = None if error.position is None else {"position": error.position}
-    return ApiError(
-        _REJECTED[error.part], str(error), details=[Detail(error.part, _REJECTED[error.part].value, str(error), extra)]
-    )
+    code = _REJECTED.get(error.part, ErrorCode.VALIDATION_FAILED)
+    return ApiError(code, str(error), details=[Detail(error.part, code.value, str(error), extra)])
 
 
 def make_query(parameters: dict[str, Any]) -> SearchQuery:

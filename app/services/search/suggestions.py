@@ -23,8 +23,9 @@ from app.services.access.credentials import SiteRecord
 from app.services.search.hidden_suggestions import hidden_suggestions
 from app.services.search.search import Searcher, for_site, rejected
 from app.storage.database import Database
-from backends.base import Matched, SearchQuery, TitleMatch
+from backends.base import Matched, TitleMatch
 from backends.errors import BackendRejected, ReplyTooLarge
+from backends.query import SearchQuery
 from backends.text import normal_form
 
 PERIOD_DAYS = 30

@@ -22,9 +22,7 @@ from typing import Protocol
 
 import tantivy
 
-from backends.base import FieldKinds
-from backends.embedded.engine_errors import is_engine_error, is_passing
-from backends.embedded.index.documents import dynamic_columns_for
+from backends.embedded.index.documents import copy_documents, dynamic_columns_for, live_columns
 from backends.embedded.index.generations import (
     META_FILE,
     STATE_FILE,
@@ -43,11 +41,11 @@ from backends.embedded.index.generations import (
     write_state,
 )
 from backends.embedded.index.locks import FileLease, lock_file, try_lock_file
-from backends.embedded.index.rebuild import copy_documents, live_columns
 from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, SCHEMA_VERSION, enough_dynamic_columns
 from backends.embedded.index.snapshots import Snapshot, SnapshotCache
-from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
+from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing, is_engine_error, is_passing
 from backends.errors import BackendUnavailable, IndexNotFound
+from backends.query import FieldKinds
 
 _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
 _LOCKS = ".locks"

@@ -1,19 +1,18 @@
-"""Converting documents between the service and tantivy."""
+"""Converting documents between the service and tantivy, and rebuilding an index from its stored documents."""
 
 from __future__ import annotations
 
 import struct
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 import tantivy
 
-from backends.base import Document, FieldKind, FieldKinds
-from backends.embedded.analysis.languages import recognise
+from backends.base import Document
+from backends.embedded.analysis.languages import has_tones, recognise, toned_words
 from backends.embedded.analysis.normalization import analyze
-from backends.embedded.analysis.vietnamese import has_tones, toned_words
 from backends.embedded.index.schema import (
     DATE,
     DEFAULTED_FIELDS,
@@ -39,6 +38,7 @@ from backends.embedded.index.schema import (
     toned_column,
 )
 from backends.field_rules import NUMBER_KINDS, SCALAR_KINDS, with_required_fields
+from backends.query import FieldKind, FieldKinds
 from backends.sections import SECTIONS, pack, unpack
 from backends.standard_fields import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, TEXT_FIELDS, UNCOUNTED_FIELDS
 from backends.text import normalized
@@ -185,3 +185,61 @@ def dynamic_columns_for(kinds: FieldKinds, assigned: Mapping[str, int]) -> dict[
         if name not in dynamic_columns and needs_dynamic_column(kinds[name]):
             dynamic_columns[name] = len(dynamic_columns)
     return dynamic_columns
+
+
+_PAGE = 1000
+
+
+def stored_documents(searcher: tantivy.Searcher, query: tantivy.Query | None = None) -> Iterator[Document]:
+    """Yield the stored documents that match a query, or all documents."""
+    selection = tantivy.Query.all_query() if query is None else query
+    if searcher.num_docs == 0:
+        return
+    addresses = [address for _, address in searcher.search(selection, limit=searcher.num_docs, count=False).hits]
+    for start in range(0, len(addresses), _PAGE):
+        yield from documents_at(searcher, addresses[start : start + _PAGE])
+
+
+def documents_at(searcher: tantivy.Searcher, addresses: Sequence[tantivy.DocAddress]) -> Iterator[Document]:
+    """Yield the stored documents at some addresses."""
+    for address, changed_at in zip(addresses, searcher.fast_field_values(UPDATED_AT, list(addresses)), strict=True):
+        yield from_tantivy(searcher.doc(address), int(changed_at or 0))
+
+
+def stored_ids(searcher: tantivy.Searcher) -> Iterator[str]:
+    """Yield the id of every document."""
+    if searcher.num_docs:
+        for _, address in searcher.search(tantivy.Query.all_query(), limit=searcher.num_docs, count=False).hits:
+            yield str(searcher.doc(address).get_first(ID))
+
+
+def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
+    """Each document's id and the time of its last change."""
+    if searcher.num_docs == 0:
+        return {}
+    hits = searcher.search(tantivy.Query.all_query(), limit=searcher.num_docs, count=False).hits
+    addresses = [address for _, address in hits]
+    moments = searcher.fast_field_values(UPDATED_AT, addresses)
+    return {
+        str(searcher.doc(address).get_first(ID)): int(moment or 0)
+        for address, moment in zip(addresses, moments, strict=True)
+    }
+
+
+def live_columns(searcher: tantivy.Searcher, kinds: FieldKinds, assigned: Mapping[str, int]) -> dict[str, int]:
+    """Reassign dynamic columns: to fields of ``kinds``, and to ``taken`` fields that a stored document still has."""
+    doubtful = {name for name in assigned if not needs_dynamic_column(kinds.get(name, frozenset()))}
+    live_fields: set[str] = set()
+    if doubtful:
+        for document in stored_documents(searcher):
+            live_fields |= doubtful & document.fields.keys()
+    return dynamic_columns_for(kinds, {name: dynamic_column for dynamic_column, name in enumerate(sorted(live_fields))})
+
+
+def copy_documents(searcher: tantivy.Searcher, writer: tantivy.IndexWriter, dynamic_columns: Mapping[str, int]) -> int:
+    """Add every stored document to another index. Returns their number."""
+    copied = 0
+    for document in stored_documents(searcher):
+        writer.add_document(to_tantivy(document, dynamic_columns))
+        copied += 1
+    return copied

@@ -9,10 +9,8 @@ from dataclasses import replace
 
 import tantivy
 
-from backends.base import FieldKinds
-from backends.embedded.index.documents import dynamic_columns_for
+from backends.embedded.index.documents import copy_documents, dynamic_columns_for, live_columns
 from backends.embedded.index.locks import ThreadLease
-from backends.embedded.index.rebuild import copy_documents, live_columns
 from backends.embedded.index.schema import (
     FIRST_DYNAMIC_COLUMNS,
     build_schema,
@@ -22,6 +20,7 @@ from backends.embedded.index.schema import (
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.index.store import LARGE_HEAP, State, Store, Writing
 from backends.errors import BackendUnavailable, IndexNotFound
+from backends.query import FieldKinds
 
 
 class _MemoryIndex:

@@ -1,9 +1,10 @@
-"""The common part of index stores on disk and in memory."""
+"""The common part of index stores on disk and in memory, and the translation of tantivy's exceptions."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -14,13 +15,41 @@ from dataclasses import dataclass, field
 import orjson
 import tantivy
 
-from backends.base import Document, FieldKinds
-from backends.embedded.engine_errors import is_engine_error
+from backends.base import Document
 from backends.embedded.index.documents import to_tantivy
 from backends.embedded.index.locks import Lease
 from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, ID, OLDEST_READABLE_VERSION, SCHEMA_VERSION
 from backends.embedded.index.snapshots import Snapshot
 from backends.errors import BackendError, BackendUnavailable
+from backends.query import FieldKinds
+
+_PASSING = re.compile(r"os error (?:4|5|11|12|13|23|24|28|30|122)\b|LockBusy|Cannot allocate|No space left")
+
+
+def is_engine_error(error: BaseException) -> bool:
+    """Whether the engine or a file operation raised it. A panic of the engine has its own ``BaseException`` class."""
+    return isinstance(error, ValueError | OSError | MemoryError | UnicodeError) or (
+        type(error).__name__ == "PanicException"
+    )
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether an error is due to the machine (memory, disk, open files, permissions) rather than the index."""
+    return isinstance(error, MemoryError | PermissionError) or _PASSING.search(str(error)) is not None
+
+
+@contextmanager
+def engine_errors(doing: str) -> Iterator[None]:
+    """Raise :class:`BackendUnavailable` from any engine error in the block; ``doing`` describes the operation."""
+    try:
+        yield
+    except BackendError:
+        raise
+    except BaseException as error:
+        if not is_engine_error(error):
+            raise
+        raise BackendUnavailable(f"The search engine failed while {doing}.") from error
+
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import tantivy
 
-from backends.base import rank_factor
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Factors, score_of
 from backends.embedded.query.scoring import Signal
 from backends.embedded.query.terms import ResolvedQuery, ResolvedTerm
 from backends.embedded.query.variants import TermVariant
+from backends.query import rank_factor
 
 _Query = tantivy.Query
 _NEGLIGIBLE = 1e-6

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import orjson
 import tantivy
 
-from backends.base import RECENCY_BONUS, Boost, FieldKind, SearchQuery, bounded_rank, rank_factor
-from backends.distinct import LATEST, distinct_field, preference
+from backends.distinct import LATEST, distinct_field, highest_versions, preference
 from backends.embedded.index.documents import sort_text
 from backends.embedded.index.schema import (
     DATE,
@@ -25,8 +24,8 @@ from backends.embedded.index.snapshots import Snapshot, match_count
 from backends.embedded.query.ranking import Ranking
 from backends.field_rules import rank_field, usable_boosts, usable_recency
 from backends.filters import OneOf
+from backends.query import RECENCY_BONUS, Boost, FieldKind, SearchQuery, bounded_rank, rank_factor
 from backends.values import parse_instant
-from backends.versions import highest_versions
 
 Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query

@@ -18,7 +18,7 @@ from backends.embedded.query.scoring import SIGNALS, Signal, score_signals
 from backends.embedded.query.scoring import all_terms as all_terms_signal
 from backends.embedded.query.terms import ResolvedQuery
 from backends.embedded.query.variants import TermVariant
-from backends.embedded.results.highlight_terms import HighlightTerms
+from backends.embedded.results.highlighting import HighlightTerms
 from backends.highlighting import is_unlikely_typo
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should

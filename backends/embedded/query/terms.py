@@ -9,16 +9,14 @@ from itertools import pairwise
 
 import tantivy
 
-from backends.base import MAX_USED_SYNONYMS, SearchSettings
-from backends.embedded.analysis.languages import likely_languages, stop_words
+from backends.embedded.analysis.languages import TONAL, has_tones, likely_languages, may_have_tones, stop_words
 from backends.embedded.analysis.normalization import fold
-from backends.embedded.analysis.vietnamese import TONAL, has_tones, may_have_tones
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.query.parser import ParsedQuery, QueryTerm, TermKind, query_terms_of
-from backends.embedded.query.phrases import Phrase
+from backends.embedded.query.parser import ParsedQuery, Phrase, QueryTerm, TermKind, query_terms_of
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.term_queries import TermQueries, ToneMatches
 from backends.embedded.query.variants import Expansion, TermVariant, concatenated_variants, expand
+from backends.query import MAX_USED_SYNONYMS, SearchSettings
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 

@@ -1,18 +1,195 @@
-"""Counting the values of facets among the matches."""
+"""Counting the values of facets among the matches of a query, as far as needed to find the most frequent ones.
+
+Few matches are read. Many are counted by the engine. Counting is cheap there, but looking up the text of each value and
+adding up the segments of the index is not. So only the first values of each segment are requested, and more only if
+those leave the order open.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
+import orjson
 import tantivy
 
-from backends.base import FacetStats, FieldKinds
-from backends.embedded.index.documents import sort_text
-from backends.embedded.index.schema import DATE, ID, UPDATED_AT, number_column, sort_column
+from backends.base import FacetStats
+from backends.embedded.index.documents import MAX_FACET_VALUE_CHARS, sort_text
+from backends.embedded.index.schema import DATE, ID, SOURCE, UPDATED_AT, facet_path, number_column, sort_column
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.results.value_counts import BY_NAME, Counts, count_values
 from backends.field_rules import NUMBER_KINDS, first_values
+from backends.query import FieldKinds
+from backends.values import value_text
+
+Counts = Mapping[str, int]
+"""Value to number of documents."""
+
+BY_NAME = {"_key": "asc"}
+
+MANY_FIELDS = 20
+"""Minimum number of fields for which reading the matches may be cheaper than counting in the engine."""
+
+READ_FOR_EACH = 3
+"""Maximum number of matches per field for which reading them is cheaper."""
+
+MAX_BUCKETS = 400_000
+"""Maximum number of buckets that the engine builds at a time; each takes about 200 bytes."""
+
+_EVERY_VALUE = 1_000_000
+_DIFFERING = "fields whose values all differ"
+"""Cache key in a snapshot for the fields whose values are all different."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d\D\d\d:\d\d:\d\d")
+_PLAIN_TIME = re.compile(r"(?:1[7-9]|2[01])\d\d-\d\d-\d\dT\d\d:\d\d:[0-5]\dZ", re.ASCII)
+
+
+def count_values(
+    snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequence[str], limit: int
+) -> dict[str, Counts]:
+    """Counts per field that include the ``most`` first values by count, then by name; ``matches`` must be above 0."""
+    if len(fields) >= MANY_FIELDS and matches <= READ_FOR_EACH * len(fields):
+        read = _read(snapshot, query, matches, fields)
+        if read is not None:
+            return read
+    return _Counting(snapshot, query, limit).count(fields, matches)
+
+
+# --- by reading
+
+
+def _read(snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequence[str]) -> dict[str, Counts] | None:
+    """All values with their counts; ``None`` if the engine would report a value differently from its text."""
+    searcher = snapshot.searcher
+    listed = searcher.search(query, limit=matches, count=False, order_by_field=UPDATED_AT).hits
+    documents = [orjson.loads(bytes(searcher.doc(address).get_first(SOURCE) or b"{}")) for _, address in listed]
+    counts_by_field: dict[str, Counts] = {}
+    for name in fields:
+        values = [document[name] for document in documents if name in document]
+        counts = Counter([text for value in values for text in _texts(value)])
+        if any(_TIME.match(text) and not _PLAIN_TIME.fullmatch(text) for text in counts):
+            return None
+        counts_by_field[name] = counts
+    return counts_by_field
+
+
+def _texts(value: Any) -> Iterable[str]:
+    """Texts that a value is counted as, without duplicates."""
+    if isinstance(value, str):
+        return (value[:MAX_FACET_VALUE_CHARS],)
+    if isinstance(value, list):
+        return dict.fromkeys(text for item in value for text in _texts(item))
+    return (value_text(value),)
+
+
+# --- by the engine
+
+
+class _Counting:
+    """Finds the most frequent values of fields among the matches of one query, by aggregations of the engine."""
+
+    def __init__(self, snapshot: Snapshot, query: tantivy.Query, limit: int):
+        self.snapshot = snapshot
+        self.query = query
+        self.limit = limit
+        self.in_one_piece = snapshot.searcher.num_segments == 1
+
+    def count(self, fields: Sequence[str], matches: int) -> dict[str, Counts]:
+        """For each field, values with their counts that include the most frequent ones."""
+        differing = {name for name, differ in self._checked_fields().items() if differ}.intersection(fields)
+        top = self._ask({name: self._some(name) for name in fields if name not in differing})
+        counts = {name: _counts(values) for name, values in top.items()}
+        last_counts = {
+            name: values["buckets"][self.limit - 1]["doc_count"]
+            for name, values in top.items()
+            if not self._is_settled(values)
+        }
+        once = [name for name, size in last_counts.items() if size == 1]
+        if not self.in_one_piece:
+            differing |= self._differing(once, matches)
+        often = {
+            name: max(2, size)
+            for name, size in last_counts.items()
+            if name not in differing and not (size == 1 and self.in_one_piece)
+        }
+        return counts | self._completed(matches, counts, often, differing.union(once))
+
+    def _is_settled(self, values: Mapping[str, Any]) -> bool:
+        """Whether the counts are exact and no excluded value is as frequent as the last included one."""
+        sizes = [bucket["doc_count"] for bucket in values["buckets"]]
+        exact = self.in_one_piece or not values["doc_count_error_upper_bound"]
+        return exact and (len(sizes) <= self.limit or sizes[self.limit - 1] > sizes[self.limit])
+
+    def _completed(
+        self, matches: int, counts_so_far: Mapping[str, Counts], often: Mapping[str, int], once: Iterable[str]
+    ) -> dict[str, Counts]:
+        """Complete the counts of fields for which the first values of each segment were not sufficient.
+
+        Args:
+            often: Field to the minimum count of its first values, of which some are still missing.
+            once: Fields whose first values include values that occur once: of those, the first by name are missing.
+        """
+        every = self._ask({name: _values(name, min_doc_count=size) for name, size in often.items()}, matches)
+        completed = {name: _counts(values) for name, values in every.items()}
+        some = self._ask({name: self._some(name, order=BY_NAME) for name in once})
+        by_name = {name: _counts(values) for name, values in some.items()}
+        unsure = {name: _values(name) for name, counts in by_name.items() if _divides_a_second(list(counts))}
+        by_name |= {name: _counts(values) for name, values in self._ask(unsure, matches).items()}
+        for name, counts in by_name.items():
+            completed[name] = {**completed.get(name, counts_so_far.get(name, {})), **counts}
+        return completed
+
+    def _differing(self, names: Sequence[str], matches: int) -> set[str]:
+        """The fields of which no value occurs twice in the index.
+
+        This is checked once per commit, by a search that matches most documents: it then costs little more than the
+        search itself, and saves every other search the work.
+        """
+        checked = self._checked_fields()
+        unchecked = [name for name in names if name not in checked]
+        if unchecked and 2 * matches >= self.snapshot.total:
+            aggregations = {name: _values(name, size=1, min_doc_count=2) for name in unchecked}
+            aggregated = self._ask(aggregations, self.snapshot.total, tantivy.Query.all_query())
+            checked = {**checked, **{name: not values["buckets"] for name, values in aggregated.items()}}
+            self.snapshot.cache(_DIFFERING, checked)
+        return {name for name in names if checked.get(name)}
+
+    def _checked_fields(self) -> Mapping[str, bool]:
+        """The checked fields, and whether all values of each are different."""
+        checked: Mapping[str, bool] = self.snapshot.cached(_DIFFERING) or {}
+        return checked
+
+    def _some(self, name: str, **options: Any) -> dict[str, Any]:
+        """The first values, plus one more that shows whether the last of them has equals."""
+        return _values(name, size=self.limit + 1, segment_size=self.limit + 1, **options)
+
+    def _ask(
+        self, aggregations: Mapping[str, Any], buckets: int = 0, query: tantivy.Query | None = None
+    ) -> Mapping[str, Any]:
+        """Run aggregations of about ``buckets`` buckets each, few enough at a time for the engine's memory."""
+        names = list(aggregations)
+        step = max(1, MAX_BUCKETS // buckets) if buckets else len(names)
+        aggregated: dict[str, Any] = {}
+        for at in range(0, len(names), step or 1):
+            part = {name: aggregations[name] for name in names[at : at + step]}
+            aggregated |= self.snapshot.searcher.aggregate(query or self.query, part)
+        return aggregated
+
+
+def _values(name: str, **options: Any) -> dict[str, Any]:
+    return {"terms": {"field": facet_path(name), "size": _EVERY_VALUE, "segment_size": _EVERY_VALUE, **options}}
+
+
+def _counts(values: Mapping[str, Any]) -> Counts:
+    return {bucket["key"]: bucket["doc_count"] for bucket in values["buckets"]}
+
+
+def _divides_a_second(names: Sequence[str]) -> bool:
+    """Whether times within one second may be out of order: the engine sorts times by time, not by text."""
+    return any(one[:19] == other[:19] and _TIME.match(one) for one, other in pairwise(names))
+
 
 Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query

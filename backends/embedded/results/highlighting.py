@@ -1,18 +1,70 @@
-"""Locating matches in the embedded engine's hits, for highlighting."""
+"""Highlighting in the embedded engine: the terms to mark, locating them in hits, and the turns of threads at it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backends.embedded.analysis.normalization import terms_of
-from backends.embedded.results.highlight_terms import HighlightTerms
 from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
 from backends.embedded.results.snippets import SnippetGenerator
 from backends.highlighting import Span, merged
 from backends.sections import Place
 from backends.standard_fields import TEXT_FIELDS
+
+
+@dataclass(frozen=True, slots=True)
+class HighlightTerms:
+    """Terms that highlighting marks, each with the number of the query's word or phrase that it stands for.
+
+    Attributes:
+        terms: Folded words that match as a whole.
+        prefixes: Prefixes of words.
+        sequences: Terms to mark where they are consecutive.
+        unlikely: Terms that are unlikely typing errors; marked only in documents that contain the word in no other
+            form.
+        typed: Terms as typed.
+        meaningful: Numbers of phrases, and of words other than stop words.
+    """
+
+    terms: Mapping[str, int] = field(default_factory=dict)
+    prefixes: Mapping[str, int] = field(default_factory=dict)
+    sequences: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    unlikely: frozenset[str] = frozenset()
+    typed: frozenset[str] = frozenset()
+    meaningful: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        sequences: Iterable[tuple[tuple[str, ...], int]],
+        prefixes: Iterable[tuple[str, int]],
+        unlikely: Set[tuple[str, int]] = frozenset(),
+        *,
+        typed: Set[str] = frozenset(),
+        meaningful: Set[int] = frozenset(),
+    ) -> HighlightTerms:
+        """Build from sequences of terms. A sequence that stands for several words belongs to the first one.
+
+        Args:
+            unlikely: Terms that are unlikely to be meant by the words they stand for.
+            typed, meaningful: See the attributes.
+        """
+        whole: dict[str, int] = {}
+        several: dict[tuple[str, ...], int] = {}
+        for terms, number in sequences:
+            if len(terms) == 1:
+                whole.setdefault(terms[0], number)
+            else:
+                several.setdefault(terms, number)
+        beginnings: dict[str, int] = {}
+        for prefix, number in prefixes:
+            beginnings.setdefault(prefix, number)
+        unlikely_terms = frozenset(term for term, number in unlikely if whole[term] == number)
+        return cls(whole, beginnings, several, unlikely_terms, frozenset(typed), frozenset(meaningful))
 
 
 class TermMatches:
@@ -100,3 +152,24 @@ def _without_unlikely(highlight_terms: HighlightTerms, words: frozenset[int]) ->
     excluded = {term for term in highlight_terms.unlikely if highlight_terms.terms[term] in words}
     terms = {term: number for term, number in highlight_terms.terms.items() if term not in excluded}
     return replace(highlight_terms, terms=terms, unlikely=highlight_terms.unlikely - excluded)
+
+
+TURN_SECONDS = 0.05
+"""Seconds that a thread waits for its turn before it continues without: a disk may be slow, or a page large."""
+
+_turn_lock = threading.Lock()
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """Let one thread of the process at a time build hits.
+
+    Reading a document releases the interpreter for a moment. If other threads take it each time, a page of hits causes
+    twenty thread switches, which cost more than the reading.
+    """
+    has_turn = _turn_lock.acquire(timeout=TURN_SECONDS)
+    try:
+        yield
+    finally:
+        if has_turn:
+            _turn_lock.release()

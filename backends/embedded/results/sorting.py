@@ -14,9 +14,9 @@ from typing import Any
 
 import tantivy
 
-from backends.base import SortKey
 from backends.embedded.index.schema import DATE, FILTER_TERMS, column_of, sortable_term
 from backends.embedded.index.snapshots import Snapshot
+from backends.query import SortKey
 from backends.standard_fields import REQUIRED_FIELDS
 
 Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur.Should

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from backends.base import Document, FieldKind, SearchBackend, SearchQuery, SearchResult
+from backends.base import Document, SearchBackend, SearchResult
 from backends.filters import parse_filter
 from backends.meilisearch.backend import MeilisearchBackend
+from backends.query import FieldKind, SearchQuery
 from backends.sections import SECTIONS, is_sections
 
 S, N, B = FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN

@@ -7,7 +7,8 @@ import uuid
 
 import pytest
 
-from backends.base import Highlight, SearchBackend
+from backends.base import SearchBackend
+from backends.query import Highlight
 from tests.backends.contract.case import Case, page
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from backends.base import Highlight, Preferred, SearchSettings, SortKey
 from backends.errors import BackendRejected
+from backends.query import Highlight, Preferred, SearchSettings, SortKey
 from tests.backends.contract.case import SHOP, Case, page
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from backends.base import SortKey
 from backends.errors import BackendRejected
+from backends.query import SortKey
 from tests.backends.contract.case import SHOP, Case, page
 
 

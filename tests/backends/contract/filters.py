@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import MATCH_ALL
 from backends.errors import BackendRejected
 from backends.filters import parse_filter
+from backends.query import MATCH_ALL
 from tests.backends.contract.case import SHOP, Case, has_native_filters
 
 FILTERS: tuple[tuple[str, set[str]], ...] = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import Highlight, Hit, SearchQuery
+from backends.base import Hit
+from backends.query import Highlight, SearchQuery
 from tests.backends.contract.case import SHOP, Case, page
 
 

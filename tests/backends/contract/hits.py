@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import MATCH_ALL, Highlight, SearchSettings, SortKey
+from backends.errors import BackendRejected
+from backends.query import MATCH_ALL, Highlight, SearchSettings, SortKey
+from backends.support import EngineSupport, nowhere
 from tests.backends.contract.case import SHOP, Case, page
 
 
 class HitContract:
+    def test_a_search_with_an_unsupported_attribute_is_rejected(
+        self, case: Case, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        support = EngineSupport({**case.backend.support, "explain": nowhere("This engine cannot explain hits.")})
+        monkeypatch.setattr(case.backend, "support", support)
+
+        with pytest.raises(BackendRejected, match="cannot explain hits"):
+            case.search("word", explain=True)
+
     def test_a_hit_is_the_document_as_sent_with_empty_strings_for_what_it_must_have(self, case: Case) -> None:
         sent = page(
             "a",

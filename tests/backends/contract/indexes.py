@@ -7,8 +7,9 @@ import uuid
 
 import pytest
 
-from backends.base import MATCH_ALL, Document, SearchBackend, SearchQuery
+from backends.base import Document, SearchBackend
 from backends.errors import IndexNotFound
+from backends.query import MATCH_ALL, SearchQuery
 from tests.backends.contract.case import Case, page
 
 

@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from backends.base import Highlight
-from backends.servers.latin import FOLDS
+from backends.query import Highlight
+from backends.servers.tokenizer import FOLDS
 from tests.backends.contract.case import Case, page
 
 LATIN = tuple(c for c in map(chr, range(0x80, 0x20000)) if c.isalpha() and "LATIN " in unicodedata.name(c, ""))

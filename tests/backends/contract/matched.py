@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from backends.base import MATCH_ALL, Highlight, Matched, SearchSettings, SortKey
+from backends.base import Matched
+from backends.query import MATCH_ALL, Highlight, SearchSettings, SortKey
 from tests.backends.contract.case import Case, page
 
 LIBRARY = (

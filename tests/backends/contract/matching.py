@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from backends.base import Highlight, Matched, SearchSettings, SortKey
+from backends.base import Matched
+from backends.query import Highlight, SearchSettings, SortKey
 from tests.backends.contract.case import Case, page
 
 

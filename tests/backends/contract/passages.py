@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.base import Highlight
+from backends.query import Highlight
 from backends.sections import Passage
 from tests.backends.contract.case import Case, page
 from tests.backends.contract.sections import manual

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from backends.base import Boost, Effects, Preferred, Recency, SearchSettings, SortKey
 from backends.filters import parse_filter
+from backends.query import Boost, Effects, Preferred, Recency, SearchSettings, SortKey
 from tests.backends.contract.case import Case, page
 
 

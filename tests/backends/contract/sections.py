@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from backends.base import Highlight
+from backends.query import Highlight
 from backends.sections import SectionHit
 from tests.backends.contract.case import Case, page
 

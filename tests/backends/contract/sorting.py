@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import MATCH_ALL, SortKey
 from backends.errors import BackendRejected
+from backends.query import MATCH_ALL, SortKey
 from tests.backends.contract.case import SHOP, Case, page
 
 

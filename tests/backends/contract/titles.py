@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import SearchQuery, SearchSettings, TitleMatch
+from backends.base import TitleMatch
 from backends.errors import BackendRejected, IndexNotFound
 from backends.filters import parse_filter
+from backends.query import SearchQuery, SearchSettings
 from tests.backends.contract.case import Case, page
 
 

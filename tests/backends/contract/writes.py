@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import MATCH_ALL
+from backends.query import MATCH_ALL
 from tests.backends.contract.case import SHOP, Case, page
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from backends.base import Document, SearchBackend, SearchQuery
+from backends.base import Document, SearchBackend
+from backends.query import SearchQuery
 from backends.registry import create_backend
 from tests.backends.contract import BackendContract, MatchingContract, case_fixture  # noqa: F401
 

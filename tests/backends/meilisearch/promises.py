@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import pytest
 import requests
 
-from backends.base import Highlight, SearchBackend, SearchSettings
+from backends.base import SearchBackend
 from backends.errors import BackendRejected
+from backends.query import Highlight, SearchSettings
 from tests.backends.contract import SHOP, Case, page
 from tests.backends.native_filters import NativeFilters
 from tests.patience import PATIENCE_SECONDS

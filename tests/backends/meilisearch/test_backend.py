@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from backends.base import Highlight, SearchQuery, SearchSettings, SortKey
 from backends.errors import BackendMisconfigured, BackendUnavailable, IndexNotFound
 from backends.filters import parse_filter
 from backends.meilisearch import transport
 from backends.meilisearch.backend import MeilisearchBackend
+from backends.query import Highlight, SearchQuery, SearchSettings, SortKey
 from backends.registry import create_backend
 from backends.servers import backend as servers_backend
-from backends.servers import batches, http
+from backends.servers import documents, http
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401
 from tests.backends.contract.case import settle
 from tests.backends.fakes.clock import Clock
@@ -90,7 +90,7 @@ def test_tasks_that_are_done_in_one_go_have_the_time_of_all(
     clock = Clock()
     for module in (http, transport):
         monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(batches, "MAX_BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr(documents, "MAX_BATCH_DOCUMENTS", 1)
     backend = create_backend(f"{server.url}?timeout_seconds=20")
     backend.create_index("site_1")
     case = Case(backend, "site_1")
@@ -111,7 +111,7 @@ def test_large_documents_have_more_time(server: FakeMeilisearch, monkeypatch: py
     server.stuck = True
     began = clock.now
     with pytest.raises(BackendUnavailable, match="may finish later"):
-        Case(backend, "site_1").add(page("a", "word", content="x" * 3 * batches.SHARE_BYTES))
+        Case(backend, "site_1").add(page("a", "word", content="x" * 3 * documents.SHARE_BYTES))
     assert clock.now - began > 3 * 20
 
 

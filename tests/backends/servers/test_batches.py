@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from backends.servers import batches as module
-from backends.servers.batches import SHARE_BYTES, batches, time_shares
+from backends.servers import documents as module
+from backends.servers.documents import SHARE_BYTES, batches, time_shares
 
 
 @pytest.fixture(autouse=True)

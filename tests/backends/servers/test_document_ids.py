@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.servers.document_ids import encode_id
+from backends.servers.documents import encode_id
 
 
 @given(st.text(min_size=1, max_size=512).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from backends.base import MATCH_ALL, Matched, SearchQuery
+from backends.base import Matched
+from backends.query import MATCH_ALL, SearchQuery
 from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
 from backends.servers.tokenizer import query_parts
 

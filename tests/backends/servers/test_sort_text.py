@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.servers.sort_text import facet_text, facet_token, ordered_number, sort_text
+from backends.servers.documents import facet_text, facet_token, ordered_number, sort_text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))

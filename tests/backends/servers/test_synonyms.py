@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.servers.synonyms import SynonymChange
+from backends.servers.tokenizer import SynonymChange
 
 CAR = ("car", "automobile")
 TV = ("tv", "television set")

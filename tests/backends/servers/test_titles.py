@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.servers.titles import has_beginnings, title_query
+from backends.servers.backend import has_beginnings, title_query
 
 
 @pytest.mark.parametrize(("text", "wanted"), [

@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from backends.base import SearchSettings
 from backends.embedded.analysis.normalization import terms_of
+from backends.query import SearchSettings
 from backends.servers.tokenizer import (
     folded_words,
     meilisearch_separators,

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import pytest
 import requests
 
-from backends.base import MATCH_ALL, Document, FieldKind, Highlight, SearchBackend, SearchQuery, SearchSettings
+from backends.base import Document, SearchBackend
 from backends.errors import BackendRejected, ReplyTooLarge
 from backends.filters import parse_filter
+from backends.query import MATCH_ALL, FieldKind, Highlight, SearchQuery, SearchSettings
 from tests.backends.contract import SHOP, Case, page
 from tests.backends.native_filters import NativeFilters
 from tests.patience import PATIENCE_SECONDS
@@ -153,7 +154,7 @@ class TypesensePromises(NativeFilters):
         assert case.search("word", facets=("size",)).facets["size"] == {"2": 1}
 
     def test_marks_of_the_engine_inside_documents_stay_text(self, case: Case) -> None:
-        from backends.base import Highlight
+        from backends.query import Highlight
 
         case.add(page("a", "\ue000chips\ue001 <mark>chips</mark> <em>x</em>", "c"))
         formatted = case.search("chips", highlight=Highlight()).hits[0].formatted

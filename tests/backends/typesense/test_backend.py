@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from backends.base import SearchQuery, SearchSettings
 from backends.errors import BackendMisconfigured, BackendUnavailable
+from backends.query import SearchQuery, SearchSettings
 from backends.registry import create_backend
 from backends.servers import backend as servers_backend
 from backends.servers import http
-from backends.servers.batches import SHARE_BYTES
+from backends.servers.documents import SHARE_BYTES
 from backends.typesense import sizes, transport
 from backends.typesense.backend import TypesenseBackend
 from tests.backends.contract import SHOP, BackendContract, Case, case_fixture, page  # noqa: F401

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 import requests
 
-from backends.base import MATCH_ALL, SearchQuery
 from backends.errors import BackendUnavailable
+from backends.query import MATCH_ALL, SearchQuery
 from backends.registry import create_backend
 from backends.typesense.backend import TypesenseBackend
 from tests.backends.contract import BackendContract, Case, MatchingContract, case_fixture, page  # noqa: F401

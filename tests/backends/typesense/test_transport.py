@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from backends.base import Document, SearchBackend, SearchQuery
+from backends.base import Document, SearchBackend
 from backends.errors import BackendUnavailable
+from backends.query import SearchQuery
 from backends.registry import create_backend
 from tests.backends.contract import page
 from tests.backends.live_servers import (

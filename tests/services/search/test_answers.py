@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from app.services.search.answers import ANSWERING_HITS, LEAST_SHARE, LEAST_WORDS, AnswerFinder, asks
-from backends.base import Hit, SearchQuery, SearchSettings, SortKey
+from backends.base import Hit
+from backends.query import SearchQuery, SearchSettings, SortKey
 from backends.sections import Passage
 
 QUESTION = SearchQuery("what is refunded until noon", answers=True, settings=SearchSettings(answers=True))

@@ -10,7 +10,8 @@ import pytest
 
 from app.clock import now
 from app.services.search_settings import read_rules, read_settings
-from backends.base import Document, FieldKind, Highlight, SearchBackend, SearchQuery, SearchResult
+from backends.base import Document, SearchBackend, SearchResult
+from backends.query import FieldKind, Highlight, SearchQuery
 from backends.registry import create_backend
 from schemas.search_rules import MAX_BOOSTS, MAX_RULES
 from schemas.search_settings import (

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.services.search.learned_order import MOST_PLACES, LearnedOrder
-from backends.base import Hit, SearchQuery, SearchSettings, SortKey
+from backends.base import Hit
+from backends.query import SearchQuery, SearchSettings, SortKey
 
 GAINS = st.dictionaries(st.integers(0, 30).map(str), st.floats(0.01, MOST_PLACES), max_size=12)
 

@@ -7,8 +7,9 @@ from typing import cast
 import pytest
 
 from app.services.search.mixed_order import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
-from backends.base import Hit, SearchBackend, SearchQuery, SearchResult, TakeHit
+from backends.base import Hit, SearchBackend, SearchResult, TakeHit
 from backends.errors import ReplyTooLarge
+from backends.query import SearchQuery
 from tests.services.vectors.stub_embedder import StubEmbedder
 
 

@@ -22,7 +22,7 @@ from app.services.search.preview import (
     preview_settings,
 )
 from app.services.sites import get_site
-from backends.base import SearchQuery, SearchSettings
+from backends.query import SearchQuery, SearchSettings
 from backends.registry import create_backend
 from schemas.search_settings import MAX_PREVIEWED_BYTES, MAX_PREVIEWED_QUERIES, SearchSettingsSchema
 from tests import shared_servers

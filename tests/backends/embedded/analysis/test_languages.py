@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.base import SearchSettings
 from backends.embedded.analysis.languages import (
     UNKNOWN,
     _ballots,
@@ -22,6 +21,7 @@ from backends.embedded.analysis.languages import (
 )
 from backends.embedded.analysis.normalization import terms_of
 from backends.languages import LANGUAGES
+from backends.query import SearchSettings
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from backends.base import Highlight
 from backends.embedded.analysis import normalization
-from backends.embedded.analysis.languages import _words
+from backends.embedded.analysis.languages import _words, toned_words
 from backends.embedded.analysis.normalization import (
     ANALYZER,
     UNSEGMENTED_RUN,
@@ -22,8 +21,8 @@ from backends.embedded.analysis.normalization import (
     fold,
     terms_of,
 )
-from backends.embedded.analysis.vietnamese import toned_words
 from backends.embedded.index.schema import equality_term
+from backends.query import Highlight
 from backends.text import beyond_ascii
 from backends.values import _COMPOSED, fold_value
 from tests.backends.contract import page

@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from backends.base import SearchSettings
-from backends.embedded.analysis.vietnamese import has_tones, toned, toned_words
+from backends.embedded.analysis.languages import has_tones, toned, toned_words
+from backends.query import SearchSettings
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 

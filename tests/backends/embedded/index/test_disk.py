@@ -16,13 +16,14 @@ from typing import cast
 import orjson
 import pytest
 
-from backends.base import Document, SearchBackend, SearchQuery
+from backends.base import Document, SearchBackend
+from backends.embedded import maintenance
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk, generations
 from backends.embedded.index.disk import DiskStore
 from backends.embedded.index.locks import try_lock_file
-from backends.embedded.maintenance import vacuum
 from backends.errors import BackendUnavailable, IndexNotFound
+from backends.query import SearchQuery
 from backends.registry import create_backend
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401
 from tests.patience import eventually
@@ -301,7 +302,7 @@ def test_many_small_writes_leave_few_segments(backend: TantivyBackend) -> None:
 def test_dead_documents_do_not_make_an_index_grow_for_ever(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vacuum, "MIN_DELETED", 100)
+    monkeypatch.setattr(maintenance, "MIN_DELETED", 100)
     for step in range(12):
         batch = [document(str(number), f"step{step}", 1000 * step + number) for number in range(60)]
         backend.upsert(NAME, batch, {})
@@ -320,16 +321,16 @@ def test_what_is_written_during_a_vacuum_is_kept(backend: TantivyBackend, monkey
     backend.upsert(NAME, [document(str(number), "first", number) for number in range(50)], {})
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)
-    merge = vacuum.merge_all
+    merge = maintenance.merge_all
 
     def merge_slowly(*arguments: object) -> None:
         merge(*arguments)
         backend.upsert(NAME, [document("1", "second", 100), document("new", "second", 101)], {})
         backend.delete(NAME, ["2"])
 
-    monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
+    monkeypatch.setattr(maintenance, "merge_all", merge_slowly)
     before = generation_of(backend)
-    assert vacuum.vacuum(backend.store, NAME)
+    assert maintenance.vacuum(backend.store, NAME)
     assert generation_of(backend) != before
     assert not before.exists()
     assert found(backend, "second") == ["1", "new"]
@@ -344,7 +345,7 @@ def test_a_vacuum_killed_half_way_leaves_the_index_as_it_was(backend: TantivyBac
     store = backend.store
     (generation_of(backend).parent / "gdeadbeef").mkdir()
     assert found(backend, "word") == ["a"]
-    assert vacuum.vacuum(store, NAME)
+    assert maintenance.vacuum(store, NAME)
     assert [path for path in generation_of(backend).parent.iterdir() if path.is_dir()] == [generation_of(backend)]
     assert found(backend, "word") == ["a"]
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.base import Document, FieldKind, SearchBackend, SearchQuery
+from backends.base import Document, SearchBackend
 from backends.filters import And, Between, Comparison, Filter, Not, OneOf, Or, Presence
+from backends.query import FieldKind, SearchQuery
 from backends.registry import create_backend
 from backends.values import parse_number
 

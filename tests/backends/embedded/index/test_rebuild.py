@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from backends.base import Document, FieldKind, FieldKinds, SearchQuery, SortKey
+from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk
 from backends.embedded.index.locks import try_lock_file
 from backends.embedded.index.schema import FIRST_DYNAMIC_COLUMNS, MAX_DYNAMIC_COLUMNS
 from backends.errors import BackendUnavailable
+from backends.query import FieldKind, FieldKinds, SearchQuery, SortKey
 from backends.registry import create_backend
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, store_of, url_fixture
 

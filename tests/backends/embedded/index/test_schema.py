@@ -14,13 +14,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from backends.base import Document, FieldKind, SearchQuery, SortKey
+from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk, store
 from backends.embedded.index.documents import to_tantivy
 from backends.embedded.index.generations import read_meta
 from backends.embedded.index.schema import OLDEST_READABLE_VERSION, SCHEMA_VERSION
 from backends.errors import BackendUnavailable, IndexNotFound
+from backends.query import FieldKind, SearchQuery, SortKey
 from backends.registry import create_backend
 from backends.sections import Section
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, url_fixture  # noqa: F401

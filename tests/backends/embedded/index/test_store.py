@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from backends.base import Document, SearchQuery
+from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index import disk
 from backends.embedded.index.disk import IDLE_SECONDS, DiskStore
 from backends.embedded.query import variants
+from backends.query import SearchQuery
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.base import Highlight, Matched, SearchSettings, SortKey
+from backends.base import Matched
 from backends.embedded.analysis.normalization import fold
 from backends.embedded.query.typos import edits
+from backends.query import Highlight, SearchSettings, SortKey
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 

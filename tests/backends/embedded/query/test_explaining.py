@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backends.base import Boost, Document, Recency, SearchQuery, SearchSettings
+from backends.base import Document
 from backends.filters import parse_filter
+from backends.query import Boost, Recency, SearchQuery, SearchSettings
 from backends.registry import create_backend
 from tests.backends.contract.case import kinds_of
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from backends.base import Boost, Document, Hit, SearchQuery, SearchSettings, bounded_rank
+from backends.base import Document, Hit
 from backends.embedded.query.ranks import WINDOW
 from backends.filters import parse_filter
+from backends.query import Boost, SearchQuery, SearchSettings, bounded_rank
 from backends.registry import create_backend
 from tests.backends.contract.case import kinds_of
 

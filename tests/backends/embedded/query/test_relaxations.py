@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.base import Highlight, SearchSettings
+from backends.query import Highlight, SearchSettings
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 

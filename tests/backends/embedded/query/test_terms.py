@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backends.base import Highlight
+from backends.query import Highlight
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from backends.base import Highlight
 from backends.embedded.analysis.normalization import fold, terms_of
-from backends.embedded.results.highlight_terms import HighlightTerms
-from backends.embedded.results.highlighting import TermMatches
+from backends.embedded.results.highlighting import HighlightTerms, TermMatches
 from backends.highlighting import Highlighter
+from backends.query import Highlight
 
 TRICKY = (
     "aAeÉéß İıſﬁæœøñ\u0301\u0308\u00ad\u200d\u200b<>&\"'-_.,+#@ \n\t"

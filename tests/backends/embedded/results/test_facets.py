@@ -14,19 +14,20 @@ import tantivy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.base import Document, FieldKind
+from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.documents import MAX_FACET_VALUE_CHARS, sort_text
 from backends.embedded.index.schema import UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.results import value_counts
+from backends.embedded.results import facets
 from backends.embedded.results.facets import count_facets
+from backends.query import FieldKind
 from backends.values import number_text
 
 ANY = frozenset(FieldKind)
 PARTS = {"one segment": (0, 400), "several segments": (0, 230, 300, 380, 400)}
 FRACTIONS = ("", ".5", ".55", ".555", ".1", ".15", ".9", ".95")
-EXTRA = tuple(f"extra{number}" for number in range(value_counts.MANY_FIELDS))
+EXTRA = tuple(f"extra{number}" for number in range(facets.MANY_FIELDS))
 
 
 def further_fields(number: int, chance: random.Random) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.base import Highlight
 from backends.embedded.analysis.normalization import terms_of
-from backends.embedded.results.highlight_terms import HighlightTerms
+from backends.embedded.results.highlighting import HighlightTerms
 from backends.embedded.results.matches import MatchTerms, find_matches
+from backends.query import Highlight
 from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
 
 PRE, POST = "\ue000", "\ue001"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.base import Highlight
 from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
 from backends.embedded.results.snippets import SnippetGenerator, crop_window
+from backends.query import Highlight
 from tests.backends.embedded.results.highlighted import highlighter_of, marks_for, texts
 
 

@@ -11,13 +11,14 @@ import tantivy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backends.base import Document, FieldKind, SortKey
+from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.documents import sort_text
 from backends.embedded.index.schema import ID
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.results import sorting
 from backends.embedded.results.sorting import Sorter
+from backends.query import FieldKind, SortKey
 from backends.values import parse_instant
 
 SCALAR = frozenset({FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN})

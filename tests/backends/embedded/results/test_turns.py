@@ -9,8 +9,9 @@ from itertools import groupby
 
 import pytest
 
-from backends.base import Hit, SearchQuery
-from backends.embedded.results import turns
+from backends.base import Hit
+from backends.embedded.results import highlighting
+from backends.query import SearchQuery
 from tests.backends.contract import Case
 from tests.backends.embedded.in_memory import index_of
 from tests.patience import PATIENCE_SECONDS
@@ -21,7 +22,7 @@ def _case() -> Case:
 
 
 def test_one_page_of_hits_is_made_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "TURN_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr(highlighting, "TURN_SECONDS", PATIENCE_SECONDS)
     case, made = _case(), []
     both = threading.Barrier(2)
 

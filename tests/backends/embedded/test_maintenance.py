@@ -14,12 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from backends.base import Document, SearchQuery
+from backends.base import Document
+from backends.embedded import maintenance
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.generations import STORED_BLOCK_BYTES
-from backends.embedded.maintenance import merging, scheduler, vacuum
-from backends.embedded.maintenance.merging import Segment, read_segments
+from backends.embedded.maintenance import Segment, read_segments
 from backends.errors import BackendUnavailable
+from backends.query import SearchQuery
 from backends.registry import create_backend
 from tests.backends.embedded.on_disk import NAME, backend_fixture, generation_of, store_of, url_fixture  # noqa: F401
 from tests.patience import PATIENCE_SECONDS
@@ -58,8 +59,8 @@ def scatter(backend: TantivyBackend) -> None:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of a few documents count as large."""
-    monkeypatch.setattr(vacuum, "LARGE_SEGMENT", 5)
-    monkeypatch.setattr(merging, "LARGE_SEGMENT", 5)
+    monkeypatch.setattr(maintenance, "LARGE_SEGMENT", 5)
+    monkeypatch.setattr(maintenance, "LARGE_SEGMENT", 5)
 
 
 @pytest.mark.slow
@@ -72,7 +73,7 @@ def test_large_segments_become_one(backend: TantivyBackend) -> None:
     backend.store.settle()
     assert sum(segment.live >= 10_000 for segment in segments(backend)) == 3
     before = generation_of(backend)
-    assert vacuum.vacuum(store_of(backend), NAME)
+    assert maintenance.vacuum(store_of(backend), NAME)
     (only,) = segments(backend)
     assert (only.documents, only.deleted) == (3 * size - 1, 0)
     assert not before.exists()
@@ -94,7 +95,7 @@ def test_indexes_of_any_size_are_merged(backend: TantivyBackend, count: int) -> 
         put(backend, [number, 1000 + number])
     backend.delete(NAME, ["1000"])
     backend.store.settle()
-    assert vacuum.vacuum(store_of(backend), NAME)
+    assert maintenance.vacuum(store_of(backend), NAME)
     assert sum(segment.deleted for segment in segments(backend)) == 0
     assert backend.count(NAME) == 2 * count - 1
     assert set(backend.document_ids(NAME)) == {str(n) for n in range(count)} | {str(1000 + n) for n in range(1, count)}
@@ -106,7 +107,7 @@ def test_of_what_was_merged_no_file_is_kept_open(backend: TantivyBackend) -> Non
     assert backend.search(NAME, SearchQuery("word")).total == 10
     assert before in Path("/proc/self/maps").read_text()
 
-    assert vacuum.vacuum(store_of(backend), NAME)
+    assert maintenance.vacuum(store_of(backend), NAME)
 
     assert before not in Path("/proc/self/maps").read_text()
 
@@ -119,16 +120,16 @@ def test_documents_stay_in_small_blocks(backend: TantivyBackend) -> None:
     assert block_bytes() == STORED_BLOCK_BYTES
     put(backend, range(10))
     put(backend, [1], "changed")
-    assert vacuum.vacuum(store_of(backend), NAME)
+    assert maintenance.vacuum(store_of(backend), NAME)
     assert block_bytes() == STORED_BLOCK_BYTES
 
 
 def test_an_index_without_documents_is_merged(backend: TantivyBackend) -> None:
-    assert vacuum.vacuum(store_of(backend), NAME)
+    assert maintenance.vacuum(store_of(backend), NAME)
     put(backend, [1])
     backend.delete(NAME, ["1"])
     backend.store.settle()
-    assert vacuum.vacuum(store_of(backend), NAME)
+    assert maintenance.vacuum(store_of(backend), NAME)
     assert backend.count(NAME) == 0
     put(backend, [2])
     assert list(backend.document_ids(NAME)) == ["2"]
@@ -142,7 +143,7 @@ def test_fields_of_their_own_and_times_of_change_stay(backend: TantivyBackend) -
         case.add(page(f"p{number}", "word", price=number, colour=f"c{number}"))
     backend.store.settle()
     before = backend.search(NAME, SearchQuery("*")).hits
-    assert vacuum.vacuum(store_of(backend), NAME)
+    assert maintenance.vacuum(store_of(backend), NAME)
     assert backend.search(NAME, SearchQuery("*")).hits == before
     assert case.ids("word", "price >= 2 AND colour = c3") == ["p3"]
 
@@ -152,12 +153,12 @@ def test_an_index_in_many_large_segments_is_merged_when_it_is_left_alone(backend
     scatter(backend)
     run_maintenance(backend)
     assert len(segments(backend)) == 5
-    age(backend, scheduler.QUIET_SECONDS + 1)
+    age(backend, maintenance.QUIET_SECONDS + 1)
     run_maintenance(backend)
     assert len(segments(backend)) == 1
     assert set(backend.document_ids(NAME)) == {str(number) for number in range(100)}
     merged = generation_of(backend)
-    age(backend, scheduler.QUIET_SECONDS + 1)
+    age(backend, maintenance.QUIET_SECONDS + 1)
     run_maintenance(backend)
     assert generation_of(backend) == merged
 
@@ -166,7 +167,7 @@ def test_an_index_in_many_large_segments_is_merged_when_it_is_left_alone(backend
 def test_whatever_process_wrote_it_and_though_it_was_stopped_since(backend: TantivyBackend, url: str) -> None:
     scatter(backend)
     backend.close()
-    age(backend, scheduler.QUIET_SECONDS + 1)
+    age(backend, maintenance.QUIET_SECONDS + 1)
     other = cast(TantivyBackend, create_backend(url))
     run_maintenance(other)
     assert len(segments(backend)) == 1
@@ -177,17 +178,17 @@ def test_whatever_process_wrote_it_and_though_it_was_stopped_since(backend: Tant
 @pytest.mark.usefixtures("small")
 def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scatter(backend)
-    age(backend, scheduler.QUIET_SECONDS + 1)
+    age(backend, maintenance.QUIET_SECONDS + 1)
     other = cast(TantivyBackend, create_backend(url))
     under_way, others_turn = threading.Event(), threading.Event()
-    merge = vacuum.merge_all
+    merge = maintenance.merge_all
 
     def merge_slowly(*arguments: object) -> None:
         under_way.set()
         assert others_turn.wait(PATIENCE_SECONDS)
         merge(*arguments)
 
-    monkeypatch.setattr(vacuum, "merge_all", merge_slowly)
+    monkeypatch.setattr(maintenance, "merge_all", merge_slowly)
     backend.run_maintenance()
     assert under_way.wait(PATIENCE_SECONDS)
     run_maintenance(other)
@@ -196,9 +197,9 @@ def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypa
     backend.store.settle()
     merged = generation_of(backend)
     assert len(segments(backend)) == 1
-    monkeypatch.setattr(vacuum, "merge_all", merge)
+    monkeypatch.setattr(maintenance, "merge_all", merge)
     # One that had seen many segments before finds that there are not any more.
-    assert not vacuum.vacuum(store_of(other), NAME, vacuum.needs_merging)
+    assert not maintenance.vacuum(store_of(other), NAME, maintenance.needs_merging)
     assert generation_of(backend) == merged
     other.close()
 
@@ -210,7 +211,7 @@ def test_it_is_merged_at_last_although_others_write(backend: TantivyBackend, mon
     put(backend, [5], "word again")
     run_maintenance(backend)
     assert len(segments(backend)) == 6
-    monkeypatch.setattr(scheduler, "MAX_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(maintenance, "MAX_WAIT_SECONDS", 0.0)
     run_maintenance(backend)
     assert len(segments(backend)) == 1
     assert backend.count(NAME) == 100
@@ -222,18 +223,18 @@ def test_dead_documents_left_by_a_stopped_process_are_merged_away(
     scatter(backend)
     backend.delete(NAME, [str(number) for number in range(0, 100, 2)])
     backend.store.settle()
-    monkeypatch.setattr(vacuum, "MIN_DELETED", 50)
+    monkeypatch.setattr(maintenance, "MIN_DELETED", 50)
     run_maintenance(backend)
     assert [(segment.documents, segment.deleted) for segment in segments(backend)] == [(50, 0)]
 
 
 @pytest.mark.usefixtures("small")
 def test_every_index_has_its_turn(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "INDEXES_PER_CHECK", 2)
+    monkeypatch.setattr(maintenance, "INDEXES_PER_CHECK", 2)
     for number in range(6):
         backend.create_index(f"other_{number}")
     scatter(backend)
-    age(backend, scheduler.QUIET_SECONDS + 1)
+    age(backend, maintenance.QUIET_SECONDS + 1)
     for _ in range(4):
         run_maintenance(backend)
     assert len(segments(backend)) == 1
@@ -242,7 +243,7 @@ def test_every_index_has_its_turn(backend: TantivyBackend, monkeypatch: pytest.M
 @pytest.mark.usefixtures("small")
 def test_whoever_stops_begins_nothing_new(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     scatter(backend)
-    age(backend, scheduler.QUIET_SECONDS + 1)
+    age(backend, maintenance.QUIET_SECONDS + 1)
     monkeypatch.setattr(store_of(backend), "is_closing", True)
     run_maintenance(backend)
     assert len(segments(backend)) == 5
@@ -253,14 +254,14 @@ def test_an_index_that_is_removed_meanwhile_is_let_go(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     scatter(backend)
-    age(backend, scheduler.QUIET_SECONDS + 1)
-    merge = vacuum.merge_all
+    age(backend, maintenance.QUIET_SECONDS + 1)
+    merge = maintenance.merge_all
 
     def merge_too_late(*arguments: object) -> None:
         merge(*arguments)
         backend.delete_index(NAME)
 
-    monkeypatch.setattr(vacuum, "merge_all", merge_too_late)
+    monkeypatch.setattr(maintenance, "merge_all", merge_too_late)
     run_maintenance(backend)
     assert not caplog.records
     assert backend.list_indexes() == []
@@ -274,7 +275,7 @@ def test_without_a_thread_nobody_waits_and_it_is_tried_again(
         raise RuntimeError("can't start new thread")
 
     scatter(backend)
-    monkeypatch.setattr(vacuum, "MIN_DELETED", 1)
+    monkeypatch.setattr(maintenance, "MIN_DELETED", 1)
     with monkeypatch.context() as context:
         context.setattr(threading.Thread, "start", refuse)
         backend.delete(NAME, [str(number) for number in range(90)])
@@ -290,19 +291,19 @@ def test_without_a_thread_nobody_waits_and_it_is_tried_again(
 ])  # fmt: skip
 @pytest.mark.usefixtures("small")
 def test_what_counts_as_scattered(sizes: list[int], scattered: bool) -> None:
-    assert vacuum.is_fragmented([Segment("s", size + 3, 3, None) for size in sizes]) is scattered
+    assert maintenance.is_fragmented([Segment("s", size + 3, 3, None) for size in sizes]) is scattered
 
 
 def test_if_the_engine_does_not_merge_the_index_stays_as_it_was(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "_SEGMENTS_IN_MERGE", 4)
+    monkeypatch.setattr(maintenance, "_SEGMENTS_IN_MERGE", 4)
     for number in range(3):
         put(backend, [number, number + 10])
     backend.store.settle()
     first = generation_of(backend)
     with pytest.raises(BackendUnavailable, match="were not merged: 4 are left"):
-        vacuum.vacuum(store_of(backend), NAME)
+        maintenance.vacuum(store_of(backend), NAME)
     assert generation_of(backend) == first
     assert [path for path in first.parent.iterdir() if path.is_dir()] == [first]
     assert backend.count(NAME) == 6
@@ -314,11 +315,11 @@ def test_files_are_copied_where_they_cannot_be_linked(backend: TantivyBackend, m
     def refuse(source: object, target: object) -> None:
         raise OSError("no links here")
 
-    monkeypatch.setattr(merging.os, "link", refuse)
+    monkeypatch.setattr(maintenance.os, "link", refuse)
     put(backend, [1, 2])
     backend.delete(NAME, ["1"])
     backend.store.settle()
-    assert vacuum.vacuum(store_of(backend), NAME)
+    assert maintenance.vacuum(store_of(backend), NAME)
     assert list(backend.document_ids(NAME)) == ["2"]
     assert sum(segment.documents for segment in segments(backend)) == 1
 
@@ -344,7 +345,7 @@ def test_whatever_was_written_before_the_same_documents_are_there_after(
             expected = {id: title for id, title in expected.items() if int(id) not in numbers}
         else:
             backend.store.settle()
-            assert vacuum.vacuum(store_of(backend), NAME)
+            assert maintenance.vacuum(store_of(backend), NAME)
             assert sum(segment.documents for segment in segments(backend)) == len(expected)
     backend.store.settle()
     hits = backend.search(NAME, SearchQuery("*", limit=100)).hits

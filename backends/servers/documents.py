@@ -1,12 +1,42 @@
-"""Values as text and integers that keep their order and equality in any engine."""
+"""Documents in the form that server engines accept: ids, values that keep their order and equality, and batches."""
 
 from __future__ import annotations
 
+import math
+import re
 import struct
-from hashlib import blake2b
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b, sha256
 from typing import Any
 
 from backends.values import fold_value
+
+_PLAIN = re.compile(r"(?!x-)[A-Za-z0-9_-]{1,128}")
+_INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
+
+
+def encode_id(document_id: str) -> str:
+    """The engine's own key of a document.
+
+    Ids of letters, digits, ``_``, and ``-`` are unchanged. Every other id, and every id that looks encoded,
+    becomes ``x-`` and its SHA-256 hash, so that no two ids share a key, and no dot, slash, or quote from a caller
+    reaches a path.
+    """
+    if _PLAIN.fullmatch(document_id):
+        return document_id
+    return "x-" + sha256(document_id.encode()).hexdigest()
+
+
+def checked_index_name(index: str) -> str:
+    """Return ``index`` if it is a valid index name, because it becomes part of a URL.
+
+    Raises:
+        ValueError: The service does not give indexes such names.
+    """
+    if _INDEX_NAME.fullmatch(index) is None:
+        raise ValueError(f"{index!r} is not a valid index name.")
+    return index
+
 
 _SORT_CHARACTERS = 40
 _TOKEN_CHARACTERS = 96
@@ -60,3 +90,32 @@ def facet_text(token: str) -> str:
 def as_list(value: Any) -> list[Any]:
     """A list's items, or a single value as a list of one."""
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+MAX_BATCH_DOCUMENTS = 250
+"""Maximum number of documents per batch; larger batches delay searches."""
+
+MAX_BATCH_BYTES = 2_097_152
+"""Maximum size of a batch in bytes, unless a single document is larger."""
+
+SHARE_BYTES = 524_288
+"""Bytes of a body for which a server gets one full time limit: its indexing time grows with the amount of text."""
+
+
+def time_shares(size: int) -> int:
+    """Number of time limits that a server gets for indexing a body of this size, at least 1."""
+    return max(1, math.ceil(size / SHARE_BYTES))
+
+
+def batches(documents: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Group encoded documents into batches of at most :data:`MAX_BATCH_DOCUMENTS` and :data:`MAX_BATCH_BYTES`."""
+    batch: list[bytes] = []
+    size = 0
+    for document in documents:
+        if batch and (len(batch) == MAX_BATCH_DOCUMENTS or size + len(document) > MAX_BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += len(document)
+    if batch:
+        yield batch

@@ -1,1 +1,0 @@
-"""Merging and vacuuming of indexes on disk."""
