@@ -84,10 +84,10 @@ def test_the_time_that_sending_takes_is_not_the_answers() -> None:
     assert 0 < budget.remaining() <= 3
 
 
-def test_a_body_that_is_not_taken_in_time_is_given_up() -> None:
+def test_sending_is_given_up_if_the_server_does_not_accept_the_body_in_time() -> None:
     with slow_server(30) as port:
         began = time.monotonic()
-        with pytest.raises(TransportFailure, match="did not take the body") as caught:
+        with pytest.raises(TransportFailure, match="did not accept the request body") as caught:
             send(port, Budget(20), send_timeout=0.3)
         assert time.monotonic() - began < 10, "the server waits for 30 seconds"
     assert caught.value.kind == "timeout"
