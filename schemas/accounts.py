@@ -88,13 +88,13 @@ class LoginSchema(BodySchema):
         load_default="",
         metadata={
             "title": "Code",
-            "description": "A one-time code or a recovery code, for members who have switched codes on.",
+            "description": "A one-time code or a recovery code, for members with two-factor authentication.",
         },
     )
     account_id = WholeNumber(
         low=1,
         high=MAX_INT64,
-        metadata={"title": "Account", "description": "Which account, if the e-mail belongs to several."},
+        metadata={"title": "Account", "description": "The account, if the e-mail address belongs to several."},
     )
 
 
@@ -135,7 +135,7 @@ class AccountSchema(Schema):
 
     id = RowNumber(required=True)
     name = fields.String(required=True)
-    role = fields.String(required=True, metadata={"description": "What they are there."})
+    role = fields.String(required=True, metadata={"description": "The member's role in the account."})
 
 
 class LoginAnswerSchema(Schema):
@@ -146,7 +146,7 @@ class LoginAnswerSchema(Schema):
     csrf_token = fields.String(required=True, metadata={"description": "Value of `X-CSRF-Token` for writes."})
     accounts = fields.List(
         fields.Nested(AccountSchema),
-        metadata={"description": "The accounts that have this e-mail and password, if there are several."},
+        metadata={"description": "The accounts with this e-mail address and password, if there are several."},
     )
 
 
@@ -163,7 +163,7 @@ class ProfileUpdateSchema(UpdateSchema):
     weekly_digest = Flag(
         metadata={
             "title": "Weekly digest",
-            "description": "Whether a mail tells each week what visitors searched and did not find.",
+            "description": "Whether to send a weekly mail about searches without good results.",
         }
     )
 
@@ -210,7 +210,9 @@ class CodesStateSchema(Schema):
     """One-time codes of a member."""
 
     enabled = fields.Boolean(required=True)
-    since = Instant(required=True, allow_none=True, metadata={"description": "When they were switched on."})
+    since = Instant(
+        required=True, allow_none=True, metadata={"description": "When two-factor authentication was switched on."}
+    )
     recovery_codes_left = fields.Integer(required=True)
 
 
@@ -218,8 +220,10 @@ class CodesBegunSchema(Schema):
     """Secret of an app that is to show codes."""
 
     success = fields.Boolean(required=True)
-    secret = fields.String(required=True, metadata={"description": "In base32, to type in."})
-    otpauth_url = fields.String(required=True, metadata={"description": "To open, or to show as a QR code."})
+    secret = fields.String(required=True, metadata={"description": "The secret in base32, to type into the app."})
+    otpauth_url = fields.String(
+        required=True, metadata={"description": "URL to open in the app, or to show as a QR code."}
+    )
 
 
 class RecoveryCodesSchema(Schema):
@@ -227,7 +231,9 @@ class RecoveryCodesSchema(Schema):
 
     success = fields.Boolean(required=True)
     recovery_codes = fields.List(
-        fields.String(), required=True, metadata={"description": "Each logs in once, instead of a code."}
+        fields.String(),
+        required=True,
+        metadata={"description": "Each code allows one login, instead of a one-time code."},
     )
 
 
@@ -236,15 +242,15 @@ class SessionSchema(Schema):
 
     id = fields.String(required=True)
     created_at = Instant(required=True)
-    last_used_at = Instant(required=True, metadata={"description": "Up to five minutes behind."})
+    last_used_at = Instant(required=True, metadata={"description": "Time of the last use, up to five minutes old."})
     browser = fields.String(
-        required=True, metadata={"description": "What logged in, such as `Firefox on Windows`; empty if unknown."}
+        required=True, metadata={"description": "Browser and system, such as `Firefox on Windows`; empty if unknown."}
     )
     address = fields.String(
         required=True,
-        metadata={"description": "The network it logged in from: of IPv4 the /24, of IPv6 the /64; empty if unknown."},
+        metadata={"description": "The network of the login: a /24 for IPv4, a /64 for IPv6; empty if unknown."},
     )
-    current = fields.Boolean(required=True, metadata={"description": "Whether it is the session that asks."})
+    current = fields.Boolean(required=True, metadata={"description": "Whether this is the session of the request."})
 
 
 class SessionListSchema(Schema):

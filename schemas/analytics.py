@@ -52,7 +52,7 @@ class DaysSchema(QuerySchema):
     first = Day(
         data_key="from",
         load_default=None,
-        metadata={"description": "The first UTC day, in place of `period`."},
+        metadata={"description": "The first UTC day, instead of `period`."},
     )
     last = Day(
         data_key="to",
@@ -66,8 +66,8 @@ class DaysSchema(QuerySchema):
         if first is None and data.get("last") is not None:
             raise ValidationError({"from": [Problem("is required with to", "required")]})
         if first is not None and not 0 <= (last - first).days < MAX_DAYS:
-            most = f"must be at most {MAX_DAYS:,} days, and not later than to"
-            raise ValidationError({"from": [Problem(most, "out_of_range")]})
+            message = f"must be at most {MAX_DAYS:,} days, and not later than to"
+            raise ValidationError({"from": [Problem(message, "out_of_range")]})
 
 
 def days_of(parameters: Mapping[str, Any], today: date) -> tuple[date, int]:
@@ -86,7 +86,7 @@ class _SearchesSchema(PeriodSchema):
         metadata={"description": "The site. Default: all sites of the account."},
     )
     limit = QueryWholeNumber(
-        low=1, high=1000, load_default=10, metadata={"description": "Most items of each list of queries."}
+        low=1, high=1000, load_default=10, metadata={"description": "Maximum number of items in each list of queries."}
     )
 
 
@@ -96,7 +96,7 @@ class AnalyticsQuerySchema(DaysSchema, _SearchesSchema):
     channel = Text(
         load_default=None,
         choices=CHANNELS,
-        metadata={"description": "Only searches that came this way. Default: all."},
+        metadata={"description": "Only searches through this channel. Default: all."},
     )
 
 
@@ -119,7 +119,7 @@ class VisitorQuerySchema(QuerySchema):
         required=True,
         min_length=1,
         max_length=MAX_SESSION_LENGTH,
-        metadata={"description": "The session, as searches and clicks named it."},
+        metadata={"description": "The session ID that searches and clicks were sent with."},
     )
 
 
@@ -127,8 +127,8 @@ class VisitorErasureSchema(Schema):
     """The numbers of events that were erased."""
 
     success = fields.Boolean(required=True)
-    searches = fields.Integer(required=True, metadata={"description": "Searches that were erased."})
-    clicks = fields.Integer(required=True, metadata={"description": "Clicks that were erased."})
+    searches = fields.Integer(required=True, metadata={"description": "Number of erased searches."})
+    clicks = fields.Integer(required=True, metadata={"description": "Number of erased clicks."})
 
 
 class QueryCountSchema(Schema):
@@ -147,10 +147,10 @@ class SearchDaySchema(Schema):
     clicks = fields.Integer(required=True)
 
 
-_OF_SEARCHES = {"description": "Part of the searches, from 0 to 1; null without searches."}
-_CLICKED = {"description": "Part of the searches with a click, from 0 to 1; null without searches."}
-_MIXED = {"description": "Searches whose hits were ordered by meaning, too."}
-_POSITION = {"description": "Mean position of the clicks that told it, from 1; null if none did."}
+_OF_SEARCHES = {"description": "Share of the searches, from 0 to 1; null without searches."}
+_CLICKED = {"description": "Share of the searches with a click, from 0 to 1; null without searches."}
+_MIXED = {"description": "Number of searches whose hits were also ranked by meaning."}
+_POSITION = {"description": "Mean position of the clicks that reported one, from 1; null if none did."}
 
 
 class TotalsSchema(Schema):
@@ -196,7 +196,9 @@ class ClickedPageSchema(Schema):
     site_id = fields.Integer(required=True)
     id = fields.String(required=True)
     title = fields.String(
-        required=True, allow_none=True, metadata={"description": "As it is now; null if the document is gone."}
+        required=True,
+        allow_none=True,
+        metadata={"description": "Its current title; null if the document no longer exists."},
     )
     clicks = fields.Integer(required=True)
     average_position = fields.Float(required=True, allow_none=True, metadata=_POSITION)
@@ -223,36 +225,40 @@ class AnalyticsSchema(Schema):
     zero_result_queries = fields.List(
         fields.Nested(QueryCountSchema),
         required=True,
-        metadata={"description": "Searches without results; `count` counts those."},
+        metadata={"description": "Queries without results; `count` is the number of such searches."},
     )
     partial_queries = fields.List(
         fields.Nested(QueryCountSchema),
         required=True,
-        metadata={"description": "Searches of which no document has every word; `count` counts those."},
+        metadata={
+            "description": "Queries for which no document has every word; `count` is the number of such searches."
+        },
     )
     no_click_queries = fields.List(
         fields.Nested(QueryCountSchema),
         required=True,
-        metadata={"description": "Queries that had results and no click; `count` counts all their searches."},
+        metadata={
+            "description": "Queries with results but without clicks; `count` is the number of all their searches."
+        },
     )
     series = fields.List(fields.Nested(TrendDaySchema), required=True)
     channels = fields.List(
         fields.Nested(ChannelCountSchema),
         required=True,
-        metadata={"description": "Searches by the way they came, whatever `channel` is asked for."},
+        metadata={"description": "Searches by channel, regardless of the `channel` parameter."},
     )
     clicked_pages = fields.List(
-        fields.Nested(ClickedPageSchema), required=True, metadata={"description": "Documents, the most clicked first."}
+        fields.Nested(ClickedPageSchema), required=True, metadata={"description": "Documents, most clicked first."}
     )
     pages = fields.List(
         fields.Nested(PageCountSchema),
         required=True,
-        metadata={"description": "Pages from which visitors searched, those of most searches first."},
+        metadata={"description": "Pages from which visitors searched, most searches first."},
     )
     from_date = fields.Date(required=True, data_key="from", metadata={"description": "The first UTC day."})
     to_date = fields.Date(required=True, data_key="to", metadata={"description": "The last UTC day."})
     previous = fields.Nested(
-        TotalsSchema, required=True, metadata={"description": "The same of as many days before the period."}
+        TotalsSchema, required=True, metadata={"description": "Totals of the preceding period of the same length."}
     )
 
 
@@ -272,27 +278,29 @@ class ClickedDocumentSchema(Schema):
 
     id = fields.String(required=True)
     title = fields.String(
-        required=True, allow_none=True, metadata={"description": "As it is now; null if the document is gone."}
+        required=True,
+        allow_none=True,
+        metadata={"description": "Its current title; null if the document no longer exists."},
     )
     clicks = fields.Integer(required=True)
     average_position = fields.Float(required=True, allow_none=True, metadata=_POSITION)
     anchors = fields.List(
         fields.Nested(ClickedAnchorSchema),
         required=True,
-        metadata={"description": "Sections that clicks led to, the most clicked first, at most 100."},
+        metadata={"description": "Sections that clicks led to, most clicked first, at most 100."},
     )
 
 
 class QueryAnalyticsSchema(Schema):
     """Analytics of one query."""
 
-    query = fields.String(required=True, metadata={"description": "In its normal form."})
+    query = fields.String(required=True, metadata={"description": "The query in its normal form."})
     searches = fields.Integer(required=True)
     clicks = fields.Integer(required=True)
     click_through_rate = fields.Float(required=True, allow_none=True, metadata=_CLICKED)
     average_click_position = fields.Float(required=True, allow_none=True, metadata=_POSITION)
     series = fields.List(fields.Nested(QueryDaySchema), required=True)
     clicked_documents = fields.List(
-        fields.Nested(ClickedDocumentSchema), required=True, metadata={"description": "The 100 most clicked."}
+        fields.Nested(ClickedDocumentSchema), required=True, metadata={"description": "The 100 most clicked documents."}
     )
     finds_now = fields.Integer(required=True, metadata={"description": "Number of documents that match it now."})

@@ -16,12 +16,12 @@ ACTOR_KINDS = ("member", "key", "operator", "system")
 class AuditSelectionSchema(QuerySchema):
     """A choice of entries."""
 
-    since = Instant(load_default=None, metadata={"description": "Only entries of this moment or later."})
-    until = Instant(load_default=None, metadata={"description": "Only entries before this moment."})
+    since = Instant(load_default=None, metadata={"description": "Only entries at or after this time."})
+    until = Instant(load_default=None, metadata={"description": "Only entries before this time."})
     member_id = QueryWholeNumber(
-        low=1, high=MAX_INT64, load_default=None, metadata={"description": "Only what this member did."}
+        low=1, high=MAX_INT64, load_default=None, metadata={"description": "Only actions of this member."}
     )
-    kind = Text(load_default=None, choices=KINDS, metadata={"description": "Only changes of things of this kind."})
+    kind = Text(load_default=None, choices=KINDS, metadata={"description": "Only changes of objects of this kind."})
 
 
 class AuditQuerySchema(AuditSelectionSchema):
@@ -32,7 +32,7 @@ class AuditQuerySchema(AuditSelectionSchema):
         low=1,
         high=MAX_INT64,
         load_default=None,
-        metadata={"description": "`next_before` of the page before, with the same other parameters."},
+        metadata={"description": "`next_before` of the previous page, with otherwise equal parameters."},
     )
 
 
@@ -58,10 +58,10 @@ class ChangeSchema(Schema):
     """A changed field. Secrets, and lists of which only the order changed, have `field` alone."""
 
     field = fields.String(required=True)
-    before = fields.Raw(allow_none=True, metadata={"description": "The value before; null if there was none."})
-    after = fields.Raw(allow_none=True, metadata={"description": "The value since; null if there is none."})
-    added = fields.List(fields.Raw(), metadata={"description": "Of a list: its new items."})
-    removed = fields.List(fields.Raw(), metadata={"description": "Of a list: the items it no longer has."})
+    before = fields.Raw(allow_none=True, metadata={"description": "The old value; null if there was none."})
+    after = fields.Raw(allow_none=True, metadata={"description": "The new value; null if there is none."})
+    added = fields.List(fields.Raw(), metadata={"description": "Items added to a list."})
+    removed = fields.List(fields.Raw(), metadata={"description": "Items removed from a list."})
 
 
 class AuditEntrySchema(Schema):

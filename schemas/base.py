@@ -27,8 +27,8 @@ class BodySchema(Schema):
         if unknown != RAISE or not isinstance(data, Mapping):
             return super()._deserialize(data, error_store=error_store, unknown=unknown, **kwargs)
         loaded = super()._deserialize(data, error_store=error_store, unknown=EXCLUDE, **kwargs)
-        known = {name if field.data_key is None else field.data_key for name, field in self.load_fields.items()}
-        for name in islice((name for name in data if name not in known), MAX_PROBLEMS + 1):
+        known_names = {name if field.data_key is None else field.data_key for name, field in self.load_fields.items()}
+        for name in islice((name for name in data if name not in known_names), MAX_PROBLEMS + 1):
             error_store.store_error([self.error_messages["unknown"]], shown_name(name), kwargs.get("index"))
         return loaded
 

@@ -24,37 +24,39 @@ class ClickSchema(LenientBodySchema):
         allow_none=True,
         min_length=1,
         max_length=MAX_QUERY_ID_LENGTH,
-        metadata={"description": "The search's, at most 24 hours old. It takes precedence over `query`."},
+        metadata={
+            "description": "The `query_id` of the search, at most 24 hours old. It takes precedence over `query`."
+        },
     )
     query = QueryText(
         load_default=None,
         allow_none=True,
-        metadata={"description": "What was searched; required without `query_id`."},
+        metadata={"description": "The query of the search; required without `query_id`."},
     )
     id = Identifier(
         required=True,
         min_length=1,
         max_length=MAX_ID_LENGTH,
-        metadata={"description": "The id of the document clicked; an integer is read as a string."},
+        metadata={"description": "The id of the clicked document; an integer is read as a string."},
     )
     position = WholeNumber(
         low=1,
         load_default=None,
         allow_none=True,
-        metadata={"description": "Its place among all results, the first being 1."},
+        metadata={"description": "Its position among all results, from 1."},
     )
     anchor = Text(
         load_default=None,
         allow_none=True,
         min_length=1,
         max_length=MAX_ANCHOR_LENGTH,
-        metadata={"description": "The anchor of the section that the click led to, if it led to one."},
+        metadata={"description": "The anchor of the section that the click led to, if any."},
     )
     session_id = Text(
         load_default=None,
         allow_none=True,
         max_length=MAX_SESSION_LENGTH,
-        metadata={"description": "The visitor's session. Without `query_id`, it tells which clicks are of one search."},
+        metadata={"description": "The visitor's session. Without `query_id`, it connects the clicks of one search."},
     )
 
     @validates_schema

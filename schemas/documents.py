@@ -148,13 +148,13 @@ class BulkQuerySchema(SiteChoiceSchema):
     sync = Text(
         load_default=None,
         max_length=MAX_NAME_LENGTH,
-        metadata={"description": "The sync that sees these documents; they belong to its source."},
+        metadata={"description": "The sync that these documents are part of; they belong to its source."},
     )
     format = Text(
         load_default="text",
         choices=("text", "html", "markdown"),
         metadata={
-            "description": "How `title`, `content`, and `excerpt` are written. Of HTML and Markdown, the text is kept."
+            "description": "Format of `title`, `content`, and `excerpt`. HTML and Markdown are converted to text."
         },
     )
 
@@ -222,17 +222,17 @@ class IdList(fields.List[str]):
         if len(value) > MAX_BATCH:
             raise ValidationError([Problem(f"must contain at most {MAX_BATCH} ids", "batch_too_large")])
         errors: dict[int, Any] = {}
-        found: list[str | None] = []
+        ids: list[str | None] = []
         for position, member in enumerate(value):
             try:
-                found.append(self.inner.deserialize(member))
+                ids.append(self.inner.deserialize(member))
             except ValidationError as error:
                 errors[position] = error.messages
                 if len(errors) > MAX_PROBLEMS:
                     break
         if errors:
             raise ValidationError(errors)
-        return found
+        return ids
 
 
 class DocumentListQuerySchema(SiteChoiceSchema):
@@ -244,16 +244,17 @@ class DocumentListQuerySchema(SiteChoiceSchema):
         low=1,
         high=1_000,
         load_default=20,
-        metadata={"description": "Most documents of a page. Ignored with `id` and for JSON lines."},
+        metadata={"description": "Maximum number of documents per page. Ignored with `id` and for JSON lines."},
     )
     cursor = Text(
-        load_default="", metadata={"description": "`next_cursor` of the page before, with the same other parameters."}
+        load_default="",
+        metadata={"description": "`next_cursor` of the previous page, with otherwise equal parameters."},
     )
     fields_ = Text(
         data_key="fields",
         attribute="fields",
         load_default="",
-        metadata={"description": "Fields wanted, separated by commas; unknown names are ignored. Default: all."},
+        metadata={"description": "Fields to return, separated by commas; unknown names are ignored. Default: all."},
     )
     filters = Text(
         load_default="",
@@ -262,14 +263,14 @@ class DocumentListQuerySchema(SiteChoiceSchema):
     source = Text(
         load_default="",
         max_length=MAX_NAME_LENGTH,
-        metadata={"description": "Documents of this source only. `api` is for those sent without a sync."},
+        metadata={"description": "Only documents of this source. `api` selects documents sent without a sync."},
     )
     id = fields.List(
         Text(min_length=1, max_length=MAX_ID_LENGTH),
         load_default=None,
         metadata={
             "maxItems": MAX_LISTED_IDS,
-            "description": "These documents, as far as they exist; may be repeated. Not with `cursor` or `filters`.",
+            "description": "Only these documents, if they exist; repeatable. Not with `cursor` or `filters`.",
         },
     )
 
@@ -290,9 +291,9 @@ class ListedDocumentSchema(DocumentSchema):
 
     _source = fields.String(
         required=True,
-        metadata={"description": "Who wrote it last: `api`, a sync's source, or the id of a crawled source."},
+        metadata={"description": "Origin of the last write: `api`, a sync's source, or the id of a crawled source."},
     )
-    _updated_at = fields.DateTime(required=True, metadata={"description": "When it was last written."})
+    _updated_at = fields.DateTime(required=True, metadata={"description": "Time of the last write."})
 
     title = fields.String()
     content = fields.String()
@@ -305,7 +306,7 @@ class DocumentListSchema(Schema):
     documents = fields.List(fields.Nested(ListedDocumentSchema), required=True)
     total = fields.Integer(required=True, metadata={"description": "Number of documents when the first page was read."})
     next_cursor = fields.String(
-        required=True, allow_none=True, metadata={"description": "Gets the next page; `null` on the last one."}
+        required=True, allow_none=True, metadata={"description": "Cursor of the next page; `null` on the last page."}
     )
 
 
@@ -357,8 +358,8 @@ class DeleteDocumentsSchema(BodySchema):
 
     @validates_schema
     def _check_choice(self, data: dict[str, Any], **kwargs: Any) -> None:
-        given = [name for name in ("ids", "filters", "all") if data.get(name) is not None]
-        if len(given) != 1:
+        choices = [name for name in ("ids", "filters", "all") if data.get(name) is not None]
+        if len(choices) != 1:
             raise ValidationError([Problem("must have exactly one of ids, filters, and all", "required")])
         if data.get("all") is False:
             raise ValidationError([Problem("must be true", "invalid_choice")], "all")
@@ -368,4 +369,4 @@ class DeleteAnswerSchema(Schema):
     """The documents are gone."""
 
     success = fields.Boolean(required=True)
-    deleted = fields.Integer(required=True, metadata={"description": "Number of documents there were."})
+    deleted = fields.Integer(required=True, metadata={"description": "Number of deleted documents."})

@@ -39,7 +39,7 @@ class FormFieldSchema(Schema):
     required = fields.Boolean(required=True)
     max_length = fields.Integer(required=True, allow_none=True)
     value = fields.Raw(required=True, allow_none=True)
-    options = fields.List(fields.String(), metadata={"description": "Options of a select field, or of checkboxes."})
+    options = fields.List(fields.String(), metadata={"description": "Options of a select field or of checkboxes."})
 
 
 class FormSchema(Schema):

@@ -63,10 +63,12 @@ class ImportFormSchema(BodySchema):
 class LineProblemSchema(Schema):
     """The reason why a line was left out."""
 
-    line = fields.Integer(required=True, metadata={"description": "Where the document begins in the file, from 1."})
+    line = fields.Integer(
+        required=True, metadata={"description": "Line on which the document begins in the file, from 1."}
+    )
     record = fields.Integer(
         metadata={
-            "description": "The document's number in the file, from 1, where a line may hold several, as in an array."
+            "description": "The document's number in the file, from 1, if a line can contain several, as in an array."
         }
     )
     field = fields.String(
@@ -83,9 +85,9 @@ class ImportAnswerSchema(Schema):
     indexed = fields.Integer(required=True, metadata={"description": "Number of documents written."})
     created = fields.Integer(required=True)
     updated = fields.Integer(required=True)
-    skipped = fields.Integer(required=True, metadata={"description": "Number of lines left out."})
+    skipped = fields.Integer(required=True, metadata={"description": "Number of skipped lines."})
     problems = fields.List(
         fields.Nested(LineProblemSchema),
         required=True,
-        metadata={"description": "What is wrong with the lines left out, at most 100 problems."},
+        metadata={"description": "Problems of the skipped lines, at most 100."},
     )

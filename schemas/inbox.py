@@ -17,7 +17,7 @@ class InboxQuerySchema(PageQuerySchema):
 
     site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     ignored = QueryFlag(
-        load_default=False, metadata={"description": "List the queries that are ignored, instead of the others."}
+        load_default=False, metadata={"description": "Whether to list ignored queries instead of the others."}
     )
 
 
@@ -34,8 +34,10 @@ class InboxItemSchema(Schema):
         },
     )
     searches = fields.Integer(required=True)
-    visitors = fields.Integer(required=True, metadata={"description": "Visitors who missed something."})
-    finds_now = fields.Integer(required=True, metadata={"description": "Documents that it finds now."})
+    visitors = fields.Integer(
+        required=True, metadata={"description": "Number of visitors without the results they wanted."}
+    )
+    finds_now = fields.Integer(required=True, metadata={"description": "Number of documents that it finds now."})
 
 
 class InboxSchema(Schema):

@@ -21,7 +21,7 @@ class Scopes(ItemList):
     def __init__(self, **kwargs: Any):
         metadata = {
             "title": "Scopes",
-            "description": "What a private key may do; null: everything. An empty list leaves what needs no scope.",
+            "description": "Scopes of a private key; null: all. An empty list allows only what needs no scope.",
         }
         super().__init__(Text(choices=SCOPES), high=100, allow_none=True, metadata=metadata, **kwargs)
 
@@ -57,7 +57,7 @@ class AllowedOrigins(ItemList):
 
 
 def _site_only(**kwargs: Any) -> Flag:
-    description = "Whether a private key is for its own site only."
+    description = "Whether a private key is restricted to its own site."
     return Flag(metadata={"title": "Only this site", "description": description}, **kwargs)
 
 
@@ -80,10 +80,10 @@ class KeySchema(Schema):
         fields.String(metadata={"enum": list(SCOPES)}),
         required=True,
         allow_none=True,
-        metadata={"description": "What a private key may do; null: everything. Other keys have null."},
+        metadata={"description": "Scopes of a private key; null: all. Other keys have null."},
     )
     site_only = fields.Boolean(
-        required=True, metadata={"description": "Whether a private key is for its own site only."}
+        required=True, metadata={"description": "Whether a private key is restricted to its own site."}
     )
     allowed_origins = fields.List(
         fields.String(),
@@ -157,7 +157,7 @@ class KeyShowSchema(Schema):
 
     key = fields.Nested(KeySchema, required=True)
     api_key = fields.String(
-        metadata={"description": "The token of a public key. Absent for other keys, and for public keys made earlier."}
+        metadata={"description": "The token of a public key. Absent for other keys, and for older public keys."}
     )
 
 

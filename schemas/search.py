@@ -96,20 +96,20 @@ class SearchQuerySchema(QuerySchema):
     sections = QueryWholeNumber(
         high=MAX_SECTIONS_OF_HIT,
         load_default=0,
-        metadata={"description": "How many sections a hit has at most: the places on its page that show the query."},
+        metadata={"description": "Maximum number of sections per hit: parts of the page that match the query."},
     )
     distinct = Text(
         load_default=None,
         max_length=MAX_NAMES_LENGTH,
         trim=True,
         metadata={
-            "description": "Field of whose values only the best hit is shown. Default: what the site's search settings "
-            "say; empty for none."
+            "description": "Field by whose value hits are grouped; only the best hit of each value is returned. "
+            "Default: the site's search settings; empty for none."
         },
     )
     explain = QueryFlag(
         load_default=False,
-        metadata={"description": "Whether hits tell in `_explain` why they stand where they do; not for search keys."},
+        metadata={"description": "Whether hits explain their position in `_explain`; not for search keys."},
     )
 
 
@@ -159,14 +159,14 @@ class FormattedSectionSchema(Schema):
 class SectionHitSchema(Schema):
     """A place on a page that shows the query."""
 
-    anchor = fields.String(required=True, metadata={"description": "What follows `#` in its address."})
+    anchor = fields.String(required=True, metadata={"description": "The fragment of its URL, without `#`."})
     title = fields.String(required=True)
     path = fields.List(
         fields.String(),
         required=True,
-        metadata={"description": "Titles of the sections that it is in, the outermost first."},
+        metadata={"description": "Titles of its enclosing sections, the outermost first."},
     )
-    url = fields.String(required=True, metadata={"description": "The page's address with the anchor."})
+    url = fields.String(required=True, metadata={"description": "The page's URL with the anchor."})
     formatted = fields.Nested(
         FormattedSectionSchema, data_key="_formatted", metadata={"description": "With `highlight` only."}
     )
@@ -179,7 +179,7 @@ class HitSections(fields.List[Any]):
 class ExplainedClicksSchema(Schema):
     """The difference that clicks make to a hit."""
 
-    moved_up = fields.Integer(required=True, metadata={"description": "By how many places; less than 0 for down."})
+    moved_up = fields.Integer(required=True, metadata={"description": "Number of places moved up; negative for down."})
     gain = fields.Float(
         required=True,
         metadata={
@@ -192,8 +192,8 @@ class ExplainedClicksSchema(Schema):
 class ExplainedWordSchema(Schema):
     """A word of the query in a hit, once for each field and each form in which it is found there."""
 
-    word = fields.String(required=True, metadata={"description": "As it was typed, without case and accents."})
-    variant = fields.String(required=True, metadata={"description": "As it is found."})
+    word = fields.String(required=True, metadata={"description": "The word as typed, without case and accents."})
+    variant = fields.String(required=True, metadata={"description": "The form in the document."})
     kind = fields.String(required=True, metadata={"enum": list(VARIANT_KINDS)})
     field = fields.String(required=True)
 
@@ -201,15 +201,19 @@ class ExplainedWordSchema(Schema):
 class SignalSchema(Schema):
     """Something that decided on a score."""
 
-    name = fields.String(required=True, metadata={"description": "Such as `words`, `exact_title`, `recency`, `rank`."})
-    share = fields.Float(required=True, metadata={"description": "A factor: all of them multiply to `score`."})
+    name = fields.String(
+        required=True,
+        metadata={"description": "Name of the signal, such as `words`, `exact_title`, `recency`, or `rank`."},
+    )
+    share = fields.Float(required=True, metadata={"description": "A factor; `score` is the product of all factors."})
 
 
 class ExplainedMeaningSchema(Schema):
     """Reasons for the place of a hit that was ordered by meaning, too."""
 
     place_by_words = fields.Integer(
-        required=True, metadata={"description": "The place by words alone, from 1, among the hits that are not pinned."}
+        required=True,
+        metadata={"description": "The position by words alone, from 1, among the hits that are not pinned."},
     )
     cosine = fields.Float(
         required=True,
@@ -228,7 +232,7 @@ class ExplainedMeaningSchema(Schema):
 class ExplanationSchema(Schema):
     """Reasons for a hit's place, as far as the engine tells them."""
 
-    pinned = fields.Boolean(metadata={"description": "Whether it stands there because it is pinned."})
+    pinned = fields.Boolean(metadata={"description": "Whether the hit is pinned to its position."})
     score = fields.Float(
         allow_none=True,
         metadata={
@@ -237,14 +241,16 @@ class ExplanationSchema(Schema):
             "relevance, and of pinned ones."
         },
     )
-    relaxation = fields.String(metadata={"description": "How much was demanded: `all_terms`, `any_term`, …"})
+    relaxation = fields.String(
+        metadata={"description": "How much of the query had to match: `all_terms`, `any_term`, …"}
+    )
     words = fields.List(fields.Nested(ExplainedWordSchema))
     clicks = fields.Nested(
         ExplainedClicksSchema,
-        metadata={"description": "Where clicks moved the hit: by its own, or by those of others."},
+        metadata={"description": "Present if clicks moved the hit, its own or those of other hits."},
     )
     meaning = fields.Nested(
-        ExplainedMeaningSchema, metadata={"description": "Where hits were ordered by meaning as well as by words."}
+        ExplainedMeaningSchema, metadata={"description": "Present if hits were ranked by meaning as well as by words."}
     )
     preferred_over = fields.String(
         metadata={
@@ -259,12 +265,14 @@ class ExplanationSchema(Schema):
         }
     )
     beyond_ranks = fields.Boolean(
-        metadata={"description": "Present where the hit stands behind those that ranks order; its own has no effect."}
+        metadata={
+            "description": "Present if the hit is beyond those that ranks reorder; its own rank then has no effect."
+        }
     )
     signals = fields.List(fields.Nested(SignalSchema))
-    rank = fields.Float(metadata={"description": "The ranks that hold, added and bounded to ±5."})
-    engine = fields.Dict(metadata={"description": "What a search server tells of the hit, in its own words."})
-    limits = fields.String(metadata={"description": "What this search engine cannot do of ranks and recency."})
+    rank = fields.Float(metadata={"description": "The sum of all applicable ranks, limited to ±5."})
+    engine = fields.Dict(metadata={"description": "The search server's own explanation of the hit."})
+    limits = fields.String(metadata={"description": "Limits of this search engine regarding ranks and recency."})
 
 
 class HitSchema(Schema):
@@ -301,7 +309,7 @@ class SearchNoticeSchema(Schema):
     """A sentence of the site's owner, to be shown above the results as plain text."""
 
     text = fields.String(required=True)
-    url = fields.String(metadata={"description": "Where it leads: an http or https URL, or a path."})
+    url = fields.String(metadata={"description": "Target of the notice: an http or https URL, or a path."})
 
 
 class SearchLinkSchema(Schema):
@@ -317,21 +325,19 @@ class AnswerSchema(Schema):
     text = fields.String(
         required=True, metadata={"description": "Whole sentences, at most 300 characters; plain text, not HTML."}
     )
-    id = fields.String(required=True, metadata={"description": "The document that they are from."})
-    url = fields.String(required=True, metadata={"description": "Its address."})
-    anchor = fields.String(
-        required=True, metadata={"description": "What follows `#` in the address of their section; empty for none."}
-    )
+    id = fields.String(required=True, metadata={"description": "The id of the quoted document."})
+    url = fields.String(required=True, metadata={"description": "The URL of the quoted document."})
+    anchor = fields.String(required=True, metadata={"description": "Anchor of the quoted section; empty for none."})
 
 
 class EffectsSchema(Schema):
     """Statements of a site's rules and settings to a search, beside its hits; each only if there is something."""
 
     rules = fields.List(
-        fields.String(), metadata={"description": "Ids of the rules that hold, in order; absent if none does."}
+        fields.String(), metadata={"description": "Ids of the rules that apply, in order; absent if none does."}
     )
     redirect = fields.String(
-        metadata={"description": "Where to go instead of showing results, as a rule says: a URL, or a path."}
+        metadata={"description": "URL or path that a rule redirects the visitor to, instead of showing results."}
     )
     notice = fields.Nested(SearchNoticeSchema)
     no_results_links = fields.List(
@@ -375,7 +381,7 @@ class MatchedSchema(Schema):
     corrected_query = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "The query with words replaced; null unless `matched` is `corrected`."},
+        metadata={"description": "The corrected query; null unless `matched` is `corrected`."},
     )
 
 
@@ -385,7 +391,7 @@ class SearchResultsSchema(EffectsSchema, MatchedSchema):
     hits = fields.List(fields.Nested(HitSchema), required=True)
     estimatedTotalHits = fields.Integer(
         required=True,
-        metadata={"description": "Number of matches; with `distinct`, of those shown, exact up to 1,000."},
+        metadata={"description": "Number of matches; with `distinct`, the number of groups, exact up to 1,000."},
     )
     processingTimeMs = fields.Integer(required=True)
     query = fields.String(required=True)

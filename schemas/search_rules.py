@@ -47,7 +47,7 @@ class FilterText(Text):
             compile_matching(parsed, {name: frozenset() for name in fields_of(parsed)})
         except BackendRejected as error:
             position = "" if error.position is None else f" at character {error.position}"
-            raise ValidationError([Problem(f"is no filter{position}: {error}", "invalid_filter")]) from error
+            raise ValidationError([Problem(f"is not a valid filter{position}: {error}", "invalid_filter")]) from error
         return text
 
 
@@ -102,8 +102,8 @@ class RuleConditionSchema(BodySchema):
         },
     )
     filters = FilterText(metadata={"description": "Conditions that the search's own filter must name."})
-    from_ = Moment(data_key="from", attribute="from", metadata={"description": "The first moment."})
-    to = Moment(metadata={"description": "The moment at which it ends."})
+    from_ = Moment(data_key="from", attribute="from", metadata={"description": "Start time, inclusive."})
+    to = Moment(metadata={"description": "End time, exclusive."})
 
     @validates_schema(skip_on_field_errors=True)
     def _check_order(self, data: dict[str, Any], **kwargs: Any) -> None:
@@ -123,7 +123,7 @@ class NoticeSchema(BodySchema):
     """A sentence to show above the results, as plain text."""
 
     text = Text(trim=True, min_length=1, max_length=MAX_NOTICE_LENGTH, required=True)
-    url = LinkTarget(metadata={"description": "Where it leads."})
+    url = LinkTarget(metadata={"description": "Target URL or path."})
 
 
 class RuleActionSchema(BodySchema):
@@ -133,24 +133,26 @@ class RuleActionSchema(BodySchema):
         Text(min_length=1, max_length=512),
         low=1,
         high=MAX_RULE_IDS,
-        metadata={"description": "Ids of documents that come first, in order, as far as the search's filters allow."},
+        metadata={"description": "Ids of documents to pin to the top, in order, if they match the search's filters."},
     )
     hide = ItemList(
         Text(min_length=1, max_length=512),
         low=1,
         high=MAX_RULE_IDS,
-        metadata={"description": "Ids of documents that are not found, even if pinned."},
+        metadata={"description": "Ids of documents to exclude, even if pinned."},
     )
     boost = _nested(RuleBoostSchema)
-    filters = FilterText(metadata={"description": "What is found must fulfil it."})
+    filters = FilterText(metadata={"description": "Filter that all results must match."})
     replace = Text(
         trim=True,
         min_length=1,
         max_bytes=MAX_QUERY_BYTES,
-        metadata={"description": "What is searched for instead. Of two rules, the first counts."},
+        metadata={"description": "Query to search for instead. The first matching rule takes precedence."},
     )
-    redirect = LinkTarget(metadata={"description": "Where the search box goes. Of two rules, the first counts."})
-    notice = _nested(NoticeSchema, metadata={"description": "Of two rules, the first counts."})
+    redirect = LinkTarget(
+        metadata={"description": "URL or path that the search box opens. The first matching rule takes precedence."}
+    )
+    notice = _nested(NoticeSchema, metadata={"description": "The first matching rule takes precedence."})
 
     @validates_schema(skip_on_field_errors=True)
     def _check_something(self, data: dict[str, Any], **kwargs: Any) -> None:
@@ -175,12 +177,12 @@ class Rules(ItemList):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
         rules = super()._deserialize(value, attr, data, **kwargs)
-        seen: set[str] = set()
+        rule_ids: set[str] = set()
         errors: dict[int, Any] = {}
         for position, rule in enumerate(rules):
-            if rule["id"] in seen:
+            if rule["id"] in rule_ids:
                 errors[position] = {"id": [Problem("is the id of another rule, too", "duplicate")]}
-            seen.add(rule["id"])
+            rule_ids.add(rule["id"])
         if errors:
             raise ValidationError(errors)
         return rules
@@ -210,7 +212,7 @@ class RecencySchema(BodySchema):
         low=1,
         high=MAX_HALF_LIFE_DAYS,
         required=True,
-        metadata={"description": "The age at which half of the bonus is left. Today's documents score half more."},
+        metadata={"description": "Age at which half of the bonus remains. Documents dated today score 50 % more."},
     )
 
 

@@ -80,7 +80,7 @@ class PreferredSchema(BodySchema):
         trim=True,
         min_length=1,
         max_length=MAX_PREFERRED_LENGTH,
-        metadata={"description": "What it must hold; `latest` for the highest version among these hits."},
+        metadata={"description": "Required value; `latest` selects the highest version among these hits."},
     )
 
 
@@ -119,7 +119,7 @@ class SearchSettingsSchema(BodySchema):
         fields.Nested(HiddenSchema),
         high=MAX_PINNED_QUERIES,
         load_default=list,
-        metadata={"title": "Hidden results", "description": "Documents that a query never finds, even if pinned."},
+        metadata={"title": "Hidden results", "description": "Documents to exclude for a query, even if pinned."},
     )
     weights = fields.Nested(
         WeightsSchema,
@@ -150,7 +150,7 @@ class SearchSettingsSchema(BodySchema):
         allow_none=True,
         metadata={
             "title": "Preferred results",
-            "description": "Which of the hits with one value of `distinct` is shown; null for the best.",
+            "description": "Rule for choosing the hit of each `distinct` value; null for the best hit.",
         },
     )
     rules = Rules(
@@ -173,7 +173,7 @@ class SearchSettingsSchema(BodySchema):
         allow_none=True,
         metadata={
             "title": "Field with ranks",
-            "description": "Field in which documents have a rank of their own, from -5 to 5; null for none.",
+            "description": "Field with each document's own rank, from -5 to 5; null for none.",
         },
     )
     recency = fields.Nested(
@@ -287,7 +287,7 @@ class LearnedQuerySchema(Schema):
     documents = fields.List(
         fields.Nested(LearnedDocumentSchema),
         required=True,
-        metadata={"description": "At most 20, those with the largest gain first."},
+        metadata={"description": "At most 20, largest gain first."},
     )
 
 

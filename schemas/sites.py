@@ -54,11 +54,11 @@ class SiteSchema(Schema):
     name = fields.String(required=True)
     url = fields.String(required=True)
     domain = fields.String(required=True)
-    domains = fields.List(fields.String(), required=True, metadata={"description": "Its further addresses."})
+    domains = fields.List(fields.String(), required=True, metadata={"description": "The site's additional URLs."})
     index = fields.String(required=True, metadata={"description": "Name of the site's index."})
     active = fields.Boolean(required=True)
     agents = fields.Boolean(required=True, metadata={"description": "Whether agents may search and read it."})
-    description = fields.String(required=True, metadata={"description": "What it is about, for agents."})
+    description = fields.String(required=True, metadata={"description": "Description of its topic, for agents."})
     plan = fields.String(required=True)
     indexed_pages = fields.Integer(required=True, attribute="document_count")
     created_at = Instant(required=True)
@@ -87,11 +87,11 @@ class SiteUpdateSchema(UpdateSchema):
     description = Text(
         trim=True,
         max_length=500,
-        metadata={"title": "Description", "description": "What the site is about, for agents."},
+        metadata={"title": "Description", "description": "Description of the site's topic, for agents."},
     )
 
 
-_NAME_OF_DELETED = {"description": "The site's name, so that no other site is deleted by mistake. Optional."}
+_NAME_OF_DELETED = {"description": "The site's name, as protection against deleting another site by mistake. Optional."}
 _PURGE = {"description": "Whether the site cannot be restored. A deleted site can be purged, too. Default: false."}
 
 

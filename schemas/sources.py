@@ -102,17 +102,17 @@ class SelectorsSchema(BodySchema):
     content = Text(
         trim=True,
         max_length=MAX_SELECTOR_LENGTH,
-        metadata={"title": "Content", "description": "Elements that hold the text. Default: found automatically."},
+        metadata={"title": "Content", "description": "Elements with the text. Default: detected automatically."},
     )
     title = Text(
         trim=True,
         max_length=MAX_SELECTOR_LENGTH,
-        metadata={"title": "Title", "description": "Element that holds the title. Default: the page's title."},
+        metadata={"title": "Title", "description": "Element with the title. Default: the page's title."},
     )
     remove = Text(
         trim=True,
         max_length=MAX_SELECTOR_LENGTH,
-        metadata={"title": "Leave out", "description": "Elements to leave out."},
+        metadata={"title": "Leave out", "description": "Elements to ignore."},
     )
 
     @post_load
@@ -183,7 +183,7 @@ class FieldRuleSchema(BodySchema):
         trim=True,
         min_length=1,
         max_length=MAX_SELECTOR_LENGTH,
-        metadata={"description": "CSS: elements with the value."},
+        metadata={"description": "CSS selector of the elements with the value."},
     )
     json_ld = Text(
         trim=True,
@@ -198,12 +198,12 @@ class FieldRuleSchema(BodySchema):
         trim=True,
         min_length=1,
         max_length=MAX_PLACE_LENGTH,
-        metadata={"description": "Attribute with the value. Default: the text of the element."},
+        metadata={"description": "Attribute that contains the value. Default: the element's text."},
     )
     all_ = Flag(
         data_key="all",
         attribute="all",
-        metadata={"description": "Whether the field is the list of all values. Default: the first one."},
+        metadata={"description": "Whether the field contains all values as a list. Default: only the first value."},
     )
 
     @post_load
@@ -239,17 +239,20 @@ _INCLUDE = {
 }
 _EXCLUDE = {
     "title": "Not these pages",
-    "description": "Patterns of path and query that are neither indexed nor followed. They win over `include`.",
+    "description": "Patterns of path and query that are neither indexed nor followed, even if `include` matches.",
 }
 _HEADERS = {
     "title": "Request headers",
     "type": "object",
     "additionalProperties": {"type": "string"},
-    "description": "Sent to the source's host alone, for sites behind a password. Never shown.",
+    "description": "Sent only to the source's host, for sites behind a password. Never returned.",
 }
-_SCHEDULE = {"title": "Schedule", "description": "How often the source is crawled again."}
-_MAX_PAGES = {"title": "Maximum pages", "description": "Most pages of the source that are indexed; null: no limit."}
-_MAX_DEPTH = {"title": "Maximum depth", "description": "Most links to follow from the start page; null: no limit."}
+_SCHEDULE = {"title": "Schedule", "description": "Interval between crawls of the source."}
+_MAX_PAGES = {"title": "Maximum pages", "description": "Maximum number of indexed pages of the source; null: no limit."}
+_MAX_DEPTH = {
+    "title": "Maximum depth",
+    "description": "Maximum number of links to follow from the start page; null: no limit.",
+}
 
 
 class SourceCreateSchema(BodySchema):
@@ -290,7 +293,9 @@ class SourceUpdateSchema(UpdateSchema):
     headers = Headers(metadata=dict(_HEADERS))
 
 
-_KEEP_DOCUMENTS = {"description": "Whether its documents stay, as if sent through the API. Default: false."}
+_KEEP_DOCUMENTS = {
+    "description": "Whether to keep its documents, as if they had been sent through the API. Default: false."
+}
 
 
 class SourceDeleteQuerySchema(QuerySchema):
@@ -325,12 +330,14 @@ class RunSchema(Schema):
     status = fields.String(required=True, metadata={"enum": list(RUN_STATUSES)})
     started_at = Instant(required=True, allow_none=True)
     finished_at = Instant(required=True, allow_none=True)
-    found = fields.Integer(required=True, metadata={"description": "Addresses that are dealt with."})
-    indexed = fields.Integer(required=True, metadata={"description": "Pages that are new or changed."})
-    unchanged = fields.Integer(required=True, metadata={"description": "Pages that are as they were."})
-    removed = fields.Integer(required=True, metadata={"description": "Documents removed because their page is gone."})
-    failed = fields.Integer(required=True, metadata={"description": "Addresses that gave no answer to use."})
-    skipped = fields.Integer(required=True, metadata={"description": "Addresses left out for a reason."})
+    found = fields.Integer(required=True, metadata={"description": "Number of processed URLs."})
+    indexed = fields.Integer(required=True, metadata={"description": "New or changed pages."})
+    unchanged = fields.Integer(required=True, metadata={"description": "Unchanged pages."})
+    removed = fields.Integer(
+        required=True, metadata={"description": "Documents removed because their page no longer exists."}
+    )
+    failed = fields.Integer(required=True, metadata={"description": "URLs without a usable response."})
+    skipped = fields.Integer(required=True, metadata={"description": "URLs skipped for a reason."})
     error = fields.Nested(RunErrorSchema, required=True, allow_none=True)
 
 
@@ -388,7 +395,7 @@ class ConfigAnswerSchema(Schema):
     ignored = fields.List(
         fields.String(),
         required=True,
-        metadata={"description": "What has no counterpart here, as paths such as `start_urls[0].tags[1]`."},
+        metadata={"description": "Settings without a counterpart here, as paths such as `start_urls[0].tags[1]`."},
     )
 
 
@@ -409,12 +416,14 @@ class RunRequestSchema(BodySchema):
         low=1,
         high=MAX_RUN_URLS,
         load_default=None,
-        metadata={"description": "Only these addresses; nothing is followed and nothing else is removed."},
+        metadata={"description": "Only these URLs; no links are followed and nothing else is removed."},
     )
     max_removed_percent = WholeNumber(
         high=100,
         load_default=None,
-        metadata={"description": "Most documents of the source, in percent, that the run may remove. Default: `20`."},
+        metadata={
+            "description": "Maximum percentage of the source's documents that the run may remove. Default: `20`."
+        },
     )
 
 
@@ -422,7 +431,7 @@ class HookSchema(LenientBodySchema):
     """Addresses that a hook is sent. Whatever else it is sent is ignored."""
 
     urls = ItemList(
-        SiteUrl(), low=1, high=MAX_RUN_URLS, load_default=None, metadata={"description": "Only these addresses."}
+        SiteUrl(), low=1, high=MAX_RUN_URLS, load_default=None, metadata={"description": "Only these URLs."}
     )
 
 
@@ -448,7 +457,7 @@ class RunPageSchema(Schema):
     url = fields.String(required=True)
     reason = fields.String(required=True)
     found_on = fields.List(
-        fields.String(), metadata={"description": "The page, sitemap, or feed that led to it first, if any did."}
+        fields.String(), metadata={"description": "The page, sitemap, or feed that first linked to it, if any."}
     )
     document = fields.String(metadata={"description": "Of a duplicate, the id of the document with the same text."})
 
@@ -467,17 +476,17 @@ class PageLookupSchema(Schema):
     reason = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "Why it is not indexed, as far as is known; see Sources, Reasons."},
+        metadata={"description": "Reason why it is not indexed, if known; see Sources, Reasons."},
     )
     last_seen = Instant(
         required=True,
         allow_none=True,
-        metadata={"description": "When a source visited it last, or its document was written."},
+        metadata={"description": "Time of the last crawl, or of the last write of its document."},
     )
     found_on = fields.List(
         fields.String(),
         required=True,
-        metadata={"description": "At most 10 pages, sitemaps, and feeds that lead to it."},
+        metadata={"description": "At most 10 pages, sitemaps, and feeds that link to it."},
     )
     document = fields.String(
         required=True,
@@ -507,7 +516,7 @@ class DeadLinkListSchema(Schema):
     run_id = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "The run that found them; `null` if none has read pages yet."},
+        metadata={"description": "The run that found them; `null` if no run has read pages yet."},
     )
     total = fields.Integer(required=True)
     limit = fields.Integer(required=True)
@@ -537,4 +546,4 @@ class PreviewAnswerSchema(Schema):
     """The document that the page would become, or the reason why it would become none."""
 
     document = fields.Dict(required=True, allow_none=True)
-    reason = fields.String(metadata={"description": "Present where `document` is null."})
+    reason = fields.String(metadata={"description": "Present if `document` is null."})

@@ -41,7 +41,7 @@ class SyncBeginSchema(BodySchema):
         required=True,
         metadata={
             "pattern": "^[a-z0-9_-]{1,64}$",
-            "description": "Your name for where the documents come from. Not `api`, and not `src_…`.",
+            "description": "Name of the documents' origin, chosen by you. Not `api`, and not `src_…`.",
         },
     )
     replace = Flag(load_default=False, metadata={"description": "Whether a running sync of this source is abandoned."})
@@ -56,7 +56,7 @@ class SyncFinishSchema(BodySchema):
         high=100,
         load_default=20,
         metadata={
-            "description": "Largest share of the source's documents that may be removed. Ten may always be removed."
+            "description": "Maximum share of the source's documents that may be removed. Ten may always be removed."
         },
     )
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None)

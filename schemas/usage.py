@@ -85,7 +85,7 @@ class DashboardUsageSchema(Schema):
     )
     refused_searches_this_month = fields.Integer(
         required=True,
-        metadata={"description": "Searches that the plan's searches per day or request limits refused."},
+        metadata={"description": "Searches rejected by the plan's daily search quota or request limits."},
     )
 
 
@@ -118,7 +118,7 @@ class TroubleSchema(Schema):
     )
     title = fields.String(required=True, metadata={"description": "What it is."})
     effect = fields.String(required=True, metadata={"description": "What works all the same, and what does not."})
-    since = Instant(required=True, metadata={"description": "When it began or was noticed."})
+    since = Instant(required=True, metadata={"description": "Time when it began or was detected."})
 
 
 class ExposedKeySchema(Schema):
@@ -128,8 +128,8 @@ class ExposedKeySchema(Schema):
     name = fields.String(required=True)
     site_id = fields.Integer(required=True)
     site_name = fields.String(required=True)
-    origin = fields.String(required=True, metadata={"description": "Of the page that sent it last."})
-    seen_at = Instant(required=True, metadata={"description": "When a page last sent it, within an hour."})
+    origin = fields.String(required=True, metadata={"description": "Origin of the page that last used it."})
+    seen_at = Instant(required=True, metadata={"description": "Time when a page last used it, to within an hour."})
 
 
 class DashboardSchema(Schema):
@@ -144,7 +144,7 @@ class DashboardSchema(Schema):
     troubles = fields.List(
         fields.Nested(TroubleSchema),
         required=True,
-        metadata={"description": "What does not work as it should at the moment, the gravest first."},
+        metadata={"description": "Current problems, most serious first."},
     )
     exposed_keys = fields.List(
         fields.Nested(ExposedKeySchema),

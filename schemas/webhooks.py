@@ -97,7 +97,7 @@ class DeliverySchema(Schema):
     id = fields.String(required=True, metadata={"description": "The `webhook-id` of every attempt."})
     event = fields.String(required=True, metadata={"enum": list(EVENTS)})
     status = fields.String(required=True, metadata={"enum": list(DELIVERY_STATUSES)})
-    attempts = fields.Integer(required=True, metadata={"description": "Since it was last asked for."})
+    attempts = fields.Integer(required=True, metadata={"description": "Time of its last search."})
     attempted_at = Instant(required=True, allow_none=True)
     next_attempt_at = Instant(required=True, allow_none=True, attribute="due_at")
     response_status = fields.Integer(
@@ -106,7 +106,7 @@ class DeliverySchema(Schema):
         metadata={"description": "HTTP status of the last answer; null if there was none."},
     )
     error = fields.String(required=True, allow_none=True)
-    payload = fields.Raw(required=True, metadata={"description": "The body that is sent.", "type": "object"})
+    payload = fields.Raw(required=True, metadata={"description": "The request body.", "type": "object"})
     created_at = Instant(required=True)
 
 

@@ -36,5 +36,5 @@ class PageQuerySchema(QuerySchema):
         trim=True,
         min_length=1,
         max_length=MAX_URL_LENGTH,
-        metadata={"description": "The page's address, absolute or a path of the site."},
+        metadata={"description": "The page's URL, absolute or as a path on the site."},
     )

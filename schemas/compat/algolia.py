@@ -60,9 +60,11 @@ def _listed(value: Any, otherwise: Any) -> Any:
 class AlgoliaQuerySchema(LenientBodySchema):
     """Parameters of a search, beside each other or as a query string in `params`. Others have no effect."""
 
-    params = Text(load_default="", metadata={"description": "All parameters as a query string, as older clients do."})
+    params = Text(
+        load_default="", metadata={"description": "All parameters as a query string, as older clients send them."}
+    )
     query = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": "Search query."})
-    page = _Number(high=MAX_PAGE, load_default=0, metadata={"description": "Number of the page, from 0."})
+    page = _Number(high=MAX_PAGE, load_default=0, metadata={"description": "Page number, from 0."})
     hitsPerPage = _Number(low=0, high=MAX_HITS, load_default=20)
     filters = Text(
         load_default="",
@@ -93,7 +95,7 @@ class AlgoliaQuerySchema(LenientBodySchema):
 class AlgoliaRequestSchema(AlgoliaQuerySchema):
     """One of several searches."""
 
-    indexName = fields.String(required=True, metadata={"description": "Any name: the key names the site."})
+    indexName = fields.String(required=True, metadata={"description": "Any name; the key determines the site."})
 
 
 class AlgoliaRequestsSchema(LenientBodySchema):
@@ -141,7 +143,9 @@ class AlgoliaHitSchema(Schema):
     anchor = fields.String(required=True, allow_none=True)
     type = fields.String(required=True, metadata={"enum": [*(f"lvl{level}" for level in range(1, 7)), "content"]})
     content = fields.String(required=True, allow_none=True)
-    hierarchy = fields.Dict(required=True, metadata={"description": "`lvl0` to `lvl6`, as far as there are so many."})
+    hierarchy = fields.Dict(
+        required=True, metadata={"description": "`lvl0` to `lvl6`, as far as the page has that many levels."}
+    )
     highlightResult = fields.Nested(AlgoliaMarkedHitSchema, required=True, data_key="_highlightResult")
     snippetResult = fields.Nested(AlgoliaMarkedHitSchema, required=True, data_key="_snippetResult")
 
@@ -150,7 +154,7 @@ class AlgoliaAnswerSchema(Schema):
     """Hits, best first."""
 
     hits = fields.List(fields.Nested(AlgoliaHitSchema), required=True)
-    nbHits = fields.Integer(required=True, metadata={"description": "Number of pages found."})
+    nbHits = fields.Integer(required=True, metadata={"description": "Number of matching pages."})
     page = fields.Integer(required=True)
     nbPages = fields.Integer(required=True)
     hitsPerPage = fields.Integer(required=True)
@@ -162,7 +166,7 @@ class AlgoliaAnswerSchema(Schema):
     queryID = fields.String(
         required=True, metadata={"description": "The search's id, by which clicks refer to it for 24 hours."}
     )
-    facets = fields.Dict(metadata={"description": "Number of matches per value of each field, if asked for."})
+    facets = fields.Dict(metadata={"description": "Number of matches per value of each field, if requested."})
 
 
 class AlgoliaAnswersSchema(Schema):

@@ -47,7 +47,7 @@ class CustomSearchQuerySchema(QuerySchema):
 
     key = fields.String(required=True, metadata={"description": "A public or search key of the site."})
     q = _words("Search query.")
-    cx = Text(load_default="", max_length=200, metadata={"description": "Any text; the key names the site."})
+    cx = Text(load_default="", max_length=200, metadata={"description": "Any text; the key determines the site."})
     num = QueryWholeNumber(low=1, high=10, load_default=10, metadata={"description": "Results per page."})
     start = QueryWholeNumber(
         low=1, high=MAX_RESULTS, load_default=1, metadata={"description": "Number of the first result, from 1."}
@@ -65,24 +65,29 @@ class CustomSearchQuerySchema(QuerySchema):
     siteSearch = Text(
         load_default="",
         max_length=255,
-        metadata={"description": "Only pages of this host, or whose address begins so: `example.com/docs`."},
+        metadata={"description": "Only pages of this host, or with this URL prefix: `example.com/docs`."},
     )
     siteSearchFilter = Text(
         load_default="i",
         choices=("i", "e"),
-        metadata={"description": "Whether only what `siteSearch` names is found (`i`), or all but that (`e`)."},
+        metadata={"description": "Whether to include (`i`) or exclude (`e`) the pages that `siteSearch` selects."},
     )
-    exactTerms = _words("A phrase that documents must have.")
-    excludeTerms = _words("A word or phrase that documents must not have.")
-    orTerms = _words("Words of which documents must have at least one, as typed.")
-    hq = _words("Words that are searched, too.")
+    exactTerms = _words("A phrase that documents must contain.")
+    excludeTerms = _words("A word or phrase that documents must not contain.")
+    orTerms = _words("Words of which documents must contain at least one, as typed.")
+    hq = _words("Additional words to search for.")
     lr = Text(
         load_default="",
         max_length=200,
         metadata={"description": "Only documents in this language: `lang_de`, or several: `lang_de|lang_fr`."},
     )
     alt = Text(load_default="json", choices=("json",))
-    callback = _Absent(metadata={"type": "string", "description": "Not supported: pages of any origin may call."})
+    callback = _Absent(
+        metadata={
+            "type": "string",
+            "description": "Not supported, and not needed: pages of any origin may call the API.",
+        }
+    )
     searchType = _Absent(metadata={"type": "string", "description": "Not supported."})
 
 
@@ -97,7 +102,7 @@ class CustomSearchResultSchema(_Listed):
     kind = fields.String(required=True, metadata={"enum": ["customsearch#result"]})
     title = fields.String(required=True)
     htmlTitle = fields.String(required=True, metadata={"description": "The title, HTML-escaped, matches in `<b>`."})
-    link = fields.String(required=True, metadata={"description": "The page's address, absolute."})
+    link = fields.String(required=True, metadata={"description": "The page's absolute URL."})
     displayLink = fields.String(required=True, metadata={"description": "The page's host."})
     snippet = fields.String(required=True)
     htmlSnippet = fields.String(required=True, metadata={"description": "The snippet, matches in `<b>`."})
@@ -163,7 +168,7 @@ class CustomSearchAnswerSchema(Schema):
     searchInformation = fields.Nested(CustomSearchInformationSchema, required=True)
     spelling = fields.Nested(CustomSearchSpellingSchema)
     items = fields.List(
-        fields.Nested(CustomSearchResultSchema), metadata={"description": "Absent if nothing is found."}
+        fields.Nested(CustomSearchResultSchema), metadata={"description": "Absent if there are no results."}
     )
 
 

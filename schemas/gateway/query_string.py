@@ -20,8 +20,8 @@ def read_query_string(schema: type[Schema], arguments: Mapping[str, str]) -> dic
 
     Lists are names separated by commas; a filter may also be a JSON array.
     """
-    known = schema._declared_fields
-    return {name: _typed(known.get(name), text) for name, text in arguments.items()}
+    known_names = schema._declared_fields
+    return {name: _typed(known_names.get(name), text) for name, text in arguments.items()}
 
 
 def _typed(field: Any, text: str) -> Any:
@@ -41,7 +41,7 @@ def _typed(field: Any, text: str) -> Any:
 
 def query_parameters(schema: type[Schema]) -> list[dict[str, Any]]:
     """The query string's parameters for the API document."""
-    found = []
+    parameters = []
     for name, field in schema._declared_fields.items():
         shape: dict[str, Any] = {"type": "string"}
         note = field.metadata.get("description", "")
@@ -55,5 +55,5 @@ def query_parameters(schema: type[Schema]) -> list[dict[str, Any]]:
             note = "An expression, or a JSON array of them."
         elif isinstance(field, Text):
             shape |= {key: field.metadata[key] for key in ("maxLength", "enum") if key in field.metadata}
-        found.append({"in": "query", "name": name, "schema": shape, **({"description": note} if note else {})})
-    return found
+        parameters.append({"in": "query", "name": name, "schema": shape, **({"description": note} if note else {})})
+    return parameters

@@ -114,21 +114,23 @@ class EngineSearchSchema(_WithoutNulls, BodySchema):
         load_default="last",
         choices=("last", "all"),
         metadata={
-            "description": "`last`: documents with some of the words follow those with all. `all`: only the latter."
+            "description": "`last`: documents with some words follow the others. `all`: only documents with all words."
         },
     )
     sections = WholeNumber(
         high=MAX_SECTIONS_OF_HIT,
         load_default=0,
-        metadata={"description": "Most sections of a hit: places on its page that show the query. Not of Meilisearch."},
+        metadata={
+            "description": "Maximum number of sections per hit: matching parts of its page. Not in Meilisearch's API."
+        },
     )
     distinct = Text(
         load_default=None,
         max_length=_NAME_LENGTH,
         trim=True,
         metadata={
-            "description": "Field of whose values only the best hit is shown. Default: what the site's search settings "
-            "say; empty for none."
+            "description": "Field by whose value hits are grouped; only the best hit of each value is returned. "
+            "Default: the site's search settings; empty for none."
         },
     )
     showMatchesPosition = Flag(load_default=False)
@@ -176,7 +178,8 @@ class EngineSuggestSchema(_WithoutNulls, BodySchema):
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
     limit = WholeNumber(low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": WANTED})
     filter = FilterField(
-        load_default="", metadata={"description": "What documents with suggested titles must match, as in searches."}
+        load_default="",
+        metadata={"description": "Filter that documents with suggested titles must match, as in searches."},
     )
 
 

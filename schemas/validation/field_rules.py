@@ -44,9 +44,9 @@ def path_problem(path: str) -> Problem | None:
 def set_problems(templates: Mapping[Any, Any]) -> dict[str, list[Problem]]:
     """The problems with the fields that a rule sets, by their names."""
     return {
-        shown_name(str(name)): [found]
+        shown_name(str(name)): [problem]
         for name, text in templates.items()
-        if (found := name_problem(str(name)) or _text_problem(text)) is not None
+        if (problem := name_problem(str(name)) or _text_problem(text)) is not None
     }
 
 
@@ -81,11 +81,11 @@ def rule_problems(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unknown_segments(path: str, templates: Mapping[str, str]) -> dict[str, Any]:
-    known = set(SEGMENT.findall(path))
+    known_segments = set(SEGMENT.findall(path))
     unknown = {
         name: [Problem(f"must not name {{{other}}}, which the path has not", "invalid")]
         for name, text in templates.items()
         for other in SEGMENT.findall(text)
-        if other not in known
+        if other not in known_segments
     }
     return {"set": unknown} if unknown else {}

@@ -57,16 +57,16 @@ class ProblemCount:
     """Count of the problems found so far, to stop looking when they are more than an answer lists."""
 
     def __init__(self) -> None:
-        self.found = 0
+        self.count = 0
 
     def add(self, messages: Any) -> None:
         """Count those in marshmallow's nested messages."""
-        self.found += sum(1 for _ in walk(messages))
+        self.count += sum(1 for _ in walk(messages))
 
     @property
     def is_full(self) -> bool:
         """Tell whether there is no use in looking further."""
-        return self.found > MAX_PROBLEMS
+        return self.count > MAX_PROBLEMS
 
 
 def walk(messages: Any, path: str = "") -> Iterator[tuple[str, Problem]]:

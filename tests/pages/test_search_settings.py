@@ -178,7 +178,7 @@ MISTAKES = {
         "javascript:x",
         "Redirect must be an http or https URL, or a path that starts with one /.",
     ),
-    "rules__0__do__filters": ("section =", "Filters is no filter"),
+    "rules__0__do__filters": ("section =", "Filters is not a valid filter"),
     "rules__0__when__from": ("tomorrow", "From must be an ISO 8601 date or date-time."),
     "recency__half_life_days": ("soon", "Half-life must be an integer."),
     "weights__title": ("eleven", "Title must be a number."),
