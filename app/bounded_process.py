@@ -214,8 +214,8 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
             task, arguments, is_stream = connection.recv()
             _allow(cpu_seconds)
             if is_stream:
-                for found in task(_Remote(connection, cpu_seconds)):
-                    connection.send(("found", found))
+                for yielded in task(_Remote(connection, cpu_seconds)):
+                    connection.send(("found", yielded))
                 answer: tuple[str, Any] = ("done", None)
             else:
                 answer = ("done", task(*arguments))

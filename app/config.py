@@ -281,8 +281,8 @@ def _oidc_problems(settings: Settings) -> Iterator[str]:
         not (issuer.scheme == "https" or is_local) or not issuer.netloc or issuer.query or issuer.fragment
     ):
         yield "OIDC_ISSUER must be an https URL."
-    given = [name for name in ("oidc_client_id", "oidc_client_secret", "public_url") if getattr(settings, name)]
-    if settings.oidc_issuer and len(given) < 3:
+    oidc_settings = [name for name in ("oidc_client_id", "oidc_client_secret", "public_url") if getattr(settings, name)]
+    if settings.oidc_issuer and len(oidc_settings) < 3:
         yield "OIDC_ISSUER requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, and PUBLIC_URL."
     others = ("oidc_client_id", "oidc_client_secret", "oidc_allowed_domains", "oidc_name")
     if not settings.oidc_issuer and any(getattr(settings, name) for name in others):

@@ -155,8 +155,8 @@ class Jobs:
             How many there were; ``None`` if another process is at it.
         """
         runtime = self._runtime
-        with runtime.locks.try_hold("missing-indexes") as held:
-            if not held:
+        with runtime.locks.try_hold("missing-indexes") as is_held:
+            if not is_held:
                 return None
             missing, outdated = runtime.indexer.missing_indexes(), runtime.indexer.outdated_indexes()
             if missing or outdated:
@@ -172,16 +172,16 @@ class Jobs:
 
     def _keep_restoring(self) -> None:
         """Do so until there is nothing left."""
-        left: int | None = None
+        remaining: int | None = None
 
         def restore() -> None:
-            nonlocal left
-            left = self.restore_indexes()
+            nonlocal remaining
+            remaining = self.restore_indexes()
 
         tries = 0
-        while left != 0 and not self._stopping.is_set():
+        while remaining != 0 and not self._stopping.is_set():
             self._attempt(Job("missing-indexes", 0, restore))
-            if left != 0:
+            if remaining != 0:
                 tries += 1
                 self._stopping.wait(RESTORE_PAUSES.after(tries))
 
@@ -206,14 +206,14 @@ class Jobs:
 
     def _run_engine_tasks(self) -> None:
         runtime = self._runtime
-        with runtime.locks.try_hold("engine-tasks") as held:
-            if held:
+        with runtime.locks.try_hold("engine-tasks") as is_held:
+            if is_held:
                 outbox.run_due(runtime.database, runtime.engines, runtime.counters, runtime.task_handlers)
 
     def _apply_lagging(self) -> None:
         runtime = self._runtime
-        with runtime.locks.try_hold("lagging-sites") as held:
-            if not held:
+        with runtime.locks.try_hold("lagging-sites") as is_held:
+            if not is_held:
                 return
             lagging = self._lagging()
             for site_id in [site_id for site_id in lagging if site_id not in self._failing_sites][:SITES_AT_ONCE]:
@@ -225,8 +225,8 @@ class Jobs:
         due = self._failing_sites.due()
         if not due:
             return
-        with runtime.locks.try_hold("failing-sites") as held:
-            if not held:
+        with runtime.locks.try_hold("failing-sites") as is_held:
+            if not is_held:
                 return
             lagging = self._lagging()
             for site_id in [site_id for site_id in due if site_id in lagging][:SITES_AT_ONCE]:
@@ -258,8 +258,8 @@ class Jobs:
     def _end_syncs(self) -> None:
         """End what lapsed, and continue sweeps that were interrupted; an engine that is away delays only these."""
         runtime = self._runtime
-        with runtime.locks.try_hold("syncs") as held:
-            if not held:
+        with runtime.locks.try_hold("syncs") as is_held:
+            if not is_held:
                 return
             runtime.syncs.lapse()
             for sweep in runtime.syncs.interrupted():
@@ -271,8 +271,8 @@ class Jobs:
         with runtime.database.read() as session:
             due, waiting = count_due(session, now()), count_waiting(session)
         if due:
-            with runtime.locks.try_hold("source-schedule") as held:
-                if held:
+            with runtime.locks.try_hold("source-schedule") as is_held:
+                if is_held:
                     with runtime.database.write() as session:
                         waiting += queue_due(session, now())
         # Tests and commands, which have no background, do the work themselves.
@@ -281,28 +281,28 @@ class Jobs:
 
     def _warn_owners(self) -> None:
         runtime = self._runtime
-        with runtime.locks.try_hold("quota-warnings") as held:
-            if held:
+        with runtime.locks.try_hold("quota-warnings") as is_held:
+            if is_held:
                 warn_owners(runtime.database, runtime.counters, runtime.plans, runtime.settings, daily_requests_window)
 
     def _queue_digests(self) -> None:
         runtime = self._runtime
-        with runtime.locks.try_hold("digests") as held:
-            if held:
+        with runtime.locks.try_hold("digests") as is_held:
+            if is_held:
                 Digests(runtime.database, runtime.searcher, runtime.settings, runtime.plans, list_failed).queue_due(
                     self._stopping.is_set
                 )
 
     def _learn_from_clicks(self) -> None:
         runtime = self._runtime
-        with runtime.locks.try_hold("click-lessons") as held:
-            if held:
+        with runtime.locks.try_hold("click-lessons") as is_held:
+            if is_held:
                 learn_due(runtime, self._stopping.is_set)
 
     def _purge_deleted_sites(self) -> None:
         runtime = self._runtime
-        with runtime.locks.try_hold("deleted-sites") as held:
-            if held:
+        with runtime.locks.try_hold("deleted-sites") as is_held:
+            if is_held:
                 purge_deleted(runtime)
 
     def _delete_sessions(self) -> None:

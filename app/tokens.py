@@ -64,8 +64,8 @@ def make_hook_token(source_id: str, salt: str, secret: str) -> str:
 
 def read_hook_token(text: str) -> str | None:
     """The id of the source that ``text`` may be the hook's token of; ``None`` if it can be none's."""
-    found = _HOOK.fullmatch(text)
-    return None if found is None else f"src_{found[1]}"
+    match = _HOOK.fullmatch(text)
+    return None if match is None else f"src_{match[1]}"
 
 
 def make_token(key_type: str) -> str:

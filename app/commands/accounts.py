@@ -97,14 +97,14 @@ def _override_options(command: Any) -> Any:
 @click.argument("plan")
 @_override_options
 @json_option
-def set_plan(email: str, plan: str, as_json: bool, **given: str | None) -> None:
+def set_plan(email: str, plan: str, as_json: bool, **options: str | None) -> None:
     """Change an account's plan and its own limits. Limits given here override the plan's and replace earlier ones."""
     current_runtime = runtime()
     _check_plan(plan)
     try:
         overrides = {
             name: parse_limit(value, f"--{name.replace('_', '-')}")
-            for name, value in given.items()
+            for name, value in options.items()
             if value is not None
         }
     except ConfigurationError as error:

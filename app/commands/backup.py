@@ -33,12 +33,16 @@ def backup(file: Path) -> None:
     `restore` rebuilds them from the documents.
     """
     current_runtime = runtime()
-    kept = {SECRET: current_runtime.settings.secret_key}
+    bundled_texts = {SECRET: current_runtime.settings.secret_key}
     if current_runtime.settings.plans_file:
-        kept[PLANS] = Path(current_runtime.settings.plans_file).read_text()
+        bundled_texts[PLANS] = Path(current_runtime.settings.plans_file).read_text()
     try:
         manifest = write_backup(
-            current_runtime.database, file, kept, created_at=isoformat(now()), program=version("site-search-service")
+            current_runtime.database,
+            file,
+            bundled_texts,
+            created_at=isoformat(now()),
+            program=version("site-search-service"),
         )
     except (BackupError, OSError) as error:
         raise click.ClickException(str(error)) from error

@@ -21,11 +21,11 @@ def learn_now(site_id: int | None, as_json: bool) -> None:
     """Update the ranking of sites that learn from clicks. The service does this every night."""
     current_runtime = runtime()
     with current_runtime.database.read() as session:
-        wanted = sites_that_learn(session)
-    if site_id is not None and site_id not in wanted:
+        site_ids = sites_that_learn(session)
+    if site_id is not None and site_id not in site_ids:
         raise click.ClickException(f"Site {site_id} does not exist, is paused, or does not learn from clicks.")
     learned: dict[str, int] = {}
-    for each in wanted if site_id is None else [site_id]:
+    for each in site_ids if site_id is None else [site_id]:
         try:
             queries = learn(current_runtime, each)
         except BackendError as error:

@@ -272,9 +272,9 @@ def _report(runtime: Runtime, run: SourceRun, as_json: bool) -> None:
         reasons = runs.count_reasons(session, run)
     if as_json:
         names = ("id", "status", "error", "found", "indexed", "unchanged", "removed", "failed", "skipped")
-        shown = {name: getattr(run, name) for name in names} | {"reasons": reasons}
-        shown |= {name: moment and isoformat(moment) for name, moment in _moments(run)}
-        click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
+        encoded = {name: getattr(run, name) for name in names} | {"reasons": reasons}
+        encoded |= {name: moment and isoformat(moment) for name, moment in _moments(run)}
+        click.echo(orjson.dumps(encoded, option=orjson.OPT_INDENT_2).decode())
         return
     click.echo(
         f"{counted(run.indexed, 'page')} indexed, {number(run.unchanged)} unchanged, {number(run.removed)} removed; "

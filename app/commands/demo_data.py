@@ -34,19 +34,19 @@ def make_demo(runtime: Runtime, base_url: str) -> str:
     the same ones are printed the next time. The service's own documentation is searched with its public key.
     """
     path = demo_file(runtime.settings.data_path)
-    kept = read_demo(runtime.settings.data_path)
-    if kept is None or not _exists(runtime, kept):
-        kept = _create(runtime, base_url)
-    kept["base_url"] = base_url
-    kept["source_id"] = _put_source(runtime, kept, base_url)
-    _write(path, orjson.dumps(kept))
-    _write(docs_search_key_file(runtime.settings.data_path), kept["keys"]["public"].encode())
-    return _text(kept, base_url, _crawl(runtime, kept))
+    demo = read_demo(runtime.settings.data_path)
+    if demo is None or not _exists(runtime, demo):
+        demo = _create(runtime, base_url)
+    demo["base_url"] = base_url
+    demo["source_id"] = _put_source(runtime, demo, base_url)
+    _write(path, orjson.dumps(demo))
+    _write(docs_search_key_file(runtime.settings.data_path), demo["keys"]["public"].encode())
+    return _text(demo, base_url, _crawl(runtime, demo))
 
 
-def _exists(runtime: Runtime, kept: dict[str, Any]) -> bool:
+def _exists(runtime: Runtime, demo: dict[str, Any]) -> bool:
     with runtime.database.read() as session:
-        account = session.get(Account, kept["account_id"])
+        account = session.get(Account, demo["account_id"])
         return account is not None and account.email == EMAIL and sites.count_sites(session, account.id) > 0
 
 
@@ -73,7 +73,7 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _put_source(runtime: Runtime, kept: dict[str, Any], base_url: str) -> str:
+def _put_source(runtime: Runtime, demo: dict[str, Any], base_url: str) -> str:
     """Let the site and its source be where the service is; gives the source's id."""
     moment = now()
     values = {
@@ -85,11 +85,11 @@ def _put_source(runtime: Runtime, kept: dict[str, Any], base_url: str) -> str:
         "updated_at": moment,
     }
     with runtime.database.write() as session:
-        sites.update_site(session, kept["account_id"], kept["site_id"], {"url": base_url})
-        source = session.get(Source, kept.get("source_id", ""))
+        sites.update_site(session, demo["account_id"], demo["site_id"], {"url": base_url})
+        source = session.get(Source, demo.get("source_id", ""))
         if source is None:
             source = Source(
-                id=f"src_{secrets.token_hex(8)}", site_id=kept["site_id"], kind="website", schedule="none",
+                id=f"src_{secrets.token_hex(8)}", site_id=demo["site_id"], kind="website", schedule="none",
                 headers={}, created_at=moment, **values,
             )  # fmt: skip
             session.add(source)
@@ -98,14 +98,14 @@ def _put_source(runtime: Runtime, kept: dict[str, Any], base_url: str) -> str:
     return source.id
 
 
-def _crawl(runtime: Runtime, kept: dict[str, Any]) -> int:
+def _crawl(runtime: Runtime, demo: dict[str, Any]) -> int:
     """Crawl the documentation; gives how many pages are indexed.
 
     Raises:
         ConfigurationError: It cannot be crawled.
     """
     with runtime.database.write() as session:
-        source = session.get_one(Source, kept["source_id"])
+        source = session.get_one(Source, demo["source_id"])
         # At another address, all pages are others.
         run_id = runs.request_run(session, source, max_removed_percent=100).id
         claim = runs.claim_run(session, run_id)
@@ -119,8 +119,8 @@ def _crawl(runtime: Runtime, kept: dict[str, Any]) -> int:
     return run.indexed + run.unchanged
 
 
-def _text(kept: dict[str, Any], base_url: str, count: int) -> str:
-    tokens = kept["keys"]
+def _text(demo: dict[str, Any], base_url: str, count: int) -> str:
+    tokens = demo["keys"]
     search = f"{base_url}/v1/search?q=quota&fields=title,url&highlight=true&limit=3"
     return f"""
 The demo is ready: {count} pages of the documentation were crawled.
@@ -133,5 +133,5 @@ The demo is ready: {count} pages of the documentation were crawled.
     curl '{search}' -H 'Authorization: Bearer {tokens["search"]}'
 
   Dashboard    {base_url}/dashboard
-  Log in with  {EMAIL} and {kept["password"]}
+  Log in with  {EMAIL} and {demo["password"]}
 """

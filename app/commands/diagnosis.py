@@ -39,7 +39,7 @@ CLOCK_WARNING_SECONDS, CLOCK_PROBLEM_SECONDS = 1.0, 10.0
 STUCK = timedelta(minutes=10)
 """After which what should have gone on is stuck."""
 MANY_ATTEMPTS = 5
-MOST_NAMED = 10
+MAX_LISTED = 10
 """Sites that a finding names."""
 REDIS_SECONDS = 5.0
 """How long Redis may take to tell the time."""
@@ -272,13 +272,13 @@ def _indexes(runtime: Runtime) -> Iterator[Finding]:
         behind = find_lagging(session)
     missing = runtime.indexer.missing_indexes()
     if missing:
-        message = f"{counted(len(missing), 'index')} missing: of sites {_named(missing)}."
+        message = f"{counted(len(missing), 'index')} missing: of sites {_site_names(missing)}."
         yield Finding("indexes", "warning", message, "A running service builds them; if none runs, start it.")
     if behind:
-        message = f"{counted(len(behind), 'index')} behind the stored documents: of sites {_named(behind)}."
+        message = f"{counted(len(behind), 'index')} behind the stored documents: of sites {_site_names(behind)}."
         remedy = "A running service brings them up to date. If one stays behind, run `search reindex --site ID`."
         yield Finding("indexes", "warning", message, remedy)
-    for site in [site for site in behind if site.error is not None][:MOST_NAMED]:
+    for site in [site for site in behind if site.error is not None][:MAX_LISTED]:
         stuck = site.since is not None and site.since < now() - STUCK
         since = "" if site.since is None else f" lacks changes since {_minute(site.since)}, and"
         message = f"The index of site {site.id}{since} could not be brought up to date at {_failure(site)}"
@@ -302,9 +302,9 @@ def _minute(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def _named(sites: Sequence[int | LaggingSite]) -> str:
-    ids = [str(site.id if isinstance(site, LaggingSite) else site) for site in sites[:MOST_NAMED]]
-    return ", ".join(ids) + ("…" if len(sites) > MOST_NAMED else "")
+def _site_names(sites: Sequence[int | LaggingSite]) -> str:
+    ids = [str(site.id if isinstance(site, LaggingSite) else site) for site in sites[:MAX_LISTED]]
+    return ", ".join(ids) + ("…" if len(sites) > MAX_LISTED else "")
 
 
 def _runs(runtime: Runtime) -> Iterator[Finding]:

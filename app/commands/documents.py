@@ -88,24 +88,24 @@ def _with_progress(reads: Iterator[Read], stream: BinaryIO, bar: Any) -> Iterato
 
 
 def _report(as_json: bool, outcome: ImportOutcome) -> None:
-    groups = [list(group) for _, group in groupby(outcome.problems, key=lambda found: (found.line, found.record))]
+    groups = [list(group) for _, group in groupby(outcome.problems, key=lambda problem: (problem.line, problem.record))]
     if as_json:
         answer = {
             "imported": outcome.indexed,
             "created": outcome.created,
             "updated": outcome.updated,
             "skipped": outcome.skipped,
-            "problems": [_shown(group) for group in groups],
+            "problems": [_encode_problems(group) for group in groups],
         }
         click.echo(orjson.dumps(answer).decode())
         return
     click.echo(f"{counted(outcome.indexed, 'document')} imported, {outcome.created:,} of them new.")
     for group in groups[:MAX_SHOWN]:
-        click.echo(f"{group[0].place}: {printable('; '.join(found.message for found in group))}", err=True)
+        click.echo(f"{group[0].place}: {printable('; '.join(problem.message for problem in group))}", err=True)
     if outcome.skipped > MAX_SHOWN:
         click.echo(f"and {counted(outcome.skipped - MAX_SHOWN, 'more invalid line')}", err=True)
 
 
-def _shown(group: Sequence[LineProblem]) -> dict[str, Any]:
+def _encode_problems(group: Sequence[LineProblem]) -> dict[str, Any]:
     record = {} if group[0].record is None else {"record": group[0].record}
-    return {"line": group[0].line, **record, "problems": [found.message for found in group]}
+    return {"line": group[0].line, **record, "problems": [problem.message for problem in group]}

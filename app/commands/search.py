@@ -34,7 +34,7 @@ def _rebuild_all(
 ) -> list[int]:
     with runtime.database.read() as session:
         total = sum(count_site_documents(session, site.id) for site in sites)
-    done: list[int] = []
+    rebuilt: list[int] = []
     with click.progressbar(length=total, label="Documents", hidden=quiet) as bar:
         for site in sites:
             try:
@@ -45,8 +45,8 @@ def _rebuild_all(
                 raise click.ClickException(
                     f"Site {site.id}: {error} The old index stays in use; run the command again."
                 ) from error
-            done.append(site.id)
-    return done
+            rebuilt.append(site.id)
+    return rebuilt
 
 
 @group.command("reindex")
@@ -54,8 +54,10 @@ def _rebuild_all(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reindex(site_id: int | None, as_json: bool) -> None:
     """Rebuild indexes from the stored documents. Searches continue meanwhile."""
-    done = _rebuild_all(runtime(), _sites(site_id), None, keep_old=False, quiet=as_json)
-    click.echo(orjson.dumps({"reindexed": done}).decode() if as_json else f"{counted(len(done), 'index')} rebuilt.")
+    rebuilt = _rebuild_all(runtime(), _sites(site_id), None, keep_old=False, quiet=as_json)
+    click.echo(
+        orjson.dumps({"reindexed": rebuilt}).decode() if as_json else f"{counted(len(rebuilt), 'index')} rebuilt."
+    )
 
 
 @group.command("move")
@@ -70,13 +72,13 @@ def move(site_id: int | None, as_json: bool) -> None:
             "Set SEARCH_NEXT_URL here and for the running service, and restart the service first."
         )
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
-    done = _rebuild_all(current_runtime, waiting, target, keep_old=True, quiet=as_json)
+    rebuilt = _rebuild_all(current_runtime, waiting, target, keep_old=True, quiet=as_json)
     text = (
-        f"{counted(len(done), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, and "
+        f"{counted(len(rebuilt), 'site')} moved. Now set SEARCH_URL to the new engine, remove SEARCH_NEXT_URL, and "
         "restart the service. Old indexes are kept until you run `search drop-old` with SEARCH_NEXT_URL set to the "
         "old engine."
     )
-    click.echo(orjson.dumps({"moved": done}).decode() if as_json else text)
+    click.echo(orjson.dumps({"moved": rebuilt}).decode() if as_json else text)
 
 
 @group.command("drop-old")

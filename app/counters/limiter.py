@@ -107,11 +107,11 @@ class RequestLimits:
     reserve: UsageReservation | None = None
     intent: IntentRequest | None = None
     credentials_of: int | None = None
-    shown: tuple[str, ...] = ()
+    header_keys: tuple[str, ...] = ()
 
     def window_shown(self, states: tuple[WindowState, ...]) -> WindowState | None:
         """The state the headers describe; ``None`` without windows."""
-        eligible = [state for state in states if state.key in self.shown] if self.shown else states[:1]
+        eligible = [state for state in states if state.key in self.header_keys] if self.header_keys else states[:1]
         return min(eligible, key=lambda state: state.remaining, default=None)
 
 

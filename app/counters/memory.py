@@ -128,8 +128,8 @@ class MemoryCounters(CounterStore):
         if not intents:
             return None
         last = intents[-1]
-        goes_on = continues_intent(intent.text, last.began_ms, last.last_ms, last.requests, last.text, now_ms)
-        return last if goes_on else None
+        is_continued = continues_intent(intent.text, last.began_ms, last.last_ms, last.requests, last.text, now_ms)
+        return last if is_continued else None
 
     def _begin_intent(self, intent: IntentRequest, now_ms: int, today: date) -> Intent:
         intents = self._intents.setdefault(intent.key, [])
@@ -140,13 +140,13 @@ class MemoryCounters(CounterStore):
     def _fails_whole(self, intent: Intent) -> bool:
         """Note that a request of an intent failed; gives whether all of them have, and it is over."""
         intents = self._intents.get(intent.key, [])
-        found = next((known for known in intents if known.began_ms == intent.began_ms), None)
-        if found is None:
+        active = next((each for each in intents if each.began_ms == intent.began_ms), None)
+        if active is None:
             return False
-        found.failed += 1
-        if found.failed < found.requests:
+        active.failed += 1
+        if active.failed < active.requests:
             return False
-        intents.remove(found)
+        intents.remove(active)
         return True
 
     def peek(
@@ -185,10 +185,10 @@ class MemoryCounters(CounterStore):
     def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
         now_ms = milliseconds(now)
         with self._lock:
-            known = search.account_id, settlement_key(once)
-            if self._reports.get(known, ("", 0))[1] > now_ms:
+            settlement = search.account_id, settlement_key(once)
+            if self._reports.get(settlement, ("", 0))[1] > now_ms:
                 return
-            self._reports[known] = ("", now_ms + IDEMPOTENCY_SECONDS * 1000)
+            self._reports[settlement] = ("", now_ms + IDEMPOTENCY_SECONDS * 1000)
             if isinstance(search, Reservation):
                 self.refund(reservation=search, now=now)
             else:
@@ -295,8 +295,8 @@ class MemoryCounters(CounterStore):
             credential_version.started = credential_version.finished = credential_version.started + 1
             for owned in [key for key in self._days if key[0] == account_id]:
                 del self._days[owned]
-            for kept in [key for key in self._reports if key[0] == account_id]:
-                del self._reports[kept]
+            for report_key in [key for key in self._reports if key[0] == account_id]:
+                del self._reports[report_key]
 
     def forget_site(self, account_id: int, site_id: int, *, now: float) -> None:
         with self._lock:
@@ -352,8 +352,8 @@ class MemoryCounters(CounterStore):
         self._reports = {key: report for key, report in self._reports.items() if report[1] > now_ms}
         kept_from_ms = now_ms - INTENT_KEPT_SECONDS * 1000
         self._intents = {
-            key: kept
+            key: remaining
             for key, intents in self._intents.items()
-            if (kept := [intent for intent in intents if intent.last_ms > kept_from_ms])
+            if (remaining := [intent for intent in intents if intent.last_ms > kept_from_ms])
         }
         self._days = {key: usage for key, usage in self._days.items() if key[1] >= oldest}

@@ -51,8 +51,8 @@ def create_counters(
     scheme = urlsplit(url).scheme
     maker = _MAKERS.get(scheme)
     if maker is None:
-        known = ", ".join(f"{name}://" for name in _MAKERS)
-        raise ValueError(f"Unknown counter store {scheme or url!r}: the URL must begin with one of {known}.")
+        schemes = ", ".join(f"{name}://" for name in _MAKERS)
+        raise ValueError(f"Unknown counter store {scheme or url!r}: the URL must begin with one of {schemes}.")
     store = maker(url, timeout_seconds, busy_seconds)
     observe_calls(
         store,

@@ -193,7 +193,7 @@ class _Question(Generic[T]):
         """The result; ``None`` if it failed or is late, which is logged and noted in ``success``."""
         assert self._answer is not None
         try:
-            found = self._answer.result(max(0.0, deadline - time.monotonic()))
+            exposition = self._answer.result(max(0.0, deadline - time.monotonic()))
         except Exception as error:
             if not (isinstance(error, BackendError | CountersUnavailable | OSError) or is_unavailable(error)):
                 log.exception("metrics: %s could not be read", self._source)
@@ -202,7 +202,7 @@ class _Question(Generic[T]):
             success.add_metric([self._source], 0)
             return None
         success.add_metric([self._source], 1)
-        return found
+        return exposition
 
 
 def register(app: Flask, current_runtime: Runtime) -> None:
@@ -223,8 +223,8 @@ def register(app: Flask, current_runtime: Runtime) -> None:
 def _may_see(asking: Request, token: str) -> bool:
     if is_loopback(asking) and not is_forwarded(asking):
         return True
-    sent = bearer_token(asking)
-    return bool(token) and sent is not None and hmac.compare_digest(sent.encode(), token.encode())
+    sent_token = bearer_token(asking)
+    return bool(token) and sent_token is not None and hmac.compare_digest(sent_token.encode(), token.encode())
 
 
 class _Server(ThreadingMixIn, WSGIServer):

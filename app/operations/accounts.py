@@ -163,8 +163,8 @@ def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:
     with runtime.database.read() as session:
         is_moved = not members.is_same_mailbox(get_user(session, caller).email, email)
     if is_moved:
-        who = "keys" if caller.member is None else caller.member.id
-        window = WindowRequest(f"email:{caller.account.id}:{who}", EMAIL_CHANGES, DAY_SECONDS)
+        holder = "keys" if caller.member is None else caller.member.id
+        window = WindowRequest(f"email:{caller.account.id}:{holder}", EMAIL_CHANGES, DAY_SECONDS)
         count_attempt(runtime, [window], "changes of the e-mail")
 
 

@@ -39,11 +39,11 @@ def check_own_password(
     Raises:
         ApiError: 403 if it is wrong; 429 after five wrong ones, or 30 in all, in an hour.
     """
-    who = f"{account_id}:{member_id or ''}"
-    count_attempt(runtime, [WindowRequest(f"checks:{who}", PASSWORD_CHECKS, HOUR_SECONDS)], "passwords")
+    holder = f"{account_id}:{member_id or ''}"
+    count_attempt(runtime, [WindowRequest(f"checks:{holder}", PASSWORD_CHECKS, HOUR_SECONDS)], "passwords")
     with runtime.database.read() as session:
         member = first_owner(session, account_id) if member_id is None else session.get(Member, member_id)
-    window = WindowRequest(f"password:{who}", PASSWORD_FAILURES, HOUR_SECONDS)
+    window = WindowRequest(f"password:{holder}", PASSWORD_FAILURES, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "wrong passwords")
     if not accounts.check_password(member, password) or member is None:
         raise accounts.password_incorrect()
@@ -51,13 +51,13 @@ def check_own_password(
     return accounts.PasswordProof(member.password_hash)
 
 
-def count_attempt(runtime: Runtime, windows: Sequence[WindowRequest], what: str) -> tuple[WindowState, ...]:
+def count_attempt(runtime: Runtime, windows: Sequence[WindowRequest], noun: str) -> tuple[WindowState, ...]:
     """Count an attempt as if it failed; who succeeds gives it back, so that racing guesses are all counted."""
     moment = now().timestamp()
     outcome = runtime.counters.consume(windows, now=moment)
     if outcome.refused is not None:
         wait = outcome.refused.retry_after(moment)
-        raise rate_limited(f"Too many {what}; try again in {duration(wait)}.", wait, outcome.refused)
+        raise rate_limited(f"Too many {noun}; try again in {duration(wait)}.", wait, outcome.refused)
     return outcome.windows
 
 
@@ -85,13 +85,13 @@ def forgiving_outages(runtime: Runtime, counted: Sequence[WindowState]) -> Itera
 
 
 @contextmanager
-def counting(runtime: Runtime, windows: Sequence[WindowRequest], what: str) -> Iterator[None]:
+def counting(runtime: Runtime, windows: Sequence[WindowRequest], noun: str) -> Iterator[None]:
     """Count an attempt, and refund it if the block raises.
 
     Raises:
         RateLimited: A window is full.
     """
-    counted = count_attempt(runtime, windows, what)
+    counted = count_attempt(runtime, windows, noun)
     try:
         yield
     except Exception:
@@ -99,7 +99,7 @@ def counting(runtime: Runtime, windows: Sequence[WindowRequest], what: str) -> I
         raise
 
 
-def count_uncharged(runtime: Runtime, windows: Sequence[WindowRequest], what: str) -> None:
+def count_uncharged(runtime: Runtime, windows: Sequence[WindowRequest], noun: str) -> None:
     """Count what costs no search, so that it is not done without end; without counters it goes on.
 
     Args:
@@ -115,4 +115,4 @@ def count_uncharged(runtime: Runtime, windows: Sequence[WindowRequest], what: st
         return
     if outcome.refused is not None:
         wait = outcome.refused.retry_after(now().timestamp())
-        raise rate_limited(refusal(outcome.refused, what), wait, outcome.refused)
+        raise rate_limited(refusal(outcome.refused, noun), wait, outcome.refused)

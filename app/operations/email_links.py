@@ -73,8 +73,10 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     """
     refuse_without_passwords(runtime)
     if not runtime.settings.sends_mail:
-        whom = operator_text(runtime.settings.operator_contact)
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"This service sends no mail; ask {whom} for a new password.")
+        operator = operator_text(runtime.settings.operator_contact)
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION, f"This service sends no mail; ask {operator} for a new password."
+        )
     window = WindowRequest(f"reset:{client.key}", REQUESTS_PER_ADDRESS, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "requests for a new password")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:

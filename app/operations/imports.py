@@ -71,13 +71,13 @@ def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) 
                 raise sites.site_inactive()
             site_url = site.url
         limits = caller.account.limits
-        most_fields = runtime.settings.max_site_fields
+        max_fields = runtime.settings.max_site_fields
         job = FileImport(
             runtime.writer,
             caller.account.id,
             limits,
             site_id,
-            most_fields,
+            max_fields,
             max_skipped=MAX_SKIPPED_LINES,
             outcome=outcome,
         )

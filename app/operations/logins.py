@@ -60,8 +60,8 @@ def register(runtime: Runtime, client: Client, name: str, email: str, password: 
         ApiError: 400 if the e-mail is taken, 403 where registration is closed, 429 after too many.
     """
     if not runtime.settings.registration:
-        whom = operator_text(runtime.settings.operator_contact)
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {whom} for an account.")
+        operator = operator_text(runtime.settings.operator_contact)
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, f"Registration is closed; ask {operator} for an account.")
     refuse_without_passwords(runtime)
     window = WindowRequest(f"register:{client.key}", REGISTRATIONS, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "registrations")
@@ -103,16 +103,16 @@ def log_in(
     """
     refuse_without_passwords(runtime)
     with runtime.database.read() as session:
-        known = [member for member in find_members(session, email) if account_id in (None, member.account_id)]
-    known.sort(key=lambda member: not member.email_confirmed)
-    hashes = {member.password_hash: member for member in known}
+        candidates = [member for member in find_members(session, email) if account_id in (None, member.account_id)]
+    candidates.sort(key=lambda member: not member.email_confirmed)
+    hashes = {member.password_hash: member for member in candidates}
     windows = _failure_windows(runtime, client, email, attempts=ceil(len(hashes) / COMPARISONS))
     counted = count_attempt(runtime, windows, "failed logins")
     count_hashes(runtime, client, max(1, len(hashes)))
     right = {hash for hash, member in hashes.items() if accounts.check_password(member, password)}
-    if not known:
+    if not candidates:
         accounts.check_password(None, password)
-    members = [member for member in known if member.password_hash in right]
+    members = [member for member in candidates if member.password_hash in right]
     if not members:
         raise wrong_credentials()
     runtime.counters.refund(windows=counted, now=now().timestamp())
@@ -230,10 +230,10 @@ def _failure_windows(runtime: Runtime, client: Client, email: str, attempts: int
 
 
 def _email_windows(runtime: Runtime, client: Client, email: str) -> list[WindowRequest]:
-    who = address_key(f"login:{email_key(email)}", runtime.settings.secret_key)
+    login_key = address_key(f"login:{email_key(email)}", runtime.settings.secret_key)
     return [
-        WindowRequest(f"login:{who}:{client.key}", 10, QUARTER_SECONDS),
-        WindowRequest(f"login:{who}", 100, HOUR_SECONDS),
+        WindowRequest(f"login:{login_key}:{client.key}", 10, QUARTER_SECONDS),
+        WindowRequest(f"login:{login_key}", 100, HOUR_SECONDS),
     ]
 
 

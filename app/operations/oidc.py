@@ -132,8 +132,8 @@ def finish(
         raise _refused("This login was used already; begin again.")
     try:
         redirect_uri = runtime.settings.public_url + CALLBACK
-        given = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
-        person = read_person(provider, given, attempt.derive("nonce"))
+        tokens = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
+        person = read_person(provider, tokens, attempt.derive("nonce"))
         if not (is_email(person.email) and person.email.isprintable()):
             raise AnswerRefused("The provider tells no e-mail address.")
     except AnswerRefused as error:
@@ -153,10 +153,10 @@ def _find_members(
     runtime: Runtime, client: Client, person: Person, invitation: str, connects: int | None
 ) -> tuple[list[Member], bool]:
     with runtime.database.read() as session:
-        known = identities.find_linked_members(session, person.issuer, person.subject)
+        linked_members = identities.find_linked_members(session, person.issuer, person.subject)
         unknown = identities.find_linkable_members(session, person.issuer, person.email, connects)
-    if known and not unknown and not invitation:
-        return list(known), len(known) > 1
+    if linked_members and not unknown and not invitation:
+        return list(linked_members), len(linked_members) > 1
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
     with ExitStack() as after_commit, acting(client.member(person.email)), runtime.database.write() as session:
         linked, is_asked = _link_members(session, person, password_hash, connects)

@@ -123,20 +123,20 @@ def preview(
     """
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
-        wanted = frequent_queries(session, site.id) if queries is None else queries
+        chosen_queries = frequent_queries(session, site.id) if queries is None else queries
         unknown = unknown_ids(session, site, settings)
         saved = read_gains(session, site)
     if not site.active:
         raise site_inactive()
-    is_trial = len(wanted) == 1 and caller.member is not None
+    is_trial = len(chosen_queries) == 1 and caller.member is not None
     count_uncharged(runtime, settings_preview_windows(caller, is_trial=is_trial), "preview")
     learned: Gains = {}
     if learns_from_clicks(settings):
         is_on = learns_from_clicks(site.search_settings)
-        learned = saved if is_on else learn_for(runtime, site, [normal_form(query) for query in wanted])
+        learned = saved if is_on else learn_for(runtime, site, [normal_form(query) for query in chosen_queries])
     if is_semantic(settings) and runtime.vectorizer is not None and not is_semantic(site.search_settings):
         runtime.vectorizer.want(site.id)
-    queries_now = preview_settings(runtime, site, settings, wanted, (saved, learned))
+    queries_now = preview_settings(runtime, site, settings, chosen_queries, (saved, learned))
     return SettingsPreview(queries_now, unknown, runtime.engines.get_engine(site.engine))
 
 
@@ -165,9 +165,9 @@ def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:
 
 def unknown_ids(session: Session, site: Site, settings: Mapping[str, Any]) -> list[str]:
     """The ids that settings pin or hide, and that no document of the site has."""
-    named = named_ids(settings)
-    known = known_ids(session, site.id, named)
-    return [id for id in named if id not in known]
+    named_documents = named_ids(settings)
+    existing_ids = known_ids(session, site.id, named_documents)
+    return [id for id in named_documents if id not in existing_ids]
 
 
 def add_result(
@@ -267,18 +267,18 @@ def _send_synonyms(runtime: Runtime, site: Site, before: tuple[tuple[str, ...], 
 def _edit(
     runtime: Runtime, caller: Caller, site_id: int, kind: ResultList, query: str, change: Callable[[list[str]], None]
 ) -> None:
-    wanted = normal_form(query)
+    normalized = normal_form(query)
 
     def edit(settings: dict[str, Any]) -> None:
         entries: list[dict[str, Any]] = settings[kind]
-        places = [place for place, entry in enumerate(entries) if entry["query"] == wanted]
+        places = [place for place, entry in enumerate(entries) if entry["query"] == normalized]
         ids = list(dict.fromkeys(entries[places[-1]]["ids"])) if places else []  # Of several, the last one holds.
         change(ids)
-        kept = [entry for entry in entries if entry["query"] != wanted]
+        others = [entry for entry in entries if entry["query"] != normalized]
         if ids:
-            kept.insert(places[0] if places else len(kept), {"query": wanted, "ids": ids})
-        _check_room(kind, kept, ids)
-        settings[kind] = kept
+            others.insert(places[0] if places else len(others), {"query": normalized, "ids": ids})
+        _check_room(kind, others, ids)
+        settings[kind] = others
 
     edit_together(runtime, caller, site_id, edit)
 

@@ -257,16 +257,16 @@ def look_up_page(runtime: Runtime, caller: Caller, site_id: int, url: str) -> Pa
     """
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
-        found = _look_up(session, site, url)
-    if found.status == "indexed":
-        return found
+        lookup_result = _look_up(session, site, url)
+    if lookup_result.status == "indexed":
+        return lookup_result
     parts = urlsplit(url)
     on_site = {urlsplit(address).netloc for address in (site.url, *site.domains)}
     path = urlunsplit(("", "", parts.path or "/", parts.query, ""))
     addresses = (url, path) if parts.netloc in on_site else (url,)
     ids = find_ids_at(runtime.searcher, site_record(site), addresses, 1)
     if not ids:
-        return found
+        return lookup_result
     with runtime.database.read() as session:
         return _look_up(session, site, url, ids)
 

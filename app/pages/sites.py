@@ -62,7 +62,7 @@ def list_sites() -> str:
 def list_deleted(session: Session, account_id: int) -> list[tuple[Site, datetime]]:
     """The account's sites that can be restored, with the end of that period."""
     deleted = sites.list_deleted(session, account_id)
-    return [(site, site.deleted_at + sites.KEPT) for site in deleted if site.deleted_at is not None]
+    return [(site, site.deleted_at + sites.RETENTION) for site in deleted if site.deleted_at is not None]
 
 
 def show_create_form() -> str:

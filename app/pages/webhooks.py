@@ -89,7 +89,7 @@ def _webhook(webhook_id: str, error: ApiError | None = None) -> str:
         deliveries=deliveries,
         total=total,
         paging=paging,
-        kept=webhooks.KEPT,
+        kept=webhooks.MAX_FINISHED,
         pretty=partial(json.dumps, indent=2, ensure_ascii=False),
         fields=fields,
         banner=banner_of(error, fields),

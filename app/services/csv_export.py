@@ -32,7 +32,7 @@ def encode_csv(analytics: Analytics) -> str:
         *(("pages", page.page, page.searches, None, None, None) for page in analytics.pages),
         *(("channels", each.channel, each.searches, each.clicks, None, None) for each in analytics.channels),
     ]
-    return csv_lines([COLUMNS, *((name, harmless(what), *numbers) for name, what, *numbers in rows)])
+    return csv_lines([COLUMNS, *((name, harmless(subject), *numbers) for name, subject, *numbers in rows)])
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> str:

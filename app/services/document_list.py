@@ -38,7 +38,7 @@ from backends.filters import parse_filter
 from backends.matching import Matches, compile_matching
 from schemas.validation.documents import MAX_ID_LENGTH
 
-MOST_SOURCES = 100
+MAX_SOURCES = 100
 
 STEP = 500
 """Rows that are looked at in one transaction."""
@@ -152,7 +152,7 @@ def read_page(
         site: As it was read just now.
         limit: Most documents of the page; those that are asked for by their ids are all on one.
     """
-    taken = matched = 0
+    count = matched = 0
     last: Place | None = None
     is_full = False
     limit = limit if selection.ids is None else len(selection.ids)
@@ -160,9 +160,9 @@ def read_page(
     rows_at_once = STEP if selection.matches is not None else min(limit + 1, STEP)
     for document in walk(database, selection, None if cursor is None else cursor.place, rows_at_once):
         matched += 1
-        is_full = is_full or taken == limit or not take(document)
+        is_full = is_full or count == limit or not take(document)
         if not is_full:
-            taken += 1
+            count += 1
             last = Place(document.revision, document.id)
         elif not counts_matches:
             break
@@ -173,7 +173,7 @@ def read_page(
 
 
 def encode_into(
-    documents: list[bytes], room: AnswerRoom, shown: Set[str] | None, *, may_end_early: bool
+    documents: list[bytes], room: AnswerRoom, fields_to_return: Set[str] | None, *, may_end_early: bool
 ) -> Take:  # fmt: skip
     """An encoder that puts documents into an answer, as JSON.
 
@@ -187,7 +187,7 @@ def encode_into(
     """
 
     def take(document: StoredBody) -> bool:
-        encoded = encode(document, shown)
+        encoded = encode(document, fields_to_return)
         if documents and may_end_early and not room.fits(len(encoded)):
             return False
         room.take(len(encoded))
@@ -243,11 +243,11 @@ def walk_ids(database: Database, selection: Selection) -> Iterator[str]:
         before = rows[-1][0]
 
 
-def encode(document: StoredBody, shown: Set[str] | None = None) -> bytes:
+def encode(document: StoredBody, fields_to_return: Set[str] | None = None) -> bytes:
     """A document as JSON, with where it came from and when; decoded only if some of its fields are not shown."""
     about = {"_source": document.origin.source, "_updated_at": _time_text(document.changed_at)}
-    if shown is not None:
-        fields = {name: value for name, value in orjson.loads(document.body).items() if name in shown}
+    if fields_to_return is not None:
+        fields = {name: value for name, value in orjson.loads(document.body).items() if name in fields_to_return}
         return orjson.dumps({**fields, **about})
     return document.body[:-1] + b"," + orjson.dumps(about)[1:]
 
@@ -259,9 +259,9 @@ def _time_text(microseconds: int) -> str:
 
 
 def list_source_names(session: Session, site_id: int) -> list[str]:
-    """The sources that documents of a site may have, ``api`` first, at most :data:`MOST_SOURCES`."""
+    """The sources that documents of a site may have, ``api`` first, at most :data:`MAX_SOURCES`."""
     names = [API_SOURCE]
-    while len(names) < MOST_SOURCES:
+    while len(names) < MAX_SOURCES:
         name = next_source(session, site_id, names[-1] if len(names) > 1 else "")
         if name is None:
             break

@@ -1,4 +1,4 @@
-"""Health: the state of the parts of this service, readiness, and the list of problems for the dashboard."""
+"""Health of the service: monitoring its dependencies, readiness, and problems to show on the dashboard."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 DATABASE, DISK, COUNTERS, ENGINE, NEXT_ENGINE = "database", "disk", "counters", "engine", "next_engine"
 
 INDEXES_SECONDS = 60.0
-"""How often missing indexes are looked for while none is missing."""
+"""Seconds between two checks for missing indexes while none is missing."""
 _SCRAP = bytes(65_536)
 
 log = logging.getLogger(__name__)
 
 
 class ReadOnly(Exception):
-    """The database answers, but takes no changes."""
+    """The database responds but does not accept changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of the last look at one dependency.
+    """Result of the last check of one dependency.
 
     Attributes:
-        failing_since: When it was first found failing, aware; ``None``: it works.
-        seconds: How long the look took.
+        failing_since: Time of the first failed check, aware; ``None`` if it works.
+        seconds: Duration of the check.
     """
 
     failing_since: datetime | None
@@ -52,7 +52,7 @@ class Finding:
 
 
 class HealthMonitor:
-    """Looks at the dependencies of this process, and remembers since when which of them fails.
+    """Checks the dependencies of this process, and remembers since when each one fails.
 
     Args:
         folder: DATA_DIR.
@@ -79,25 +79,25 @@ class HealthMonitor:
 
     @property
     def findings(self) -> Mapping[str, Finding]:
-        """Results of the last look, by dependency; empty before the first one."""
+        """Results of the last check by dependency; empty before the first one."""
         return self._findings
 
     @property
     def missing_indexes(self) -> Mapping[int, datetime]:
-        """Sites whose index the engine does not have, and when that was found, aware."""
+        """Sites whose index does not exist in the engine, with the time at which that was noticed, aware."""
         return self._missing
 
     def failing_since(self, dependency: str) -> datetime | None:
-        """The time since which a dependency fails; ``None`` if it works, or nobody looked yet."""
+        """Time since which a dependency fails; ``None`` if it works or was not checked yet."""
         finding = self._findings.get(dependency)
         return None if finding is None else finding.failing_since
 
     def engine_failing_since(self, identity: str) -> datetime | None:
-        """The same for the engine that holds a site's index."""
+        """Time since which the engine with a site's index fails; ``None`` if it works or was not checked yet."""
         return self.failing_since(self._engines.get(identity, ""))
 
     def check(self) -> None:
-        """Look at everything once. What fails is logged when it begins and when it ends."""
+        """Check all dependencies once. Logs when a failure begins and ends."""
         self._findings = {name: self._look(name, probe) for name, probe in self._probes.items()}
         engines_work = not any(self.failing_since(name) for name in self._engines.values())
         due = self._missing or time.monotonic() >= self._indexes_due
@@ -131,18 +131,18 @@ class HealthMonitor:
         except Exception as error:
             if not (isinstance(error, BackendError) or is_unavailable(error)):
                 raise
-            log.warning("missing indexes could not be looked for: %s", error)
+            log.warning("cannot check for missing indexes: %s", error)
             return
         self._missing = {site_id: self._missing.get(site_id, now()) for site_id in missing}
         self._indexes_due = time.monotonic() + INDEXES_SECONDS
 
     def _change_database(self) -> None:
-        """Begin a change, as every write does: one that is locked, or may only be read, refuses that."""
+        """Begin a change, as every write does. It fails if the database is locked or read-only."""
         with self._database.write() as session:
             if self._database.is_sqlite:
                 session.execute(text("SELECT 1"))
             elif session.scalar(text("SHOW transaction_read_only")) == "on":
-                raise ReadOnly("the database takes no changes")
+                raise ReadOnly("the database does not accept changes")
 
     def _write_to_disk(self) -> None:
         with tempfile.TemporaryFile(dir=self._folder, buffering=0) as file:
@@ -151,23 +151,23 @@ class HealthMonitor:
 
 
 SAMPLE = 3
-"""Sites whose index is compared with SQL: an engine that answers may still be loading its documents."""
+"""Largest sites whose index is compared with SQL: an engine that responds may still be loading its documents."""
 
 
 def check_readiness(database: Database, counters: CounterStore, engines: Engines) -> None:
-    """Return if database, counters and search engine can work.
+    """Return if database, counters, and search engine are ready.
 
     Raises:
-        ApiError: 503: the database's tables are still those of an older version.
-        SQLAlchemyError: The database cannot.
-        CountersUnavailable: The counter store cannot.
-        BackendUnavailable: The engine cannot, or does not have its documents back yet.
+        ApiError: 503: the database's tables belong to an older version.
+        SQLAlchemyError: The database is not ready.
+        CountersUnavailable: The counter store is not ready.
+        BackendUnavailable: The engine is not ready, or still loading its documents.
     """
     if tables_state(database) is TablesState.OLDER:
-        log.error("the database's tables are missing or of an older version: run `database upgrade`")
+        log.error("the database's tables are missing or outdated: run `database upgrade`")
         raise ApiError(
             ErrorCode.DATABASE_UNAVAILABLE,
-            "The database's tables are missing or of an older version; they must be upgraded.",
+            "The database's tables are missing or outdated; they must be upgraded.",
             retry_after=5,
         )
     with database.read() as session:
@@ -187,26 +187,26 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
         try:
             count = holder.count(site.engine_index)
         except IndexNotFound:
-            continue  # It is rebuilt from SQL at the next search.
+            continue  # The next search rebuilds it from SQL.
         if count < site.document_count:
             raise BackendUnavailable("The search engine is still loading its documents.", retry_after=5)
 
 
 LATE = timedelta(minutes=2)
-"""After which stored changes that cannot be found yet are late."""
+"""Age of a stored change that cannot be found yet at which it is reported as late."""
 STUCK = timedelta(minutes=10)
-"""After which a run that nobody works on is stuck."""
+"""Time without a worker after which a run is reported as stuck."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that does not work as it should.
+    """A problem, for the dashboard.
 
     Attributes:
-        kind: ``engine``, ``index``, ``indexing``, ``database``, ``disk``, ``counters`` or ``sources``.
-        title: What it is: a sentence.
-        effect: What works all the same, and what does not: sentences.
-        since: When it was noticed or began, aware.
+        kind: ``engine``, ``index``, ``indexing``, ``database``, ``disk``, ``counters``, or ``sources``.
+        title: The problem, as a sentence.
+        effect: What still works and what does not, as sentences.
+        since: When it began or was noticed, aware.
     """
 
     kind: str
@@ -216,9 +216,9 @@ class Trouble:
 
 
 def find_troubles(session: Session, health: HealthMonitor, account_id: int) -> list[Trouble]:
-    """Troubles with what an account depends on, the gravest first.
+    """Return problems with the dependencies of an account, most severe first.
 
-    Asks no server but the database: of the others it is known what the last look at them found.
+    Calls only the database. For other dependencies, it uses the last check.
     """
     sites = session.scalars(select(Site).where(listed(account_id)).order_by(Site.id)).all()
     return [
@@ -236,9 +236,9 @@ def _of_searches(health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
         return [
             Trouble(
                 "engine",
-                "The search engine does not answer.",
-                f"Searches of {_named(away, sites)} fail. Pages that you send are stored, and can be found once it is "
-                "back.",
+                "The search engine does not respond.",
+                f"Searches of {_site_names(away, sites)} fail. Pages that you send are stored and become searchable "
+                "when it is back.",
                 min(failing.values()),
             )
         ]
@@ -249,8 +249,8 @@ def _of_searches(health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
         Trouble(
             "index",
             "An index is being rebuilt from the stored pages.",
-            f"Searches of {_named(missing, sites)} fail until it is complete. No page is lost, and you need not send "
-            "any again.",
+            f"Searches of {_site_names(missing, sites)} fail until it is complete. No page is lost, and you don't need "
+            "to send any again.",
             min(health.missing_indexes[site.id] for site in missing),
         )
     ]
@@ -263,8 +263,8 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
             Trouble(
                 "disk",
                 "The service cannot store anything.",
-                "Searches work, but some may be missing in the analytics. New pages and other changes may be refused; "
-                "send them again later.",
+                "Searches work, but some may be missing from the analytics. New pages and other changes may be "
+                "rejected; send them again later.",
                 since,
             )
         )
@@ -273,8 +273,8 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
             Trouble(
                 "database",
                 "Nothing can be changed.",
-                "Searches work, and appear in the analytics later. New pages and changes of sites and keys are "
-                "refused; send them again later.",
+                "Searches work, and appear in the analytics later. New pages and changes to sites and keys are "
+                "rejected; send them again later.",
                 since,
             )
         )
@@ -283,8 +283,8 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
             Trouble(
                 "counters",
                 "Usage cannot be counted.",
-                "Searches work and are not charged. New pages and changes of sites and keys are refused; send them "
-                "again later. The usage shown here may be too low.",
+                "Searches work and are not charged. New pages and changes to sites and keys are rejected; send "
+                "them again later. The usage shown here may be too low.",
                 since,
             )
         )
@@ -292,24 +292,24 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
 
 
 def _of_late_changes(session: Session, health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
-    """Changes that are stored and not in the index, although the engine and the index are there."""
+    """Return a problem for stored changes that are not in the index, although engine and index are available."""
     late: dict[int, datetime] = {}
     for site in sites:
-        known = health.engine_failing_since(site.engine) is not None or site.id in health.missing_indexes
-        if known or site.applied_revision >= site.revision:
+        is_reported = health.engine_failing_since(site.engine) is not None or site.id in health.missing_indexes
+        if is_reported or site.applied_revision >= site.revision:
             continue
         since = lagging_since(session, site)
         if since is not None and since < now() - LATE:
             late[site.id] = since
     if not late:
         return []
-    named = _named([site for site in sites if site.id in late], sites)
+    affected = _site_names([site for site in sites if site.id in late], sites)
     return [
         Trouble(
             "indexing",
-            "Changes take longer than usual to be found.",
-            f"Searches work. Some changes of {named} are stored, but cannot be found yet; you need not send them "
-            "again.",
+            "Changes take longer than usual to become searchable.",
+            f"Searches work. Some changes to {affected} are stored but cannot be found yet; you don't need to send "
+            "them again.",
             min(late.values()),
         )
     ]
@@ -331,11 +331,11 @@ def _of_runs(session: Session, account_id: int) -> list[Trouble]:
     )
     if since is None:
         return []
-    effect = "Searches work. Pages of sources are not brought up to date until crawling goes on by itself."
-    return [Trouble("sources", "Sources wait to be crawled.", effect, since)]
+    effect = "Searches work. Pages of sources are not updated until crawling resumes, which happens automatically."
+    return [Trouble("sources", "Sources are waiting to be crawled.", effect, since)]
 
 
-def _named(sites: Sequence[Site], of: Sequence[Site]) -> str:
+def _site_names(sites: Sequence[Site], of: Sequence[Site]) -> str:
     if len(sites) == len(of):
         return "your site" if len(of) == 1 else "your sites"
     return ", ".join(site.name for site in sites)

@@ -110,7 +110,7 @@ class FileImport:
                 self._take(read)
             self._write()
         finally:
-            self.outcome.problems.sort(key=lambda found: (found.line, found.record or 0))
+            self.outcome.problems.sort(key=lambda each: (each.line, each.record or 0))
 
     def _take(self, read: Read) -> None:
         if isinstance(read, BadLine):

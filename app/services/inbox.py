@@ -78,8 +78,8 @@ MAX_CANDIDATES = 100
 """Most queries that are looked at, which is one search each; those that most visitors missed something with."""
 MIN_VISITORS_WITHOUT_CLICK = 5
 """A query without clicks tells nothing before so many visitors made it."""
-MOST_FREQUENT = 1_000
-MOST_VISITED = 20_000
+MAX_FREQUENT = 1_000
+MAX_VISITED = 20_000
 """Candidates of each kind are the queries with the most visitors among so many that were searched most, and those of
 so many that most visitors searched: what one visitor makes up keeps out nothing that several missed."""
 MAX_IGNORED = 1_000
@@ -245,8 +245,8 @@ def _read_candidates(
         {
             "site_id": site_id,
             "first": first,
-            "frequent": MOST_FREQUENT,
-            "visited": MOST_VISITED,
+            "frequent": MAX_FREQUENT,
+            "visited": MAX_VISITED,
             "suggested": SUGGESTED_FROM,
             "limit": MAX_CANDIDATES,
         },
@@ -307,8 +307,10 @@ def was_searched(session: Session, site_id: int, query: str, today: date) -> boo
     last = (today - _EPOCH).days
     # The key of the table has the day before the query: each day is one look-up.
     days = range(last - PERIOD_DAYS + 1, last + 1)
-    known = select(QueryDay.query).where(QueryDay.site_id == site_id, QueryDay.day.in_(days), QueryDay.query == query)
-    return session.scalar(known.limit(1)) is not None
+    searched = select(QueryDay.query).where(
+        QueryDay.site_id == site_id, QueryDay.day.in_(days), QueryDay.query == query
+    )
+    return session.scalar(searched.limit(1)) is not None
 
 
 def has_searches(session: Session, site_id: int) -> bool:

@@ -32,7 +32,7 @@ from backends.base import Hit
 from backends.errors import BackendError
 from backends.query import SearchQuery
 
-MOST_PLACES = 3.0
+MAX_GAIN = 3.0
 """Most places by which a document moves up."""
 LEAST_VISITORS = 5
 """Visitors who must have clicked a result of the query in :data:`VISITOR_DAYS` days."""
@@ -74,7 +74,7 @@ def place_share(position: int) -> float:
 
 
 def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dict[str, float]:
-    """Places that documents move up for one query, from more than 0 to :data:`MOST_PLACES`, by id.
+    """Places that documents move up for one query, from more than 0 to :data:`MAX_GAIN`, by id.
 
     A document passes its neighbour if its gain is greater by 1 or more. Those that are not much worse than the best
     are told apart, whatever the others are.
@@ -95,14 +95,14 @@ def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dic
     for click in clicks:
         weight = math.exp2(-click.age_days / HALF_LIFE_DAYS)
         counted[click.document_id] += weight
-        last = places[click.document_id] + int(MOST_PLACES)
+        last = places[click.document_id] + int(MAX_GAIN)
         expected[click.document_id] += weight * place_share(min(click.position or 1, last))
     total = sum(counted.values())
     better: dict[str, float] = {}
     for document_id, number in counted.items():
         usual = total * expected[document_id] / number
         better[document_id] = math.log((number + _SMOOTHING) / (usual + _SMOOTHING), _RATIO_OF_A_PLACE)
-    least = max(0.0, max(better.values()) - MOST_PLACES)
+    least = max(0.0, max(better.values()) - MAX_GAIN)
     gains = {document_id: round(each - least, 2) for document_id, each in better.items()}
     return {document_id: gain for document_id, gain in gains.items() if gain > 0}
 
@@ -246,21 +246,21 @@ def _learn_queries(
     """
     record = site_record(site)
     places = {query: _places(parts.searcher, record, query) for query in queries}
-    found: dict[str, Mapping[str, float]] = {}
+    gains_by_query: dict[str, Mapping[str, float]] = {}
     with parts.database.read() as session:
         for query, clicks in _clicks(session, site.id, queries, since):
             gains = find_gains(clicks, places[query])
-            found[query] = dict(heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1)))
-    kept: dict[str, Mapping[str, float]] = {}
+            gains_by_query[query] = dict(heapq.nlargest(MAX_DOCUMENTS, gains.items(), key=itemgetter(1)))
+    stored_gains: dict[str, Mapping[str, float]] = {}
     room = MAX_CHARACTERS
     for query in queries:
-        moved = found.get(query, {})
+        moved = gains_by_query.get(query, {})
         room -= len(query) + sum(map(len, moved))
         if room < 0:
             break
         if moved:
-            kept[query] = moved
-    return kept
+            stored_gains[query] = moved
+    return stored_gains
 
 
 def _clicks(

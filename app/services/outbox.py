@@ -132,10 +132,10 @@ def purge_site(database: Database, counters: CounterStore, account_id: int, site
             if not ids:
                 break
             session.execute(delete(StoredDocument).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(ids)))
-    left = True
-    while left:
+    has_more = True
+    while has_more:
         with database.write() as session:
-            left = remove_vectors(session, site_id, PURGE_STEP)
+            has_more = remove_vectors(session, site_id, PURGE_STEP)
     with database.write() as session:
         session.execute(delete(Sync).where(Sync.site_id == site_id))
         events.forget_site(session, site_id)

@@ -112,8 +112,8 @@ class RuleSet:
             return query
         rules = sorted(self._candidates(query.text), key=attrgetter("place"))
         if any(rule.conditions for rule in rules):
-            named = _named_by(query)
-            rules = [rule for rule in rules if rule.conditions <= named]
+            own_conditions = _conditions_of(query)
+            rules = [rule for rule in rules if rule.conditions <= own_conditions]
         if any(rule.first or rule.end for rule in rules):
             at = now()
             rules = [
@@ -138,9 +138,9 @@ class RuleSet:
         if index.words:
             every = frozenset().union(*self._words(typed))
             # A word has a stem in each language, and a rule stands under all of them.
-            named = {rule.place: rule for stem in every.intersection(index.words) for rule in index.words[stem]}
-            for rule in named.values():
-                if not any(wanted.isdisjoint(every) for wanted in rule.words):
+            by_place = {rule.place: rule for stem in every.intersection(index.words) for rule in index.words[stem]}
+            for rule in by_place.values():
+                if not any(rule_stems.isdisjoint(every) for rule_stems in rule.words):
                     yield rule
 
     @cached_property
@@ -192,21 +192,21 @@ def _without_places(node: Filter) -> Filter:
     return replace(node, position=0)
 
 
-def _named_by(query: SearchQuery) -> frozenset[Filter]:
+def _conditions_of(query: SearchQuery) -> frozenset[Filter]:
     """The conditions that a search's own filter names; none of what is not in the portable grammar."""
-    found: list[Filter] = [] if query.filter is None else [query.filter]
+    own_filters: list[Filter] = [] if query.filter is None else [query.filter]
     if query.filters.strip():
         with suppress(BackendRejected):  # It may be in the engine's own syntax.
-            found.append(parse_filter(query.filters))
-    return frozenset(condition for each in found for condition in conjuncts(each))
+            own_filters.append(parse_filter(query.filters))
+    return frozenset(condition for each in own_filters for condition in conjuncts(each))
 
 
 def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:
     actions = [rule.action for rule in rules]
     text = _first(actions, "replace")
-    known = query.kinds.keys()
+    existing_fields = query.kinds.keys()
     # A filter by a field that no document has would make an error of every search.
-    filters = [rule.filter for rule in rules if rule.filter is not None and rule.needed_fields <= known]
+    filters = [rule.filter for rule in rules if rule.filter is not None and rule.needed_fields <= existing_fields]
     conditions = [*([] if query.filter is None else [query.filter]), *filters]
     effects = replace(
         NO_EFFECTS,

@@ -23,8 +23,8 @@ class SeenKinds:
         kinds: All that were seen.
     """
 
-    def __init__(self, known: FieldKinds | None = None):
-        self.kinds: dict[str, frozenset[FieldKind]] = dict(known or {})
+    def __init__(self, known_fields: FieldKinds | None = None):
+        self.kinds: dict[str, frozenset[FieldKind]] = dict(known_fields or {})
 
     def add(self, kinds: Mapping[str, FieldKind]) -> None:
         """Note the kinds of one document's fields."""
@@ -83,8 +83,8 @@ class TooManySiteFields(ApiError):
         place = f"documents[{first.position}]"
         message = f"{place} {self.predicate(surplus[0], most)}"
         extra = {"index": first.position, "id": first.id}
-        named = validation_error([Detail(place, "too_many_fields", message, extra)])
-        super().__init__(ErrorCode.VALIDATION_FAILED, named.message, details=named.details)
+        details = validation_error([Detail(place, "too_many_fields", message, extra)])
+        super().__init__(ErrorCode.VALIDATION_FAILED, details.message, details=details.details)
 
     @staticmethod
     def predicate(surplus: Surplus, most: int) -> str:
@@ -92,9 +92,9 @@ class TooManySiteFields(ApiError):
         return f"has the new field {surplus.field!r}, but a site can have at most {most} distinct additional fields"
 
 
-def find_surplus(documents: Iterable[ValidDocument], known: Iterable[str], most: int) -> list[Surplus]:
+def find_surplus(documents: Iterable[ValidDocument], known_fields: Iterable[str], most: int) -> list[Surplus]:
     """The documents that do not fit: each is looked at beside all before it that do."""
-    names = set(known)
+    names = set(known_fields)
     surplus: list[Surplus] = []
     for place, document in enumerate(documents):
         fresh = [name for name in document.kinds if name not in names]

@@ -1,8 +1,9 @@
 """Sites of an account, and those that it deleted.
 
-A deleted site is in the trash for :data:`KEPT`, paused: it keeps all it has, and can be restored, but nobody finds it,
-and it counts in no quota. The trash holds at most as many sites and documents as the plan allows; when it is full, the
-sites deleted first are removed early. Whoever looks for sites takes :func:`get_site`, or :func:`listed` as a condition.
+A deleted site is in the trash for :data:`RETENTION`, paused: it keeps all it has, and can be restored, but nobody finds
+it, and it counts in no quota. The trash holds at most as many sites and documents as the plan allows; when it is full,
+the sites deleted first are removed early. Whoever looks for sites takes :func:`get_site`, or :func:`listed` as a
+condition.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from schemas.validation.sites import domain_of
 
 MAX_INT64 = 2**63 - 1
 
-KEPT = timedelta(days=30)
-"""How long a deleted site can be restored."""
+RETENTION = timedelta(days=30)
+"""Time in which a deleted site can be restored."""
 
 
 def site_not_found() -> ApiError:
@@ -193,8 +194,8 @@ def update_site(session: Session, account_id: int, site_id: int, changes: dict[s
 
 def list_deleted(session: Session, account_id: int) -> Sequence[Site]:
     """The account's sites that can be restored, the last deleted first."""
-    kept = Site.account_id == account_id, Site.deleted_at > now() - KEPT
-    return session.scalars(select(Site).where(*kept).order_by(Site.deleted_at.desc(), Site.id)).all()
+    is_restorable = Site.account_id == account_id, Site.deleted_at > now() - RETENTION
+    return session.scalars(select(Site).where(*is_restorable).order_by(Site.deleted_at.desc(), Site.id)).all()
 
 
 def list_ended(session: Session) -> list[tuple[int, int]]:
@@ -203,7 +204,7 @@ def list_ended(session: Session) -> list[tuple[int, int]]:
     Those of suspended accounts stay: nobody could have restored them.
     """
     ended = select(Site.account_id, Site.id).join(Account, Account.id == Site.account_id)
-    ended = ended.where(Site.deleted_at <= now() - KEPT, Account.suspended_at.is_(None))
+    ended = ended.where(Site.deleted_at <= now() - RETENTION, Account.suspended_at.is_(None))
     return [(row.account_id, row.id) for row in session.execute(ended.order_by(Site.id))]
 
 
@@ -232,11 +233,11 @@ def delete_site(
         site.was_active, site.active = site.active, False
         site.deleted_at = now()
     if purge:
-        site.deleted_at = min(site.deleted_at, now() - KEPT)
+        site.deleted_at = min(site.deleted_at, now() - RETENTION)
     session.flush()
     surplus = [] if purge else _surplus(list_deleted(session, account_id), limits, newest=site)
     for other in surplus:
-        other.deleted_at = now() - KEPT
+        other.deleted_at = now() - RETENTION
     session.flush()
     return [other.id for other in surplus] + [site.id] * purge
 
@@ -269,7 +270,7 @@ def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id:
     site = get_site(session, account_id, site_id, lock=True, deleted_too=True)
     if site.deleted_at is None:
         return site
-    if site.deleted_at <= now() - KEPT:
+    if site.deleted_at <= now() - RETENTION:
         raise site_not_found()
     site.deleted_at = None
     site.active = site.was_active
@@ -280,12 +281,12 @@ def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id:
         (ErrorCode.KEY_LIMIT_REACHED, "key", limits.keys, count_keys),
         (ErrorCode.DOCUMENT_LIMIT_REACHED, "document", limits.documents, count_documents),
     ):
-        wanted = count(session, account_id)
-        if allowed is not None and wanted > allowed:
+        total = count(session, account_id)
+        if allowed is not None and total > allowed:
             QUOTA_REFUSALS.labels(f"{noun}s").inc()
             raise ApiError(
                 code,
-                f"The plan allows {counted(allowed, noun)}; with this site there would be {number(wanted)}. Delete "
+                f"The plan allows {counted(allowed, noun)}; with this site there would be {number(total)}. Delete "
                 "some or change the plan.",
             )
     return site
@@ -301,9 +302,9 @@ def remove_site(session: Session, site: Site) -> None:
     session.flush()
 
 
-def lock_keys(session: Session, which: ColumnElement[bool]) -> None:
+def lock_keys(session: Session, condition: ColumnElement[bool]) -> None:
     """Lock keys that are to be deleted, in the order in which whoever changes several locks them; sites come before."""
-    session.execute(select(Key.id).where(which).order_by(Key.id).with_for_update())
+    session.execute(select(Key.id).where(condition).order_by(Key.id).with_for_update())
 
 
 def end_engine_credentials(session: Session, site: Site, *, key_id: str | None = None) -> None:
@@ -315,8 +316,8 @@ def end_engine_credentials(session: Session, site: Site, *, key_id: str | None =
         end_direct_keys(session, EngineCredential.site_id == site.id, EngineCredential.key_id == key_id)
 
 
-def end_direct_keys(session: Session, *which: ColumnElement[bool]) -> None:
+def end_direct_keys(session: Session, *conditions: ColumnElement[bool]) -> None:
     """Stop keys of the engine's own."""
-    for credential in session.scalars(select(EngineCredential).where(*which)):
+    for credential in session.scalars(select(EngineCredential).where(*conditions)):
         outbox.add(session, credential.engine, outbox.REVOKE_CREDENTIAL, credential.reference)
         session.delete(credential)

@@ -68,5 +68,5 @@ class Backoff:
     def due(self) -> list[int]:
         """The items to be tried again now, those that waited longest first."""
         now = self._clock()
-        found = [(failure.due_at, key) for key, failure in list(self._failures.items()) if failure.due_at <= now]
-        return [key for _, key in sorted(found)]
+        due = [(failure.due_at, key) for key, failure in list(self._failures.items()) if failure.due_at <= now]
+        return [key for _, key in sorted(due)]

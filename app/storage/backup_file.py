@@ -321,9 +321,9 @@ def _readers(table: Table) -> dict[str, Callable[[str], Any]]:
     return {column.name: reader for column in table.columns for kind, reader in kinds if isinstance(column.type, kind)}
 
 
-def _set_sequences(connection: Connection, kept: Mapping[str, int]) -> None:
+def _set_sequences(connection: Connection, sequences: Mapping[str, int]) -> None:
     if connection.dialect.name == "sqlite":
-        for table, number in kept.items():
+        for table, number in sequences.items():
             values = {"name": table, "seq": number}
             changed = connection.execute(
                 text("UPDATE sqlite_sequence SET seq = max(seq, :seq) WHERE name = :name"), values
@@ -336,7 +336,7 @@ def _set_sequences(connection: Connection, kept: Mapping[str, int]) -> None:
         reflected = Table(table, metadata, autoload_with=connection)
         (key,) = reflected.primary_key.columns
         highest = connection.execute(select(func.max(key))).scalar() or 0
-        number = max(int(highest), kept.get(table, 0))
+        number = max(int(highest), sequences.get(table, 0))
         if number:
             connection.execute(
                 text("SELECT setval(CAST(:name AS regclass), :number)"), {"name": sequence, "number": number}

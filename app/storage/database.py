@@ -177,7 +177,7 @@ class _WriterTurns:
         self._timeout_seconds = timeout_seconds
         self._wait_seconds = timeout_seconds
         self._lock = threading.Lock()
-        self._taken = threading.local()
+        self._reserved = threading.local()
 
     @contextmanager
     def take(self) -> Iterator[None]:
@@ -190,11 +190,11 @@ class _WriterTurns:
         if not self._lock.acquire(timeout=self._wait_seconds):
             raise PoolTimeoutError("Other threads were writing to the database for too long.")
         # A write has failed meanwhile, perhaps: who waits for the file keeps all others waiting.
-        self._taken.deadline = min(deadline, time.monotonic() + self._wait_seconds)
+        self._reserved.deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
             yield
         finally:
-            self._taken.deadline = None
+            self._reserved.deadline = None
             self._lock.release()
 
     def begin(self, connection: Connection) -> None:
@@ -204,7 +204,7 @@ class _WriterTurns:
             OperationalError: Another process was writing for too long.
         """
         file: Any = connection.connection.dbapi_connection
-        deadline = getattr(self._taken, "deadline", None) or time.monotonic() + self._wait_seconds
+        deadline = getattr(self._reserved, "deadline", None) or time.monotonic() + self._wait_seconds
         pause = _SHORTEST_PAUSE_SECONDS
         file.execute("PRAGMA busy_timeout=0")
         try:

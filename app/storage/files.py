@@ -132,16 +132,16 @@ class FileCopies:
             return self._make(name, state, make)
 
     def _get(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
-        found = self._read(name)
-        if found is not None and self._is_usable(name, found.header, state):
-            return found
-        if found is not None and found.header.seconds > FREE_SECONDS:
-            with self._locks.try_hold("making") as held:
-                return self._make(name, state, make) if held else found
+        cached = self._read(name)
+        if cached is not None and self._is_usable(name, cached.header, state):
+            return cached
+        if cached is not None and cached.header.seconds > FREE_SECONDS:
+            with self._locks.try_hold("making") as is_held:
+                return self._make(name, state, make) if is_held else cached
         with self._locks.hold("making"):
-            found = self._read(name)  # Another thread may have made it meanwhile.
-            if found is not None and self._is_usable(name, found.header, state):
-                return found
+            cached = self._read(name)  # Another thread may have made it meanwhile.
+            if cached is not None and self._is_usable(name, cached.header, state):
+                return cached
             return self._make(name, state, make)
 
     def delete_old(self) -> None:
@@ -185,12 +185,12 @@ class FileCopies:
         with gzip.GzipFile(fileobj=gzipped, mode="wb", compresslevel=LEVEL, mtime=0) as file:
             for piece in make():
                 length += file.write(piece)
-        made = Copy(Header(state, length, time.thread_time() - begun), gzipped.getvalue())
+        fresh_copy = Copy(Header(state, length, time.thread_time() - begun), gzipped.getvalue())
         try:
-            self._write(name, made)
+            self._write(name, fresh_copy)
         except OSError as error:
             log.error("the copy %s cannot be stored: %s", name, error)
-        return made
+        return fresh_copy
 
     def _write(self, name: str, copy: Copy) -> None:
         fresh = self._folder / f"{name}{_SUFFIX}.{secrets.token_hex(4)}"

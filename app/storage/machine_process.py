@@ -105,11 +105,11 @@ class PostgresLocks(Locks):
     def try_hold(self, name: str) -> Iterator[bool]:
         with self._database.engine.connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-            held = connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _key(name)})
+            is_held = connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _key(name)})
             try:
-                yield bool(held)
+                yield bool(is_held)
             finally:
-                if held:
+                if is_held:
                     connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _key(name)})
 
 

@@ -60,10 +60,10 @@ def tables_state(database: Database) -> TablesState:
     from alembic.migration import MigrationContext
 
     with database.engine.connect() as connection:
-        found = set(MigrationContext.configure(connection).get_current_heads())
-    if found == {newest_revision()}:
+        heads = set(MigrationContext.configure(connection).get_current_heads())
+    if heads == {newest_revision()}:
         return TablesState.CURRENT
-    return TablesState.OLDER if found <= known_revisions() else TablesState.NEWER
+    return TablesState.OLDER if heads <= known_revisions() else TablesState.NEWER
 
 
 @cache

@@ -74,9 +74,9 @@ class WatchedConnection(psycopg.Connection[Any]):
         quiet = QUIET_SECONDS
         heard_at = time.monotonic()
         try:
-            wanted = next(steps)
+            operation = next(steps)
             while True:
-                ready = yield wanted
+                ready = yield operation
                 if ready:
                     heard_at = time.monotonic()
                 elif time.monotonic() - heard_at > quiet and self.server is not None:
@@ -84,6 +84,6 @@ class WatchedConnection(psycopg.Connection[Any]):
                         self.pgconn.finish()
                         raise psycopg.OperationalError("the database server hangs")
                     heard_at, quiet = time.monotonic(), min(2 * quiet, LONGEST_QUIET_SECONDS)
-                wanted = steps.send(ready)
+                operation = steps.send(ready)
         except StopIteration as ended:
             return ended.value

@@ -8,14 +8,14 @@ from sqlalchemy.orm import Session
 
 from app.models import Key
 from app.services.access.callers import Caller
-from app.services.audit_log.actors import SYSTEM, Actor, named_actor
+from app.services.audit_log.actors import SYSTEM, Actor, current_actor
 from app.services.audit_log.audited import key_name
 from app.web.request_checks import current_client
 
 
 def find_actor(session: Session) -> Actor:
     """The actor of a change now: whoever is named, the request's caller, or the service itself."""
-    actor = named_actor()
+    actor = current_actor()
     if actor is not None:
         return actor
     caller: Caller | None = g.get("caller") if has_request_context() else None

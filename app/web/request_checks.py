@@ -291,7 +291,7 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
             reserve=reserve,
             intent=intent,
             credentials_of=None if caller.kind == "session" else caller.account.id,
-            shown=shown,
+            header_keys=shown,
         ),
         now=now().timestamp(),
     )

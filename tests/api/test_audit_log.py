@@ -17,7 +17,7 @@ from sqlalchemy import select
 
 from app.models import AuditEntry, Site
 from app.services.audit_log import entries as audit_entries
-from app.services.audit_log.actors import SYSTEM, named_actor
+from app.services.audit_log.actors import SYSTEM, current_actor
 from app.services.audit_log.recording import MAX_CHANGES_BYTES
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page
@@ -316,7 +316,7 @@ class TestWho:
         result = CliRunner().invoke(cli, ["account", "set-plan", tenant.email, "free"])
         assert result.exit_code == 0, result.output
         assert last(tenant)["actor"]["kind"] == "operator"
-        assert named_actor() is None
+        assert current_actor() is None
 
     def test_the_service_itself(self, app: Flask, tenant: Tenant) -> None:
         with app.extensions["runtime"].database.write() as session:

@@ -133,12 +133,12 @@ class RedisCounters(CounterStore):
         self._free.append(step)
 
     def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
-        known = _Once(search.account_id, settlement_key(once), milliseconds(now))
+        once_key = _Once(search.account_id, settlement_key(once), milliseconds(now))
         if isinstance(search, Reservation):
-            self._giving_back(_NO_STEP, search, (), now, known)()
+            self._giving_back(_NO_STEP, search, (), now, once_key)()
         else:
             reserve = UsageReservation(search.account_id, None, search.gateway_site_id)
-            self._consume(True, (), reserve, search.intent, None, None, search.searched_at, known)
+            self._consume(True, (), reserve, search.intent, None, None, search.searched_at, once_key)
 
     def reset(self, keys: Sequence[str]) -> None:
         if keys:
@@ -174,9 +174,9 @@ class RedisCounters(CounterStore):
         self._run(_REFUSED, [day], [_DAY_KEPT_MS])
 
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
-        found = self.usage_between(account_id, day, day)
-        usage = found[0] if found else DayUsage(day, 0, 0)
-        return usage.at_least(self.floors.unraised(account_id, day, self._seen[0]))
+        days = self.usage_between(account_id, day, day)
+        usage = days[0] if days else DayUsage(day, 0, 0)
+        return usage.at_least(self.floors.unraised(account_id, day, self._last_state[0]))
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:
@@ -207,7 +207,7 @@ class RedisCounters(CounterStore):
         self._run(_FORGET_SITE, [_sites(account_id, day) for day in _kept_days(now)], [site_id])
 
     def check(self) -> None:
-        self._check(self._seen, self._doubted)
+        self._check(self._last_state, self._doubted)
 
     def clear(self) -> None:
         self._delete(f"{_PREFIX}*")
@@ -222,7 +222,7 @@ class RedisCounters(CounterStore):
         self._unsettled: deque[Callable[[], object]] = deque()
         """What is to be done when the server answers again."""
         self._settling = Lock()
-        self._seen = ("", 0)
+        self._last_state = ("", 0)
         """The incarnation last heard of, and how many changes of credentials it has had at least."""
         self._doubted = ""
 
@@ -269,7 +269,7 @@ class RedisCounters(CounterStore):
             limit = -1 if window.limit is None else window.limit
             arguments += [limit, window.seconds * 1000, window.cost, window_end(now_ms, window.seconds)]
         step = _NO_STEP if reserve is None or once is not None else self._take_step()
-        seen, doubted = self._seen, self._doubted
+        last_state, doubted = self._last_state, self._doubted
         keys.append(step.slot)
         arguments += [step.number, _SLOT_KEPT_MS, doubted]
         try:
@@ -283,17 +283,17 @@ class RedisCounters(CounterStore):
         if step != _NO_STEP:
             self._free.append(step)
         *counts, incarnation, changes = answer
-        name = self._look_back(seen, doubted, incarnation.decode(), changes)
+        name = self._look_back(last_state, doubted, incarnation.decode(), changes)
         refused, reserved, used, started, finished, continues, began_ms, charged_day, *counts = counts
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
         reservation = None
         if reserve is not None and reserved:
             receipt = None if intent is None else Intent(intent.key, began_ms)
             reservation = Reservation(reserve.account_id, site_id, day_from_number(charged_day), receipt)
-        asked = states[: len(states) - len(intent.windows)] if continues and intent is not None else states
+        own_states = states[: len(states) - len(intent.windows)] if continues and intent is not None else states
         return ConsumeOutcome(
             states,
-            longest_wait(asked) if refused else None,
+            longest_wait(own_states) if refused else None,
             reservation,
             None if account_id is None or (refused and counting) else used,
             today,
@@ -376,13 +376,13 @@ class RedisCounters(CounterStore):
                 if floor is not None:
                     self.floors.note(account_id, day, under)
                 return answer
-            under = next(found for found in answer if isinstance(found, bytes)).decode()
+            under = next(item for item in answer if isinstance(item, bytes)).decode()
             floor = self.floors.read(account_id, day)
         raise CountersUnavailable(f"The counter store at {self._connections.address} is another one at every look.")
 
     def _change(self, account_id: int, step: str, now: float) -> CredentialVersion:
         keys = [_epoch(account_id), _OPEN_CHANGES, _INCARNATION]
-        seen = self._seen
+        last_state = self._last_state
         try:
             started, finished, incarnation, changes = self._run(_CHANGE, keys, [milliseconds(now), step, account_id])
         except CountersUnavailable:
@@ -390,26 +390,26 @@ class RedisCounters(CounterStore):
                 # The server may have lost the beginning, too: then what others loaded meanwhile would seem up to date.
                 self._doubted = f"*{secrets.token_hex(4)}"
             raise
-        return CredentialVersion(started, finished, self._look_back(seen, "", incarnation.decode(), changes))
+        return CredentialVersion(started, finished, self._look_back(last_state, "", incarnation.decode(), changes))
 
-    def _look_back(self, seen: tuple[str, int], doubted: str, incarnation: str, changes: int) -> str:
+    def _look_back(self, last_state: tuple[str, int], doubted: str, incarnation: str, changes: int) -> str:
         """Tell which incarnation an answer stands for: a new one, if the answer knows less than had been said before.
 
         Args:
             seen: What had been said before the step was sent.
             doubted: What the step was to end.
         """
-        if incarnation == seen[0] and changes < seen[1]:
+        if incarnation == last_state[0] and changes < last_state[1]:
             return self._check(("", 0), incarnation)
-        if incarnation != self._seen[0] or changes > self._seen[1]:
-            self._seen = incarnation, changes
+        if incarnation != self._last_state[0] or changes > self._last_state[1]:
+            self._last_state = incarnation, changes
         if doubted and self._doubted == doubted:
             self._doubted = ""
         return incarnation
 
-    def _check(self, seen: tuple[str, int], doubted: str) -> str:
+    def _check(self, last_state: tuple[str, int], doubted: str) -> str:
         incarnation, changes = self._run(_CHECK, [_INCARNATION, f"{_PREFIX}check"], [doubted])
-        return self._look_back(seen, doubted, incarnation.decode(), changes)
+        return self._look_back(last_state, doubted, incarnation.decode(), changes)
 
     def _take_step(self) -> _Step:
         """The next step of a slot that nobody uses, until it is given back to ``_free``."""

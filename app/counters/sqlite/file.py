@@ -177,9 +177,9 @@ class SharedFile:
             return
         execute("BEGIN IMMEDIATE")
         try:
-            found = execute("PRAGMA user_version").fetchone()[0]
-            if found == self._version or (
-                found == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+            stored_version = execute("PRAGMA user_version").fetchone()[0]
+            if stored_version == self._version or (
+                stored_version == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
             ):
                 for statement in self._schema:
                     execute(statement)
@@ -264,10 +264,10 @@ class SharedFile:
 def _identity(path: Path) -> tuple[int, int] | None:
     """Marks that tell a file from another one at its place, as long as somebody holds it open."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _primary_code(error: sqlite3.Error) -> int:

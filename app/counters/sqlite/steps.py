@@ -138,8 +138,8 @@ def consume(
         full = full or (limit is not None and hits + cost > limit)
         states.append((key, limit, seconds, cost, hits, reset_ms))
     if full:
-        seen = tuple(map(WindowState._make, states))
-        return ConsumeOutcome(seen, longest_wait(seen), None, None, today, credential_version)
+        window_states = tuple(map(WindowState._make, states))
+        return ConsumeOutcome(window_states, longest_wait(window_states), None, None, today, credential_version)
     counted = []
     for (key, limit, seconds, cost, hits, reset_ms), begins in zip(states, began, strict=True):
         hits += cost
@@ -243,10 +243,10 @@ def raise_day(execute: Execute, account_id: int, day: int, floor: Floor) -> None
 
 
 def settle(execute: Execute, search: UncountedSearch | Reservation, once: str, now_ms: int) -> None:
-    known = (search.account_id, settlement_key(once))
-    execute("DELETE FROM reports WHERE account_id=? AND key=? AND until_ms <= ?", (*known, now_ms))
+    settlement = (search.account_id, settlement_key(once))
+    execute("DELETE FROM reports WHERE account_id=? AND key=? AND until_ms <= ?", (*settlement, now_ms))
     until_ms = now_ms + IDEMPOTENCY_SECONDS * 1000
-    if not execute("INSERT OR IGNORE INTO reports VALUES (?, ?, '', ?)", (*known, until_ms)).rowcount:
+    if not execute("INSERT OR IGNORE INTO reports VALUES (?, ?, '', ?)", (*settlement, until_ms)).rowcount:
         return
     if isinstance(search, Reservation):
         refund(execute, search, (), now_ms)
@@ -276,12 +276,12 @@ def report(
 ) -> ReportOutcome:
     day = now_ms // 86_400_000
     if idempotency is not None:
-        known = execute(
+        stored = execute(
             "SELECT fingerprint FROM reports WHERE account_id=? AND key=? AND until_ms > ?",
             (account_id, idempotency.key, now_ms),
         ).fetchone()
-        if known is not None:
-            status = ReportStatus.DUPLICATE if known[0] == idempotency.fingerprint else ReportStatus.CONFLICT
+        if stored is not None:
+            status = ReportStatus.DUPLICATE if stored[0] == idempotency.fingerprint else ReportStatus.CONFLICT
             return ReportOutcome(status, _used(execute, account_id, day))
         execute(
             "INSERT OR REPLACE INTO reports VALUES (?, ?, ?, ?)",

@@ -109,8 +109,8 @@ class SqliteCounters(CounterStore):
         self._run(steps.count_refusal, account_id, milliseconds(now))
 
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
-        found = self.usage_between(account_id, day, day)
-        usage = found[0] if found else DayUsage(day, 0, 0)
+        days = self.usage_between(account_id, day, day)
+        usage = days[0] if days else DayUsage(day, 0, 0)
         return usage.at_least(self.floors.unraised(account_id, day, self.name))
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:

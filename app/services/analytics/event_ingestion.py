@@ -57,13 +57,13 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
     lock_sites(session, site_ids)
     # Under the lock, a site that exists stays until this transaction ends.
     existing = set(session.scalars(select(Site.id).where(Site.id.in_(site_ids))))
-    kept = drop_erased(session, [entry for entry in entries if entry.site_id in existing])
-    if kept:
+    accepted = drop_erased(session, [entry for entry in entries if entry.site_id in existing])
+    if accepted:
         changes = Changes()
-        _ingest_searches(session, [entry for entry in kept if isinstance(entry, SearchEntry)], changes)
-        ingest_clicks(session, [entry for entry in kept if isinstance(entry, ClickEntry)], changes)
+        _ingest_searches(session, [entry for entry in accepted if isinstance(entry, SearchEntry)], changes)
+        ingest_clicks(session, [entry for entry in accepted if isinstance(entry, ClickEntry)], changes)
         apply_changes(session, changes, today)
-    return len(entries) - len(kept)
+    return len(entries) - len(accepted)
 
 
 def _ingest_searches(session: Session, entries: Sequence[SearchEntry], changes: Changes) -> None:

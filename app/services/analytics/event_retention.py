@@ -157,7 +157,7 @@ def _erase(
     database: Database,
     site_id: int,
     table: type[E],
-    found: Select[E],
+    query: Select[E],
     take: Callable[[Sequence[E], Changes, Session], None],
     today: int,
 ) -> int:
@@ -166,7 +166,7 @@ def _erase(
     while True:
         with database.write() as session:
             lock_sites(session, [site_id])
-            events = session.scalars(found.order_by(table.occurred_at, table.id).limit(STEP)).all()
+            events = session.scalars(query.order_by(table.occurred_at, table.id).limit(STEP)).all()
             if not events:
                 return total
             ids = [event.id for event in events]
@@ -275,8 +275,8 @@ def _delete_chunk(
     before: int | datetime | None,
 ) -> bool:
     key = table.__mapper__.primary_key
-    found = select(*key).where(table.site_id == site_id).order_by(dated).limit(STEP)
+    chunk = select(*key).where(table.site_id == site_id).order_by(dated).limit(STEP)
     if before is not None:
-        found = found.where(dated < before)
-    result = session.execute(delete(table).where(tuple_(*key).in_(found)).execution_options(synchronize_session=False))
+        chunk = chunk.where(dated < before)
+    result = session.execute(delete(table).where(tuple_(*key).in_(chunk)).execution_options(synchronize_session=False))
     return result.rowcount < STEP  # type: ignore[attr-defined, no-any-return]

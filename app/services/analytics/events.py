@@ -315,9 +315,11 @@ class EventRecorder:
         identity = self._identity()
         try:
             with self._database.write() as session:
-                known = session.scalars(select(EventJournal.id).where(EventJournal.directory_id == identity))
-                gone = [journal_id for journal_id in known if finished_journal(self._directory, journal_id)]
-                session.execute(delete(EventJournal).where(EventJournal.id.in_(gone)))
+                journal_ids = session.scalars(select(EventJournal.id).where(EventJournal.directory_id == identity))
+                deleted_ids = [
+                    journal_id for journal_id in journal_ids if finished_journal(self._directory, journal_id)
+                ]
+                session.execute(delete(EventJournal).where(EventJournal.id.in_(deleted_ids)))
         except SQLAlchemyError as error:
             log.warning("search events: what is known of %s goes with the next one: %s", journal.path.name, error)
 

@@ -100,10 +100,10 @@ def channel_days(session: Session, span: Span) -> ChannelDays:
         .where(OriginDay.site_id.in_(span.site_ids), OriginDay.day.between(span.first, span.last))
         .group_by(OriginDay.channel, OriginDay.day)
     )
-    found: dict[str, dict[int, Row[Any]]] = defaultdict(dict)
+    rows_by_channel: dict[str, dict[int, Row[Any]]] = defaultdict(dict)
     for row in rows:
-        found[row.channel][row.day] = row
-    return found
+        rows_by_channel[row.channel][row.day] = row
+    return rows_by_channel
 
 
 def count_channels(days: ChannelDays, first: int) -> list[ChannelCount]:
@@ -123,7 +123,7 @@ def count_channels(days: ChannelDays, first: int) -> list[ChannelCount]:
 def list_pages(session: Session, span: Span, limit: int) -> list[PageCount]:
     """The pages from which most was searched; by searches, then path."""
     searches = func.sum(OriginDay.searches)
-    wanted = (
+    query = (
         select(OriginDay.page, searches, func.sum(OriginDay.zero_results))
         .where(
             OriginDay.site_id.in_(span.site_ids),
@@ -136,8 +136,8 @@ def list_pages(session: Session, span: Span, limit: int) -> list[PageCount]:
         .limit(limit)
     )
     if span.channel is not None:
-        wanted = wanted.where(OriginDay.channel == span.channel)
-    return [PageCount(page, int(number), int(empty)) for page, number, empty in session.execute(wanted)]
+        query = query.where(OriginDay.channel == span.channel)
+    return [PageCount(page, int(number), int(empty)) for page, number, empty in session.execute(query)]
 
 
 def list_clicked_pages(session: Session, span: Span, limit: int) -> list[ClickedPage]:
@@ -160,13 +160,13 @@ def list_clicked_pages(session: Session, span: Span, limit: int) -> list[Clicked
             SearchClick.occurred_at < from_microseconds((span.last + 1) * DAY_MICROSECONDS),
             SearchClick.channel == span.channel,
         ]
-    wanted = (
+    query = (
         select(table.site_id, table.document_id, clicks, positioned, positions)
         .where(table.site_id.in_(span.site_ids), *chosen)
         .group_by(table.site_id, table.document_id)
         .order_by(clicks.desc(), table.site_id, table.document_id)
     )
-    rows = session.execute(wanted.limit(limit)).all()
+    rows = session.execute(query.limit(limit)).all()
     titles = _titles(session, [(site_id, document_id) for site_id, document_id, *_ in rows])
     return [
         ClickedPage(

@@ -102,23 +102,23 @@ def get_query_analytics(
         own = Site.id == site_id, Site.account_id == account_id, Site.deleted_at.is_(None)
         if session.scalar(select(Site.id).where(*own)) is None:
             raise ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found.")
-        found = _query_days(session, site_id, query, days)
+        counts_by_day = _query_days(session, site_id, query, days)
         documents = _clicked_documents(session, site_id, query, days)
     searches, _, clicks, clicked_searches, positioned_clicks, click_positions = [
-        sum(column) for column in zip(*found.values(), strict=True)
-    ] or [0] * len(_TOLD)
+        sum(column) for column in zip(*counts_by_day.values(), strict=True)
+    ] or [0] * len(_COLUMNS)
     return QueryAnalytics(
         query=query,
         searches=searches,
         clicks=clicks,
         click_through_rate=part(clicked_searches, searches),
         average_click_position=mean(click_positions, positioned_clicks),
-        series=[QueryDayCount(EPOCH + timedelta(days=day), *found.get(day, (0, 0, 0))[:3]) for day in days],
+        series=[QueryDayCount(EPOCH + timedelta(days=day), *counts_by_day.get(day, (0, 0, 0))[:3]) for day in days],
         clicked_documents=documents,
     )
 
 
-_TOLD = ("searches", "zero_results", "clicks", "clicked_searches", "positioned_clicks", "click_positions")
+_COLUMNS = ("searches", "zero_results", "clicks", "clicked_searches", "positioned_clicks", "click_positions")
 
 
 def _query_days(session: Session, site_id: int, query: str, days: Sequence[int]) -> dict[int, Sequence[int]]:
@@ -126,7 +126,7 @@ def _query_days(session: Session, site_id: int, query: str, days: Sequence[int])
     rows = execute_rows(
         session,
         f"""
-        SELECT query_days.day, {", ".join(_TOLD)} FROM {{rows}} AS wanted CROSS JOIN query_days
+        SELECT query_days.day, {", ".join(_COLUMNS)} FROM {{rows}} AS wanted CROSS JOIN query_days
         WHERE site_id = :site_id AND query_days.day = wanted.day AND query = :query
         """,  # noqa: S608 - made of constants
         "day:int",
@@ -184,10 +184,10 @@ def _clicked_anchors(
         site_id=site_id,
         query=query,
     )
-    found: dict[int, list[ClickedAnchor]] = defaultdict(list)
+    anchors: dict[int, list[ClickedAnchor]] = defaultdict(list)
     for key, anchor, clicks in rows:
-        found[key].append(ClickedAnchor(anchor, int(clicks)))
-    return found
+        anchors[key].append(ClickedAnchor(anchor, int(clicks)))
+    return anchors
 
 
 def _titles(session: Session, site_id: int, ids: Sequence[str]) -> dict[str, str]:

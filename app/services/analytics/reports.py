@@ -341,7 +341,7 @@ def _query_counts(session: Session, span: Span, limit: int) -> tuple[int, list[l
         "limit": limit,
     }
     unique = 0
-    found: list[list[QueryCount]] = [[] for _ in _RANKINGS]
+    rankings: list[list[QueryCount]] = [[] for _ in _RANKINGS]
     for number, query, *numbers in session.execute(text(statement), bounds):
         if number < 0:
             unique = int(numbers[0])
@@ -349,7 +349,7 @@ def _query_counts(session: Session, span: Span, limit: int) -> tuple[int, list[l
         counts = dict(zip(_COUNTED, map(int, numbers), strict=True))
         clicks = {kind: counts[kind] for kind in CLICK_KINDS}
         count = QueryCount(query, counts[_RANKINGS[number][0]], **clicks, searches=counts["searches"])
-        found[number].append(count)
-    for ranked in found:
+        rankings[number].append(count)
+    for ranked in rankings:
         ranked.sort(key=lambda count: (-count.count, count.query))
-    return unique, found
+    return unique, rankings

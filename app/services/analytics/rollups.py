@@ -78,9 +78,9 @@ class Changes:
     def add_search(self, search: CountedSearch, day: int, sign: int = 1) -> None:
         """Count one search, or with ``sign=-1`` count it no longer."""
         site_id, query, visitor = search.site_id, search.query, search.visitor
-        found = search.results_count > 0
+        has_results = search.results_count > 0
         counts = {"searches": sign}
-        if not found:
+        if not has_results:
             counts["zero_results"] = sign
         elif search.matched == PARTIAL:
             counts["partial_results"] = sign
@@ -92,7 +92,7 @@ class Changes:
             counts["mixed_searches"] = sign
         self._add_to_site(site_id, day, search.channel, search.page, counts)
         if visitor is not None and search.channel != AGENT:
-            for kind in ("visitors", "found_visitors" if found else "missed_visitors"):
+            for kind in ("visitors", "found_visitors" if has_results else "missed_visitors"):
                 self.visits[Visit(site_id, day, query, visitor, kind)] += sign
 
     def add_run(self, site_id: int, query: str, occurred_at: int, results_count: int, matched: str) -> None:

@@ -47,7 +47,7 @@ class VisitorKeys:
     def __init__(self, database: Database, secret: str):
         self._database = database
         self._secret = hashlib.sha256(secret.encode()).digest()
-        self._known: tuple[int, bytes] | None = None
+        self._current: tuple[int, bytes] | None = None
         self._retry_at = 0.0
         self._lock = threading.Lock()
 
@@ -76,32 +76,32 @@ class VisitorKeys:
 
     def _key(self) -> bytes:
         period = key_period(_today())
-        known = self._known
-        if known is not None and (known[0] == period or time.monotonic() < self._retry_at):
-            return known[1]
+        current = self._current
+        if current is not None and (current[0] == period or time.monotonic() < self._retry_at):
+            return current[1]
         with self._lock:
-            if self._known is not None and self._known[0] == period:
-                return self._known[1]
+            if self._current is not None and self._current[0] == period:
+                return self._current[1]
             try:
-                self._known = period, self._read(period) + self._secret
+                self._current = period, self._read(period) + self._secret
             except SQLAlchemyError as error:
                 if not is_unavailable(error):
                     raise
                 log.warning("visitors are told apart by a temporary key until the next one can be read: %s", error)
                 # The last one, or one that no other process has: then a visitor counts twice, once.
-                self._known = known or (_NO_PERIOD, secrets.token_bytes(32) + self._secret)
+                self._current = current or (_NO_PERIOD, secrets.token_bytes(32) + self._secret)
                 self._retry_at = time.monotonic() + _RETRY_SECONDS
-            return self._known[1]
+            return self._current[1]
 
     def _read(self, period: int) -> bytes:
         """The key of a period, made by whichever process asks first."""
-        wanted = select(VisitorKey.key).where(VisitorKey.period == period)
+        query = select(VisitorKey.key).where(VisitorKey.period == period)
         with self._database.read() as session:
-            key = session.scalar(wanted)
+            key = session.scalar(query)
         if key is None:
             with self._database.write() as session:
                 session.execute(_ADD_KEY, {"period": period, "key": secrets.token_bytes(32)})
-                key = session.scalars(wanted).one()
+                key = session.scalars(query).one()
         return key
 
 

@@ -133,7 +133,7 @@ def change_visits(session: Session, visits: Mapping[Visit, int], first_day: int)
 
 def _last_days(session: Session, keys: Iterable[_Key], first_day: int) -> dict[_Key, int]:
     """The last day of each visit, from ``first_day`` on."""
-    found = execute_rows(
+    rows = execute_rows(
         session,
         """
         SELECT wanted.site_id, wanted.visit, (
@@ -145,7 +145,7 @@ def _last_days(session: Session, keys: Iterable[_Key], first_day: int) -> dict[_
         sorted(keys),
         first_day=first_day,
     )
-    return {(site_id, digest): day for site_id, digest, day in found if day is not None}
+    return {(site_id, digest): day for site_id, digest, day in rows if day is not None}
 
 
 MAX_PAGES = 500
@@ -171,12 +171,12 @@ def change_origin_days(session: Session, origins: Origins) -> None:
     if not changed:
         return
     paged = sorted(key for key in changed if key[3])
-    known = _known(session, paged) if paged else set()
+    existing = _existing_rows(session, paged) if paged else set()
     counts = _count_pages(session, {key[:2] for key in paged}) if paged else {}
     rows: dict[tuple[int, int, str, str], list[int]] = defaultdict(lambda: [0] * len(SITE_KINDS))
     for key, numbers in sorted(changed.items()):
         site_id, day, channel, page = key
-        if page and key not in known:
+        if page and key not in existing:
             if counts.get((site_id, day), 0) < MAX_PAGES:
                 counts[site_id, day] = counts.get((site_id, day), 0) + 1
             else:
@@ -187,7 +187,7 @@ def change_origin_days(session: Session, origins: Origins) -> None:
     execute_rows(session, statement, columns, [(*key, *numbers) for key, numbers in sorted(rows.items())])
 
 
-def _known(session: Session, keys: list[tuple[int, int, str, str]]) -> set[tuple[int, int, str, str]]:
+def _existing_rows(session: Session, keys: list[tuple[int, int, str, str]]) -> set[tuple[int, int, str, str]]:
     rows = execute_rows(
         session,
         """

@@ -1,1 +1,2 @@
-"""The audit log: who changed what, written in the transaction that changes it."""
+"""The audit log. ``recording.py`` writes entries with each flush; ``audited.py`` defines what is logged, ``entries.py``
+reads."""

@@ -1,4 +1,4 @@
-"""Actors: whoever changes something now."""
+"""The actor of a change: a member, a key, the operator, or the service itself."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ActorKind = Literal["member", "key", "operator", "system"]
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An actor, who changes something.
+    """The actor of a change.
 
     Attributes:
-        id: The member's or the key's.
-        name: The member's e-mail, or the key's name and what is shown of its token.
-        address: Where the request came from; ``None`` without one.
+        id: ID of the member or key.
+        name: E-mail address of the member, or name and visible token parts of the key.
+        address: IP address of the request, if any.
     """
 
     kind: ActorKind
@@ -30,26 +30,26 @@ class Actor:
 
 
 SYSTEM = Actor("system", "Service")
-"""The service itself, in its background work."""
+"""The service itself, in background work."""
 OPERATOR = Actor("operator", "Command line")
-"""The operator's command line."""
+"""The operator on the command line."""
 
 FindActor = Callable[[Session], Actor]
-"""Tells who acts; it may read what it needs to know that."""
+"""Returns the actor of a transaction; may read from its session."""
 
-_named: ContextVar[Actor | None] = ContextVar("actor", default=None)
+_current: ContextVar[Actor | None] = ContextVar("actor", default=None)
 
 
 @contextmanager
 def acting(actor: Actor) -> Iterator[None]:
-    """Changes inside are this actor's."""
-    token = _named.set(actor)
+    """Attribute changes within the block to this actor."""
+    token = _current.set(actor)
     try:
         yield
     finally:
-        _named.reset(token)
+        _current.reset(token)
 
 
-def named_actor() -> Actor | None:
-    """The actor of :func:`acting`."""
-    return _named.get()
+def current_actor() -> Actor | None:
+    """Return the actor set by :func:`acting`."""
+    return _current.get()

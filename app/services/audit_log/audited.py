@@ -1,4 +1,4 @@
-"""The things that the audit log keeps, and their fields. What is not named here is not kept."""
+"""The audited tables and their logged fields. Fields that are not listed here are not logged."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from app.tokens import PREFIXES
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The way in which changes of one table's rows are logged.
+    """How changes of a table's rows are logged.
 
     Attributes:
-        kind: What the log calls such a thing.
-        name: What it calls one of them.
-        fields: Columns whose values are kept, before and after.
-        secrets: Columns of which only is kept that they changed, and what the log calls them.
-        settings: A column of settings, which are a kind of their own, and what reads their fields from it.
-        comes_and_goes: Whether it is logged that one is made or deleted.
+        kind: Kind of object in the log.
+        name: Returns the name of a row in the log.
+        fields: Columns whose old and new values are logged.
+        secrets: Columns of which only the fact of a change is logged, with their names in the log.
+        settings: A column of settings, logged as its own kind, and the function that reads its fields.
+        comes_and_goes: Whether creating and deleting a row is logged.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Audited:
 
 
 AUDITED: dict[type[Any], Audited] = {
-    # An account that is deleted takes its log with it; the first owner tells that it was made.
+    # Deleting an account deletes its log, and the entry of its first owner shows its creation.
     Account: Audited(
         "account",
         lambda account: account.name,
@@ -71,26 +71,26 @@ AUDITED: dict[type[Any], Audited] = {
     ),
     Webhook: Audited("webhook", lambda webhook: webhook.url, ("url", "events", "active")),
 }
-"""Table to what is logged of its rows."""
+"""Table to its logged columns."""
 
 
 def key_name(name: str, type: str, last4: str) -> str:
-    """A key as the log calls it: its name, and what is shown of its token."""
+    """Return the name of a key in the log: its name and the visible parts of its token."""
     return f"{name} ({PREFIXES[type]}…{last4})"
 
 
 def account_of(session: Session, thing: Any) -> int:
-    """The account that a row belongs to."""
+    """Return the account that a row belongs to."""
     if isinstance(thing, Account):
         return thing.id
     if isinstance(thing, Identity):
         return thing.member.account_id
     if isinstance(thing, Source):
-        found = session.connection().execute(select(Site.account_id).where(Site.id == thing.site_id)).scalar_one()
-        return int(found)
+        account_id = session.connection().execute(select(Site.account_id).where(Site.id == thing.site_id)).scalar_one()
+        return int(account_id)
     return int(thing.account_id)
 
 
 def site_of(thing: Any) -> int | None:
-    """The site that a row is, or belongs to."""
+    """Return the ID of the site that a row is or belongs to."""
     return thing.id if isinstance(thing, Site) else getattr(thing, "site_id", None)

@@ -1,4 +1,4 @@
-"""Reading the audit log, newest first, and forgetting what is old."""
+"""Reading the audit log, newest first, and deleting old entries."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from app.services.csv_export import csv_lines, harmless
 from app.services.sites import MAX_INT64
 from app.storage.database import Database
 
-KEPT = timedelta(days=400)
+RETENTION = timedelta(days=400)
+"""Age at which entries are deleted."""
 MAX_ENTRIES = 50_000
-"""Entries of an account that are kept."""
+"""Maximum number of entries of an account."""
 STEP = 1_000
-"""Entries that an export reads, or a clean-up deletes, in one transaction."""
+"""Entries that an export reads, or a cleanup deletes, in one transaction."""
 COLUMNS = ("time", "actor", "actor_kind", "address", "action", "kind", "id", "name", "site_id", "changes")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A choice of entries; ``None`` is any.
+    """Filter for entries; ``None`` matches any.
 
     Attributes:
-        since: The first moment that counts.
-        until: The first moment that no longer does.
-        member_id: Whose changes.
-        kind: Of things.
+        since: First included moment.
+        until: First excluded moment.
+        member_id: The member who made the change.
+        kind: Kind of object.
     """
 
     account_id: int
@@ -49,8 +50,8 @@ class Page:
     """A page of the log.
 
     Attributes:
-        total: How many entries the selection has now.
-        next_before: Where the log goes on; ``None`` at its end.
+        total: Number of entries that the selection has now.
+        next_before: ID at which the next page begins; ``None`` on the last page.
     """
 
     entries: Sequence[AuditEntry]
@@ -59,22 +60,22 @@ class Page:
 
 
 def list_entries(session: Session, selection: Selection, *, limit: int, before: int | None) -> Page:
-    """One page of the log.
+    """Return one page of the log.
 
-    Entries are never changed and new ones come first, so pages that are read one after the other miss nothing and
-    repeat nothing.
+    Entries never change and new ones come first, so reading pages one after the other neither skips nor repeats
+    entries.
 
     Args:
-        before: Only entries with a lower id; ``None`` for the newest.
+        before: Return only entries with a lower ID; ``None`` for the newest.
     """
-    found = list(session.scalars(_page(selection, before, limit + 1)))
-    total = session.scalar(select(func.count()).select_from(_chosen(selection).subquery())) or 0
-    return Page(found[:limit], total, found[limit - 1].id if len(found) > limit else None)
+    entries = list(session.scalars(_page(selection, before, limit + 1)))
+    total = session.scalar(select(func.count()).select_from(_selected(selection).subquery())) or 0
+    return Page(entries[:limit], total, entries[limit - 1].id if len(entries) > limit else None)
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsStates:
-    """A site's search settings before and after a change of them, whole, as they were stored."""
+    """A site's complete stored search settings before and after a change."""
 
     site_id: int
     before: Mapping[str, Any]
@@ -82,7 +83,7 @@ class SettingsStates:
 
 
 def settings_states(session: Session, account_id: int, entry_id: int) -> SettingsStates | None:
-    """The search settings around a change of them; ``None`` if they are not kept any more, or the site is gone.
+    """Return the search settings around a change; ``None`` if they were deleted, or the site was.
 
     Raises:
         ApiError: 404 if the account has no such entry.
@@ -101,7 +102,7 @@ def settings_states(session: Session, account_id: int, entry_id: int) -> Setting
     return None if after is None else SettingsStates(site.id, entry.state, after)
 
 
-def _chosen(selection: Selection) -> Select[AuditEntry]:
+def _selected(selection: Selection) -> Select[AuditEntry]:
     query = select(AuditEntry).where(AuditEntry.account_id == selection.account_id)
     if selection.since is not None:
         query = query.where(AuditEntry.created_at >= selection.since)
@@ -115,23 +116,23 @@ def _chosen(selection: Selection) -> Select[AuditEntry]:
 
 
 def _page(selection: Selection, before: int | None, limit: int) -> Select[AuditEntry]:
-    query = _chosen(selection)
+    query = _selected(selection)
     if before is not None:
         query = query.where(AuditEntry.id < before)
     return query.order_by(AuditEntry.id.desc()).limit(limit)
 
 
 def export_csv(database: Database, selection: Selection) -> Iterator[str]:
-    """The entries as CSV (RFC 4180), newest first, a few at a time; changes are JSON."""
+    """Yield the entries as CSV (RFC 4180), newest first, a few at a time. Changes are JSON."""
     yield csv_lines([COLUMNS])
     before: int | None = None
     while True:
         with database.read() as session:
-            found = session.scalars(_page(selection, before, STEP)).all()
-        if found:
-            yield csv_lines(_row(entry) for entry in found)
-            before = found[-1].id
-        if len(found) < STEP:
+            entries = session.scalars(_page(selection, before, STEP)).all()
+        if entries:
+            yield csv_lines(_row(entry) for entry in entries)
+            before = entries[-1].id
+        if len(entries) < STEP:
             return
 
 
@@ -151,12 +152,13 @@ def _row(entry: AuditEntry) -> tuple[object, ...]:
 
 
 def delete_old_entries(session: Session) -> None:
-    """Delete entries after :data:`KEPT`."""
-    session.execute(delete(AuditEntry).where(AuditEntry.created_at < now() - KEPT))
+    """Delete entries older than :data:`RETENTION`."""
+    session.execute(delete(AuditEntry).where(AuditEntry.created_at < now() - RETENTION))
 
 
 def delete_surplus_entries(database: Database) -> None:
-    """Keep the newest :data:`MAX_ENTRIES` entries of each account. Deletes in steps, so that writers wait briefly."""
+    """Keep the newest :data:`MAX_ENTRIES` entries of each account. Deletes in small steps, so that writers wait
+    briefly."""
     count = func.count()
     with database.read() as session:
         crowded = session.scalars(

@@ -1,7 +1,7 @@
-"""Writing entries: whatever changes an audited row through a session is logged with the same flush.
+"""Recording changes: every change of an audited row through a session is logged in the same flush.
 
-Services and views need not think of it, and none can forget it. What is written past the session's objects, such as
-when a key was last used, is not logged.
+So services and views cannot forget it. Changes that bypass the session's objects, such as a key's last use, are not
+logged.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from app.services.audit_log.audited import AUDITED, Audited, account_of, site_of
 from app.storage.database import Database
 
 Change = dict[str, Any]
-"""What changed of a field: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""
+"""A changed field: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""
 
 MAX_ITEMS = 100
-"""Most items of a list that an entry keeps; how many more there were is counted."""
+"""Items of a list that an entry stores. Further items are only counted."""
 MAX_CHARACTERS = 500
-"""Most characters of a text that an entry keeps."""
+"""Characters of a text that an entry stores."""
 MAX_CHANGES_BYTES = 8_192
-"""Size of an entry's changes as JSON. Beyond it, the largest changes keep only the names of their fields."""
+"""Size of an entry's changes as JSON. Beyond it, the largest changes store only the names of their fields."""
 MAX_STATES = 50
-"""States of a site's search settings that are kept whole, to go back to one."""
+"""Complete states of a site's search settings that are stored, to restore one of them."""
 MAX_STATE_BYTES = 1_000_000
-"""Size of such a state, as JSON, up to which it is kept."""
+"""Size as JSON up to which such a state is stored."""
 _ACTOR = "audit_actor"
 
 
 def watch(database: Database, find_actor: FindActor) -> None:
-    """Log what is changed through ``database``.
+    """Log changes made through ``database``.
 
     Args:
-        find_actor: Asked once a transaction, before its first audited change: a key may be deleting itself.
+        find_actor: Called once per transaction, before its first audited change, because a key may delete itself.
     """
 
     def find(session: Session, _flush: UOWTransaction, _instances: object) -> None:
@@ -78,16 +78,16 @@ def _log_flush(session: Session, _flush: UOWTransaction) -> None:
     if rows:
         session.connection().execute(insert(AuditEntry.__table__), rows)  # type: ignore[arg-type]
     for site_id in {row["site_id"] for row in rows if row["state"] is not None}:
-        _forget_states(session, site_id, kept=MAX_STATES)
+        _forget_states(session, site_id, keep=MAX_STATES)
     for thing in session.deleted:
         if isinstance(thing, Site):
-            _forget_states(session, thing.id, kept=0)
+            _forget_states(session, thing.id, keep=0)
 
 
-def _forget_states(session: Session, site_id: int, *, kept: int) -> None:
-    """Keep the newest states of a site's settings. The list of changes stays in all entries."""
+def _forget_states(session: Session, site_id: int, *, keep: int) -> None:
+    """Delete all but the newest ``keep`` states of a site's settings. Their entries keep the list of changes."""
     of_site = AuditEntry.site_id == site_id, AuditEntry.state.is_not(None)
-    older = select(AuditEntry.id).where(*of_site).order_by(AuditEntry.id.desc()).limit(1).offset(kept)
+    older = select(AuditEntry.id).where(*of_site).order_by(AuditEntry.id.desc()).limit(1).offset(keep)
     newest = session.connection().scalar(older)
     if newest is not None:
         entries = AuditEntry.__table__
@@ -105,11 +105,13 @@ def _rows(session: Session, things: Any, action: str) -> Iterator[dict[str, Any]
         for kind, changes, state in _changes(audited, thing, action):
             if changes or action != "changed":
                 account_id = account_of(session, thing) if account_id is None else account_id
-                yield _row(session.info[_ACTOR], _told(action, thing), kind, thing, account_id, name, changes, state)
+                yield _row(
+                    session.info[_ACTOR], _logged_action(action, thing), kind, thing, account_id, name, changes, state
+                )
 
 
-def _told(action: str, thing: Any) -> str:
-    """The action as the log tells it: a deleted site can be restored, until it is purged."""
+def _logged_action(action: str, thing: Any) -> str:
+    """Return the action to log. A deleted site can be restored until it is purged."""
     if not isinstance(thing, Site):
         return action
     before, after = _values(thing, "deleted_at")
@@ -148,7 +150,8 @@ def _row(
 
 
 def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, list[Change], Mapping[str, Any] | None]]:
-    """Kinds with what changed of each, and of settings all of them before. Of a deleted thing, its name is enough."""
+    """Yield each kind with its changes and, for settings, the complete previous state. A deleted row needs only its
+    name."""
     if action == "deleted":
         yield audited.kind, [], None
         return
@@ -171,20 +174,20 @@ def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, l
 
 
 def _bounded(changes: Sequence[Change]) -> list[Change]:
-    """The changes, as far as an entry has room for them."""
-    kept = list(changes)
-    sizes = [len(orjson.dumps(change)) for change in kept]
+    """Return the changes, shortened to the size limit of an entry."""
+    bounded = list(changes)
+    sizes = [len(orjson.dumps(change)) for change in bounded]
     total = sum(sizes)
-    for place in sorted(range(len(kept)), key=sizes.__getitem__, reverse=True):
+    for place in sorted(range(len(bounded)), key=sizes.__getitem__, reverse=True):
         if total <= MAX_CHANGES_BYTES:
             break
-        kept[place] = {"field": kept[place]["field"]}
-        total += len(orjson.dumps(kept[place])) - sizes[place]
-    return kept
+        bounded[place] = {"field": bounded[place]["field"]}
+        total += len(orjson.dumps(bounded[place])) - sizes[place]
+    return bounded
 
 
 def _values(thing: Any, field: str) -> tuple[Any, Any]:
-    """A column's value before the flush and after it; before is ``None`` for what is new."""
+    """Return a column's value before and after the flush. The former is ``None`` for new rows."""
     history = get_history(thing, field)
     after = getattr(thing, field)
     if not history.has_changes():
@@ -197,7 +200,7 @@ def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
 
 
 def _change(field: str, before: Any, after: Any) -> Change:
-    """A change; of lists, what is new in them and what is gone, unless only their order changed."""
+    """Return a change. For lists, it contains added and removed items, unless only their order changed."""
     if isinstance(before, list) and isinstance(after, list):
         added, removed = _without(after, before), _without(before, after)
         if added or removed:
@@ -207,18 +210,18 @@ def _change(field: str, before: Any, after: Any) -> Change:
 
 
 def _without(items: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    known = {orjson.dumps(item) for item in others}
-    return [item for item in items if orjson.dumps(item) not in known]
+    other_values = {orjson.dumps(item) for item in others}
+    return [item for item in items if orjson.dumps(item) not in other_values]
 
 
 def _few(items: Sequence[Any]) -> list[Any]:
-    kept = [_brief(item) for item in items[:MAX_ITEMS]]
-    more = len(items) - len(kept)
-    return [*kept, f"… and {more} more"] if more else kept
+    shortened = [_brief(item) for item in items[:MAX_ITEMS]]
+    more = len(items) - len(shortened)
+    return [*shortened, f"… and {more} more"] if more else shortened
 
 
 def _brief(value: Any) -> Any:
-    """A value as JSON; what is long is cut."""
+    """Convert a value for JSON, cutting long ones."""
     if isinstance(value, datetime):
         return isoformat(value)
     if isinstance(value, list):

@@ -1,1 +1,2 @@
-"""Mail: written to SQL with what causes it (:func:`app.services.mail.letters.queue_mail`), sent in the background."""
+"""Mail: queued in SQL by the transaction that causes it (:func:`app.services.mail.letters.queue_mail`), sent in the
+background."""

@@ -26,31 +26,32 @@ from app.storage.database import Database
 from app.wording import counted
 
 TIMEOUT_SECONDS = 30.0
-"""How long the server may be silent."""
+"""Seconds that the server may be silent."""
 LONGEST_SECONDS = 120.0
-"""How long it may take for one mail, whatever it says meanwhile."""
+"""Seconds that sending one mail may take in total."""
 
 
 class MailServerAway(Exception):
-    """The server cannot be reached, or takes no mail of this installation: no mail can be sent now."""
+    """The server cannot be reached or rejects this sender, so no mail can be sent now."""
 
 
 class MailDeferred(Exception):
-    """The server did not take this mail for now, or it is not known whether it did."""
+    """The server did not accept this mail for now, or it is unknown whether it did."""
 
 
 class MailRefused(Exception):
-    """The server will never take this mail."""
+    """The server will never accept this mail."""
 
 
 class SmtpConnection:
-    """Connects with the first mail, and again after a failure.
+    """Connection to an SMTP server, opened with the first mail and reopened after a failure.
 
-    TLS is used from the first byte with ``smtps://``, and with ``smtp://`` if the server offers STARTTLS. Certificates
-    are checked, and passwords sent over TLS only, unless the server is on this machine.
+    ``smtps://`` uses TLS from the first byte; ``smtp://`` uses it if the server offers STARTTLS. Certificates are
+    checked, and
+    passwords are sent over TLS only, unless the server is on this machine.
 
     Args:
-        host_name: How this side introduces itself.
+        host_name: Name of this machine in EHLO.
     """
 
     def __init__(self, server: SmtpServer, host_name: str):
@@ -62,7 +63,7 @@ class SmtpConnection:
         """Hand over a mail.
 
         Raises:
-            MailServerAway, MailDeferred, MailRefused: The server has not taken it, or did not say so in time.
+            MailServerAway, MailDeferred, MailRefused: The server did not accept it, or did not confirm it in time.
         """
         smtp = self.connect()
         sender, recipient = (message[name].addresses[0].addr_spec for name in ("From", "To"))
@@ -72,7 +73,9 @@ class SmtpConnection:
         except smtplib.SMTPRecipientsRefused as error:
             raise _refusal(*error.recipients[recipient]) from error
         except smtplib.SMTPSenderRefused as error:
-            raise MailServerAway(f"The sender was refused: {_told(error.smtp_code, error.smtp_error)}") from error
+            raise MailServerAway(
+                f"The server rejected the sender: {_format_reply(error.smtp_code, error.smtp_error)}"
+            ) from error
         except smtplib.SMTPDataError as error:
             raise _refusal(error.smtp_code, error.smtp_error) from error
         except smtplib.SMTPNotSupportedError as error:
@@ -82,10 +85,10 @@ class SmtpConnection:
             raise MailDeferred(f"The connection ended: {error}") from error
 
     def connect(self) -> smtplib.SMTP:
-        """Be connected and, if there is a user, logged in.
+        """Connect and, if the URL has a user, log in.
 
         Raises:
-            MailServerAway: It cannot be.
+            MailServerAway: That failed.
         """
         if self._smtp is None or self._smtp.sock is None:
             try:
@@ -108,7 +111,9 @@ class SmtpConnection:
                 smtp.ehlo()
             if server.user:
                 if not isinstance(smtp.sock, ssl.SSLSocket) and not server.is_local:
-                    raise smtplib.SMTPException("it offers no STARTTLS, and passwords are only sent over TLS")
+                    raise smtplib.SMTPException(
+                        "the server does not offer STARTTLS, and passwords are only sent over TLS"
+                    )
                 smtp.login(server.user, server.password)
         except BaseException:
             smtp.close()
@@ -123,7 +128,7 @@ class SmtpConnection:
         return context
 
     def close(self) -> None:
-        """End the connection, if there is one."""
+        """Close the connection, if it is open."""
         smtp, self._smtp = self._smtp, None
         if smtp is not None:
             with suppress(OSError):
@@ -151,41 +156,41 @@ def _deadline(smtp: smtplib.SMTP) -> Iterator[None]:
 
 
 def _refusal(code: int, words: bytes | str) -> MailRefused | MailDeferred:
-    return (MailRefused if 500 <= code < 600 else MailDeferred)(_told(code, words))
+    return (MailRefused if 500 <= code < 600 else MailDeferred)(_format_reply(code, words))
 
 
 def _explained(error: OSError) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
-        return _told(error.smtp_code, error.smtp_error)
+        return _format_reply(error.smtp_code, error.smtp_error)
     return str(error) or type(error).__name__
 
 
-def _told(code: int, words: bytes | str) -> str:
+def _format_reply(code: int, words: bytes | str) -> str:
     text = words.decode("utf-8", "replace") if isinstance(words, bytes) else words
     return f"{code} {' '.join(text.split())}"
 
 
 CLAIM = timedelta(minutes=5)
-"""How long a process has for a mail, longer than SMTP may take. That of a killed one is sent again afterwards."""
+"""Time for which a process claims a mail, longer than SMTP may take. Another process sends it again afterwards."""
 PAUSES = Pauses(10.0, 900.0)
-"""After a failure, until a mail is tried again."""
+"""Pauses before a failed mail is retried."""
 AT_ONCE = 100
-"""Most mails of one pass."""
+"""Maximum number of mails in one pass."""
 _SERVER = 0
 
 log = logging.getLogger(__name__)
 
 Writer = Callable[[Mail], Draft | None]
-"""Writes a mail at the moment in which it is sent; ``None`` if there is nothing to send."""
+"""Writes a mail when it is sent; ``None`` if there is nothing to send."""
 
 
 class Mailer:
     """Sends queued mails through one server.
 
     Args:
-        smtp_url: The server; empty where no mail is sent.
+        smtp_url: URL of the server; empty if mail is not set up.
         mail_from: The sender.
-        writers: Kinds of mails that are only written when they are sent, and who writes them.
+        writers: Writers by kind, for mails that are written when they are sent.
     """
 
     def __init__(self, database: Database, smtp_url: str, mail_from: str, writers: Mapping[str, Writer]):
@@ -196,42 +201,43 @@ class Mailer:
         self._away = Backoff()
 
     def connection(self) -> SmtpConnection:
-        """A connection to the server, not yet made.
+        """Return an unopened connection to the server.
 
         Raises:
-            ValueError: There is no server, or a setting is wrong.
+            ValueError: There is no server, or a setting is invalid.
         """
         return SmtpConnection(parse_smtp_url(self._smtp_url), parse_sender(self._mail_from).domain)
 
     def send_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
-        """Give up what waited too long, then send what is due, until nothing is or the server fails.
+        """Give up expired mails, then send due ones until none is left or the server fails.
 
-        A mail is handed over between a claim and the deletion of its row. If the process ends in between, or the
-        server's last word is lost, another one sends it again, under the same ``Message-ID``.
+        A mail is handed over between claiming and deleting its row. If the process ends in between, or the server's
+        last reply
+        is lost, another process sends it again with the same ``Message-ID``.
 
         Args:
-            is_stopping: Whether to stop before the next mail.
+            is_stopping: Returns whether to stop before the next mail.
 
         Returns:
-            How many mails the server took.
+            Number of mails that the server accepted.
         """
         self._give_up()
         if not self._smtp_url or (_SERVER in self._away and not self._away.due()):
             return 0
-        sent, connection, sender = 0, self.connection(), parse_sender(self._mail_from)
+        sent_count, connection, sender = 0, self.connection(), parse_sender(self._mail_from)
         try:
             for _ in range(AT_ONCE):
                 mail = None if is_stopping() else self._claim()
                 if mail is None:
                     break
-                sent += self._send(connection, sender, mail)
+                sent_count += self._send(connection, sender, mail)
                 self._away.forget_all_but(())
         except MailServerAway as error:
             self._away.note_failure(_SERVER)
-            log.warning("mails wait: %s", error)
+            log.warning("mails are waiting: %s", error)
         finally:
             connection.close()
-        return sent
+        return sent_count
 
     def _give_up(self) -> None:
         with self._database.read() as session:
@@ -245,7 +251,7 @@ class Mailer:
                 session.delete(mail)
         for mail in late:
             tried = counted(mail.attempts, "attempt")
-            log.error("%s could not be sent in %s and is given up", _named(mail), tried)
+            log.error("gave up %s after %s", _describe(mail), tried)
 
     def _claim(self) -> Mail | None:
         with self._database.read() as session:
@@ -265,7 +271,7 @@ class Mailer:
         return mail
 
     def _send(self, connection: SmtpConnection, sender: Address, mail: Mail) -> bool:
-        """Tell whether the server took it."""
+        """Return whether the server accepted the mail."""
         try:
             draft = self._write(mail)
             if draft is not None:
@@ -281,10 +287,10 @@ class Mailer:
             again_at = self._postpone(mail)
             if isinstance(error, MailServerAway):
                 raise
-            log.warning("%s was not taken and is tried again at %s: %s", _named(mail), again_at, error)
+            log.warning("%s was not accepted and is retried at %s: %s", _describe(mail), again_at, error)
             return False
         except (MailRefused, ValueError) as error:
-            log.error("%s was refused and is given up: %s", _named(mail), error)
+            log.error("%s was rejected and is given up: %s", _describe(mail), error)
             self._finish(mail)
             return False
         self._finish(mail)
@@ -306,20 +312,20 @@ class Mailer:
 
 
 def count_late(session: Session, since: datetime) -> int:
-    """The number of mails that have waited since before ``since``."""
+    """Return the number of mails queued before ``since``."""
     return session.scalar(select(func.count()).select_from(Mail).where(Mail.created_at < since)) or 0
 
 
 def _is_free() -> ColumnElement[bool]:
-    """The condition that nobody has claimed a mail, and that it is time to try."""
+    """Condition that a mail is due and not claimed."""
     return has_come(Mail.due_at, now(), timedelta(seconds=PAUSES.longest))
 
 
 def _mine(mail: Mail) -> tuple[ColumnElement[bool], ...]:
-    """The condition that nobody else has claimed a mail since."""
+    """Condition that no other process has claimed the mail since."""
     return Mail.id == mail.id, Mail.attempts == mail.attempts
 
 
-def _named(mail: Mail) -> str:
+def _describe(mail: Mail) -> str:
     about = "" if mail.account_id is None else f" to account {mail.account_id}"
     return f"mail {mail.id} ({mail.kind}{about})"

@@ -1,4 +1,4 @@
-"""The weekly digest of a site: its contents, sending it, and unsubscribing from it."""
+"""The weekly digest: searches without results and open tasks of an account, and unsubscribing from it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from app.wording import counted, number
 from backends.errors import BackendError
 
 WARNING_PERCENT = 80
-"""Used percent of a quota from which it is told."""
+"""Used percentage of a quota from which the digest mentions it."""
 PERIOD_DAYS = 7
 
 
 class FailedCrawl(Protocol):
-    """A source whose newest run failed."""
+    """A source whose latest run failed."""
 
     @property
     def id(self) -> str: ...
@@ -53,16 +53,16 @@ class FailedCrawl(Protocol):
 
 
 ListFailed = Callable[[Session, int], Sequence[FailedCrawl]]
-"""Gives the failed crawls of an account."""
+"""Returns the failed crawls of an account."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenMatter:
-    """Something to see to.
+    """A task for the account's owner.
 
     Attributes:
-        link: What the link says.
-        path: Where something can be done, at the service.
+        link: Text of the link.
+        path: Path of the page where the task is done.
     """
 
     text: str
@@ -73,10 +73,10 @@ class OpenMatter:
 def list_open_matters(
     session: Session, account: Account, plans: PlanTable, list_failed: ListFailed, week: date
 ) -> list[OpenMatter]:
-    """The failed crawls of an account, and its quotas that are or were nearly used up.
+    """Return an account's failed crawls, and its quotas that are or were nearly exhausted.
 
     Args:
-        week: The Monday after the days whose searches are looked at.
+        week: The Monday after the days whose searches count.
     """
     crawls = [
         OpenMatter(
@@ -102,9 +102,9 @@ def _quotas(session: Session, account: Account, plans: PlanTable, week: date) ->
         )
     )
     uses = (
-        ("Your sites have {used} of the {allowed} pages of your plan.", documents, limits.documents),
+        ("Your sites have {used} of the {allowed} pages that your plan allows.", documents, limits.documents),
         (
-            "On the busiest day of the week, {used} of the {allowed} searches a day of your plan were used.",
+            "On the busiest day of the week, you used {used} of the {allowed} searches that your plan allows per day.",
             searches,
             limits.searches_per_day,
         ),
@@ -120,13 +120,13 @@ PATH = "/digest/unsubscribe"
 
 
 def unsubscribe_url(public_url: str, secret: str, account_id: int) -> str:
-    """The link of an account."""
+    """Return the link with which an account unsubscribes."""
     token = _serializer(secret).dumps(account_id)
     return f"{public_url}{PATH}?token={token if isinstance(token, str) else token.decode()}"
 
 
 def read_token(token: str, secret: str) -> int | None:
-    """The account whose link it is; ``None`` if it is none of ours."""
+    """Return the account of a link's token; ``None`` if the token is invalid."""
     try:
         account_id = _serializer(secret).loads(token)
     except BadData:
@@ -135,7 +135,7 @@ def read_token(token: str, secret: str) -> int | None:
 
 
 def unsubscribe(session: Session, account_id: int) -> None:
-    """Send an account no more digests; harmless if it gets none or is gone."""
+    """Stop an account's digests. Harmless if it gets none or was deleted."""
     account = session.get(Account, account_id, with_for_update=ROW_LOCK)
     if account is not None:
         account.weekly_digest = False
@@ -147,20 +147,22 @@ def _serializer(secret: str) -> URLSafeSerializer:
 
 KIND = "weekly_digest"
 SENT_AFTER = timedelta(hours=7)
-"""When on Monday, UTC."""
+"""Time on Monday, in UTC, from which digests are sent."""
 MAX_QUERIES = 10
-"""Most queries that are told of a site."""
-LOOKED_AT = 3 * MAX_QUERIES
-"""Most that are looked at: some are ignored, or find something by now."""
+"""Maximum number of queries listed for a site."""
+MAX_CONSIDERED = 3 * MAX_QUERIES
+"""Maximum number of queries considered; some are ignored or have results by now."""
 LONGEST_QUERY = 80
+"""Characters of a query before it is cut."""
 ACCOUNTS_AT_ONCE = 100
+"""Accounts read in one transaction."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A query that found nothing, and still does."""
+    """A query that had no results and still has none."""
 
     query: str
     searches: int
@@ -168,11 +170,11 @@ class Miss:
 
 @dataclass(frozen=True, slots=True)
 class SiteMisses:
-    """Misses of one site.
+    """Queries without results on one site.
 
     Attributes:
         searches: All searches of the period.
-        zero_results: Those that found nothing.
+        zero_results: Searches without results.
     """
 
     site_id: int
@@ -183,7 +185,7 @@ class SiteMisses:
 
 
 class Digests:
-    """Queues the digests."""
+    """Queues the weekly digests."""
 
     def __init__(
         self, database: Database, searcher: Searcher, settings: Settings, plans: PlanTable, list_failed: ListFailed
@@ -195,28 +197,28 @@ class Digests:
         self._list_failed = list_failed
 
     def queue_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
-        """Queue the digests of this week, each once; harmless if several processes do it at once.
+        """Queue this week's digests, each once, even if several processes run this at the same time.
 
-        An account whose search engine is away is left for the next time.
+        An account whose search engine is unavailable is left for the next call.
 
         Returns:
-            How many were queued.
+            Number of queued digests.
         """
         queued = 0
         week = week_of(now())
-        for account_id, wanted in self._due(week):
+        for account_id, is_subscribed in self._due(week):
             if is_stopping():
                 break
             try:
-                sites = self._find_misses(account_id, week) if wanted else ()
+                sites = self._find_misses(account_id, week) if is_subscribed else ()
             except BackendError as error:
-                log.warning("the digest of account %s waits: %s", account_id, error)
+                log.warning("postponed the digest of account %s: %s", account_id, error)
                 continue
             queued += self._queue(account_id, week, sites)
         return queued
 
     def _due(self, week: date) -> Iterator[tuple[int, bool]]:
-        """Accounts whose digest of the week was not seen to, and whether they want one."""
+        """Yield accounts whose digest of the week was not handled yet, and whether they want one."""
         begin = datetime.combine(week, time(), UTC)
         last = 0
         while True:
@@ -239,23 +241,23 @@ class Digests:
             last = rows[-1].id
 
     def _find_misses(self, account_id: int, week: date) -> list[SiteMisses]:
-        """The account's sites on which something was not found in the week before ``week``.
+        """Return the account's sites with unsuccessful queries in the week before ``week``.
 
         Raises:
-            BackendError: An engine cannot say what the queries find now.
+            BackendError: An engine cannot run the queries now.
         """
         with self._database.read() as session:
             sites = session.scalars(
                 select(Site).where(Site.account_id == account_id, Site.active).order_by(Site.id)
             ).all()
-        found = (self._misses_of(site, week) for site in sites)
-        return [site for site in found if site.misses]
+        sites_with_misses = (self._misses_of(site, week) for site in sites)
+        return [site for site in sites_with_misses if site.misses]
 
     def _misses_of(self, site: Site, week: date) -> SiteMisses:
         sunday = week - timedelta(days=1)
         with self._database.read() as session:
             analytics = get_analytics(
-                session, site.account_id, PERIOD_DAYS, site_id=site.id, today=sunday, limit=LOOKED_AT
+                session, site.account_id, PERIOD_DAYS, site_id=site.id, today=sunday, limit=MAX_CONSIDERED
             )
             ignored = set(session.scalars(select(IgnoredQuery.query).where(IgnoredQuery.site_id == site.id)))
         misses: list[Miss] = []
@@ -269,10 +271,10 @@ class Digests:
         try:
             return search_now(self._searcher, site_record(site), query).total == 0
         except ApiError:
-            return False  # The engine refuses such a query: there is nothing that the owner could do about it.
+            return False  # The engine rejects such a query, and the owner cannot change that.
 
     def _queue(self, account_id: int, week: date, sites: Sequence[SiteMisses]) -> bool:
-        """Tell whether there was something to send, and nobody else had done so."""
+        """Return whether a digest was queued. It is not if there is nothing to report, or another process was first."""
         settings = self._settings
         with self._database.write() as session:
             account = session.get(Account, account_id, with_for_update=ROW_LOCK)
@@ -300,7 +302,7 @@ class Digests:
 
 
 def week_of(moment: datetime) -> date:
-    """The Monday whose digest is to be sent at ``moment``: until Monday at seven, it is that of the week before."""
+    """Return the Monday whose digest is due at ``moment``: the previous week's until Monday at seven."""
     day = (moment - SENT_AFTER).date()
     return day - timedelta(days=day.weekday())
 
@@ -308,34 +310,33 @@ def week_of(moment: datetime) -> date:
 def write_digest(
     sites: Sequence[SiteMisses], public_url: str, stop_url: str, matters: Sequence[OpenMatter] = ()
 ) -> Letter:
-    """A letter about what was not found and what else is open, each with a link to where something can be done."""
+    """Write a letter about queries without results and open tasks, each with a link."""
     blocks: list[Block] = []
-    subject = "What is still open at your site search"
+    subject = "To do for your site search"
     if sites:
         where = sites[0].name if len(sites) == 1 else counted(len(sites), "site")
-        subject = f"What visitors did not find on {where}"
-        blocks.append("Last week, visitors of your sites searched for this, and it still finds nothing:")
+        subject = f"What visitors could not find on {where}"
+        blocks.append("Last week, visitors of your sites searched for these queries, which still have no results:")
     for site in sites:
         inbox = f"{public_url}/api/analytics/inbox?site_id={site.site_id}"
-        title = f"{site.name}: {number(site.zero_results)} of {counted(site.searches, 'search')} found nothing"
-        misses = [f"{_shown(miss.query)} ({counted(miss.searches, 'search')})" for miss in site.misses]
-        blocks += [Listing(title, misses), Link(f"What to do about it on {site.name}", inbox)]
+        title = f"{site.name}: {number(site.zero_results)} of {counted(site.searches, 'search')} had no results"
+        misses = [f"{_quoted(miss.query)} ({counted(miss.searches, 'search')})" for miss in site.misses]
+        blocks += [Listing(title, misses), Link(f"Review them on {site.name}", inbox)]
     if sites:
         blocks.append(
-            "Where you have a page about it in other words, a synonym or a pinned page helps; the inbox shows what "
-            "either changes before you save it. Otherwise your visitors may miss a page. Queries that you ignore there "
-            "are not told again."
+            "If you have a page that uses other words, add a synonym or pin the page; the inbox previews both before "
+            "you save. Otherwise, consider adding a page. Queries that you ignore in the inbox are not listed again."
         )
     if matters:
-        blocks.append("This is open, too:" if sites else "This is still open:")
+        blocks.append("Also to do:" if sites else "To do:")
     for matter in matters:
         blocks += [matter.text, Link(matter.link, public_url + matter.path)]
     blocks += [
-        f"The site search at {public_url} sends this mail automatically, on Mondays when there is something to tell.",
-        Link("Send me no more of them", stop_url),
+        f"The site search at {public_url} sends this mail automatically, on Mondays when there is something to report.",
+        Link("Unsubscribe", stop_url),
     ]
     return Letter(subject, blocks)
 
 
-def _shown(query: str) -> str:
+def _quoted(query: str) -> str:
     return f"“{query if len(query) <= LONGEST_QUERY else query[: LONGEST_QUERY - 1] + '…'}”"

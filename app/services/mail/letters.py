@@ -1,4 +1,8 @@
-"""Mails: their text and HTML, their queue, and mails that are written when they are sent."""
+"""Mails: their content as text and HTML, their queue, and their headers. This is the entrance to mail.
+
+``delivery.py`` sends the queue over SMTP, ``notices.py`` writes mails about events, and ``digests.py`` the weekly
+digest.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +29,13 @@ from app.storage.database import Database
 from app.tokens import hash_token
 
 _COLUMNS = 72
+"""Characters of a line of text."""
 _STYLE = "font-family: sans-serif; line-height: 1.5; max-width: 38em"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An address to open, on a line of its own."""
+    """A link on a line of its own."""
 
     text: str
     url: str
@@ -38,7 +43,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list below a heading."""
+    """A list with a heading."""
 
     title: str
     items: Sequence[str]
@@ -50,19 +55,19 @@ Block = str | Link | Listing
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A mail's subject and what it says."""
+    """A mail's subject and content."""
 
     subject: str
     blocks: Sequence[Block]
 
     @property
     def text(self) -> str:
-        """As plain text; links are on lines of their own, since some programs break long ones."""
+        """The content as plain text. Links are on lines of their own, because some programs break long lines."""
         return "\n\n".join(map(_as_text, self.blocks)) + "\n"
 
     @property
     def html(self) -> str:
-        """As an HTML document that loads nothing."""
+        """The content as an HTML document that loads nothing."""
         body = Markup("\n").join(map(_as_html, self.blocks))
         return Markup(
             '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{}</title></head>\n'
@@ -98,6 +103,7 @@ def _as_html(block: Block) -> Markup:
 
 
 GIVEN_UP_AFTER = timedelta(days=1)
+"""Time after which an unsent mail is given up, by default."""
 
 
 def queue_mail(
@@ -112,20 +118,19 @@ def queue_mail(
     unsubscribe_url: str = "",
     expires_at: datetime | None = None,
 ) -> None:
-    """Have a mail sent, if and when the transaction commits.
+    """Queue a mail, which is sent if and when the transaction commits.
 
-    :class:`app.services.mail.letters.Letter` makes both texts out of one.
-
-    To be called where ``settings.sends_mail`` says that there is a mail server. Nothing is sent in this process's
-    present work: a background job of any process sends it, and tries again for a day.
+    :class:`Letter` renders both texts. Call this only where ``settings.sends_mail`` is true. A background job of any
+    process
+    sends the mail and retries for a day.
 
     Args:
-        to: One e-mail address, as accounts have them.
-        subject: Line breaks in it become spaces.
-        kind: Names the mail in the log, such as ``invitation``.
-        account_id: Whom it is about: it is not sent if the account is deleted meanwhile.
-        unsubscribe_url: Where one request (RFC 8058) ends the series that the mail is of; empty if it is of none.
-        expires_at: When it is given up; a day from now if not given. Of several mails, the first to expire goes first.
+        to: An e-mail address, as accounts have them.
+        subject: Line breaks become spaces.
+        kind: Name of the mail in the log, such as ``invitation``.
+        account_id: The account it is about. The mail is not sent if the account is deleted meanwhile.
+        unsubscribe_url: URL for one-click unsubscribing (RFC 8058); empty for a single mail.
+        expires_at: When to give up; by default in a day. Mails that expire first are sent first.
     """
     moment = now()
     session.add(
@@ -147,13 +152,13 @@ def queue_mail(
 
 
 def discard_mails(session: Session) -> None:
-    """Forget what waits: in a copy of an installation, whose original sends it."""
+    """Delete all queued mails: in a copy of an installation, because the original sends them."""
     session.execute(delete(Mail))
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A mail's text, and its addressee."""
+    """A mail's recipient and content."""
 
     recipient: str
     subject: str
@@ -162,7 +167,7 @@ class Draft:
 
 
 class _Policy(EmailPolicy):
-    """The standard one, which would hide a long address in encoded words that no program of a mail reads."""
+    """The standard policy, but without encoding long URLs, which mail programs cannot read."""
 
     def fold_binary(self, name: str, value: Any) -> bytes:
         if name.lower() == "list-unsubscribe":
@@ -174,30 +179,30 @@ _POLICY = _Policy(linesep=SMTP.linesep)
 
 
 def wire_address(email: str) -> Address:
-    """An address with its domain in ASCII, which every server understands.
+    """Return an address with its domain in ASCII, which every server understands.
 
     Raises:
-        ValueError: It is no address.
+        ValueError: The address is not valid.
     """
     local, _, domain = email.rpartition("@")
     ascii_domain = idna_to_ascii(domain).decode("ascii")
-    # The standard library writes an address that looks like an encoded word decoded: as another, or as several.
+    # The standard library decodes an address that looks like an encoded word, into another address or several.
     if not local or not ascii_domain or not email.isprintable() or " " in email or "=?" in email:
-        raise ValueError("no e-mail address")
+        raise ValueError("not a valid e-mail address")
     return Address(username=local, domain=ascii_domain)
 
 
 def build_message(
     draft: Draft, sender: Address, *, message_key: str, date: datetime, unsubscribe_url: str = ""
 ) -> EmailMessage:
-    """The mail with all its headers.
+    """Build a mail with all its headers.
 
     Args:
-        message_key: Makes its ``Message-ID``.
-        unsubscribe_url: Where one POST request ends the series that it is of (RFC 8058).
+        message_key: Unique part of the ``Message-ID``.
+        unsubscribe_url: URL for one-click unsubscribing (RFC 8058).
 
     Raises:
-        ValueError: The recipient is none.
+        ValueError: The recipient is not a valid address.
     """
     message = EmailMessage(policy=_POLICY)
     message["From"] = sender
@@ -216,20 +221,20 @@ def build_message(
 
 
 def one_line(text: str) -> str:
-    """``text`` with white space of every kind as single spaces, and without other control characters."""
+    """Replace each run of whitespace in ``text`` by one space, and remove other control characters."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 class LinkWriter(ABC):
-    """Writes the mails.
+    """Base of mails with a link whose token is created when the mail is sent, so that only its hash is ever stored.
 
     Args:
         public_url: Base URL of this service.
-        secret: With which tokens are hashed.
+        secret: Secret that hashes the tokens.
     """
 
     path: ClassVar[str]
-    """Of the page that the link opens."""
+    """Path of the page that the link opens."""
 
     def __init__(self, database: Database, public_url: str, secret: str):
         self._database = database
@@ -237,7 +242,7 @@ class LinkWriter(ABC):
         self._secret = secret
 
     def write(self, mail: Mail) -> Draft | None:
-        """Make a link, and the mail that holds it; ``None`` if there is nothing to send any more."""
+        """Create a link and the mail with it; ``None`` if there is nothing left to send."""
         token = secrets.token_urlsafe(32)
         url = f"{self._public_url}{self.path}?token={token}"
         with self._database.write() as session:
@@ -249,4 +254,4 @@ class LinkWriter(ABC):
 
     @abstractmethod
     def compose(self, session: Session, mail: Mail, token_hash: str, url: str) -> tuple[str, Letter] | None:
-        """Keep the link's hash and say to whom what is written; ``None`` if there is nothing to send any more."""
+        """Store the link's hash and return recipient and letter; ``None`` if there is nothing left to send."""

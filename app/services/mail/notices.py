@@ -24,24 +24,24 @@ from schemas.validation.webhooks import QUOTA_WARNING
 
 QUOTA_KIND = "quota_warning"
 PERCENTS = (80, 100)
+"""Used percentages of a quota at which owners are warned."""
 FORGOTTEN_BELOW = 70
-"""Percent of a quota in total below which its warnings are forgotten, so that the next rise is told again."""
-KEPT = timedelta(days=7)
-"""How long warnings of a day are remembered."""
+"""Used percentage of a total quota below which its warnings are forgotten, so that the next rise is reported."""
+RETENTION = timedelta(days=7)
+"""Age at which warnings about daily quotas are deleted."""
 REQUESTS, SEARCHES, DOCUMENTS = "requests", "searches", "documents"
 
 RequestsWindow = Callable[[int, PlanLimits], WindowRequest]
-"""Gives the window in which an account's requests of a day are counted."""
+"""Returns the window that counts an account's requests of a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """The used share of a quota.
+    """Used share of a quota.
 
     Attributes:
-        quota: ``requests``, ``searches`` or ``documents``.
-        period: The UTC day of the searches, or when the window of the requests ends, in Unix seconds; empty for a quota
-            in total.
+        quota: ``requests``, ``searches``, or ``documents``.
+        period: UTC day of the searches, or end of the request window in Unix seconds; empty for a total quota.
         allowed: At least 1.
     """
 
@@ -53,20 +53,20 @@ class QuotaUse:
 
     @property
     def reached(self) -> tuple[int, ...]:
-        """Of :data:`PERCENTS`, those that are reached."""
+        """The percentages of :data:`PERCENTS` that are reached."""
         return tuple(percent for percent in PERCENTS if 100 * self.used >= percent * self.allowed)
 
 
 def warn_owners(
     database: Database, counters: CounterStore, plans: PlanTable, settings: Settings, requests_window: RequestsWindow
 ) -> int:
-    """Queue the warnings that are due, mails where mail is sent; harmless if several processes do it at once.
+    """Queue due quota warnings as webhook events, and as mails if mail is set up. Safe in several processes at once.
 
-    Searches are told as the copies of usage have them, up to a minute late; requests, of accounts that searched or
-    indexed today.
+    Searches are read from the copies of usage, up to a minute old; requests, of accounts that searched or indexed
+    today.
 
     Returns:
-        How many warnings were queued.
+        Number of queued warnings.
 
     Raises:
         CountersUnavailable: Requests cannot be read.
@@ -74,7 +74,7 @@ def warn_owners(
     with database.read() as session:
         uses = list(_uses(session, plans, today()))
         busy = _busy_accounts(session, plans, today())
-        told = _told(session)
+        past_warnings = _past_warnings(session)
     for account_id, limits in busy:
         (window,) = counters.peek([requests_window(account_id, limits)], now=now().timestamp()).windows
         if window.limit and window.hits:
@@ -82,36 +82,36 @@ def warn_owners(
     _forget(database, uses)
     warned = 0
     for use in uses:
-        if set(use.reached) - told.get(_window(use), set()):
+        if set(use.reached) - past_warnings.get(_window(use), set()):
             with database.write() as session:
                 warned += _warn(session, use, settings)
     return warned
 
 
 Window = tuple[int, str, str, int]
-"""Account, quota, period, and what was allowed."""
+"""Account, quota, period, and limit."""
 
 
 def _window(use: QuotaUse) -> Window:
     return use.account_id, use.quota, use.period, use.allowed
 
 
-def _told(session: Session) -> dict[Window, set[int]]:
-    told: dict[Window, set[int]] = {}
+def _past_warnings(session: Session) -> dict[Window, set[int]]:
+    percents: dict[Window, set[int]] = {}
     for row in session.scalars(select(QuotaWarning)):
-        told.setdefault((row.account_id, row.quota, row.period, row.allowed), set()).add(row.percent)
-    return told
+        percents.setdefault((row.account_id, row.quota, row.period, row.allowed), set()).add(row.percent)
+    return percents
 
 
 def _uses(session: Session, plans: PlanTable, day: date) -> Iterator[QuotaUse]:
-    """The uses of searches and of documents."""
+    """Yield the uses of search and document quotas."""
     searches = select(Account, UsageDay.searches).join(UsageDay).where(UsageDay.day == day, UsageDay.searches > 0)
     documents = (
         select(Account, func.sum(Site.document_count)).join(Site).where(Site.deleted_at.is_(None)).group_by(Account.id)
     )
     for quota, period, query in ((SEARCHES, day.isoformat(), searches), (DOCUMENTS, "", documents)):
         for account, used in session.execute(query):
-            # An account whose plan is no longer defined cannot make a request either, which is logged there.
+            # An account whose plan is no longer defined cannot make requests either; the request checks log that.
             if account.plan not in plans:
                 continue
             limits = plans.limits_of(account.plan, account.limit_overrides)
@@ -121,7 +121,7 @@ def _uses(session: Session, plans: PlanTable, day: date) -> Iterator[QuotaUse]:
 
 
 def _busy_accounts(session: Session, plans: PlanTable, day: date) -> list[tuple[int, PlanLimits]]:
-    """Accounts that searched or indexed, and what they may use."""
+    """Return accounts that searched or indexed, with their limits."""
     accounts = session.scalars(select(Account).join(UsageDay).where(UsageDay.day == day))
     return [
         (account.id, plans.limits_of(account.plan, account.limit_overrides))
@@ -131,7 +131,7 @@ def _busy_accounts(session: Session, plans: PlanTable, day: date) -> list[tuple[
 
 
 def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
-    """Tell whether a warning was queued: another process may have been first."""
+    """Return whether a warning was queued. It is not if another process was first."""
     account = session.get(Account, use.account_id, with_for_update=ROW_LOCK)
     if account is None:
         return False
@@ -147,7 +147,7 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
                 warned_at=now(),
             )
         )
-    # Who is warned of the last one needs no warning of those before.
+    # A warning about the highest percentage makes the lower ones superfluous.
     if not fresh or fresh[-1] != use.reached[-1]:
         return False
     data = {"quota": use.quota, "percent": use.reached[-1], "used": use.used, "allowed": use.allowed}
@@ -161,7 +161,7 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
 
 
 def _forget(database: Database, uses: list[QuotaUse]) -> None:
-    """Forget warnings of days gone by, and of quotas in total that have room again or are others now."""
+    """Delete old warnings about daily quotas, and warnings about total quotas that have room again or changed."""
     high = {_window(use) for use in uses if 100 * use.used >= FORGOTTEN_BELOW * use.allowed}
     with database.read() as session:
         over = [row for row in session.scalars(select(QuotaWarning)) if _is_over(row, high)]
@@ -182,55 +182,55 @@ def _forget(database: Database, uses: list[QuotaUse]) -> None:
 
 def _is_over(row: QuotaWarning, high: set[Window]) -> bool:
     if row.period:
-        return row.warned_at < now() - KEPT
+        return row.warned_at < now() - RETENTION
     return (row.account_id, row.quota, row.period, row.allowed) not in high
 
 
 def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
-    """A letter about a quota, and what its owner can do."""
+    """Write a letter about a quota and what its owner can do."""
     used, allowed, is_full = number(use.used), number(use.allowed), use.reached[-1] == PERCENTS[-1]
     match use.quota:
         case "searches":
-            advice = "see in the analytics what is searched, and whether a program searches that should not."
-            place = Link("What was searched", f"{public_url}/api/analytics")
-            told = _Told(
+            advice = "check in the analytics what is searched for, and whether a program searches that should not."
+            place = Link("Top queries", f"{public_url}/api/analytics")
+            texts = _WarningTexts(
                 "80 percent of today’s searches are used",
                 f"Your account has used {used} of the {allowed} searches that its plan allows per day. Once they are "
-                "used up, further searches are refused until 00:00 UTC.",
-                "Today’s searches are used up: further ones are refused until 00:00 UTC",
-                f"Your account has used all {allowed} searches that its plan allows per day. Until 00:00 UTC, visitors "
-                "of your sites cannot search. Then the next day’s searches begin.",
+                "used up, further searches are rejected until 00:00 UTC.",
+                "Today’s searches are used up; further ones are rejected until 00:00 UTC",
+                f"Your account has used all {allowed} searches that its plan allows per day. Visitors of "
+                "your sites cannot search until 00:00 UTC, when the next day’s searches become available.",
             )
         case "requests":
             advice = (
-                "see whether a program asks more often than it must. Documents can be sent in batches, and unchanged "
-                "ones need not be sent."
+                "check whether a program sends more requests than necessary. Send documents in batches, and skip "
+                "unchanged ones."
             )
             place = Link("How to send documents in batches", f"{public_url}/docs/documents")
             until = moment_text(datetime.fromtimestamp(int(use.period), UTC))
-            told = _Told(
+            texts = _WarningTexts(
                 "80 percent of a day’s requests are used",
                 f"Your account has made {used} of the {allowed} requests that its plan allows per day. Once they are "
-                f"used up, further requests are refused until {until}.",
-                f"A day’s requests are used up: further ones are refused until {until}",
+                f"used up, further requests are rejected until {until}.",
+                f"A day’s requests are used up; further ones are rejected until {until}",
                 f"Your account has made all {allowed} requests that its plan allows per day. Until {until}, requests "
-                "with its private and search keys are refused, and its pages here cannot be opened.",
+                "with its private and search keys are rejected, and its pages here cannot be opened.",
             )
         case _:
-            advice = "delete pages that nobody searches for, or exclude them from their sources."
+            advice = "delete pages that visitors do not need, or exclude them from your sources."
             place = Link("Your sites", f"{public_url}/sites")
-            told = _Told(
+            texts = _WarningTexts(
                 "80 percent of your plan’s pages are used",
                 f"Your sites have {used} of the {allowed} pages that your plan allows. Once they are used up, new ones "
-                "are refused.",
-                "Your plan’s pages are used up: new ones are refused",
-                f"Your sites have {used} pages, and your plan allows {allowed}. New pages are refused. Those that are "
-                "there can be searched and changed.",
+                "are rejected.",
+                "Your plan’s pages are used up; new ones are rejected",
+                f"Your sites have {used} pages, and your plan allows {allowed}. New pages are rejected. Existing "
+                "pages can still be searched and changed.",
             )
     return Letter(
-        told.full_subject if is_full else told.near_subject,
+        texts.full_subject if is_full else texts.near_subject,
         (
-            told.full if is_full else told.near,
+            texts.full if is_full else texts.near,
             f"What you can do: {advice} Or ask {operator_text(contact)} for a larger plan.",
             place,
             Link("Your usage", f"{public_url}/dashboard"),
@@ -240,8 +240,8 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """Words about one quota, when it is nearly and when it is quite used up."""
+class _WarningTexts:
+    """Texts about one quota, nearly and fully used."""
 
     near_subject: str
     near: str
@@ -258,8 +258,8 @@ def tell_of_failures(
     """Queue the mail about a source whose last two runs failed.
 
     Args:
-        error: ``code`` and ``message`` of why the second one did.
-        public_url: The service's address.
+        error: ``code`` and ``message`` of the second failure.
+        public_url: Base URL of this service.
     """
     account = session.get_one(Account, site.account_id)
     letter = write_letter(source, site.name, "" if error is None else error["message"], public_url)
@@ -269,14 +269,14 @@ def tell_of_failures(
 
 
 def write_letter(source: Source, site_name: str, reason: str, public_url: str) -> Letter:
-    """A letter about a source, and what its owner can do."""
+    """Write a letter about a failing source and what its owner can do."""
     return Letter(
         f"The last two crawls of {source.url} failed",
         (
             f"The last two crawls of {source.url} for {site_name} failed. {reason}".rstrip(),
-            "Its pages stay in the search as they were last read. What changed since may be missing.",
-            Link("See why, and run it again", f"{public_url}/api/sites/{source.site_id}/sources/{source.id}"),
-            "Further failures are not told until a crawl of this source has succeeded.",
+            "Its pages stay searchable in the version that was last read. Later changes may be missing.",
+            Link("See the error and start a new run", f"{public_url}/api/sites/{source.site_id}/sources/{source.id}"),
+            "You will not be notified of further failures until a crawl of this source succeeds.",
             f"The site search at {public_url} sent this mail automatically.",
         ),
     )
@@ -286,7 +286,7 @@ WEBHOOK_KIND = "webhook_off"
 
 
 def queue_notice(session: Session, webhook: Webhook, public_url: str) -> None:
-    """Tell a webhook's owner that it was switched off, because nothing could be delivered."""
+    """Notify a webhook's owner that it was turned off after failing for days."""
     account = get_account(session, webhook.account_id)
     letter = write_notice(webhook, public_url)
     queue_mail(
@@ -295,16 +295,17 @@ def queue_notice(session: Session, webhook: Webhook, public_url: str) -> None:
 
 
 def write_notice(webhook: Webhook, public_url: str) -> Letter:
-    """A letter to the owner. Of the webhook's address it names the host alone: the rest may hold a secret."""
+    """Write a letter to the owner. It contains only the host of the webhook's URL, because the rest may contain a
+    secret."""
     host = urlsplit(webhook.url).netloc
     return Letter(
-        f"Your webhook on {host} was switched off",
+        f"Your webhook on {host} was turned off",
         (
-            f"For three days, nothing could be delivered to the webhook on {host}. It is switched off now: no further "
+            f"All deliveries to the webhook on {host} have failed for three days. It was turned off, so no further "
             "events are sent to it.",
-            "The list of its deliveries says what went wrong. Once the receiver works, switch the webhook on again "
-            "there; what was missed can be sent again.",
-            Link("Its deliveries", f"{public_url}/api/webhooks/{webhook.id}"),
+            "The list of deliveries shows what went wrong. Once the receiver works, turn the webhook on again there; "
+            "you can resend the failed deliveries.",
+            Link("View deliveries", f"{public_url}/api/webhooks/{webhook.id}"),
             f"The site search at {public_url} sent this mail automatically.",
         ),
     )
@@ -314,11 +315,11 @@ INVITATION_KIND = "invitation"
 
 
 def write_invitation(invitation: Invitation, account: str, url: str, public_url: str) -> Letter:
-    """A letter to somebody who is invited to an account.
+    """Write a letter to an invited person.
 
     Args:
-        account: The account's name.
-        url: The invitation's link.
+        account: Name of the account.
+        url: Link of the invitation.
         public_url: Base URL of this service.
     """
     return Letter(
@@ -328,6 +329,6 @@ def write_invitation(invitation: Invitation, account: str, url: str, public_url:
             "and choose a password:",
             Link("Accept the invitation", url),
             f"The link works once, until {moment_text(invitation.expires_at)}.",
-            "If you do not know who this is, ignore this mail. Nothing happens then.",
+            "If you do not know the sender, ignore this mail.",
         ),
     )

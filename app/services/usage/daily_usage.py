@@ -113,8 +113,8 @@ class CopiedUsage:
         return Floor(0, 0) if copied is None else Floor(copied.searches, copied.indexing_operations)
 
 
-def _lower(left: DayUsage, right: DayUsage) -> DayUsage:
-    return DayUsage(left.day, min(left.used, right.used), min(left.indexing, right.indexing))
+def _lower(earlier: DayUsage, later: DayUsage) -> DayUsage:
+    return DayUsage(earlier.day, min(earlier.used, later.used), min(earlier.indexing, later.indexing))
 
 
 def _copy(session: Session, account_id: int, usage: DayUsage) -> None:

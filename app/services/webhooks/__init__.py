@@ -1,1 +1,1 @@
-"""Webhooks: events are queued in SQL with what causes them (:func:`events.announce`), and sent in the background."""
+"""Webhooks. ``webhooks.py`` manages them and queues their events; ``delivery.py`` sends the events."""

@@ -1,4 +1,4 @@
-"""Signing the events of webhooks and delivering them."""
+"""Delivering events to webhooks: signatures, attempts, and their outcomes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PREFIX = "whsec_"
 
 
 def secret_of(webhook_id: str, secret_key: str) -> str:
-    """The secret of a webhook: it follows from the installation's, so that nothing that is stored gives it away."""
+    """Return the secret of a webhook. It derives from the server's secret, so nothing stored reveals it."""
     digest = bytes.fromhex(hash_token(f"webhook {webhook_id}", secret_key))
     return _PREFIX + base64.b64encode(digest).decode()
 
 
 def signed_headers(secret: str, message_id: str, moment: datetime, body: bytes) -> Mapping[str, str]:
-    """The headers of one attempt.
+    """Return the headers of one attempt.
 
     Args:
-        moment: When it is made.
+        moment: Time of the attempt.
     """
     timestamp = str(int(moment.timestamp()))
     key = base64.b64decode(secret.removeprefix(_PREFIX))
@@ -45,32 +45,33 @@ def signed_headers(secret: str, message_id: str, moment: datetime, body: bytes) 
 
 
 AT_ONCE = 32
-"""Webhooks to which a process sends at the same time: more than an account can have, so that slow ones of one account
-do not hold up those of others."""
+"""Webhooks that a process sends to at the same time, more than one account can have, so that an account with slow
+receivers does not delay the others.
+"""
 
 log = logging.getLogger(__name__)
 
 Post = Callable[[str, Mapping[str, str], bytes], int]
-"""Sends headers and a body to an address; gives the status of the answer. It takes seconds at most.
+"""Sends headers and a body to a URL and returns the response status. Takes a few seconds at most.
 
 Raises:
-    NotSent: There is no answer.
+    NotSent: There is no response.
 """
 
 Tell = Callable[[Session, Webhook], None]
-"""Tells the owner of a webhook that it was switched off."""
+"""Notifies the owner of a webhook that was turned off."""
 
 
 class NotSent(Exception):
-    """An attempt without an answer; the message says why, for the webhook's owner."""
+    """An attempt without a response. The message explains it to the webhook's owner."""
 
 
 class Deliverer:
-    """Sends deliveries in threads of its own.
+    """Sends deliveries in its own threads.
 
     Args:
-        secret_key: The installation's, from which those of webhooks follow.
-        tell: ``None`` where no mail is sent.
+        secret_key: The server's secret, from which webhook secrets derive.
+        tell: ``None`` if mail is not set up.
     """
 
     def __init__(self, database: Database, secret_key: str, post: Post, tell: Tell | None):
@@ -79,36 +80,37 @@ class Deliverer:
         self._post = post
         self._tell = tell
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook")
-        self._under_way: set[Future[None]] = set()
+        self._in_progress: set[Future[None]] = set()
         self._stopping = Event()
 
     def send_due(self) -> None:
-        """Begin to send what is due, and return; harmless if several processes do it at once.
+        """Start sending due deliveries and return. Safe in several processes at once.
 
-        A delivery is sent between a claim and the note of its outcome. If the process ends in between, another one
-        sends it again, under the same ``webhook-id``.
+        A delivery is sent between its claim and the record of its outcome. If the process ends in between, another one
+        sends it
+        again with the same ``webhook-id``.
         """
-        self._forget_done()
-        while len(self._under_way) < AT_ONCE and (claim := self._claim()) is not None:
-            self._under_way.add(self._threads.submit(self._work, claim))
+        self._collect_finished()
+        while len(self._in_progress) < AT_ONCE and (claim := self._claim()) is not None:
+            self._in_progress.add(self._threads.submit(self._work, claim))
 
     def finish(self) -> None:
-        """Wait for what is being sent."""
-        for future in self._under_way:
+        """Wait for deliveries in progress."""
+        for future in self._in_progress:
             future.exception()
-        self._forget_done()
+        self._collect_finished()
 
     def stop(self) -> None:
-        """Begin nothing more, and wait for what is being sent."""
+        """Start no more deliveries, and wait for those in progress."""
         self._stopping.set()
         self._threads.shutdown()
-        self._forget_done()
+        self._collect_finished()
 
-    def _forget_done(self) -> None:
-        """Make room; a thread that failed, since SQL was away, says so here. Its claim lapses."""
-        done = {future for future in self._under_way if future.done()}
-        self._under_way -= done
-        for future in done:
+    def _collect_finished(self) -> None:
+        """Make room for new deliveries, and raise the error of a thread that lost SQL. Its claim expires."""
+        finished = {future for future in self._in_progress if future.done()}
+        self._in_progress -= finished
+        for future in finished:
             future.result()
 
     def _work(self, claim: Claim | None) -> None:
@@ -135,13 +137,13 @@ class Deliverer:
         except NotSent as not_sent:
             error = str(not_sent)
         if status is not None and not 200 <= status < 300:
-            error = f"The receiver answers with status {status}."
+            error = f"The receiver returned status {status}."
         with self._database.write() as session:
             switched_off = settle(session, claim, status, error)
             if switched_off is not None and self._tell is not None:
                 self._tell(session, switched_off)
         if error is not None:
-            named = (claim.webhook_id, claim.attempt, claim.delivery_id)
-            log.info("webhook %s: attempt %d of %s failed: %s", *named, error)
+            identifiers = (claim.webhook_id, claim.attempt, claim.delivery_id)
+            log.info("webhook %s: attempt %d of %s failed: %s", *identifiers, error)
         if switched_off is not None:
-            log.warning("webhook %s is switched off: nothing could be delivered for three days", claim.webhook_id)
+            log.warning("webhook %s was turned off because all deliveries failed for three days", claim.webhook_id)

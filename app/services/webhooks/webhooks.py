@@ -22,26 +22,27 @@ from app.storage.database import ROW_LOCK
 from app.wording import counted
 
 TRIES = 8
+"""Attempts before a delivery fails."""
 PAUSES = Pauses(680.0, 86_400.0)
-"""Between the tries: the seven of them take 12 to 24 hours."""
+"""Pauses between attempts; the seven of them take 12 to 24 hours in total."""
 CLAIM = timedelta(seconds=60)
-"""How long a process has for an attempt, well beyond what one may take."""
-KEPT = 50
-"""Deliveries of a webhook that are kept, the newest, beside those that wait."""
+"""Time for which a process claims a webhook, well beyond what an attempt may take."""
+MAX_FINISHED = 50
+"""Finished deliveries of a webhook that are kept, newest first."""
 MAX_WAITING = 1_000
-"""Deliveries that wait for one webhook: with more, the oldest fail."""
+"""Waiting deliveries of one webhook. Beyond that, the oldest ones fail."""
 OFF_AFTER = timedelta(days=3)
-"""For how long everything fails until a webhook is switched off."""
+"""Time of continuous failure after which a webhook is turned off."""
 
 _DELIVERY_ID = re.compile(r"msg_[0-9a-f]{24}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to make one attempt, and all that it takes.
+    """The right to make one attempt, with everything it needs.
 
     Attributes:
-        attempt: The number of the attempt, from 1.
+        attempt: Number of the attempt, from 1.
     """
 
     lease: str
@@ -55,15 +56,15 @@ class Claim:
 def list_deliveries(
     session: Session, webhook: Webhook, *, limit: int, offset: int
 ) -> tuple[Sequence[WebhookDelivery], int]:
-    """One page of a webhook's deliveries, newest first, and how many there are."""
+    """Return one page of a webhook's deliveries, newest first, and their total number."""
     of_webhook = WebhookDelivery.webhook_id == webhook.id
     order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
-    found = session.scalars(select(WebhookDelivery).where(of_webhook).order_by(*order).limit(limit).offset(offset))
-    return found.all(), session.scalar(select(func.count()).select_from(WebhookDelivery).where(of_webhook)) or 0
+    page = session.scalars(select(WebhookDelivery).where(of_webhook).order_by(*order).limit(limit).offset(offset))
+    return page.all(), session.scalar(select(func.count()).select_from(WebhookDelivery).where(of_webhook)) or 0
 
 
 def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDelivery:
-    """Send a delivery of a webhook that is locked once more, now, and try as often as the first time.
+    """Send a delivery of a locked webhook again, now, with as many attempts as the first time.
 
     Raises:
         ApiError: 404.
@@ -77,9 +78,9 @@ def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDe
 
 
 def claim_delivery(session: Session) -> Claim | None:
-    """Claim what waits longest for a webhook to which nothing is being sent; ``None`` if there is nothing.
+    """Claim the oldest due delivery of a webhook that nothing is being sent to; ``None`` if there is none.
 
-    What waits for webhooks of suspended accounts waits on.
+    Deliveries of suspended accounts keep waiting.
     """
     locked = (WebhookDelivery, Webhook)
     row = session.execute(_due().with_for_update(of=locked, skip_locked=True, **ROW_LOCK)).first()
@@ -95,7 +96,7 @@ def claim_delivery(session: Session) -> Claim | None:
 
 
 def has_due(session: Session) -> bool:
-    """Tell whether there is something to claim."""
+    """Whether a delivery can be claimed."""
     return session.execute(_due()).first() is not None
 
 
@@ -118,13 +119,13 @@ def _due() -> Select[WebhookDelivery, Webhook]:
 
 
 def settle(session: Session, claim: Claim, response_status: int | None, error: str | None) -> Webhook | None:
-    """Note the outcome of an attempt; gives the webhook if it was switched off, because all has failed for days.
+    """Record the outcome of an attempt. Returns the webhook if it was turned off after failing for days.
 
-    Nothing is noted if the claim has lapsed, or the webhook was deleted.
+    Nothing is recorded if the claim has expired or the webhook was deleted.
 
     Args:
-        response_status: HTTP status of the answer; ``None`` if there was none.
-        error: Why it is not delivered; ``None`` if it is.
+        response_status: HTTP status of the response; ``None`` without one.
+        error: Why it was not delivered; ``None`` on success.
     """
     webhook = session.scalar(
         select(Webhook).where(Webhook.id == claim.webhook_id, Webhook.lease == claim.lease).with_for_update(**ROW_LOCK)
@@ -134,7 +135,7 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
     webhook.lease = webhook.lease_until = None
     webhook.failing_since = None if error is None else webhook.failing_since or now()
     delivery = session.get(WebhookDelivery, claim.delivery_id)
-    if delivery is None:  # Given up meanwhile, and old.
+    if delivery is None:  # It was given up meanwhile, and deleted as old.
         return None
     delivery.response_status, delivery.error = response_status, error
     is_given_up = False
@@ -144,7 +145,7 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
         delivery.due_at = now() + timedelta(seconds=PAUSES.after(claim.attempt))
     else:
         delivery.status, delivery.due_at = "failed", None
-        # Not before: what comes after a long silence has a day for its tries, too.
+        # Only now, so that a delivery after a long pause still gets all its attempts.
         is_given_up = webhook.active and webhook.failing_since is not None and _is_hopeless(webhook.failing_since)
     session.flush()
     if is_given_up:
@@ -159,20 +160,20 @@ def _is_hopeless(failing_since: datetime) -> bool:
 
 
 def give_up(session: Session, webhook: Webhook) -> None:
-    """End what waits for a webhook that is switched off."""
-    _fail_waiting(session, webhook.id, 0, "The webhook was switched off.")
+    """Fail all waiting deliveries of a webhook that was turned off."""
+    _fail_waiting(session, webhook.id, 0, "The webhook was turned off.")
 
 
 def bound_waiting(session: Session, webhook_id: str) -> None:
-    """Fail the oldest deliveries that wait for a webhook if there are more than :data:`MAX_WAITING`."""
+    """Fail the oldest waiting deliveries of a webhook beyond :data:`MAX_WAITING`."""
     _fail_waiting(session, webhook_id, MAX_WAITING, "Too many newer deliveries were waiting.")
 
 
-def _fail_waiting(session: Session, webhook_id: str, kept: int, error: str) -> None:
-    """Fail what waits for a webhook, except the newest deliveries."""
+def _fail_waiting(session: Session, webhook_id: str, keep: int, error: str) -> None:
+    """Fail the waiting deliveries of a webhook, except the newest ``keep``."""
     waiting = WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.due_at.is_not(None)
     order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
-    ids = session.scalars(select(WebhookDelivery.id).where(*waiting).order_by(*order).offset(kept)).all()
+    ids = session.scalars(select(WebhookDelivery.id).where(*waiting).order_by(*order).offset(keep)).all()
     if ids:
         failed = update(WebhookDelivery).where(WebhookDelivery.id.in_(ids))
         session.execute(failed.values(status="failed", due_at=None, error=error))
@@ -182,28 +183,28 @@ def _fail_waiting(session: Session, webhook_id: str, kept: int, error: str) -> N
 def _delete_old(session: Session, webhook_id: str) -> None:
     of_webhook = WebhookDelivery.webhook_id == webhook_id
     order = (WebhookDelivery.created_at.desc(), WebhookDelivery.id.desc())
-    newest = select(WebhookDelivery.id).where(of_webhook).order_by(*order).limit(KEPT)
+    newest = select(WebhookDelivery.id).where(of_webhook).order_by(*order).limit(MAX_FINISHED)
     session.execute(
         delete(WebhookDelivery).where(of_webhook, WebhookDelivery.due_at.is_(None), WebhookDelivery.id.not_in(newest))
     )
 
 
 def discard_waiting(session: Session) -> None:
-    """Forget what waits: in a copy of an installation, whose original sends it."""
+    """Delete all waiting deliveries: in a copy of an installation, because the original sends them."""
     session.execute(delete(WebhookDelivery).where(WebhookDelivery.due_at.is_not(None)))
     session.execute(update(Webhook).values(lease=None, lease_until=None))
 
 
 def announce(session: Session, account_id: int, event: str, data: Mapping[str, Any]) -> None:
-    """Tell an account's webhooks of an event, if and when the transaction commits.
+    """Queue an event for an account's webhooks, sent if and when the transaction commits.
 
-    Nothing is sent in this process's present work: a background job of any process sends it.
+    A background job of any process sends it.
 
     Args:
         event: One of :data:`schemas.validation.webhooks.EVENTS`.
-        data: What happened, fit for JSON.
+        data: Content of the event, serializable as JSON.
     """
-    # None of them may be deleted before its delivery is there.
+    # Lock the webhooks, so that none is deleted before its delivery is inserted.
     webhooks = session.scalars(
         select(Webhook)
         .where(Webhook.account_id == account_id, Webhook.active)
@@ -231,7 +232,7 @@ def announce(session: Session, account_id: int, event: str, data: Mapping[str, A
 
 
 MAX_WEBHOOKS = 10
-"""Most webhooks of an account."""
+"""Maximum number of webhooks of an account."""
 
 _WEBHOOK_ID = re.compile(r"whk_[0-9a-f]{20}", re.ASCII)
 
@@ -240,22 +241,22 @@ def get_webhook(session: Session, account_id: int, webhook_id: str, *, lock: boo
     """Load a webhook for a caller.
 
     Raises:
-        ApiError: 404 if there is none with this id, or it is another account's.
+        ApiError: 404 if the account has no webhook with this ID.
     """
-    found = None
-    if _WEBHOOK_ID.fullmatch(webhook_id):  # PostgreSQL takes no text with NUL.
+    webhook = None
+    if _WEBHOOK_ID.fullmatch(webhook_id):  # PostgreSQL does not accept text with NUL.
         query = select(Webhook).where(Webhook.id == webhook_id, Webhook.account_id == account_id)
-        found = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
-    if found is None:
+        webhook = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
+    if webhook is None:
         raise ApiError(ErrorCode.WEBHOOK_NOT_FOUND, "Webhook not found.")
-    return found
+    return webhook
 
 
 def list_webhooks(session: Session, account_id: int, *, limit: int, offset: int) -> tuple[Sequence[Webhook], int]:
-    """One page of the account's webhooks, oldest first, and how many there are."""
+    """Return one page of the account's webhooks, oldest first, and their total number."""
     owned = select(Webhook).where(Webhook.account_id == account_id)
-    found = session.scalars(owned.order_by(Webhook.created_at, Webhook.id).limit(limit).offset(offset)).all()
-    return found, _count(session, account_id)
+    webhooks = session.scalars(owned.order_by(Webhook.created_at, Webhook.id).limit(limit).offset(offset)).all()
+    return webhooks, _count(session, account_id)
 
 
 def _count(session: Session, account_id: int) -> int:
@@ -263,10 +264,10 @@ def _count(session: Session, account_id: int) -> int:
 
 
 def create_webhook(session: Session, account_id: int, *, url: str, events: list[str], active: bool) -> Webhook:
-    """Add a webhook.
+    """Create a webhook.
 
     Raises:
-        ApiError: 403 if the account has all that it may have.
+        ApiError: 403 if the account has reached its limit.
     """
     get_account(session, account_id, lock=True)
     if _count(session, account_id) >= MAX_WEBHOOKS:
@@ -289,7 +290,7 @@ def create_webhook(session: Session, account_id: int, *, url: str, events: list[
 
 
 def update_webhook(session: Session, account_id: int, webhook_id: str, changes: Mapping[str, Any]) -> Webhook:
-    """Change a webhook. What waits for one that is switched off is given up.
+    """Change a webhook. Turning it off fails its waiting deliveries.
 
     Args:
         changes: ``url``, ``events``, and ``active``.
@@ -310,7 +311,7 @@ def update_webhook(session: Session, account_id: int, webhook_id: str, changes: 
 
 
 def delete_webhook(session: Session, account_id: int, webhook_id: str) -> None:
-    """Remove a webhook with its deliveries.
+    """Delete a webhook with its deliveries.
 
     Raises:
         ApiError: 404.

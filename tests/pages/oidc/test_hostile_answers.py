@@ -257,7 +257,7 @@ def test_a_configuration_that_is_not_believed(
     provider.configuration = configuration
     person = Person(app)
     person.call("GET", "/login/oidc")
-    assert_nobody_came(app, person, "does not answer as it should")
+    assert_nobody_came(app, person, "is not responding correctly")
     assert person.call("GET", "/login").status_code == 200
 
 
@@ -410,7 +410,7 @@ def test_without_a_key_that_can_be_read_nobody_is_logged_in(app: Flask, provider
     body = json.dumps({"keys": keys}).encode()
     provider.raw["/keys"] = lambda out: out.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)  # type: ignore[func-returns-value]
     person = come(app, provider)
-    assert_nobody_came(app, person, "does not answer as it should")
+    assert_nobody_came(app, person, "is not responding correctly")
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -441,7 +441,7 @@ def test_an_answer_that_is_none(app: Flask, provider: IdentityProvider, path: st
     began = person.call("GET", "/login/oidc")
     if began.status_code == 303:
         person.call("GET", provider.log_in(began.headers["Location"]))
-    assert_nobody_came(app, person, "does not answer as it should")
+    assert_nobody_came(app, person, "is not responding correctly")
 
 
 @pytest.mark.parametrize("begin_with", [b"", b"HTTP/1.1 200 OK\r\nX: ", HEAD + b"Content-Length: 900\r\n\r\n"])
@@ -464,7 +464,7 @@ def test_an_answer_that_comes_a_byte_at_a_time_is_given_up(
     person.call("GET", "/login/oidc")
     took = time.monotonic() - started
     ended.set()
-    assert_nobody_came(app, person, "does not answer as it should")
+    assert_nobody_came(app, person, "is not responding correctly")
     assert took < 5
 
 

@@ -168,7 +168,7 @@ def test_many_mails_do_not_ask_a_server_that_is_down_again_and_again(
 
     with part.database.read() as session:
         assert sorted(session.scalars(select(Mail.attempts))) == [0, 0, 0, 0, 1]
-    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["mails wait"]
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["mails are waiting"]
 
 
 def test_after_a_day_a_mail_is_given_up_and_the_log_says_so(
@@ -188,7 +188,7 @@ def test_after_a_day_a_mail_is_given_up_and_the_log_says_so(
 
     assert waiting(part) == 0
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert record.getMessage().endswith("(test) could not be sent in 1 attempt and is given up")
+    assert record.getMessage().endswith("(test) after 1 attempt")
 
 
 def test_a_refused_recipient_is_given_up_at_once_and_keeps_nobody_waiting(
@@ -202,7 +202,7 @@ def test_a_refused_recipient_is_given_up_at_once_and_keeps_nobody_waiting(
 
     assert [mail.to for mail in server.mails] == [["bo@example.org"]]
     assert waiting(part) == 0
-    assert "was refused and is given up: 550 5.1.1 No such user" in caplog.text
+    assert "was rejected and is given up: 550 5.1.1 No such user" in caplog.text
 
 
 def test_a_recipient_that_is_refused_for_now_is_tried_again(

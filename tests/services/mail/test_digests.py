@@ -63,8 +63,8 @@ def test_on_monday_it_tells_what_was_not_found(
 
     (mail,) = delivered(part, server)
     assert mail.to == [tenant.email]
-    assert mail.message["Subject"] == "What visitors did not find on Pages"
-    assert "Pages: 3 of 4 searches found nothing\n- “parking” (2 searches)\n- “zeppelin” (1 search)" in mail.text
+    assert mail.message["Subject"] == "What visitors could not find on Pages"
+    assert "Pages: 3 of 4 searches had no results\n- “parking” (2 searches)\n- “zeppelin” (1 search)" in mail.text
     assert f"https://search.example.com/api/analytics/inbox?site_id={tenant.site_id}" in mail.text
     assert "<li>“zeppelin” (1 search)</li>" in mail.html
     assert mail.message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
@@ -108,12 +108,12 @@ def test_it_tells_of_failed_crawls_and_of_quotas_with_a_link_each(
     assert (queue_due(part), queue_due(part)) == (1, 0)
 
     (mail,) = delivered(part, server)
-    assert mail.message["Subject"] == "What is still open at your site search"
+    assert mail.message["Subject"] == "To do for your site search"
     assert "The host does not answer." in " ".join(mail.text.split())
     assert f"https://search.example.com/api/sites/{tenant.site_id}/sources/{source['id']}" in mail.text
-    assert "Your sites have 4 of the 5 pages of your plan." in " ".join(mail.text.split())
+    assert "Your sites have 4 of the 5 pages that your plan allows." in " ".join(mail.text.split())
     assert "https://search.example.com/plans" in mail.text
-    assert "still finds nothing" not in mail.text
+    assert "still have no results" not in mail.text
 
 
 def test_what_finds_something_by_now_or_is_ignored_is_not_told(
@@ -232,7 +232,7 @@ def test_queries_that_visitors_choose_stay_short_and_text() -> None:
 
     letter = write_digest((site, site), "https://search.example.com", "https://search.example.com/stop")
 
-    assert letter.subject == "What visitors did not find on 2 sites"
+    assert letter.subject == "What visitors could not find on 2 sites"
     assert long not in letter.text
     assert "<script>" not in letter.html
     assert "&lt;b&gt;Shop&lt;/b&gt;" in letter.html

@@ -53,9 +53,9 @@ def subjects(part: Runtime, server: MailServer) -> list[str]:
 
 
 NEAR_SEARCHES = "80 percent of today’s searches are used"
-FULL_SEARCHES = "Today’s searches are used up: further ones are refused until 00:00 UTC"
+FULL_SEARCHES = "Today’s searches are used up; further ones are rejected until 00:00 UTC"
 NEAR_PAGES = "80 percent of your plan’s pages are used"
-FULL_PAGES = "Your plan’s pages are used up: new ones are refused"
+FULL_PAGES = "Your plan’s pages are used up; new ones are rejected"
 
 
 def test_searches_are_warned_of_at_80_and_at_100_percent_and_again_the_next_day(
@@ -105,7 +105,7 @@ def test_requests_of_a_day_are_warned_of_once_a_day(
     assert (warn(part), warn(part)) == (1, 0)
     assert subjects(part, server) == [
         "80 percent of a day’s requests are used",
-        "A day’s requests are used up: further ones are refused until 17 May 2031, 00:00 UTC",
+        "A day’s requests are used up; further ones are rejected until 17 May 2031, 00:00 UTC",
     ]
 
     clock.shift(timedelta(days=1))
@@ -200,7 +200,7 @@ def test_the_jobs_warn(app: Flask, part: Runtime, tenant: Tenant, server: MailSe
         ("searches", 800, "800 of the 1,000 searches that its plan allows per day"),
         ("searches", 1000, "has used all 1,000 searches"),
         ("requests", 800, "made 800 of the 1,000 requests that its plan allows per day"),
-        ("requests", 1000, "Until 1 Jan 2031, 00:00 UTC, requests with its private and search keys are refused"),
+        ("requests", 1000, "Until 1 Jan 2031, 00:00 UTC, requests with its private and search keys are rejected"),
         ("documents", 800, "800 of the 1,000 pages that your plan allows"),
         ("documents", 1200, "have 1,200 pages, and your plan allows 1,000"),
     ],

@@ -24,7 +24,7 @@ from app.operations.accounts import resume_account, suspend_account
 from app.runtime import Runtime, create_runtime
 from app.services.webhooks import webhooks as queue
 from app.services.webhooks.delivery import NotSent
-from app.services.webhooks.webhooks import CLAIM, KEPT, OFF_AFTER, TRIES, announce
+from app.services.webhooks.webhooks import CLAIM, MAX_FINISHED, OFF_AFTER, TRIES, announce
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings
@@ -197,7 +197,7 @@ class TestFailures:
         assert timedelta(hours=12) <= moments[-1] - moments[0] <= timedelta(days=1)
         assert all(pause >= 340 * 2**number for number, pause in enumerate(pauses))
         assert (delivery["status"], delivery["attempts"], delivery["response_status"]) == ("failed", 8, 503)
-        assert delivery["error"] == "The receiver answers with status 503."
+        assert delivery["error"] == "The receiver returned status 503."
         clock.shift(timedelta(days=1))
         send(app)
         assert len(receiver.received) == 8
@@ -424,7 +424,7 @@ class TestSwitchingOff:
         (mail,) = server.mails
         assert (mail.to, mail.message["Subject"]) == (
             [tenant.email],
-            "Your webhook on user-service.example was switched off",
+            "Your webhook on user-service.example was turned off",
         )
         assert f"/api/webhooks/{webhook['id']}" in mail.text
         assert "t0ken" not in mail.text
@@ -475,7 +475,7 @@ class TestSwitchingOff:
 
         assert failing == []
         (delivery,) = deliveries(tenant, webhook)
-        assert (delivery["status"], delivery["error"]) == ("failed", "The webhook was switched off.")
+        assert (delivery["status"], delivery["error"]) == ("failed", "The webhook was turned off.")
 
 
 class TestDeliveries:
@@ -517,27 +517,27 @@ class TestDeliveries:
 
     def test_the_newest_are_kept_and_those_that_wait(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
         webhook, _ = add_webhook(tenant, receiver.base_url)
-        for _ in range(KEPT + 3):
+        for _ in range(MAX_FINISHED + 3):
             tell(tenant)
-        assert len(deliveries(tenant, webhook)) == KEPT + 3
+        assert len(deliveries(tenant, webhook)) == MAX_FINISHED + 3
         send(app)
 
         kept = [each["id"] for each in deliveries(tenant, webhook)]
-        assert len(receiver.received) == KEPT + 3
-        assert kept == receiver.ids[::-1][:KEPT]
+        assert len(receiver.received) == MAX_FINISHED + 3
+        assert kept == receiver.ids[::-1][:MAX_FINISHED]
 
     def test_only_so_many_wait_for_a_webhook(
         self, app: Flask, tenant: Tenant, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(queue, "MAX_WAITING", 3)
         webhook, _ = add_webhook(tenant, receiver.base_url)
-        for _ in range(KEPT + 5):
+        for _ in range(MAX_FINISHED + 5):
             tell(tenant)
 
         waiting, failed = [], []
         for each in deliveries(tenant, webhook):
             (waiting if each["status"] == "waiting" else failed).append(each)
-        assert (len(waiting), len(failed)) == (3, KEPT - 3)
+        assert (len(waiting), len(failed)) == (3, MAX_FINISHED - 3)
         assert {each["error"] for each in failed} == {"Too many newer deliveries were waiting."}
         send(app)
         assert sorted(receiver.ids) == sorted(each["id"] for each in waiting)
