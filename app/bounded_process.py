@@ -186,7 +186,7 @@ class BoundedProcess:
         self.close()
         if exit_code == -signal.SIGXCPU:
             return BoundExceeded(Bound.TIME)
-        logger.error("What was read ended its process with exit code %s.", exit_code)
+        logger.error("The input crashed the reading process with exit code %s.", exit_code)
         return BoundExceeded(Bound.BROKEN)
 
 

@@ -86,7 +86,7 @@ class Settings:
     )
     smtp_url: str = _setting(
         "",
-        "Mail server: smtp://user:password@host:587 or smtps://…, with what is special percent-encoded. "
+        "Mail server: smtp://user:password@host:587 or smtps://…, with special characters percent-encoded. "
         "Empty: no mail is sent.",
     )
     mail_from: str = _setting(

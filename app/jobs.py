@@ -160,7 +160,7 @@ class Jobs:
                 return None
             missing, outdated = runtime.indexer.missing_indexes(), runtime.indexer.outdated_indexes()
             if missing or outdated:
-                log.info("%d indexes are missing and %d outdated: they are built", len(missing), len(outdated))
+                log.info("building %d missing and %d outdated indexes", len(missing), len(outdated))
             builds: list[tuple[Callable[[int], object], list[int]]] = [
                 (runtime.indexer.restore, missing), (runtime.rebuilder.rebuild, outdated),
             ]  # fmt: skip
@@ -198,7 +198,7 @@ class Jobs:
             job.run()
         except Exception as error:
             if is_unavailable(error) or isinstance(error, _AWAY):
-                log.warning("job %s waits: %s", job.name, error)
+                log.warning("job %s is postponed: %s", job.name, error)
             else:
                 log.exception("job %s failed", job.name)
             return False

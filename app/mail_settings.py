@@ -46,12 +46,12 @@ def parse_smtp_url(url: str) -> SmtpServer:
     except ValueError:
         host, port, parts = None, None, urlsplit("")
     if parts.scheme not in _PORTS or not host or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ValueError("must be smtp://user:password@host:port or smtps://…, with what is special percent-encoded")
+        raise ValueError("must be smtp://user:password@host:port or smtps://…, with special characters percent-encoded")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if bool(user) != bool(password):
         raise ValueError("must have both a user and a password, or neither")
     if not (user + password).isascii():
-        raise ValueError("must have an ASCII user and password: SMTP knows no others")
+        raise ValueError("must have an ASCII user and password, as SMTP requires")
     return SmtpServer(host, port or _PORTS[parts.scheme], parts.scheme == "smtps", user, password)
 
 

@@ -106,7 +106,7 @@ class Runtime:
         except Exception as error:
             if not (is_unavailable(error) or isinstance(error, CountersUnavailable)):
                 raise
-            log.warning("tasks of the outbox wait: %s", error)
+            log.warning("outbox tasks are postponed: %s", error)
 
 
 def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:

@@ -248,7 +248,7 @@ class MemoryCounters(CounterStore):
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:
-            raise ValueError("A range of usage is at most 400 days long.")
+            raise ValueError("A usage range can be at most 400 days long.")
         with self._lock:
             return sorted(
                 DayUsage(day, usage.used, usage.indexing, usage.refused)

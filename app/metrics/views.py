@@ -198,7 +198,7 @@ class _Question(Generic[T]):
             if not (isinstance(error, BackendError | CountersUnavailable | OSError) or is_unavailable(error)):
                 log.exception("metrics: %s could not be read", self._source)
             else:
-                log.warning("metrics: %s could not be read: %s", self._source, error or "no answer in time")
+                log.warning("metrics: cannot read %s: %s", self._source, error or "no answer in time")
             success.add_metric([self._source], 0)
             return None
         success.add_metric([self._source], 1)

@@ -133,10 +133,10 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
     member_id = caller.member_id
     if member_id is None and "new_password" in changes:
         raise ApiError(
-            ErrorCode.INSUFFICIENT_PERMISSION, "A key can change no password; the member who is logged in can."
+            ErrorCode.INSUFFICIENT_PERMISSION, "A key cannot change a password; log in as the member to do this."
         )
     if "weekly_digest" in changes and not caller.is_owner:
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which mails the account gets.")
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which mails the account receives.")
     proof = None
     if "current_password" in changes:
         proof = check_own_password(runtime, caller.account.id, member_id, changes["current_password"])

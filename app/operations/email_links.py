@@ -58,7 +58,7 @@ def undo_change(runtime: Runtime, client: Client, token: str) -> None:
 
 
 def _undo_link_expired() -> ApiError:
-    return field_error("token", "expired", "no longer works: it was used, or is older than 7 days")
+    return field_error("token", "expired", "no longer works: it was used or is older than 7 days")
 
 
 REQUESTS_PER_ADDRESS = 20
@@ -75,7 +75,7 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     if not runtime.settings.sends_mail:
         operator = operator_text(runtime.settings.operator_contact)
         raise ApiError(
-            ErrorCode.INSUFFICIENT_PERMISSION, f"This service sends no mail; ask {operator} for a new password."
+            ErrorCode.INSUFFICIENT_PERMISSION, f"This service does not send mail; ask {operator} for a new password."
         )
     window = WindowRequest(f"reset:{client.key}", REQUESTS_PER_ADDRESS, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "requests for a new password")
@@ -131,7 +131,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
 
 
 def _reset_link_expired() -> ApiError:
-    return field_error("token", "expired", "no longer works: it was used, or is older than 30 minutes")
+    return field_error("token", "expired", "no longer works: it was used or is older than 30 minutes")
 
 
 MAILS_PER_MEMBER = 5
@@ -173,7 +173,7 @@ def ask_again(runtime: Runtime, caller: Caller) -> None:
         ApiError: 403 for a key, and where no mail is sent; 429 after too many.
     """
     if caller.member is None or not runtime.settings.sends_mail:
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a member who is logged in can have a mail sent.")
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a logged-in member can request a mail.")
     window = WindowRequest(f"confirmation:{caller.member.id}", MAILS_PER_MEMBER, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "mails")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
@@ -181,4 +181,4 @@ def ask_again(runtime: Runtime, caller: Caller) -> None:
 
 
 def _confirmation_link_expired() -> ApiError:
-    return field_error("token", "expired", "no longer works: the address was changed, or it is older than 3 days")
+    return field_error("token", "expired", "no longer works: the address was changed or the link is older than 3 days")

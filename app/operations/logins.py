@@ -197,7 +197,7 @@ def _check_code(runtime: Runtime, session: Session, client: Client, member: Memb
         use = one_time_codes.accept(member, code, runtime.settings.secret_key)
         session.flush()
     if use is None:
-        wrong = ApiError(ErrorCode.INVALID_CREDENTIALS, "The code is incorrect, or was used before.")
+        wrong = ApiError(ErrorCode.INVALID_CREDENTIALS, "The code is incorrect or was already used.")
         return CodeRefused(wrong, _write_proof(runtime, member))
     if use is CodeUse.RECOVERY_CODE and runtime.settings.sends_mail:
         one_time_codes.tell_of_recovery(session, member, runtime.settings.public_url)
@@ -217,7 +217,7 @@ def refuse_without_passwords(runtime: Runtime) -> None:
     if not runtime.settings.password_login:
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            "Nobody logs in with a password here; open the page `/login` and log in with the identity provider.",
+            "Password login is turned off here; open the page `/login` and log in with the identity provider.",
         )
 
 

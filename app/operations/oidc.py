@@ -122,22 +122,22 @@ def finish(
     provider = _provider(runtime)
     attempt = _read_attempt(runtime, cookie)
     if attempt is None or not hmac.compare_digest(answer.get("state", "").encode(), attempt.derive("state").encode()):
-        raise _refused("This login was begun in another browser, or more than 10 minutes ago; begin again.")
+        raise _refused("This login was started in another browser or more than 10 minutes ago; start again.")
     if answer.get("iss", provider.issuer) != provider.issuer:
-        raise _refused("The answer is another provider's.")
+        raise _refused("The response came from another provider.")
     if "error" in answer:
         raise _refused("The identity provider did not log you in.")
     once = WindowRequest(f"oidc-answer:{attempt.derive('answer')}", 1, ATTEMPT_SECONDS)
     if runtime.counters.consume([once], now=now().timestamp()).refused is not None:
-        raise _refused("This login was used already; begin again.")
+        raise _refused("This login was already used; start again.")
     try:
         redirect_uri = runtime.settings.public_url + CALLBACK
         tokens = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
         person = read_person(provider, tokens, attempt.derive("nonce"))
         if not (is_email(person.email) and person.email.isprintable()):
-            raise AnswerRefused("The provider tells no e-mail address.")
+            raise AnswerRefused("The provider returned no e-mail address.")
     except AnswerRefused as error:
-        log.warning("a login with the identity provider was refused: %s", error)
+        log.warning("a login with the identity provider was rejected: %s", error)
         raise _refused(str(error)) from error
     except ProviderUnavailable as error:
         _log(error)
@@ -198,7 +198,7 @@ def _link_members(session: Session, person: Person, password_hash: str, connects
 def _accept(runtime: Runtime, session: Session, person: Person, invitation: str, password_hash: str) -> Member:
     secret = runtime.settings.secret_key
     if not is_same_mailbox(invitations.get_open_invitation(session, invitation, secret).email, person.email):
-        raise _forbidden("The invitation is for another e-mail address than the one you have at the provider.")
+        raise _forbidden("The invitation is for a different e-mail address than the one you have at the provider.")
     member = invitations.accept_invitation(
         session, invitation, secret, name=person.name, password_hash=password_hash, confirmed=True
     )
@@ -208,7 +208,7 @@ def _accept(runtime: Runtime, session: Session, person: Person, invitation: str,
 
 def _register(runtime: Runtime, session: Session, person: Person, password_hash: str) -> Member:
     if identities.is_linked_elsewhere(session, person.issuer, person.email):
-        raise _forbidden(f"{person.email} belongs to an account of somebody else here; ask {_operator(runtime)}.")
+        raise _forbidden(f"{person.email} already belongs to another person's account here; ask {_operator(runtime)}.")
     if not runtime.settings.registration:
         raise _forbidden(f"Nobody with the e-mail address {person.email} has an account here; ask for an invitation.")
     owner = accounts.create_owner(
@@ -225,7 +225,7 @@ def _register(runtime: Runtime, session: Session, person: Person, password_hash:
 
 def _provider(runtime: Runtime) -> Provider:
     if runtime.provider is None:
-        raise ApiError(ErrorCode.NOT_FOUND, "There is no identity provider to log in with.")
+        raise ApiError(ErrorCode.NOT_FOUND, "Login with an identity provider is not set up.")
     return runtime.provider
 
 

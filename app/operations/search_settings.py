@@ -100,7 +100,7 @@ def restore_settings(
     with changing(runtime, caller) as session:
         states = settings_states(session, caller.account.id, entry_id)
         if states is None:
-            raise ApiError(ErrorCode.NOT_FOUND, "The settings of that time are not kept any more.")
+            raise ApiError(ErrorCode.NOT_FOUND, "The settings from that time are no longer stored.")
         before = _synonyms(get_site(session, caller.account.id, states.site_id, lock=True))
         site = change_settings(session, caller.account.id, states.site_id, shown_settings(states.before), expected)
         unknown = unknown_ids(session, site, site.search_settings)
@@ -261,7 +261,7 @@ def _send_synonyms(runtime: Runtime, site: Site, before: tuple[tuple[str, ...], 
     try:
         runtime.engines.get_engine(site.engine).send_synonyms(site.engine_index, after)
     except (BackendUnavailable, IndexNotFound) as error:
-        log.info("the synonyms of site %d are sent with its next search: %s", site.id, error)
+        log.info("cannot send the synonyms of site %d until its next search: %s", site.id, error)
 
 
 def _edit(

@@ -101,7 +101,7 @@ class Cursor:
 
 
 def _bad_cursor() -> ApiError:
-    return field_error("cursor", "invalid", "is not a cursor; use next_cursor of the page before")
+    return field_error("cursor", "invalid", "is not a cursor; use next_cursor of the previous page")
 
 
 def _digest(selection: Selection) -> str:

@@ -38,7 +38,8 @@ class Engines:
     def __init__(self, current: SearchBackend, upcoming: SearchBackend | None = None):
         if upcoming is not None and upcoming.identity == current.identity:
             raise ValueError(
-                "SEARCH_URL and SEARCH_NEXT_URL are engines of one kind: give the next one a name, say ?name=second."
+                "SEARCH_URL and SEARCH_NEXT_URL are engines of the same kind; name the next one, "
+                "for example with ?name=second."
             )
         self.current = current
         self.upcoming = upcoming
@@ -60,7 +61,7 @@ class Engines:
         """
         engine = self._by_identity.get(identity)
         if engine is None:
-            raise BackendMisconfigured("The site's index is on an engine that SEARCH_URL does not name.")
+            raise BackendMisconfigured("The site's index is on an engine that is not configured in SEARCH_URL.")
         return engine
 
     def knows(self, identity: str) -> bool:

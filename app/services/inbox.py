@@ -285,7 +285,7 @@ def ignore_query(session: Session, account_id: int, site_id: int, query: str, *,
         return query
     if count_ignored(session, site.id) >= MAX_IGNORED:
         raise field_error(
-            "ignored", "too_many", f"is true for {number(MAX_IGNORED)} queries of the site, which is the most"
+            "ignored", "too_many", f"is true for {number(MAX_IGNORED)} queries of the site, which is the maximum"
         )
     session.add(IgnoredQuery(site_id=site.id, query=query, ignored_at=now()))
     session.flush()

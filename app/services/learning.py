@@ -152,7 +152,7 @@ def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: Fa
         try:
             learned += learn(parts, site_id) is not None
         except BackendError as error:
-            log.warning("site %s learns from clicks later: %s", site_id, error)
+            log.warning("learning from clicks is postponed for site %s: %s", site_id, error)
     return learned
 
 

@@ -109,7 +109,7 @@ def _run(
 
 def _postpone(database: Database, task: EngineTask, error: BackendError) -> None:
     delay = timedelta(seconds=PAUSES.after(task.attempts + 1))
-    log.warning("engine task %s (%s) failed and is tried again in %s: %s", task.id, task.action, delay, error)
+    log.warning("engine task %s (%s) failed and is retried in %s: %s", task.id, task.action, delay, error)
     with database.write() as session:
         stored = session.get(EngineTask, task.id)
         if stored is not None:

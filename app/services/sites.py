@@ -227,7 +227,7 @@ def delete_site(
     get_account(session, account_id, lock=True)
     site = get_site(session, account_id, site_id, lock=True, deleted_too=purge)
     if name is not None and name.strip() != site.name:
-        raise field_error("name", "mismatch", "is not that of this site")
+        raise field_error("name", "mismatch", "is not the name of this site")
     if site.deleted_at is None:
         end_engine_credentials(session, site)
         site.was_active, site.active = site.active, False

@@ -111,7 +111,7 @@ class Syncs:
             elif running is not None:
                 raise ApiError(
                     ErrorCode.SYNC_RUNNING,
-                    f"The sync {running.id} of this source is running: finish or abandon it, or send replace: true.",
+                    f"The sync {running.id} of this source is running; finish or abandon it, or send replace: true.",
                 )
             session.flush()
             _make_room(session, site.id)
@@ -328,7 +328,7 @@ def _make_room(session: Session, site_id: int) -> None:
     session.execute(delete(Sync).where(Sync.number.in_(session.scalars(of_site.where(Sync.status != "running")).all())))
     if session.scalar(of_site.where(Sync.status == "running").offset(MAX_SYNCS - 1).limit(1)) is not None:
         raise ApiError(
-            ErrorCode.SYNC_RUNNING, f"{counted(MAX_SYNCS, 'sync')} of this site are running: finish or abandon one."
+            ErrorCode.SYNC_RUNNING, f"{counted(MAX_SYNCS, 'sync')} of this site are running; finish or abandon one."
         )
 
 

@@ -188,7 +188,7 @@ class _WriterTurns:
         """
         deadline = time.monotonic() + self._wait_seconds
         if not self._lock.acquire(timeout=self._wait_seconds):
-            raise PoolTimeoutError("Other threads were writing to the database for too long.")
+            raise PoolTimeoutError("Other threads kept the database busy for too long.")
         # A write has failed meanwhile, perhaps: who waits for the file keeps all others waiting.
         self._reserved.deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
@@ -252,12 +252,12 @@ def normalized_url(url: str) -> URL:
     match parsed.get_backend_name():
         case "sqlite":
             if not parsed.database or parsed.database == ":memory:":
-                raise ValueError("DATABASE_URL: SQLite needs a file, several connections share it.")
+                raise ValueError("DATABASE_URL: SQLite needs a file, because several connections share the database.")
             return parsed
         case "postgresql" | "postgres":
             return parsed.set(drivername="postgresql+psycopg")
         case other:
-            raise ValueError(f"DATABASE_URL: {other} is not supported, only sqlite and postgresql are.")
+            raise ValueError(f"DATABASE_URL: {other} is not supported; use sqlite or postgresql.")
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

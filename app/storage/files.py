@@ -128,7 +128,7 @@ class FileCopies:
         try:
             return self._get(name, state, make)
         except StorageUnavailable as error:
-            log.error("a copy is not shared: %s", error)
+            log.error("cannot share a cached copy: %s", error)
             return self._make(name, state, make)
 
     def _get(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
@@ -167,7 +167,7 @@ class FileCopies:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:  # A power cut may leave a file without its content.
-            log.error("the copy %s cannot be read: %s", name, error)
+            log.error("cannot read the cached copy %s: %s", name, error)
             return None
 
     def _is_usable(self, name: str, header: Header, state: str) -> bool:
@@ -189,7 +189,7 @@ class FileCopies:
         try:
             self._write(name, fresh_copy)
         except OSError as error:
-            log.error("the copy %s cannot be stored: %s", name, error)
+            log.error("cannot store the cached copy %s: %s", name, error)
         return fresh_copy
 
     def _write(self, name: str, copy: Copy) -> None:

@@ -199,7 +199,7 @@ class MachineProcess:
             try:
                 process.wait(timeout=self._stop_seconds)
             except subprocess.TimeoutExpired:
-                log.warning("the process of %s did not end in time and is killed", self._lock_name)
+                log.warning("killing the process of %s, which did not stop in time", self._lock_name)
                 process.kill()
                 process.wait()
 

@@ -82,7 +82,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                 elif time.monotonic() - heard_at > quiet and self.server is not None:
                     if not self.server.answers():
                         self.pgconn.finish()
-                        raise psycopg.OperationalError("the database server hangs")
+                        raise psycopg.OperationalError("the database server does not respond")
                     heard_at, quiet = time.monotonic(), min(2 * quiet, LONGEST_QUIET_SECONDS)
                 operation = steps.send(ready)
         except StopIteration as ended:

@@ -85,7 +85,7 @@ def test_the_code_is_the_second_step_of_a_login(person: Person, tenant: Tenant, 
     assert visitor.page.one("input", name="code").attributes["autocomplete"] == "one-time-code"
     assert PASSWORD not in visitor.response.get_data(as_text=True)
     assert visitor.send("Log in", code="000000").status_code == 401
-    assert visitor.alerts == ["The code is incorrect, or was used before."]
+    assert visitor.alerts == ["The code is incorrect or was already used."]
     visitor.press("Log in", code=code_of(app))
     assert visitor.path == "/sites"
 

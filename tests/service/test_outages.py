@@ -152,8 +152,8 @@ def test_searches_go_on_while_the_database_is_away_and_their_events_arrive_after
     eventually(all_are_stored)
     assert customer.used_today() == len(asked) + 8 + 1  # the eight that warmed the workers, the listing
     log = "".join(server.log for server in fresh_servers)
-    assert "search events wait on disk" in log
-    assert "search events are moved into the database again" in log
+    assert "search events stay on disk" in log
+    assert "search events are being moved to the database again" in log
 
 
 def test_searches_go_on_while_the_counters_are_away_and_writes_say_why_they_do_not(

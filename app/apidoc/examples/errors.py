@@ -33,7 +33,7 @@ _ERRORS = (
     ),
     ApiError(
         ErrorCode.SYNC_RUNNING,
-        "The sync sync_K5LSWPD3A7RX2QYM of this source is running: finish or abandon it, or send replace: true.",
+        "The sync sync_K5LSWPD3A7RX2QYM of this source is running; finish or abandon it, or send replace: true.",
     ),
     ApiError(
         ErrorCode.SYNC_REMOVES_TOO_MUCH,
@@ -88,7 +88,7 @@ _ERRORS = (
     ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."),
     ApiError(
         ErrorCode.CHANGED_MEANWHILE,
-        "The search settings were changed meanwhile; get them again, and repeat your change.",
+        "The search settings have changed meanwhile; get them again and repeat your change.",
     ),
     ApiError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is larger than 16777216 bytes."),
     ApiError(

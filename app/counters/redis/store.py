@@ -180,7 +180,7 @@ class RedisCounters(CounterStore):
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:
-            raise ValueError("A range of usage is at most 400 days long.")
+            raise ValueError("A usage range can be at most 400 days long.")
         days = [first_day + timedelta(days=passed) for passed in range((last_day - first_day).days + 1)]
         counts = self._run(_DAYS, [_day(account_id, day_number(day)) for day in days], [])
         usage = map(DayUsage, days, counts[::3], counts[1::3], counts[2::3])
@@ -378,7 +378,7 @@ class RedisCounters(CounterStore):
                 return answer
             under = next(item for item in answer if isinstance(item, bytes)).decode()
             floor = self.floors.read(account_id, day)
-        raise CountersUnavailable(f"The counter store at {self._connections.address} is another one at every look.")
+        raise CountersUnavailable(f"The counter store at {self._connections.address} keeps changing its identity.")
 
     def _change(self, account_id: int, step: str, now: float) -> CredentialVersion:
         keys = [_epoch(account_id), _OPEN_CHANGES, _INCARNATION]
@@ -452,7 +452,7 @@ class RedisCounters(CounterStore):
                     settle()
                 except CountersUnavailable as error:
                     self._unsettled.appendleft(settle)
-                    log.warning("what became of a step is still open: %s", error)
+                    log.warning("the outcome of a counter step is still unknown: %s", error)
                     return
         finally:
             self._settling.release()

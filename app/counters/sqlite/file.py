@@ -186,7 +186,7 @@ class SharedFile:
                 execute(f"PRAGMA user_version={self._version}")
             else:
                 raise CountersDamaged(
-                    f"The file {self.path} holds no counters of version {self._version}, but another program's data."
+                    f"The file {self.path} contains another program's data, not counters of version {self._version}."
                 )
             execute("COMMIT")
         except BaseException:

@@ -115,7 +115,7 @@ class SqliteCounters(CounterStore):
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:
-            raise ValueError("A range of usage is at most 400 days long.")
+            raise ValueError("A usage range can be at most 400 days long.")
         rows = self._run(steps.read_days, account_id, day_number(first_day), day_number(last_day), reading=True)
         return [DayUsage(day_from_number(day), *counts) for day, *counts in rows]
 

@@ -68,7 +68,7 @@ def read_query_id(secret: str, site_id: int, text: str, moment: datetime) -> str
     if searched_site != site_id:
         raise _unknown()
     if to_microseconds(moment) - searched_at > LIFETIME_MICROSECONDS:
-        raise field_error("query_id", "expired", "belongs to a search of more than 24 hours ago")
+        raise field_error("query_id", "expired", "belongs to a search that is more than 24 hours old")
     return payload[_HEAD.size :].decode()
 
 

@@ -162,14 +162,14 @@ def encode(event: SearchEvent | Click, recorded_at: int) -> bytes:
             count, a number beyond 63 bits, a time without a zone, or far too long a query.
     """
     if event.occurred_at.tzinfo is None:
-        raise ValueError("an event's time needs a zone")
+        raise ValueError("an event's time must have a time zone")
     if not event.query.strip():
-        raise ValueError("an event needs a query")
+        raise ValueError("an event must have a query")
     values = _search_values(event, recorded_at) if isinstance(event, SearchEvent) else _click_values(event)
     try:
         payload = orjson.dumps(values)
     except TypeError as error:
-        raise ValueError(f"an event cannot be written: {error}") from error
+        raise ValueError(f"cannot encode an event: {error}") from error
     if len(payload) > MAX_LINE_BYTES - 10:
         raise ValueError("an event's query is too long")
     return frame(payload)
@@ -291,7 +291,7 @@ class Journal:
                 os.close(descriptor)
                 raise
         except OSError as error:
-            raise EventJournalUnavailable(f"cannot make a journal in {directory}: {error}") from error
+            raise EventJournalUnavailable(f"cannot create a journal in {directory}: {error}") from error
         return cls(path, descriptor)
 
     def append(self, line: bytes) -> None:
@@ -306,7 +306,7 @@ class Journal:
             raise EventJournalUnavailable(f"cannot write to {self.path}: {error}") from error
         if written != len(line):
             self._cut_torn_line()
-            raise EventJournalUnavailable(f"cannot write to {self.path}: only {written} of {len(line)} bytes fitted")
+            raise EventJournalUnavailable(f"cannot write to {self.path}: only {written} of {len(line)} bytes fit")
         self._whole_lines_end += written
 
     def _cut_torn_line(self) -> None:

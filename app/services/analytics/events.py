@@ -139,7 +139,7 @@ class EventRecorder:
             LOST_EVENTS.inc()
             self._unlogged += 1
             if time.monotonic() >= self._log_lost_at:
-                log.error("search events: %d could not be kept: %s", self._unlogged, error)
+                log.error("search events: %d events could not be recorded: %s", self._unlogged, error)
                 self._unlogged, self._log_lost_at = 0, time.monotonic() + LOST_LOG_SECONDS
 
     def _open_journal(self) -> Journal:
@@ -219,14 +219,14 @@ class EventRecorder:
                 fault = isinstance(error, SQLAlchemyError) and not is_unavailable(error)
                 log.log(
                     logging.ERROR if fault else logging.WARNING,
-                    "search events wait on disk until they can be moved: %s",
+                    "search events stay on disk until they can be moved: %s",
                     error,
                     exc_info=fault,
                 )
             self._away = True
             return False
         if self._away:
-            log.warning("search events are moved into the database again")
+            log.warning("search events are being moved to the database again")
             self._away = False
         return True
 
@@ -321,14 +321,14 @@ class EventRecorder:
                 ]
                 session.execute(delete(EventJournal).where(EventJournal.id.in_(deleted_ids)))
         except SQLAlchemyError as error:
-            log.warning("search events: what is known of %s goes with the next one: %s", journal.path.name, error)
+            log.warning("search events: the record of %s is deleted with the next one: %s", journal.path.name, error)
 
 
 def _report(journal: Journal, damaged: int, dropped: int) -> None:
     if damaged:
-        log.error("search events: %d damaged lines in %s were skipped", damaged, journal.path.name)
+        log.error("search events: skipped %d damaged lines in %s", damaged, journal.path.name)
     if dropped:
-        log.info("search events: %d of deleted sites or erased visitors were dropped", dropped)
+        log.info("search events: dropped %d of deleted sites or erased visitors", dropped)
 
 
 def _after_fork() -> None:

@@ -87,7 +87,7 @@ class VisitorKeys:
             except SQLAlchemyError as error:
                 if not is_unavailable(error):
                     raise
-                log.warning("visitors are told apart by a temporary key until the next one can be read: %s", error)
+                log.warning("using a temporary visitor key until the next one can be read: %s", error)
                 # The last one, or one that no other process has: then a visitor counts twice, once.
                 self._current = current or (_NO_PERIOD, secrets.token_bytes(32) + self._secret)
                 self._retry_at = time.monotonic() + _RETRY_SECONDS

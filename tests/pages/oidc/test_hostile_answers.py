@@ -157,7 +157,7 @@ def test_a_code_that_was_used_already(app: Flask, provider: IdentityProvider) ->
     thief.client.set_cookie("login_attempt", cookie.value, path="/login/oidc")
     thief.call("GET", path)
     assert thief.response.status_code == 401
-    assert "was used already" in " ".join(thief.alerts)
+    assert "was already used" in " ".join(thief.alerts)
     assert not is_logged_in(thief)
     assert provider.asked.count("/token") == 1
 
@@ -231,7 +231,7 @@ def test_who_says_no_at_the_provider(app: Flask, provider: IdentityProvider) -> 
 def test_the_userinfo_of_another_person(app: Flask, provider: IdentityProvider) -> None:
     provider.userinfo = {**provider.person, "sub": "another"}
     provider.person = {"sub": provider.person["sub"]}
-    assert_nobody_came(app, come(app, provider), "another person")
+    assert_nobody_came(app, come(app, provider), "a different person")
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_another_mailbox_whose_address_only_looks_alike(
     provider.person |= {"email": person}
     attacker = come(app, provider)
     assert attacker.response.status_code == 403
-    assert "belongs to an account of somebody else here" in " ".join(attacker.alerts)
+    assert "belongs to another person's account here" in " ".join(attacker.alerts)
     assert not is_logged_in(attacker)
     assert_ok(victim.browser.get("/dashboard"))
     assert_ok(victim.search.get("/v1/search?q=x"))
@@ -334,7 +334,7 @@ def test_an_invitation_is_for_the_very_address(app: Flask, provider: IdentityPro
     provider.person |= {"email": "ann@stra\u00dfe.example"}
     person = come(app, provider, f"/login/oidc?invitation={token}")
     assert person.response.status_code == 403
-    assert "for another e-mail address" in " ".join(person.alerts)
+    assert "for a different e-mail address" in " ".join(person.alerts)
 
 
 def test_a_person_whom_the_provider_calls_otherwise_is_another_person(app: Flask, provider: IdentityProvider) -> None:
@@ -344,7 +344,7 @@ def test_a_person_whom_the_provider_calls_otherwise_is_another_person(app: Flask
     provider.person["sub"] = "successor"
     successor = come(app, provider)
     assert successor.response.status_code == 403
-    assert "belongs to an account of somebody else here" in " ".join(successor.alerts)
+    assert "belongs to another person's account here" in " ".join(successor.alerts)
     assert is_logged_in(first)
     provider.person["sub"] = "248289761001"
     assert is_logged_in(come(app, provider))

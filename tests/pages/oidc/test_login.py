@@ -55,7 +55,7 @@ def test_afterwards_people_are_known_by_what_the_provider_calls_them(app: Flask,
     provider.person |= {"email": ANN, "sub": "somebody else"}
     person = come(app, provider)
     assert person.response.status_code == 403
-    assert f"{ANN} belongs to an account of somebody else here" in person.alerts[0]
+    assert f"{ANN} belongs to another person's account here" in person.alerts[0]
 
 
 def test_an_e_mail_that_is_only_in_the_userinfo(app: Flask, provider: IdentityProvider) -> None:
@@ -231,7 +231,7 @@ def test_where_registration_is_closed_only_those_come_who_are_known_or_invited(
     link = person.page.first("a", "Join with Example").attributes["href"]
 
     provider.person |= {"email": "eve@example.com", "sub": "eve"}
-    assert "for another e-mail address" in come(app, provider, link).alerts[0]
+    assert "for a different e-mail address" in come(app, provider, link).alerts[0]
     provider.person |= {"email": ANN, "sub": "ann"}
     person.call("GET", provider.log_in(begin(person, link)))
     assert is_logged_in(person)

@@ -379,7 +379,7 @@ def refuse(*_arguments: object) -> None:
 def test_a_folder_that_cannot_be_written_is_reported(database: Database, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     recorder = EventRecorder(tmp_path / "file" / "events", database, background=False)
-    with pytest.raises(EventJournalUnavailable, match="cannot make a journal"):
+    with pytest.raises(EventJournalUnavailable, match="cannot create a journal"):
         recorder.record(search())
 
 
@@ -453,13 +453,13 @@ def test_a_database_locked_by_another_process_delays_events_and_the_log_says_so_
             tables = "event_journals, search_events"
             session.execute(text("SELECT 1" if database.is_sqlite else f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE"))
             recorder.record(search("a"))
-            eventually(lambda: "wait on disk" in caplog.text)
+            eventually(lambda: "stay on disk" in caplog.text)
             recorder.record(search("b"))
             failed = len(attempts)
             eventually(lambda: len(attempts) >= failed + 2)
         eventually(lambda: len(stored_queries(database)) == 2)
-        eventually(lambda: "moved into the database again" in caplog.text)
-        assert caplog.text.count("wait on disk") == 1
+        eventually(lambda: "moved to the database again" in caplog.text)
+        assert caplog.text.count("stay on disk") == 1
     finally:
         recorder.stop()
         impatient.dispose()
@@ -487,7 +487,7 @@ def test_events_of_a_deleted_site_are_dropped_and_the_others_kept(
     delete_site(database, 1)
     recorder.flush()
     assert stored_queries(database) == ["b"]
-    assert "1 of deleted sites or erased visitors were dropped" in caplog.text
+    assert "dropped 1 of deleted sites or erased visitors" in caplog.text
 
 
 def test_no_address_of_a_visitor_is_stored(database: Database) -> None:

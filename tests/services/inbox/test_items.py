@@ -196,7 +196,7 @@ def test_a_site_ignores_so_many_queries_and_no_more(tenant: Tenant, monkeypatch:
 
     ignore("a")
     ignore("A ")
-    with pytest.raises(ApiError, match="1 queries of the site, which is the most"):
+    with pytest.raises(ApiError, match="1 queries of the site, which is the maximum"):
         ignore("b")
     ignore("a", ignored=False)
     ignore("b")
