@@ -32,8 +32,6 @@ def test_a_search_whose_event_finds_no_room_is_answered_counted_and_logged(
     logged = [record.getMessage() for record in caplog.records if record.name == "app.services.analytics.events"]
 
     assert lost() == before + 3
-    assert logged == ["search events: 1 events could not be recorded: no space left on device"], (
-        "one line a minute, not one each"
-    )
+    assert logged == ["search events: 1 events could not be recorded: no space left on device"], "one line per minute"
     entry = {"query": "page", "results_count": 1}
     assert tenant.search.post("/api/v1/search-log", json=entry).status_code == 503, "a log is nothing but its event"
