@@ -40,7 +40,7 @@ for _name in LIMIT_NAMES:
     QUOTA_REFUSALS.labels(_name)  # Shown from the start, so that the first refusal is seen as one.
 
 
-def shown(limit: int | None) -> int:
+def limit_or_unlimited(limit: int | None) -> int:
     """A limit as clients see it: an integer also when it is unlimited."""
     return UNLIMITED if limit is None else min(limit, UNLIMITED)
 

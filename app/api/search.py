@@ -11,7 +11,7 @@ from flask import Response, request
 from app.apidoc.openapi import ApiBlueprint
 from app.clock import now
 from app.errors import ApiError, ErrorCode
-from app.plans import shown
+from app.plans import limit_or_unlimited
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.analytics.clicks import make_click
@@ -94,7 +94,7 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
         {
             "results": results,
             "remaining_quota": {
-                "daily_limit": shown(limit),
+                "daily_limit": limit_or_unlimited(limit),
                 "used_today": used_today(),
                 "unlimited": limit is None,
             },

@@ -15,7 +15,7 @@ from app.clock import now, today
 from app.counters.base import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
 from app.operations.dashboard import Dashboard, get_dashboard
-from app.plans import per_month, shown
+from app.plans import limit_or_unlimited, per_month
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.access.engine_keys import CredentialsStopped, direct_keys, gateway_keys
@@ -72,13 +72,13 @@ def show_client_info() -> tuple[dict[str, Any], int, dict[str, str]]:
         "domain": site.domain,
         "plan": caller.account.plan,
         "limits": {
-            "daily_limit": shown(limits.searches_per_day),
+            "daily_limit": limit_or_unlimited(limits.searches_per_day),
             "used_today": used_today(),
             "unlimited": limits.searches_per_day is None,
         },
         "usage_limits": {
-            "max_indexed_pages": shown(limits.documents),
-            "search_queries_per_month": shown(monthly),
+            "max_indexed_pages": limit_or_unlimited(limits.documents),
+            "search_queries_per_month": limit_or_unlimited(monthly),
             "unlimited": limits.documents is None and monthly is None,
         },
     }

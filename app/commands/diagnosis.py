@@ -112,11 +112,11 @@ def _versions() -> Iterator[Finding]:
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         try:
-            found = version(requirement.name)
+            installed = version(requirement.name)
         except PackageNotFoundError:
-            found = "missing"
-        if found == "missing" or not requirement.specifier.contains(found, prereleases=True):
-            wrong.append(f"{requirement.name} {found} (needs {requirement.specifier})")
+            installed = "missing"
+        if installed == "missing" or not requirement.specifier.contains(installed, prereleases=True):
+            wrong.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
     if wrong:
         yield Finding("versions", "problem", f"Packages do not fit: {', '.join(wrong)}.", "Install the service again.")
     else:
@@ -136,15 +136,15 @@ def _disk(settings: Settings) -> Iterator[Finding]:
 
 def _file_modes(settings: Settings) -> Iterator[Finding]:
     folder = settings.data_path
-    found = find_open_paths(folder)
+    open_paths = find_open_paths(folder)
     remedy = f"Run `chmod -R go-rwx {folder}`."
-    if found.files:
-        message = f"Other users of this machine may read {_listed(found.files)}."
+    if open_paths.files:
+        message = f"Other users of this machine may read {_listed(open_paths.files)}."
         yield Finding("file modes", "problem", message, remedy)
-    if found.folders:
-        message = f"Other users of this machine may list {_listed(found.folders)}."
+    if open_paths.folders:
+        message = f"Other users of this machine may list {_listed(open_paths.folders)}."
         yield Finding("file modes", "warning", message, remedy)
-    if not found.files and not found.folders:
+    if not open_paths.files and not open_paths.folders:
         yield Finding("file modes", "ok", f"Only this user may read {folder}.")
 
 

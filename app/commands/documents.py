@@ -79,12 +79,12 @@ def import_documents(site_id: int, form: str | None, columns: tuple[str, ...], a
 
 
 def _with_progress(reads: Iterator[Read], stream: BinaryIO, bar: Any) -> Iterator[Read]:
-    shown = 0
+    printed = 0
     for read in reads:
         yield read
         here = stream.tell()
-        bar.update(here - shown)
-        shown = here
+        bar.update(here - printed)
+        printed = here
 
 
 def _report(as_json: bool, outcome: ImportOutcome) -> None:

@@ -77,8 +77,8 @@ def reset_codes(runtime: Runtime, email: str) -> Member | None:
     Gives the member of the oldest account; ``None`` if nobody has this e-mail.
     """
     with runtime.database.write() as session:
-        found = [lock_member(session, member.id) for member in _members_of(session, email)]
-        members = [member for member in found if member is not None]
+        locked = [lock_member(session, member.id) for member in _members_of(session, email)]
+        members = [member for member in locked if member is not None]
         for member in members:
             one_time_codes.switch_off(member)
         return members[0] if members else None
@@ -265,7 +265,7 @@ def _tell_of_switch(runtime: Runtime, session: Session, member: Member) -> None:
 def list_sessions(runtime: Runtime, caller: Caller, *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
     """One page of the caller's sessions, newest first, and how many there are."""
     with runtime.database.read() as session:
-        found, total = sessions.list_sessions(session, _own(caller).id, limit=limit, offset=offset)
+        logins, total = sessions.list_sessions(session, _own(caller).id, limit=limit, offset=offset)
     return [
         {
             "id": sessions.session_id(login.token_hash),
@@ -275,7 +275,7 @@ def list_sessions(runtime: Runtime, caller: Caller, *, limit: int, offset: int) 
             "address": login.address,
             "current": login.token_hash == caller.session_hash,
         }
-        for login in found
+        for login in logins
     ], total
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.counters.base import CounterStore
 from app.crawl.sources.sources import FailedSource, list_failed
-from app.plans import PlanLimits, per_month, shown
+from app.plans import PlanLimits, limit_or_unlimited, per_month
 from app.services.access.key_sightings import ExposedKey, list_exposed
 from app.services.health import HealthMonitor, Trouble, find_troubles
 from app.services.sites import count_documents, count_keys, count_sites
@@ -61,9 +61,9 @@ def get_dashboard(
             "refused_searches_this_month": sum(day.refused for day in month),
         },
         limits={
-            "max_sites": shown(limits.sites),
-            "max_api_keys": shown(limits.keys),
-            "searches_per_month": shown(monthly),
+            "max_sites": limit_or_unlimited(limits.sites),
+            "max_api_keys": limit_or_unlimited(limits.keys),
+            "searches_per_month": limit_or_unlimited(monthly),
             "unlimited": limits.sites is None and limits.keys is None and monthly is None,
         },
         failed_sources=list_failed(session, account_id),

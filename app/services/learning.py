@@ -158,12 +158,12 @@ def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: Fa
 
 def sites_that_learn(session: Session, due_on: int | None = None) -> Sequence[int]:
     """The active sites that learn from clicks; of these, with ``due_on``, those that have not yet on that UTC day."""
-    wanted = select(Site.id).where(Site.active, Site.search_settings["learn_from_clicks"].as_boolean())
+    learning_sites = select(Site.id).where(Site.active, Site.search_settings["learn_from_clicks"].as_boolean())
     if due_on is not None:
-        wanted = wanted.outerjoin(ClickLessons, ClickLessons.site_id == Site.id).where(
+        learning_sites = learning_sites.outerjoin(ClickLessons, ClickLessons.site_id == Site.id).where(
             or_(ClickLessons.learned_day.is_(None), ClickLessons.learned_day < due_on)
         )
-    return session.scalars(wanted.order_by(Site.id)).all()
+    return session.scalars(learning_sites.order_by(Site.id)).all()
 
 
 def learn(parts: LearningParts, site_id: int) -> int | None:
@@ -303,10 +303,10 @@ def _counting(site_id: int, first: datetime) -> Sequence[ColumnElement[bool]]:
 
 def _places(searcher: Searcher, record: SiteRecord, query: str) -> dict[str, int]:
     """The first documents that have all words of a query, with their places."""
-    wanted = SearchQuery(query, limit=MAX_PLACE, all_words=True)
+    search = SearchQuery(query, limit=MAX_PLACE, all_words=True)
     unruled = replace(record, settings=replace(record.settings, pinned={}, learned={}), rules=NO_RULES)
     try:
-        timed = searcher.run(record, for_site(wanted, unruled), _encode_id, searcher.new_room())
+        timed = searcher.run(record, for_site(search, unruled), _encode_id, searcher.new_room())
     except ApiError:
         return {}  # The engine refuses such a query, so nobody finds anything with it.
     return {hit.decode(): place for place, hit in enumerate(timed.hits, 1)}

@@ -29,9 +29,9 @@ class SeenKinds:
     def add(self, kinds: Mapping[str, FieldKind]) -> None:
         """Note the kinds of one document's fields."""
         for name, kind in kinds.items():
-            seen = self.kinds.get(name, frozenset())
-            if kind not in seen:
-                self.kinds[name] = seen | {kind}
+            field_kinds = self.kinds.get(name, frozenset())
+            if kind not in field_kinds:
+                self.kinds[name] = field_kinds | {kind}
 
     def add_stored(self, documents: Iterable[Mapping[str, Any]]) -> None:
         """Note the fields of documents that are stored."""
@@ -48,7 +48,7 @@ def remember(site: Site, kinds: FieldKinds) -> bool:
     """Make ``kinds`` what the site knows; gives whether that is a change."""
     changed = kinds != kinds_of(site)
     if changed:
-        site.field_kinds = {name: sorted(kind.value for kind in seen) for name, seen in kinds.items()}
+        site.field_kinds = {name: sorted(kind.value for kind in field_kinds) for name, field_kinds in kinds.items()}
     return changed
 
 

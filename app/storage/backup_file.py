@@ -177,14 +177,14 @@ def _sequences(connection: Connection) -> dict[str, int]:
     """The highest id given out, of tables that never give out one again."""
     if connection.dialect.name == "sqlite":
         return {row.name: row.seq for row in connection.execute(text("SELECT name, seq FROM sqlite_sequence"))}
-    found = {}
+    sequence_values = {}
     for table, sequence in _owned_sequences(connection):
         number = connection.execute(
             text("SELECT last_value FROM pg_sequences WHERE sequencename = :name"), {"name": sequence}
         ).scalar()
         if number is not None:
-            found[table] = int(number)
-    return found
+            sequence_values[table] = int(number)
+    return sequence_values
 
 
 def _owned_sequences(connection: Connection) -> Sequence[tuple[str, str]]:

@@ -85,9 +85,11 @@ def test_a_refusal_shows_the_limit_that_was_hit(site: Site, clock: time_machine.
 
 
 def test_of_several_windows_the_one_with_less_left_is_shown(site: Site) -> None:
-    site.limits = RequestLimits((MINUTE, VISITOR, DAY), shown=(MINUTE.key, VISITOR.key))
+    site.limits = RequestLimits((MINUTE, VISITOR, DAY), header_keys=(MINUTE.key, VISITOR.key))
     assert site.get() == (200, ("2", "1", "1700000061"), None)
-    site.limits = RequestLimits((MINUTE, VISITOR._replace(key="another visitor"), DAY), shown=(MINUTE.key, VISITOR.key))
+    site.limits = RequestLimits(
+        (MINUTE, VISITOR._replace(key="another visitor"), DAY), header_keys=(MINUTE.key, VISITOR.key)
+    )
     assert site.get() == (200, ("3", "1", "1700000061"), None)
 
 

@@ -17,7 +17,7 @@ from app.pages.layout import render
 from app.pages.negotiation import wants_page
 from app.pages.search.hits import show_hits
 from app.pages.search.tuning import change_tuning, explain_refusal, read_tuning
-from app.plans import shown
+from app.plans import limit_or_unlimited
 from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.search.search import Visitor, encode_results, make_query, parse_shown
@@ -214,7 +214,7 @@ def _as_json(site: Site) -> Response:
         {
             "results": encode_results(results.query, request.args["q"], results.timed, results.query_id, results.links),
             "remaining_quota": {
-                "daily_limit": shown(limit),
+                "daily_limit": limit_or_unlimited(limit),
                 "used_today": used_today(),
                 "unlimited": limit is None,
             },

@@ -56,7 +56,7 @@ def test_keys_work_for_a_day_and_then_from_the_confirmation_on(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     link = link_of(part, server)
-    assert "keys stop on 15 May 2031, 12:00 UTC" in " ".join(server.mails[-1].text.split())
+    assert "keys stop working on 15 May 2031, 12:00 UTC" in " ".join(server.mails[-1].text.split())
     clock.shift(DAY - timedelta(seconds=1))
     for kind in ("public", "search", "private"):
         assert_ok(new.client(kind).get("/v1/client-info"))

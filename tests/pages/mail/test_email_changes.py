@@ -96,7 +96,7 @@ def test_the_old_address_is_told_and_undoes_a_change_that_a_leaked_key_made(
     assert mail.to == [ANN]
     text = re.sub(r"\s+", " ", mail.text)
     assert f"changed with an API key, from {ANN} to {NEW}" in text
-    assert f"works once, until {moment_text(now() + timedelta(days=7))[:6]}" in text
+    assert f"works once and is valid until {moment_text(now() + timedelta(days=7))[:6]}" in text
     person = undo(app, link_of(part, server))
 
     assert person.path == "/login?notice=email-restored"

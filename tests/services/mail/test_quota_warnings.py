@@ -211,7 +211,7 @@ def test_a_warning_says_what_follows_and_what_to_do(quota: str, used: int, told:
     text = " ".join(write_warning(use, "https://search.example.com", "help@example.com").text.split())
 
     assert told in text
-    assert "refused" in text or "cannot search" in text
+    assert "rejected" in text or "cannot search" in text
     assert "What you can do:" in text
     assert "Or ask the operator of this service (help@example.com) for a larger plan." in text
     assert "https://search.example.com/dashboard" in text
