@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.services.learning import LEAST_VISITORS, MOST_PLACES, VisitorClick, find_gains, place_share
+from app.services.learning import LEAST_VISITORS, MAX_GAIN, VisitorClick, find_gains, place_share
 from benchmarks.clicks import displayed, simulate, swapped_pairs
 
 SEED = 7
@@ -19,7 +19,7 @@ def test_a_page_that_is_clicked_more_than_its_place_leads_to_expect_gains() -> N
     gains = find_gains([*clicks("first", 1, 10), *clicks("third", 3, 30, first=10)], PLACES)
 
     assert gains["third"] - gains.get("first", 0) > 2
-    assert max(gains.values()) <= MOST_PLACES
+    assert max(gains.values()) <= MAX_GAIN
 
 
 def test_clicks_that_places_explain_leave_the_order_as_it_is() -> None:
@@ -106,7 +106,7 @@ def test_no_page_moves_by_more_than_three_places() -> None:
     seen = simulate({"q": ranked}, lambda _, document_id: 0.9 if document_id == "8" else 0.05, seed=SEED)["q"]
 
     assert seen.index("8") == 5
-    assert all(abs(seen.index(document_id) - place) <= MOST_PLACES for place, document_id in enumerate(ranked))
+    assert all(abs(seen.index(document_id) - place) <= MAX_GAIN for place, document_id in enumerate(ranked))
 
 
 def test_pages_without_all_words_stay() -> None:
