@@ -1,4 +1,4 @@
-"""Reports as tables, for spreadsheets."""
+"""Analytics reports as CSV."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from app.services.analytics.reports import Analytics
 COLUMNS = ("list", "query", "count", "clicks", "click_through_rate", "average_click_position")
 _LISTS = ("top_queries", "zero_result_queries", "partial_queries", "no_click_queries")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What begins a formula in some spreadsheet, wide forms included."""
+"""Characters that begin a formula in some spreadsheet, including full-width forms."""
 
 
 def encode_csv(analytics: Analytics) -> str:
-    """The lists as CSV (RFC 4180), one line per list and query, page, or channel; a rate that is not known is empty.
+    """Return the lists as CSV (RFC 4180), one line per list and query, page, or channel. Unknown rates are empty.
 
-    Visitors choose the queries, and spreadsheets run cells that look like formulas: an apostrophe stops them.
+    Visitors choose the queries, and spreadsheets run cells that look like formulas; an apostrophe prevents that.
     """
     rows: list[tuple[str, str, int, int | None, float | None, float | None]] = [
         *(
@@ -36,12 +36,12 @@ def encode_csv(analytics: Analytics) -> str:
 
 
 def csv_lines(rows: Iterable[Iterable[object]]) -> str:
-    """Rows as lines of CSV."""
+    """Format rows as CSV lines."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows(rows)
     return text.getvalue()
 
 
 def harmless(text: str) -> str:
-    """A text as a cell that no spreadsheet takes for a formula."""
+    """Return a text as a cell that no spreadsheet treats as a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

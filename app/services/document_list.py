@@ -1,7 +1,8 @@
-"""A site's documents, last changed first, a page at a time or all of them.
+"""A site's documents, most recently changed first, a page at a time or all of them.
 
-Whoever changes a document raises its revision. Reading from the highest revision down, what changes meanwhile moves
-to where nobody looks any more: nothing is listed twice, and nothing that stays as it is is missed.
+Every change of a document raises its revision. The list is read from the highest revision down, so documents that
+change
+meanwhile move to the part that was already read: none is listed twice, and no unchanged one is missed.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ _INT64 = range(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A choice of documents.
+    """A selection of documents.
 
     Attributes:
-        source: Those of one source; ``None`` for all.
-        ids: These; ``None`` for all.
-        filters: The expression they must match, ``""`` for none.
-        matches: The same, compiled.
+        source: Only documents of this source; ``None`` for all.
+        ids: Only these documents; ``None`` for all.
+        filters: Filter expression, ``""`` for none.
+        matches: The same expression, compiled.
     """
 
     site_id: int
@@ -66,26 +67,26 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The place where a list goes on.
+    """Position at which a list continues.
 
     Attributes:
-        total: How many documents it had when its first page was read.
+        total: Number of documents when its first page was read.
     """
 
     total: int
     place: Place
 
     def encode(self, selection: Selection) -> str:
-        """The cursor as text, good for this selection only."""
+        """Return the cursor as text, valid for this selection only."""
         content = orjson.dumps([_digest(selection), self.total, self.place.revision, self.place.id])
         return base64.urlsafe_b64encode(content).decode("ascii").rstrip("=")
 
     @staticmethod
     def decode(text: str, selection: Selection) -> Cursor:
-        """The cursor that ``text`` is.
+        """Return the cursor for ``text``.
 
         Raises:
-            ApiError: 400 for what is none, or another list's.
+            ApiError: 400 for an invalid cursor, or another list's.
         """
         try:
             padded = text + "=" * (-len(text) % 4)
@@ -111,11 +112,11 @@ def _digest(selection: Selection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The place of a page in a list, and its size, beside its documents.
+    """Size of a list and position of the next page, without its documents.
 
     Attributes:
-        total: How many documents the list had when its first page was read.
-        next_cursor: Where the list goes on; ``None`` at its end.
+        total: Number of documents when the first page was read.
+        next_cursor: Cursor of the next page; ``None`` on the last one.
     """
 
     total: int
@@ -123,13 +124,13 @@ class Page:
 
 
 Take = Callable[[StoredBody], bool]
-"""Takes a document of a page; gives whether it did, or no more fits."""
+"""Adds a document to a page. Returns false if no more fits."""
 
 
 def select_documents(
     site: Site, *, source: str | None = None, ids: Sequence[str] | None = None, filters: str = ""
 ) -> Selection:
-    """Documents of a site.
+    """Select documents of a site.
 
     Raises:
         ApiError: 400 ``invalid_filter``.
@@ -149,8 +150,8 @@ def read_page(
     """Read one page of a list.
 
     Args:
-        site: As it was read just now.
-        limit: Most documents of the page; those that are asked for by their ids are all on one.
+        site: The site, as just loaded.
+        limit: Maximum number of documents on the page. Documents selected by ID are all on one page.
     """
     count = matched = 0
     last: Place | None = None
@@ -175,15 +176,15 @@ def read_page(
 def encode_into(
     documents: list[bytes], room: AnswerRoom, fields_to_return: Set[str] | None, *, may_end_early: bool
 ) -> Take:  # fmt: skip
-    """An encoder that puts documents into an answer, as JSON.
+    """Return a function that adds documents to a response as JSON.
 
     Args:
-        room: What they must fit into.
-        shown: Their fields; ``None`` for all.
-        may_end_early: Whether the page ends where no more fits; at least one must fit.
+        room: Remaining size of the response.
+        fields_to_return: Fields of the documents; ``None`` for all.
+        may_end_early: Whether the page may end when the response is full; at least one document must fit.
 
     Raises:
-        ApiError: 400 ``answer_too_large``, by what is returned.
+        ApiError: 400 ``answer_too_large``, when the returned function is called.
     """
 
     def take(document: StoredBody) -> bool:
@@ -207,7 +208,7 @@ def _count(database: Database, site: Site, selection: Selection) -> int:
 def walk(
     database: Database, selection: Selection, before: Place | None = None, rows_at_once: int = STEP
 ) -> Iterator[StoredBody]:
-    """The documents of a selection, last changed first, however slowly they are taken.
+    """Yield the documents of a selection, most recently changed first, however slowly the caller consumes them.
 
     No transaction stays open meanwhile, and few bodies are in memory.
     """
@@ -219,7 +220,7 @@ def walk(
             with database.read() as session:
                 documents = list(read_bodies(session, selection.site_id, part))
             for document in documents:
-                # What changed since its row was read stands elsewhere now.
+                # A document that changed since its row was read has moved in the list.
                 is_there = document.revision == revisions[document.id]
                 if is_there and (selection.matches is None or selection.matches(orjson.loads(document.body))):
                     yield document
@@ -229,7 +230,7 @@ def walk(
 
 
 def walk_ids(database: Database, selection: Selection) -> Iterator[str]:
-    """The ids of a selection; without a filter, no body is read."""
+    """Yield the IDs of a selection. Without a filter, no body is read."""
     if selection.matches is not None:
         yield from (document.id for document in walk(database, selection))
         return
@@ -244,7 +245,7 @@ def walk_ids(database: Database, selection: Selection) -> Iterator[str]:
 
 
 def encode(document: StoredBody, fields_to_return: Set[str] | None = None) -> bytes:
-    """A document as JSON, with where it came from and when; decoded only if some of its fields are not shown."""
+    """Return a document as JSON, with its source and time of change. Decodes it only to select fields."""
     about = {"_source": document.origin.source, "_updated_at": _time_text(document.changed_at)}
     if fields_to_return is not None:
         fields = {name: value for name, value in orjson.loads(document.body).items() if name in fields_to_return}
@@ -254,12 +255,12 @@ def encode(document: StoredBody, fields_to_return: Set[str] | None = None) -> by
 
 @lru_cache(maxsize=16)
 def _time_text(microseconds: int) -> str:
-    """The same for all documents of a batch."""
+    """Format a time. Cached, because all documents of a batch have the same one."""
     return isoformat(from_microseconds(microseconds))
 
 
 def list_source_names(session: Session, site_id: int) -> list[str]:
-    """The sources that documents of a site may have, ``api`` first, at most :data:`MAX_SOURCES`."""
+    """Return the sources of a site's documents, ``api`` first, at most :data:`MAX_SOURCES`."""
     names = [API_SOURCE]
     while len(names) < MAX_SOURCES:
         name = next_source(session, site_id, names[-1] if len(names) > 1 else "")

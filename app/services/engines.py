@@ -1,4 +1,4 @@
-"""The search engines in use: the one of SEARCH_URL and, while sites move, the one of SEARCH_NEXT_URL."""
+"""The search engines in use: SEARCH_URL and, while sites move, SEARCH_NEXT_URL."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ OPERATIONS = (
     "search", "find_titles", "upsert", "delete", "count", "create_index", "delete_index", "list_indexes", "check",
     "issue_credential", "revoke_credential",
 )  # fmt: skip
-"""What is observed of an engine: methods of :class:`SearchBackend`."""
+"""Observed methods of :class:`SearchBackend`."""
 
 
 class Engines:
     """Engines by identity.
 
     Args:
-        current: Where new sites go.
-        upcoming: Where sites are being moved to, if anywhere.
+        current: Engine for new sites.
+        upcoming: Engine that sites are being moved to, if any.
 
     Raises:
-        ValueError: The two cannot be told apart.
+        ValueError: Both have the same identity.
     """
 
     def __init__(self, current: SearchBackend, upcoming: SearchBackend | None = None):
@@ -54,10 +54,10 @@ class Engines:
             )
 
     def get_engine(self, identity: str) -> SearchBackend:
-        """The engine that holds a site's index.
+        """Return the engine that holds a site's index.
 
         Raises:
-            BackendMisconfigured: This process was not told of that engine.
+            BackendMisconfigured: This process has no such engine.
         """
         engine = self._by_identity.get(identity)
         if engine is None:
@@ -65,19 +65,19 @@ class Engines:
         return engine
 
     def knows(self, identity: str) -> bool:
-        """Tell whether this process was told of that engine."""
+        """Whether this process has this engine."""
         return identity in self._by_identity
 
     def all(self) -> list[SearchBackend]:
-        """Every engine in use."""
+        """Return all engines in use."""
         return list(self._by_identity.values())
 
     def run_maintenance(self) -> None:
-        """Have every engine begin what makes later searches faster."""
+        """Start maintenance that makes later searches faster, in every engine."""
         for engine in self.all():
             engine.run_maintenance()
 
     def close(self) -> None:
-        """Close every engine."""
+        """Close all engines."""
         for engine in self.all():
             engine.close()

@@ -1,4 +1,4 @@
-"""Files of documents on their way into a site: written in batches, bad lines named and left out."""
+"""Imports of files: documents are written in batches; invalid lines are reported and skipped."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from schemas.validation.documents import RECOMMENDED_BATCH, DocumentProblems, Va
 from schemas.validation.problems import MAX_PROBLEMS, Problem
 
 BATCH_BYTES = 8 * 1024 * 1024
-"""A batch is written when its documents have together so many, or :data:`RECOMMENDED_BATCH` of them are there."""
+"""Size of the documents from which a batch is written, if it has not reached :data:`RECOMMENDED_BATCH` before."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineProblem:
-    """A problem of a line, or a record, that was left out.
+    """A problem of a skipped line or record.
 
     Attributes:
-        line: The line on which it begins, from 1.
-        field: The field that is wrong; ``None`` for the line as a whole.
-        problem: A predicate that follows its name.
-        record: The record's number in the file, from 1, where a line may hold several.
+        line: Line on which it begins, from 1.
+        field: The invalid field; ``None`` for the line as a whole.
+        problem: A predicate that follows the field's name.
+        record: Number of the record in the file, from 1, for formats with several records on a line.
     """
 
     line: int
@@ -36,7 +36,7 @@ class LineProblem:
 
     @property
     def place(self) -> str:
-        """The place where it is, for people: ``line 4``, or ``record 12 (line 4)``."""
+        """Location of the problem for people: ``line 4``, or ``record 12 (line 4)``."""
         line = f"line {number(self.line)}"
         return line if self.record is None else f"record {number(self.record)} ({line})"
 
@@ -47,13 +47,13 @@ class LineProblem:
 
 @dataclass(slots=True)
 class ImportOutcome:
-    """The outcome of a file so far.
+    """Outcome of an import so far.
 
     Attributes:
-        indexed: Documents written; an id that the file has again in a later batch counts again.
-        created: Those of them whose ids were new.
-        skipped: Lines left out.
-        problems: What is wrong with the first of them.
+        indexed: Documents written. An ID that occurs again in a later batch counts again.
+        created: Those of them with new IDs.
+        skipped: Skipped lines.
+        problems: Problems of the first skipped lines.
     """
 
     indexed: int = 0
@@ -66,7 +66,7 @@ class ImportOutcome:
         return self.indexed - self.created
 
     def leave_out(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
-        """Note a line that is left out."""
+        """Record a skipped line."""
         self.skipped += 1
         room = MAX_PROBLEMS - len(self.problems)
         self.problems.extend(
@@ -79,10 +79,10 @@ class FileImport:
     """One import of a file into a site.
 
     Attributes:
-        limits: The plan's.
-        max_site_fields: How many distinct further fields a site may have.
-        max_skipped: With more bad lines than this, the file is given up.
-        outcome: What became of the file so far, whatever ends the import.
+        limits: Limits of the plan.
+        max_site_fields: Maximum number of distinct additional fields of a site.
+        max_skipped: Skipped lines beyond which the import stops.
+        outcome: Outcome so far, whatever ends the import.
     """
 
     writer: DocumentWriter
@@ -97,12 +97,12 @@ class FileImport:
     _batch_bytes: int = 0
 
     def run(self, reads: Iterable[Read]) -> None:
-        """Write all documents that are valid. Of those with one id in a batch, the last one wins.
+        """Write all valid documents. If an ID occurs several times in a batch, the last document wins.
 
         Raises:
-            ApiError: 404 for the site; 403 when it is paused, or the plan's documents would be exceeded; 400 for too
-                many bad lines.
-            BackendUnavailable: The last batch is stored but not, or perhaps not, searchable yet; it will be.
+            ApiError: 404 for the site; 403 if it is paused or the plan's documents are exceeded; 400 for too many
+                invalid lines.
+            BackendUnavailable: The last batch is stored but may not be searchable yet; it will be.
             UnreadableFile: From ``reads``.
         """
         try:
@@ -156,7 +156,7 @@ class FileImport:
 
 
 def told_progress(outcome: ImportOutcome) -> str:
-    """The progress of an import that was interrupted, as a sentence to follow the error; empty if nothing was done."""
+    """Return the progress of an interrupted import, as a sentence to follow the error; empty if nothing was written."""
     if not outcome.indexed:
         return ""
     return (

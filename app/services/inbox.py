@@ -1,4 +1,4 @@
-"""The inbox: queries that disappoint visitors, their current results, and remedies for them."""
+"""The inbox: queries that disappoint visitors, their current results, and settings that remedy them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from backends.text import normal_form
 
 @dataclass(frozen=True, slots=True)
 class CurrentHit:
-    """A document that a query finds."""
+    """A document in the current results of a query."""
 
     id: str
     title: str
@@ -38,11 +38,11 @@ class CurrentHit:
 
 @dataclass(frozen=True, slots=True)
 class CurrentResult:
-    """The result of a query now.
+    """Current results of a query.
 
     Attributes:
         total: Number of documents.
-        matched: Which of its words they have.
+        matched: Which of the query's words they contain.
         hits: The first of them.
     """
 
@@ -56,11 +56,11 @@ def search_now(searcher: Searcher, site: SiteRecord, text: str, *, limit: int = 
 
     Args:
         text: The query.
-        limit: Most hits that are given, up to 101.
+        limit: Maximum number of hits, up to 101.
 
     Raises:
-        ApiError: 400 for a query that the engine refuses.
-        BackendUnavailable: The engine cannot answer now.
+        ApiError: 400 for a query that the engine rejects.
+        BackendUnavailable: The engine is unavailable.
     """
     query = for_site(SearchQuery(text, limit=limit), site)
     timed = searcher.run(site, query, _encode, searcher.new_room())
@@ -75,20 +75,21 @@ def _encode(hit: Hit) -> bytes:
 
 PERIOD_DAYS = 30
 MAX_CANDIDATES = 100
-"""Most queries that are looked at, which is one search each; those that most visitors missed something with."""
+"""Maximum number of queries checked, with one search each: those with which most visitors missed something."""
 MIN_VISITORS_WITHOUT_CLICK = 5
-"""A query without clicks tells nothing before so many visitors made it."""
+"""Visitors of a query without clicks before the missing clicks are significant."""
 MAX_FREQUENT = 1_000
 MAX_VISITED = 20_000
-"""Candidates of each kind are the queries with the most visitors among so many that were searched most, and those of
-so many that most visitors searched: what one visitor makes up keeps out nothing that several missed."""
+"""Candidates of each kind are the queries with the most visitors among this many of the most searched queries, and this
+many of the queries with the most visitors. So queries made up by one visitor cannot displace those of several.
+"""
 MAX_IGNORED = 1_000
-"""Most queries that a site can ignore."""
+"""Maximum number of queries that a site can ignore."""
 _EPOCH = date(1970, 1, 1)
 
 
 class InboxKind(StrEnum):
-    """The kind of disappointment."""
+    """Kind of disappointment."""
 
     NO_RESULTS = "no_results"
     PARTIAL = "partial"
@@ -97,13 +98,13 @@ class InboxKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """A query to do something about.
+    """A query that needs attention.
 
     Attributes:
         query: In normal form.
-        searches: How often it was searched.
-        visitors: How many missed something with it.
-        finds_now: Documents that it finds now.
+        searches: Number of searches.
+        visitors: Number of visitors who missed something.
+        finds_now: Number of documents in its current results.
     """
 
     query: str
@@ -115,10 +116,10 @@ class InboxItem:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A query that may belong into the inbox, if it finds no more than it did.
+    """A query that belongs in the inbox unless its current results are better.
 
     Attributes:
-        visitors: How many missed something, of each kind that it was searched with.
+        visitors: Visitors who missed something, by kind.
     """
 
     query: str
@@ -126,10 +127,10 @@ class Candidate:
     visitors: Mapping[InboxKind, int]
 
     def judge(self, result: CurrentResult, pinned: Sequence[str] = ()) -> InboxItem | None:
-        """The kind of item that a query is, given what it finds now; ``None`` if it is none any more.
+        """Return the inbox item for a query with these current results; ``None`` if it no longer belongs in the inbox.
 
         Args:
-            pinned: Ids that the site pins for it. A query that shows one of them has been seen to.
+            pinned: IDs that the site pins for the query. If one of them comes first, the owner has handled the query.
         """
         if result.total == 0:
             kind = InboxKind.NO_RESULTS
@@ -139,7 +140,7 @@ class Candidate:
             kind = InboxKind.NO_CLICKS
         else:
             return None
-        # Documents may have gone since: it then finds nothing, though its visitors found something.
+        # Documents may have been deleted since. Then the query has no results now, although its visitors had some.
         visitors = self.visitors.get(kind, max(self.visitors.values()))
         return InboxItem(self.query, kind, self.searches, visitors, result.total)
 
@@ -147,13 +148,13 @@ class Candidate:
 def list_inbox(
     searcher: Searcher, site: SiteRecord, candidates: Sequence[Candidate], *, limit: int, offset: int
 ) -> tuple[Sequence[InboxItem], int]:
-    """One page of the inbox, by how many visitors missed something, and how many items there are.
+    """Return one page of the inbox, by the number of disappointed visitors, and the number of items.
 
     Args:
-        candidates: What :func:`list_candidates` gives.
+        candidates: Result of :func:`list_candidates`.
 
     Raises:
-        BackendUnavailable: The engine cannot say what the queries find now.
+        BackendUnavailable: The engine cannot run the queries now.
     """
     items = sorted(
         judge_candidates(searcher, site, candidates), key=lambda item: (-item.visitors, -item.searches, item.query)
@@ -162,10 +163,10 @@ def list_inbox(
 
 
 def judge_candidates(searcher: Searcher, site: SiteRecord, candidates: Sequence[Candidate]) -> Iterator[InboxItem]:
-    """The items among the candidates, in their order; each is looked at when it is asked for.
+    """Yield the items among the candidates, in order. Each is searched for when the caller asks for it.
 
     Raises:
-        BackendError: The engine cannot say what a query finds now.
+        BackendError: The engine cannot run a query now.
     """
     for candidate in candidates:
         result = search_now(searcher, site, candidate.query)
@@ -177,20 +178,19 @@ def judge_candidates(searcher: Searcher, site: SiteRecord, candidates: Sequence[
 def list_candidates(
     session: Session, site: Site, today: date, *, ignored: bool = False, recent: RecentResults | None = None
 ) -> list[Candidate]:
-    """The queries of a site that may belong in its inbox, at most :data:`MAX_CANDIDATES`.
+    """Return the queries of a site that may belong in its inbox, at most :data:`MAX_CANDIDATES`.
 
     Args:
-        today: The last day of the period.
-        ignored: Whether to list the ignored queries instead of the others.
-        recent: As for ``get_analytics``.
+        today: Last day of the period.
+        ignored: Whether to list ignored queries instead of the others.
+        recent: As in ``get_analytics``.
     """
     kinds = [
         (InboxKind.NO_RESULTS, "zero_results", "zero_results > 0", "missed_visitors"),
         (InboxKind.PARTIAL, "partial_results", "partial_results > 0", "found_visitors"),
     ]
     if reports_clicks(session, site.id, today):
-        # Visitors who found only some of the words do not show that a click was missing: what they saw is a reason of
-        # its own.
+        # Visitors with partial results are excluded: those results are a reason of their own for not clicking.
         witnesses = "found_visitors - partial_results"
         unclicked = f"{NO_CLICKS} AND {witnesses} >= {MIN_VISITORS_WITHOUT_CLICK}"
         kinds.append((InboxKind.NO_CLICKS, "searches", unclicked, witnesses))
@@ -260,7 +260,7 @@ def _read_candidates(
 
 
 def reports_clicks(session: Session, site_id: int, today: date) -> bool:
-    """Tell whether clicks are reported at all: without, that a query has none tells nothing."""
+    """Whether clicks are reported at all. If not, a query without clicks has no meaning."""
     first = (today - _EPOCH).days - PERIOD_DAYS + 1
     return bool(
         session.scalar(select(func.sum(SiteDay.clicks)).where(SiteDay.site_id == site_id, SiteDay.day >= first))
@@ -268,13 +268,13 @@ def reports_clicks(session: Session, site_id: int, today: date) -> bool:
 
 
 def ignore_query(session: Session, account_id: int, site_id: int, query: str, *, ignored: bool) -> str:
-    """Leave a query out of a site's inbox from now on, or no longer.
+    """Ignore a query in a site's inbox, or stop ignoring it.
 
     Returns:
         The query in normal form.
 
     Raises:
-        ApiError: 404; 400 if the site ignores too many.
+        ApiError: 404; 400 if the site ignores too many queries.
     """
     site = get_site(session, account_id, site_id, lock=True)
     query = normal_form(query)
@@ -293,19 +293,19 @@ def ignore_query(session: Session, account_id: int, site_id: int, query: str, *,
 
 
 def is_ignored(session: Session, site_id: int, query: str) -> bool:
-    """Tell whether a query, in normal form, is left out of the inbox."""
+    """Whether the inbox ignores a query, given in normal form."""
     return session.get(IgnoredQuery, (site_id, query)) is not None
 
 
 def count_ignored(session: Session, site_id: int) -> int:
-    """The number of queries a site ignores."""
+    """Return the number of queries that a site ignores."""
     return session.scalar(select(func.count()).select_from(IgnoredQuery).where(IgnoredQuery.site_id == site_id)) or 0
 
 
 def was_searched(session: Session, site_id: int, query: str, today: date) -> bool:
     """Whether a query, in normal form, was searched on a site in the period."""
     last = (today - _EPOCH).days
-    # The key of the table has the day before the query: each day is one look-up.
+    # The table's key has the day before the query, so each day is one lookup.
     days = range(last - PERIOD_DAYS + 1, last + 1)
     searched = select(QueryDay.query).where(
         QueryDay.site_id == site_id, QueryDay.day.in_(days), QueryDay.query == query
@@ -314,16 +314,16 @@ def was_searched(session: Session, site_id: int, query: str, today: date) -> boo
 
 
 def has_searches(session: Session, site_id: int) -> bool:
-    """Whether anything was ever searched on a site, as far as its analytics reach."""
+    """Whether analytics contain any search on a site."""
     return session.scalar(select(QueryDay.query).where(QueryDay.site_id == site_id).limit(1)) is not None
 
 
 Settings = Mapping[str, Any]
-"""Search settings with all their fields, as answers show them."""
+"""Complete search settings, as responses show them."""
 
 
 def add_synonyms(settings: Settings, word: str, synonyms: Sequence[str]) -> dict[str, Any]:
-    """The settings in which a word also finds what has one of its synonyms. They join the group that has the word."""
+    """Return settings in which a word also matches the synonyms. They join the group that contains the word."""
     groups = [list(group) for group in settings["synonyms"]]
     group = next((group for group in groups if _has(group, word)), None)
     if group is None:
@@ -340,7 +340,7 @@ def _has(group: Sequence[str], word: str) -> bool:
 
 
 def pin_document(settings: Settings, query: str, document_id: str) -> dict[str, Any]:
-    """The settings in which a document comes first for a query, before those pinned already, and is not hidden."""
+    """Return settings in which a document comes first for a query, before other pinned ones, and is not hidden."""
     query = normal_form(query)
     pinned, hidden = _ids_of(settings["pinned"], query), _ids_of(settings["hidden"], query)
     return {
@@ -351,7 +351,7 @@ def pin_document(settings: Settings, query: str, document_id: str) -> dict[str, 
 
 
 Entries = Sequence[Mapping[str, Any]]
-"""Queries with the ids of documents; of several with one query, the last holds."""
+"""Queries with document IDs. If a query occurs several times, the last entry applies."""
 
 
 def _ids_of(entries: Entries, query: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Learning from clicks: which documents move up for which queries."""
+"""Learning from clicks: computing for each query how far clicked documents move up, once a day."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from backends.errors import BackendError
 from backends.query import SearchQuery
 
 MAX_GAIN = 3.0
-"""Most places by which a document moves up."""
+"""Maximum number of places that a document moves up."""
 LEAST_VISITORS = 5
 """Visitors who must have clicked a result of the query in :data:`VISITOR_DAYS` days."""
 VISITOR_DAYS = 30
@@ -43,19 +43,19 @@ HALF_LIFE_DAYS = 30
 _STEEPNESS = 0.7
 _USUAL_PLACES = sum(place**-_STEEPNESS for place in range(1, 11))
 _SMOOTHING = 5.0
-"""Clicks, added to those counted and to those expected."""
+"""Clicks added to both the counted and the expected ones, so that few clicks change little."""
 _RATIO_OF_A_PLACE = 1.25
-"""How many times as good a document must be to pass its neighbour."""
+"""How many times as good a document must be to pass its neighbor."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisitorClick:
-    """A visitor's clicks on one document among the results of one query, which count as one.
+    """All clicks of a visitor on one document in the results of one query, counted as one.
 
     Attributes:
-        visitor: A number for all visitors of one network.
-        position: The first place at which it was clicked, from 1, as it was told; ``None``: not told, taken as 1.
-        age_days: Days since the last of them.
+        visitor: Number shared by all visitors of one network.
+        position: First clicked position, from 1; ``None`` if not reported, which counts as 1.
+        age_days: Days since the latest click.
     """
 
     document_id: str
@@ -65,27 +65,30 @@ class VisitorClick:
 
 
 def place_share(position: int) -> float:
-    """The part of the clicks that a place gets if all that is listed is equally good.
+    """Return the share of clicks that a position gets if all results are equally good.
 
-    It falls more slowly than most lists of results have it: so a better page must be clearly better.
+    It falls more slowly than in most result lists, so a document must be clearly better to move up.
     """
     share: float = position**-_STEEPNESS / _USUAL_PLACES
     return share
 
 
 def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dict[str, float]:
-    """Places that documents move up for one query, from more than 0 to :data:`MAX_GAIN`, by id.
+    """Return the places that documents move up for one query, from more than 0 to :data:`MAX_GAIN`, by ID.
 
-    A document passes its neighbour if its gain is greater by 1 or more. Those that are not much worse than the best
-    are told apart, whatever the others are.
+    A document passes its neighbor if its gain is greater by at least 1. Gains are relative to the best document, so
+    that
+    documents that are nearly as good stay distinguishable.
 
-    Whoever reports a click can make up its position, and so what it is worth: a click on the last of many results says
-    more than one on the first. So it counts at most as one at the last place where visitors see the document, and
-    clicks on what they do not see count for nothing.
+    Clients report the position of a click and so could inflate its value, because a click on a late result counts more
+    than
+    one on the first. Therefore a click counts at most as much as one at the last position where visitors see the
+    document,
+    and clicks on documents that are not listed do not count.
 
     Args:
-        clicks: All of the query, each visitor and document once.
-        places: The documents that may move, with their places without any gains, from 1.
+        clicks: All clicks of the query, one for each visitor and document.
+        places: The documents that may move, with their position without any gains, from 1.
     """
     clicks = [click for click in clicks if click.document_id in places]
     if len({click.visitor for click in clicks if click.age_days <= VISITOR_DAYS}) < LEAST_VISITORS:
@@ -108,18 +111,19 @@ def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dic
 
 
 MEMORY_DAYS = 4 * HALF_LIFE_DAYS
-"""Days after which a click, which counts a sixteenth then, is left out."""
+"""Days after which a click is ignored; it would count a sixteenth by then."""
 MAX_QUERIES = 500
-"""Most queries for which a site learns: those that most visitors clicked."""
+"""Maximum number of queries that a site learns for: those with clicks by the most visitors."""
 MAX_DOCUMENTS = 20
-"""Most documents of a query that move."""
+"""Maximum number of documents of a query that move."""
 MAX_PLACE = 100
-"""The last place of a document that may move."""
+"""Last position from which a document may move up."""
 MAX_CHARACTERS = 100_000
-"""Longest ids and queries of a site's lessons, added up; every process that searches the site has them in memory."""
+"""Total length of the IDs and queries in a site's lessons. Every process that searches the site holds them in memory.
+"""
 
 _NETWORK = SearchClick.visitor.bitwise_rshift(NETWORK_BITS)
-"""The same for all visitors of one network: see :meth:`VisitorKeys.address_visitor`."""
+"""Expression that is equal for all visitors of one network: see :meth:`VisitorKeys.address_visitor`."""
 
 log = logging.getLogger(__name__)
 
@@ -138,10 +142,10 @@ class LearningParts(Protocol):
 
 
 def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Learn for the sites that have not learned today; one whose engine is away is left for the next time.
+    """Learn for the sites that have not learned today. A site whose engine is unavailable is left for the next call.
 
     Returns:
-        For how many sites.
+        Number of sites.
     """
     with parts.database.read() as session:
         due = sites_that_learn(session, to_microseconds(now()) // DAY_MICROSECONDS)
@@ -157,7 +161,8 @@ def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: Fa
 
 
 def sites_that_learn(session: Session, due_on: int | None = None) -> Sequence[int]:
-    """The active sites that learn from clicks; of these, with ``due_on``, those that have not yet on that UTC day."""
+    """Return the IDs of active sites that learn from clicks; with ``due_on``, only those that have not learned on that
+    UTC day."""
     learning_sites = select(Site.id).where(Site.active, Site.search_settings["learn_from_clicks"].as_boolean())
     if due_on is not None:
         learning_sites = learning_sites.outerjoin(ClickLessons, ClickLessons.site_id == Site.id).where(
@@ -170,10 +175,10 @@ def learn(parts: LearningParts, site_id: int) -> int | None:
     """Learn from a site's clicks now.
 
     Returns:
-        Queries whose results have another order by it; ``None`` if the site does not learn from clicks.
+        Number of queries whose results change order; ``None`` if the site does not learn from clicks.
 
     Raises:
-        BackendError: The engine cannot tell which documents have all words of a query.
+        BackendError: The engine cannot list the documents that contain all words of a query.
     """
     with parts.database.read() as session:
         site = session.get(Site, site_id)
@@ -194,13 +199,13 @@ def learn(parts: LearningParts, site_id: int) -> int | None:
 
 
 def learn_for(parts: LearningParts, site: Site, queries: Sequence[str]) -> dict[str, Mapping[str, float]]:
-    """Gains of a few queries of a site that does not learn yet; nothing is stored.
+    """Return gains for a few queries of a site that does not learn yet, without storing them.
 
     Args:
         queries: In normal form.
 
     Raises:
-        BackendError: As :func:`learn`.
+        BackendError: As in :func:`learn`.
     """
     with parts.database.read() as session:
         lessons = session.get(ClickLessons, site.id)
@@ -208,7 +213,7 @@ def learn_for(parts: LearningParts, site: Site, queries: Sequence[str]) -> dict[
 
 
 def _store(session: Session, site_id: int, since: datetime | None, gains: Mapping[str, Any]) -> None:
-    """Keep what was learned, unless clicks were forgotten, or the site was deleted, meanwhile."""
+    """Store the gains, unless clicks were forgotten or the site was deleted meanwhile."""
     if session.get(Site, site_id, with_for_update=ROW_LOCK) is None:
         return
     lessons = session.get(ClickLessons, site_id) or ClickLessons(site_id=site_id, clicks_since=None)
@@ -219,10 +224,10 @@ def _store(session: Session, site_id: int, since: datetime | None, gains: Mappin
 
 
 def _clicked_queries(session: Session, site_id: int, since: datetime | None) -> list[str]:
-    """The queries that enough visitors clicked lately, those of the most visitors first.
+    """Return queries that enough visitors clicked recently, those with the most visitors first.
 
     Args:
-        since: When the clicks begin that count.
+        since: First moment whose clicks count.
     """
     first = max(filter(None, (since, now() - timedelta(days=VISITOR_DAYS))))
     visitors = func.count(_NETWORK.distinct())
@@ -239,10 +244,10 @@ def _clicked_queries(session: Session, site_id: int, since: datetime | None) -> 
 def _learn_queries(
     parts: LearningParts, site: Site, queries: Sequence[str], since: datetime | None
 ) -> dict[str, Mapping[str, float]]:
-    """The gains of documents by query, as far as there is room for them.
+    """Return gains by query, as far as they fit into :data:`MAX_CHARACTERS`.
 
     Args:
-        since: When the clicks begin that count.
+        since: First moment whose clicks count.
     """
     record = site_record(site)
     places = {query: _places(parts.searcher, record, query) for query in queries}
@@ -266,7 +271,7 @@ def _learn_queries(
 def _clicks(
     session: Session, site_id: int, queries: Sequence[str], since: datetime | None
 ) -> Iterator[tuple[str, Iterator[VisitorClick]]]:
-    """The clicks of some queries, those of one network on one document as one."""
+    """Yield the clicks of the queries, merging those of one network on one document."""
     moment = now()
     first = max(filter(None, (since, moment - timedelta(days=MEMORY_DAYS))))
     clicks = (
@@ -292,7 +297,7 @@ def _clicks(
 
 
 def _counting(site_id: int, first: datetime) -> Sequence[ColumnElement[bool]]:
-    """The clicks of a site that count, from a moment on."""
+    """Return the conditions for clicks of a site that count, from a moment on."""
     return (
         SearchClick.site_id == site_id,
         SearchClick.occurred_at >= first,
@@ -302,13 +307,13 @@ def _counting(site_id: int, first: datetime) -> Sequence[ColumnElement[bool]]:
 
 
 def _places(searcher: Searcher, record: SiteRecord, query: str) -> dict[str, int]:
-    """The first documents that have all words of a query, with their places."""
+    """Return the first documents that contain all words of a query, with their positions."""
     search = SearchQuery(query, limit=MAX_PLACE, all_words=True)
     unruled = replace(record, settings=replace(record.settings, pinned={}, learned={}), rules=NO_RULES)
     try:
         timed = searcher.run(record, for_site(search, unruled), _encode_id, searcher.new_room())
     except ApiError:
-        return {}  # The engine refuses such a query, so nobody finds anything with it.
+        return {}  # The engine rejects such a query, so it has no results.
     return {hit.decode(): place for place, hit in enumerate(timed.hits, 1)}
 
 

@@ -1,4 +1,4 @@
-"""The outbox: what must still be done at an engine, written in the transaction that makes it necessary."""
+"""The outbox: tasks to do at an engine, written in the transaction that makes them necessary."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ REMOVE_SOURCE = "remove_source"
 RELEASE_SOURCE = "release_source"
 
 AT_ENGINES = (DELETE_INDEX, REVOKE_CREDENTIAL)
-"""What is done at an engine alone; the others change the database."""
+"""Actions that only concern an engine; the others change the database."""
 
 PAUSES = Pauses(1.0, 300.0)
 LATEST = timedelta(minutes=10)
-"""How far ahead a task may be due, unless it waits for an operator."""
+"""Maximum time until a task is due, unless it waits for an operator. A later time comes from a clock that was set back.
+"""
 PURGE_STEP = 500
 
 log = logging.getLogger(__name__)
 
 
 def add(session: Session, engine: str, action: str, subject: str, *, due_at: datetime | None = None) -> None:
-    """Write down something to be done, at once or from ``due_at`` on."""
+    """Add a task, due now or at ``due_at``."""
     moment = now()
     session.add(EngineTask(engine=engine, action=action, subject=subject, due_at=due_at or moment, created_at=moment))
 
 
 Handler = Callable[[EngineTask], datetime | None]
-"""Works on a task of another module; gives when to go on, ``None`` when it is done."""
+"""Works on a task of another module. Returns when to continue, or ``None`` when it is finished."""
 
 
 def run_due(
@@ -55,15 +56,15 @@ def run_due(
     *,
     limit: int = 100,
 ) -> int:
-    """Do what is due. What fails stays and is tried again, later each time.
+    """Run due tasks. Failed tasks stay and are retried after increasing pauses.
 
-    Doing a task twice is harmless, so several machines may run this at once.
+    Running a task twice is harmless, so several machines may do this at the same time.
 
     Args:
-        handlers: Actions that are other modules', and who works on them.
+        handlers: Handlers for the actions of other modules.
 
     Returns:
-        How many tasks were finished.
+        Number of finished tasks.
     """
     with database.read() as session:
         tasks = session.scalars(
@@ -118,10 +119,10 @@ def _postpone(database: Database, task: EngineTask, error: BackendError) -> None
 
 
 def purge_site(database: Database, counters: CounterStore, account_id: int, site_id: int) -> None:
-    """Remove all that a deleted site had in SQL, in steps that keep other writers waiting little."""
+    """Delete everything that SQL has of a deleted site, in small steps, so that other writers wait briefly."""
     while True:
         with database.write() as session:
-            # Several processes may be at it: all lock in this order.
+            # Several processes may purge the site at the same time, so all lock rows in this order.
             ids = session.scalars(
                 select(StoredDocument.id)
                 .where(StoredDocument.site_id == site_id)

@@ -1,7 +1,8 @@
-"""A site's search rules: which of them hold for a search, and what they do to it.
+"""A site's search rules: which of them apply to a search, and their effects.
 
-They are made ready once, with the site's record: by what a query is, by its words, and those that always may hold. So
-a search looks only at those that may hold for it.
+The rules are indexed once, with the site's record: by exact query, by its words, and those that apply to any query. So
+a
+search checks only rules that may apply to it.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ from schemas.validation.instants import parse_instant
 
 _STEMMED = tuple(code for code, language in LANGUAGES.items() if language.stemmer)
 _Words = tuple[frozenset[str], ...]
-"""For each word, its stems."""
+"""The stems of each word."""
 
 MAX_WORDS = 48
-"""Different words of a query, or of a rule, that are compared: each is stemmed in every language."""
+"""Distinct words of a query or rule that are compared. Each one is stemmed in every language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that is switched on, made ready.
+    """An enabled rule, prepared for matching.
 
     Attributes:
-        place: Where it stands among all.
-        conditions: What the search's own filter must name, each on its own.
-        first, end: When it holds; ``None``: since ever, for ever.
-        words: Those that a query must have.
-        action: What it does, as stored.
-        pinned, hidden: The documents that it pins and hides.
-        needed_fields: The fields that documents must have for its filter to hold, beside the standard ones.
+        place: Position among all rules.
+        conditions: Conditions that the search's own filter must contain.
+        first, end: Period in which it applies; ``None`` for an open end.
+        words: Words that a query must contain.
+        action: Its effects, as stored.
+        pinned, hidden: Documents that it pins and hides.
+        needed_fields: Additional fields that documents must have for its filter to apply.
     """
 
     place: int
@@ -62,7 +63,7 @@ class Rule:
 
     @classmethod
     def of(cls, place: int, stored: Mapping[str, Any], words: _Words) -> Rule:
-        """A rule as settings keep it."""
+        """Return a rule from its stored form."""
         when, action = stored["when"], stored["do"]
         first, end = when.get("from"), when.get("to")
         boost = action.get("boost")
@@ -98,8 +99,8 @@ class RuleSet:
     """The rules of a site.
 
     Args:
-        stored: As settings keep them.
-        language: The site's, if it has one; else words may be inflected in any.
+        stored: The stored rules.
+        language: The site's language, if set; otherwise words may be inflected in any language.
     """
 
     def __init__(self, stored: Sequence[Mapping[str, Any]] = (), language: str | None = None):
@@ -107,7 +108,7 @@ class RuleSet:
         self._languages = (language,) if language else _STEMMED
 
     def apply(self, query: SearchQuery, now: Callable[[], datetime]) -> SearchQuery:
-        """A query as the rules that hold for it change it; itself where none does."""
+        """Return a query as changed by the rules that apply to it; the same query if none does."""
         if not self._stored:
             return query
         rules = sorted(self._candidates(query.text), key=attrgetter("place"))
@@ -124,7 +125,7 @@ class RuleSet:
         return _with_effects(query, rules) if rules else query
 
     def _candidates(self, text: str) -> Iterator[Rule]:
-        """The rules that may hold for a text, each once."""
+        """Yield the rules that may apply to a text, each once."""
         index = self._index
         typed = normal_form(text)
         yield from index.always
@@ -137,7 +138,7 @@ class RuleSet:
                 yield from rules
         if index.words:
             every = frozenset().union(*self._words(typed))
-            # A word has a stem in each language, and a rule stands under all of them.
+            # A word has a stem in each language, and the index lists a rule under all of them.
             by_place = {rule.place: rule for stem in every.intersection(index.words) for rule in index.words[stem]}
             for rule in by_place.values():
                 if not any(rule_stems.isdisjoint(every) for rule_stems in rule.words):
@@ -171,12 +172,12 @@ NO_RULES = RuleSet()
 
 @lru_cache(maxsize=8192)
 def _stems(languages: tuple[str, ...], word: str) -> frozenset[str]:
-    """The stems of a folded word, each with its language."""
+    """Return the stems of a folded word, each with its language."""
     return frozenset(f"{language}:{stem}" for language in languages for stem in stems(language, word))
 
 
 def conjuncts(expression: Filter) -> Iterator[Filter]:
-    """The conditions that must all hold for a filter, as they are compared: wherever they stand in its text."""
+    """Yield the conditions that must all hold for a filter, without their positions in its text."""
     if isinstance(expression, And):
         for operand in expression.operands:
             yield from conjuncts(operand)
@@ -193,10 +194,10 @@ def _without_places(node: Filter) -> Filter:
 
 
 def _conditions_of(query: SearchQuery) -> frozenset[Filter]:
-    """The conditions that a search's own filter names; none of what is not in the portable grammar."""
+    """Return the conditions in a search's own filter; none if it is not in the portable grammar."""
     own_filters: list[Filter] = [] if query.filter is None else [query.filter]
     if query.filters.strip():
-        with suppress(BackendRejected):  # It may be in the engine's own syntax.
+        with suppress(BackendRejected):  # The filter may use the engine's own syntax.
             own_filters.append(parse_filter(query.filters))
     return frozenset(condition for each in own_filters for condition in conjuncts(each))
 
@@ -205,7 +206,7 @@ def _with_effects(query: SearchQuery, rules: Sequence[Rule]) -> SearchQuery:
     actions = [rule.action for rule in rules]
     text = _first(actions, "replace")
     existing_fields = query.kinds.keys()
-    # A filter by a field that no document has would make an error of every search.
+    # A filter on a field that no document has would turn every search into an error.
     filters = [rule.filter for rule in rules if rule.filter is not None and rule.needed_fields <= existing_fields]
     conditions = [*([] if query.filter is None else [query.filter]), *filters]
     effects = replace(

@@ -20,11 +20,11 @@ from backends.filters import parse_filter
 from backends.query import Boost, Preferred, Recency, SearchSettings
 
 Gains = Mapping[str, Mapping[str, float]]
-"""Query in normal form to the places that documents move up for it, by id (:mod:`app.services.learning`)."""
+"""Query in normal form to the places that documents move up for it, by ID (:mod:`app.services.learning`)."""
 
 
 def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
-    """The stored JSON as a value."""
+    """Convert stored JSON to a value for the engines."""
     if not stored:
         return SearchSettings()
     stop_words, preferred, recency = (stored.get(name) for name in ("stop_words", "preferred", "recency"))
@@ -46,7 +46,7 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
 
 
 def read_rules(stored: Mapping[str, Any]) -> RuleSet:
-    """The rules of the stored JSON, made ready."""
+    """Return the rules in stored JSON, prepared for matching."""
     rules = stored.get("rules")
     return RuleSet(rules, stored.get("language")) if rules else NO_RULES
 
@@ -61,7 +61,7 @@ def _by_query(entries: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]
 
 
 def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored JSON with the defaults filled in, as answers show it."""
+    """Return stored JSON with defaults filled in, as responses show it."""
     return {
         "language": stored.get("language"),
         "synonyms": stored.get("synonyms", []),
@@ -84,22 +84,22 @@ def shown_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_semantic(stored: Mapping[str, Any]) -> bool:
-    """Tell whether the hits of sentences are ordered by meaning as well as by words."""
+    """Whether hits for sentences are ranked by meaning as well as by words."""
     return bool(stored.get("semantic", False))
 
 
 def shows_answers(stored: Mapping[str, Any]) -> bool:
-    """Tell whether questions get the passage that answers them."""
+    """Whether questions get the passage that answers them."""
     return bool(stored.get("answers", False))
 
 
 def learns_from_clicks(stored: Mapping[str, Any]) -> bool:
-    """Tell whether clicks change the order of a site's results."""
+    """Whether clicks change the order of a site's results."""
     return bool(stored.get("learn_from_clicks", False))
 
 
 def read_gains(session: Session, site: Site) -> Gains:
-    """The gains that hold for searches of a site: none, and nothing is read, where it does not learn from clicks."""
+    """Return the gains for searches on a site. Without learning from clicks, empty, and nothing is read."""
     if not learns_from_clicks(site.search_settings):
         return {}
     lessons = session.get(ClickLessons, site.id)
@@ -107,7 +107,7 @@ def read_gains(session: Session, site: Site) -> Gains:
 
 
 def list_learned(session: Session, account_id: int, site_id: int) -> Gains:
-    """The gains that a site learned from clicks, sorted by query, whether or not searches follow them.
+    """Return the gains that a site learned from clicks, sorted by query, whether or not searches use them.
 
     Raises:
         ApiError: 404.
@@ -121,7 +121,7 @@ def list_learned(session: Session, account_id: int, site_id: int) -> Gains:
 
 
 def forget_clicks(session: Session, account_id: int, site_id: int, moment: datetime) -> None:
-    """Take back what a site learned from clicks; those before ``moment`` teach nothing any more.
+    """Delete what a site learned from clicks, and ignore clicks before ``moment`` from now on.
 
     Raises:
         ApiError: 404.
@@ -131,20 +131,20 @@ def forget_clicks(session: Session, account_id: int, site_id: int, moment: datet
 
 
 def settings_tag(stored: Mapping[str, Any]) -> str:
-    """The name of a state of the settings, as an entity tag without its quotes; equal settings have equal ones."""
+    """Return the entity tag of settings, without quotes. Equal settings have equal tags."""
     return sha256(orjson.dumps(shown_settings(stored), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 def change_settings(
     session: Session, account_id: int, site_id: int, settings: Mapping[str, Any], expected: Set[str] | None = None
 ) -> Site:
-    """Replace a site's search settings; the next search follows them, nothing is indexed anew.
+    """Replace a site's search settings. The next search uses them; nothing is reindexed.
 
     Args:
-        expected: Names of the states that may be replaced; ``None`` for any.
+        expected: Tags of the settings that may be replaced; ``None`` for any.
 
     Raises:
-        ApiError: 404; 412 if the settings are in none of these states.
+        ApiError: 404; 412 if the current settings have another tag.
     """
     site = get_site(session, account_id, site_id, lock=True)
     tag = settings_tag(site.search_settings)
@@ -163,16 +163,16 @@ def change_settings(
 def edit_settings(
     session: Session, account_id: int, site_id: int, edit: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Change a part of a site's search settings; edits that come together follow one another.
+    """Change a part of a site's search settings. Concurrent edits are serialized.
 
     Args:
-        edit: Changes the settings it is given, which are those of this moment.
+        edit: Changes the current settings in place.
 
     Returns:
-        The settings as they are then.
+        The resulting settings.
 
     Raises:
-        ApiError: 404, and what ``edit`` raises.
+        ApiError: 404, and errors of ``edit``.
     """
     site = get_site(session, account_id, site_id, lock=True)
     settings = deepcopy(shown_settings(site.search_settings))
@@ -184,7 +184,7 @@ def edit_settings(
 
 
 def named_ids(settings: Mapping[str, Any]) -> list[str]:
-    """The ids that settings and their rules pin or hide, each once."""
+    """Return the IDs that settings and their rules pin or hide, each once."""
     lists = [entry["ids"] for entry in (*settings["pinned"], *settings["hidden"])]
     lists += [rule["do"].get(name, ()) for rule in settings["rules"] for name in ("pin", "hide")]
     return list(dict.fromkeys(id for ids in lists for id in ids))

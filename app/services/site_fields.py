@@ -1,7 +1,8 @@
-"""The further fields that a site's documents have, and the kinds seen in each.
+"""The additional fields of a site's documents, and the kinds of their values.
 
-A site remembers them in ``field_kinds``: what it knows can be filtered, sorted and counted by. It only grows with what
-is written; building the index anew, and removing the last document, forgets what no document has any more.
+A site stores them in ``field_kinds``; searches can filter, sort, and count by these fields. Writing documents only adds
+to
+them. Rebuilding the index, or removing the last document, deletes fields that no document has any more.
 """
 
 from __future__ import annotations
@@ -17,35 +18,35 @@ from schemas.validation.documents import ValidDocument, further_kinds
 
 
 class SeenKinds:
-    """Further fields and their kinds, as documents show them.
+    """Collects additional fields and their kinds from documents.
 
     Attributes:
-        kinds: All that were seen.
+        kinds: All kinds collected so far.
     """
 
     def __init__(self, known_fields: FieldKinds | None = None):
         self.kinds: dict[str, frozenset[FieldKind]] = dict(known_fields or {})
 
     def add(self, kinds: Mapping[str, FieldKind]) -> None:
-        """Note the kinds of one document's fields."""
+        """Add the kinds of one document's fields."""
         for name, kind in kinds.items():
             field_kinds = self.kinds.get(name, frozenset())
             if kind not in field_kinds:
                 self.kinds[name] = field_kinds | {kind}
 
     def add_stored(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Note the fields of documents that are stored."""
+        """Add the fields of stored documents."""
         for fields in documents:
             self.add(further_kinds(fields))
 
 
 def kinds_of(site: Site) -> FieldKinds:
-    """The kinds of a site's fields, as the engines take them."""
+    """Return the kinds of a site's fields, as the engines take them."""
     return {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
 
 
 def remember(site: Site, kinds: FieldKinds) -> bool:
-    """Make ``kinds`` what the site knows; gives whether that is a change."""
+    """Store ``kinds`` as the site's. Returns whether they changed."""
     changed = kinds != kinds_of(site)
     if changed:
         site.field_kinds = {name: sorted(kind.value for kind in field_kinds) for name, field_kinds in kinds.items()}
@@ -53,17 +54,17 @@ def remember(site: Site, kinds: FieldKinds) -> bool:
 
 
 def forget_if_empty(site: Site) -> bool:
-    """Forget the fields of a site that has no documents any more; gives whether there were any."""
+    """Delete the fields of a site without documents. Returns whether there were any."""
     return not site.document_count and remember(site, {})
 
 
 @dataclass(frozen=True, slots=True)
 class Surplus:
-    """A document that brings more fields than the site may know.
+    """A document with more new fields than the site may have.
 
     Attributes:
-        place: Where it stands among the documents written together.
-        field: The first of its fields that does not fit.
+        place: Its position among the documents written together.
+        field: Its first field beyond the limit.
     """
 
     place: int
@@ -71,10 +72,10 @@ class Surplus:
 
 
 class TooManySiteFields(ApiError):
-    """The 400 for documents that bring more distinct further fields than a site may know; names the first of them.
+    """The 400 for documents with more distinct additional fields than a site may have. Names the first such document.
 
     Attributes:
-        surplus: All of them: without these, the others fit.
+        surplus: All such documents; the others fit.
     """
 
     def __init__(self, documents: Sequence[ValidDocument], surplus: Sequence[Surplus], most: int):
@@ -88,12 +89,12 @@ class TooManySiteFields(ApiError):
 
     @staticmethod
     def predicate(surplus: Surplus, most: int) -> str:
-        """The problem, to follow the name of the document."""
+        """Return the problem, to follow the name of the document."""
         return f"has the new field {surplus.field!r}, but a site can have at most {most} distinct additional fields"
 
 
 def find_surplus(documents: Iterable[ValidDocument], known_fields: Iterable[str], most: int) -> list[Surplus]:
-    """The documents that do not fit: each is looked at beside all before it that do."""
+    """Return the documents that do not fit. Each is checked together with all earlier ones that do."""
     names = set(known_fields)
     surplus: list[Surplus] = []
     for place, document in enumerate(documents):

@@ -1,9 +1,10 @@
-"""Sites of an account, and those that it deleted.
+"""Sites of an account, including deleted ones.
 
-A deleted site is in the trash for :data:`RETENTION`, paused: it keeps all it has, and can be restored, but nobody finds
-it, and it counts in no quota. The trash holds at most as many sites and documents as the plan allows; when it is full,
-the sites deleted first are removed early. Whoever looks for sites takes :func:`get_site`, or :func:`listed` as a
-condition.
+A deleted site stays in the trash for :data:`RETENTION`, paused: it keeps its data and can be restored, but is not
+searchable and counts toward no quota. The trash holds at most as many sites and documents as the plan allows; when it
+is
+full, the sites deleted first are removed early. Other modules load sites with :func:`get_site`, or select them with
+:func:`listed`.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ RETENTION = timedelta(days=30)
 
 
 def site_not_found() -> ApiError:
-    """The 404 for a site that does not exist or is another account's."""
+    """Return the 404 for a site that does not exist or belongs to another account."""
     return ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found.")
 
 
 def listed(account_id: int) -> ColumnElement[bool]:
-    """The condition for the sites of an account, without those in the trash."""
+    """Return the condition for the sites of an account, without those in the trash."""
     return and_(Site.account_id == account_id, Site.deleted_at.is_(None))
 
 
 def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = False, deleted_too: bool = False) -> Site:
-    """The one door to a site: load it for a caller.
+    """Load a site for a caller. All access to a site goes through this function.
 
     Args:
         account_id: The caller's account.
-        lock: Whether nobody else may change the site until the transaction ends.
-        deleted_too: Whether it may be in the trash.
+        lock: Whether to lock the row until the transaction ends.
+        deleted_too: Whether to include sites in the trash.
 
     Raises:
         ApiError: 404 if it does not exist, is in the trash, or belongs to another account.
@@ -63,10 +64,10 @@ def get_site(session: Session, account_id: int, site_id: int, *, lock: bool = Fa
 
 
 def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
-    """Load and lock a site whose documents are to change.
+    """Load and lock a site in order to change its documents.
 
     Raises:
-        ApiError: 404; 403 ``site_inactive`` when it is paused, or in the trash.
+        ApiError: 404; 403 ``site_inactive`` if it is paused or in the trash.
     """
     site = get_site(session, account_id, site_id, lock=True, deleted_too=True)
     if not site.active:
@@ -75,19 +76,19 @@ def get_writable_site(session: Session, account_id: int, site_id: int) -> Site:
 
 
 def site_inactive(*, deleted: bool = False) -> ApiError:
-    """The 403 for a paused site, or a deleted one."""
+    """Return the 403 for a paused or deleted site."""
     if deleted:
         return ApiError(ErrorCode.SITE_INACTIVE, "The site was deleted; restore it first.")
     return ApiError(ErrorCode.SITE_INACTIVE, "The site is paused; resume it to search or index.")
 
 
 def account_suspended(reason: str) -> ApiError:
-    """The 403 for everybody of a suspended account."""
+    """Return the 403 for all users of a suspended account."""
     return ApiError(ErrorCode.ACCOUNT_SUSPENDED, f"The account is suspended. {reason}".strip())
 
 
 def get_account(session: Session, account_id: int, *, lock: bool = False) -> Account:
-    """The caller's own account; locked, so that limits that races could pass are counted one after another."""
+    """Return the caller's account. Locking it serializes checks of limits."""
     query = select(Account).where(Account.id == account_id)
     account = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query)
     if account is None:
@@ -96,7 +97,7 @@ def get_account(session: Session, account_id: int, *, lock: bool = False) -> Acc
 
 
 def limits_of_account(database: Database, plans: PlanTable, account_id: int) -> PlanLimits:
-    """The limits of an account's plan, as it is now."""
+    """Return the current limits of an account's plan."""
     with database.read() as session:
         account = get_account(session, account_id)
     return plans.limits_of(account.plan, account.limit_overrides)
@@ -105,10 +106,10 @@ def limits_of_account(database: Database, plans: PlanTable, account_id: int) -> 
 def list_sites(
     session: Session, account_id: int, *, limit: int, offset: int, only: int | None = None
 ) -> tuple[Sequence[Site], int]:
-    """One page of the account's sites, oldest first, and how many there are.
+    """Return one page of the account's sites, oldest first, and their total number.
 
     Args:
-        only: The one site that the caller may see; ``None`` for all.
+        only: ID of the only site that the caller may see; ``None`` for all.
     """
     own = [listed(account_id), *([] if only is None else [Site.id == only])]
     sites = session.scalars(select(Site).where(*own).order_by(Site.id).limit(limit).offset(offset)).all()
@@ -116,17 +117,17 @@ def list_sites(
 
 
 def count_sites(session: Session, account_id: int) -> int:
-    """The number of sites the account has."""
+    """Return the number of sites of the account."""
     return session.scalar(select(func.count()).select_from(Site).where(listed(account_id))) or 0
 
 
 def count_documents(session: Session, account_id: int) -> int:
-    """The number of documents the account's sites have together."""
+    """Return the number of documents on all sites of the account."""
     return int(session.scalar(select(func.sum(Site.document_count)).where(listed(account_id))) or 0)
 
 
 def count_keys(session: Session, account_id: int) -> int:
-    """The number of keys the account's sites have, disabled and expired ones included."""
+    """Return the number of keys on all sites of the account, including disabled and expired ones."""
     return session.scalar(select(func.count()).select_from(Key).join(Site).where(listed(account_id))) or 0
 
 
@@ -140,10 +141,10 @@ def create_site(
     url: str,
     domains: Sequence[str] = (),
 ) -> Site:
-    """Add a site.
+    """Create a site.
 
     Args:
-        engine: Identity of the engine that will hold its index.
+        engine: Identity of the engine for its index.
 
     Raises:
         ApiError: 403 at the plan's limit.
@@ -175,7 +176,7 @@ def create_site(
 
 
 def update_site(session: Session, account_id: int, site_id: int, changes: dict[str, Any]) -> Site:
-    """Change fields of a site that its owner may change. Pausing ends the engine keys made for it.
+    """Change fields of a site that its owner may change. Pausing it revokes its engine keys.
 
     Raises:
         ApiError: 404.
@@ -193,15 +194,15 @@ def update_site(session: Session, account_id: int, site_id: int, changes: dict[s
 
 
 def list_deleted(session: Session, account_id: int) -> Sequence[Site]:
-    """The account's sites that can be restored, the last deleted first."""
+    """Return the account's sites that can be restored, most recently deleted first."""
     is_restorable = Site.account_id == account_id, Site.deleted_at > now() - RETENTION
     return session.scalars(select(Site).where(*is_restorable).order_by(Site.deleted_at.desc(), Site.id)).all()
 
 
 def list_ended(session: Session) -> list[tuple[int, int]]:
-    """Deleted sites, with their account before, that can no longer be restored.
+    """Return account and ID of deleted sites that can no longer be restored.
 
-    Those of suspended accounts stay: nobody could have restored them.
+    Excludes sites of suspended accounts, whose members could not have restored them.
     """
     ended = select(Site.account_id, Site.id).join(Account, Account.id == Site.account_id)
     ended = ended.where(Site.deleted_at <= now() - RETENTION, Account.suspended_at.is_(None))
@@ -243,10 +244,10 @@ def delete_site(
 
 
 def _surplus(deleted: Sequence[Site], limits: PlanLimits, newest: Site) -> list[Site]:
-    """Sites that no longer fit in the trash: the oldest. The site deleted last always fits.
+    """Return the oldest sites that no longer fit in the trash. The site deleted last always fits.
 
     Args:
-        deleted: The trash, last deleted first.
+        deleted: The trash, most recently deleted first.
     """
     others = [site for site in deleted if site is not newest]
     documents = newest.document_count
@@ -260,7 +261,7 @@ def _surplus(deleted: Sequence[Site], limits: PlanLimits, newest: Site) -> list[
 
 
 def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id: int) -> Site:
-    """Take a site out of the trash, as it was; one that is not in it stays as it is.
+    """Restore a site from the trash. A site that is not in it stays as it is.
 
     Raises:
         ApiError: 404, also for a site that is being removed; 403 if the plan has no room for it, its keys, or its
@@ -293,7 +294,10 @@ def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id:
 
 
 def remove_site(session: Session, site: Site) -> None:
-    """Remove a site with its keys; documents, events, index and engine keys follow, however long the engine is away."""
+    """Remove a site with its keys.
+
+    The outbox removes its documents, events, index, and engine keys, however long the engine is unavailable.
+    """
     lock_keys(session, Key.site_id == site.id)
     end_engine_credentials(session, site)
     outbox.add(session, site.engine, outbox.DELETE_INDEX, site.engine_index)
@@ -303,12 +307,12 @@ def remove_site(session: Session, site: Site) -> None:
 
 
 def lock_keys(session: Session, condition: ColumnElement[bool]) -> None:
-    """Lock keys that are to be deleted, in the order in which whoever changes several locks them; sites come before."""
+    """Lock keys before deleting them, in the order that all functions use. Lock sites before keys."""
     session.execute(select(Key.id).where(condition).order_by(Key.id).with_for_update())
 
 
 def end_engine_credentials(session: Session, site: Site, *, key_id: str | None = None) -> None:
-    """Stop the engine keys handed out for a site, or for one of its service keys."""
+    """Revoke the engine keys issued for a site, or for one of its API keys."""
     if key_id is None:
         site.public_epoch += 1
         end_direct_keys(session, EngineCredential.site_id == site.id)
@@ -317,7 +321,7 @@ def end_engine_credentials(session: Session, site: Site, *, key_id: str | None =
 
 
 def end_direct_keys(session: Session, *conditions: ColumnElement[bool]) -> None:
-    """Stop keys of the engine's own."""
+    """Revoke credentials issued by an engine."""
     for credential in session.scalars(select(EngineCredential).where(*conditions)):
         outbox.add(session, credential.engine, outbox.REVOKE_CREDENTIAL, credential.reference)
         session.delete(credential)

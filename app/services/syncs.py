@@ -1,9 +1,9 @@
-"""Syncs: passes over all documents of one source, after which those that were not seen are removed.
+"""Syncs: passes over all documents of one source, after which the documents that were not seen are removed.
 
-A sync is ``running`` until it is finished, abandoned, replaced by another, or nobody calls it for a day. Finishing it
-decides once, for all documents, whether they may go; they go in steps, so that no other writer waits for long. From
-the first step on :attr:`~app.models.Sync.removed` is a number: what was interrupted then is continued by whoever calls
-again, or by the background job.
+A sync is ``running`` until it is finished, abandoned, or replaced, or receives no call for a day. Finishing it checks
+once whether the unseen documents may be removed, and then removes them in steps, so that other writers wait briefly.
+From the first step on, :attr:`~app.models.Sync.removed` is a number: if the sweep is interrupted, the next call or the
+background job continues it.
 """
 
 from __future__ import annotations
@@ -41,18 +41,19 @@ from app.wording import counted, number
 
 DEFAULT_MAX_REMOVED_PERCENT = 20
 ALWAYS_REMOVED = 10
-"""So many documents may go whatever share of the source they are."""
+"""Documents that may always be removed, whatever share of the source they are."""
 
 MAX_SYNCS = 100
-"""Syncs of one site that may run at the same time; as many that ended are remembered."""
+"""Running syncs that a site may have at the same time, and ended ones that are remembered."""
 
 SWEEP_STEP = 1_000
-"""Most documents removed in one transaction."""
+"""Documents removed in one transaction."""
 
 END_IS_KNOWN_FOR = timedelta(hours=24)
+"""Time for which an ended sync can be looked up."""
 
 INTERRUPTED_AFTER = timedelta(minutes=1)
-"""A sweep that nobody works on for so long is continued in the background."""
+"""Time without progress after which the background job continues a sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,9 @@ class _Step:
     """One step of a sweep.
 
     Attributes:
-        last: Revision and id of the last document that it removed; ``None`` when none was left.
-        revision: The site's, which the index must have.
-        removed: How many the sync has removed, in all steps.
+        last: Revision and ID of the last removed document; ``None`` if none was left.
+        revision: Revision of the site that the index must reach.
+        removed: Documents that the sync has removed in all steps.
     """
 
     last: tuple[int, str] | None
@@ -80,7 +81,7 @@ class _Step:
 
 
 class Syncs:
-    """The syncs of all sites."""
+    """Syncs of all sites."""
 
     def __init__(self, database: Database, counters: CounterStore, indexer: Indexer):
         self._database = database
@@ -91,10 +92,10 @@ class Syncs:
         """Begin a sync of one source.
 
         Args:
-            replace: Whether one that runs is abandoned.
+            replace: Whether to abandon a running sync.
 
         Raises:
-            ApiError: 404 for the site; 403 when it is paused; 400 ``sync_running``, also if too many others are.
+            ApiError: 404 for the site; 403 if it is paused; 400 ``sync_running``, also if too many others are running.
         """
 
         def write(session: Session) -> Written[Sync]:
@@ -131,7 +132,7 @@ class Syncs:
         return self._transactions.run(account_id, write)
 
     def get(self, account_id: int, site_id: int, sync_id: str) -> Sync:
-        """A sync as it is, or how it ended within the last day. That it is looked at keeps it from lapsing.
+        """Return a sync, running or ended within the last day. The call keeps it from lapsing.
 
         Raises:
             ApiError: 404 for the site or the sync.
@@ -154,7 +155,7 @@ class Syncs:
         return self._transactions.run(account_id, write)
 
     def abandon(self, account_id: int, site_id: int, sync_id: str) -> None:
-        """End a sync without removing anything, or anything more.
+        """End a sync without removing documents, or any more of them.
 
         Raises:
             ApiError: 404 for the site or the sync.
@@ -170,13 +171,13 @@ class Syncs:
         self._transactions.run(account_id, write)
 
     def mark_seen(self, account_id: int, site_id: int, sync_id: str, ids: list[str]) -> set[str]:
-        """Mark documents as seen that did not change, so that they need not be sent.
+        """Mark unchanged documents as seen, so that the client need not send them.
 
         Returns:
-            Those of ``ids`` that the site has from the sync's source; the others must be sent.
+            Those of ``ids`` that the site has from the sync's source. The client must send the others.
 
         Raises:
-            ApiError: 404 for the site or the sync; 403 when the site is paused.
+            ApiError: 404 for the site or the sync; 403 if the site is paused.
         """
 
         def write(session: Session) -> Written[set[str]]:
@@ -192,15 +193,16 @@ class Syncs:
     def finish(
         self, account_id: int, site_id: int, sync_id: str, max_removed_percent: int = DEFAULT_MAX_REMOVED_PERCENT
     ) -> int:
-        """Remove the source's documents that were not seen, and end the sync; gives how many.
+        """Remove the source's unseen documents and end the sync. Returns their number.
 
         Args:
-            max_removed_percent: The largest part of the source's documents that may go, 0 to 100.
+            max_removed_percent: Maximum share of the source's documents that may be removed, 0 to 100.
 
         Raises:
-            ApiError: 404 for the site or the sync; 403 when the site is paused; 400 ``sync_removes_too_much``, and
-                nothing is removed.
-            BackendUnavailable: They are removed here but perhaps still found; to be called again.
+            ApiError: 404 for the site or the sync; 403 if the site is paused; 400 ``sync_removes_too_much`` without
+                removing
+                anything.
+            BackendUnavailable: They are removed here but may still be found; call this again.
         """
         last = self._sweep(account_id, site_id, sync_id, max_removed_percent)
         self._indexer.apply(site_id, last.revision)
@@ -218,7 +220,7 @@ class Syncs:
         return self._transactions.run(account_id, write)
 
     def _sweep(self, account_id: int, site_id: int, sync_id: str, max_removed_percent: int) -> _Step:
-        """Remove all that was not seen, step by step; gives the last step, which found nothing."""
+        """Remove all unseen documents step by step. Returns the last step, which removed none."""
         after = (0, "")
 
         def write(session: Session) -> Written[_Step | ApiError]:
@@ -230,7 +232,7 @@ class Syncs:
                 refusal = _check_share(session, sync, max_removed_percent)
                 if refusal is not None:
                     session.flush()
-                    return Written(refusal)  # Raised only by whoever called: that they did is kept.
+                    return Written(refusal)  # The caller raises it, so that the time of the call is stored.
                 sync.removed = 0
             rows = unseen_rows(session, sync, after, SWEEP_STEP)
             removed = remove_stored(session, site, [identifier for _, identifier in rows])
@@ -253,10 +255,10 @@ class Syncs:
             after = step.last
 
     def lapse(self) -> None:
-        """End syncs that nobody called for a day, and forget those whose end is a day old."""
+        """End syncs without a call for a day, and delete those that ended a day ago."""
         moment = now()
         with self._database.write() as session:
-            # One by one: each ends when it lapsed, not when that was noticed.
+            # One by one, because each ends at the time it lapsed, not now.
             lapsed = session.scalars(
                 select(Sync).where(
                     Sync.status == "running", Sync.removed.is_(None), Sync.called_at <= moment - SYNC_LAPSES_AFTER
@@ -271,7 +273,7 @@ class Syncs:
             session.execute(delete(Sync).where(Sync.status != "running", Sync.ended_at <= moment - END_IS_KNOWN_FOR))
 
     def interrupted(self) -> list[InterruptedSweep]:
-        """Sweeps whose process was killed, or whose client gave up when the engine was away."""
+        """Return sweeps whose process was killed, or whose client gave up while the engine was unavailable."""
         with self._database.read() as session:
             rows = session.execute(
                 select(Site.account_id, Sync.site_id, Sync.id)
@@ -286,10 +288,10 @@ class Syncs:
         return [InterruptedSweep(*row) for row in rows]
 
     def resume(self, sweep: InterruptedSweep) -> None:
-        """Finish an interrupted sweep. Whoever did so meanwhile, or ended its sync, is right.
+        """Finish an interrupted sweep. Does nothing if it was finished, or its sync ended, meanwhile.
 
         Raises:
-            BackendUnavailable: The engine is still away.
+            BackendUnavailable: The engine is still unavailable.
         """
         try:
             self.finish(sweep.account_id, sweep.site_id, sweep.sync_id)
@@ -319,7 +321,7 @@ def _lapse(sync: Sync) -> None:
 
 
 def _make_room(session: Session, site_id: int) -> None:
-    """Forget the ends of a site's older syncs.
+    """Delete older ended syncs of a site.
 
     Raises:
         ApiError: 400 if too many are running.
@@ -333,7 +335,7 @@ def _make_room(session: Session, site_id: int) -> None:
 
 
 def _check_share(session: Session, sync: Sync, max_removed_percent: int) -> ApiError | None:
-    """The 400 if a sync would remove too large a part of its source."""
+    """Return the 400 if a sync would remove too large a share of its source."""
     total, unseen = count_of_source(session, sync)
     if unseen <= ALWAYS_REMOVED or unseen * 100 <= max_removed_percent * total:
         return None

@@ -1,4 +1,4 @@
-"""Moving clicks into the tables: each once, added up."""
+"""Storing clicks from journals in SQL, each once, and counting them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from backends.text import normal_form
 
 
 def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Changes) -> None:
-    """Store clicks and count those that are new.
+    """Store clicks and count new ones.
 
     Args:
-        session: A write transaction that has locked the accounts of all ``entries``.
+        session: A write transaction that has locked the sites of all ``entries``.
         entries: In order of arrival.
-        changes: Where they are counted.
+        changes: Collects the counts.
     """
     clicks: dict[tuple[int, int, str], ClickEntry] = {}
     for entry in entries:
@@ -43,7 +43,7 @@ def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Chan
 
 
 def clicked_searches(session: Session, searches: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Those of some searches, by site and search key, that have clicks."""
+    """Return those of the searches, by site and search key, that have clicks."""
     rows = execute_rows(
         session,
         """
@@ -59,7 +59,7 @@ def clicked_searches(session: Session, searches: Iterable[tuple[int, int]]) -> s
 
 
 def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int, str]]:
-    """Site, search key and document of those that were not there."""
+    """Insert clicks. Returns site, search key, and document of the new ones."""
     columns = "site_id, search_key, query, document_id, position, occurred_at, visitor, channel, session_id"
     rows = execute_rows(
         session,

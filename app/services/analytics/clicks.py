@@ -1,4 +1,4 @@
-"""x"""
+"""Clicks on search results, and the signed query IDs that connect them with a search."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from backends.query import MATCH_ALL
 from backends.text import normal_form
 
 LIFETIME_MICROSECONDS = 86_400_000_000
-"""How long clicks may refer to a search: 24 hours."""
+"""Age up to which a click may refer to a search: 24 hours."""
 _HEAD = struct.Struct(">QQ6s")
-"""Site, microseconds since the Unix epoch, random bytes; the query follows, and then the signature."""
+"""Site, microseconds since the Unix epoch, and random bytes. The query follows, and then the signature."""
 _SIGNATURE_BYTES = 16
 
 
@@ -36,26 +36,26 @@ def _sign(secret: str, payload: bytes) -> bytes:
 
 
 def make_query_id(secret: str, site_id: int, query: str, moment: datetime) -> str:
-    """The id of a search, URL-safe.
+    """Return the URL-safe ID of a search.
 
     Args:
-        secret: The installation's.
-        query: As searched; the id holds its normal form.
-        moment: When it was searched, aware.
+        secret: The server's secret.
+        query: As searched; the ID contains its normal form.
+        moment: Time of the search, aware.
     """
     payload = _HEAD.pack(site_id, to_microseconds(moment), os.urandom(6)) + normal_form(query).encode()
     return _encode(payload + _sign(secret, payload))
 
 
 def read_query_id(secret: str, site_id: int, text: str, moment: datetime) -> str:
-    """The query, in normal form, of the search that ``text`` names.
+    """Return the query, in normal form, of the search that ``text`` identifies.
 
     Args:
-        site_id: The site that was searched.
+        site_id: The searched site.
         moment: Now, aware.
 
     Raises:
-        ApiError: 400, if it is no search of this site, or one of more than 24 hours before.
+        ApiError: 400, if it is not a search of this site, or is more than 24 hours old.
     """
     try:
         signed = base64.b64decode(text.encode() + b"=" * (-len(text) % 4), b"-_", validate=True)
@@ -94,19 +94,20 @@ def make_click(
     visitor: int | None = None,
     channel: str | None = None,
 ) -> Click | None:
-    """A click on a result; ``None`` if it is of a search without words, which is never recorded.
+    """Return a click on a result; ``None`` for a search without words, which is never recorded.
 
     Args:
-        secret: The installation's.
-        query_id: The search's; it decides what was searched.
-        query: What was searched, if there is no ``query_id``. All searches of one text by one session on one UTC day
-            are one search then; without a session each click is of a search of its own.
-        moment: When it was clicked, aware.
-        anchor: Of the section that it led to, if it led to one.
-        visitor, channel: Who clicked, and how it came, as of a search.
+        secret: The server's secret.
+        query_id: ID of the search, which determines its query.
+        query: The query, if there is no ``query_id``. Then all searches for one text by one session on one UTC day are
+            one
+            search; without a session, each click belongs to a search of its own.
+        moment: Time of the click, aware.
+        anchor: Anchor of the section that it led to, if any.
+        visitor, channel: The visitor and the channel, as for searches.
 
     Raises:
-        ApiError: 400 for a ``query_id`` that is none of this site, or of more than 24 hours before.
+        ApiError: 400 for a ``query_id`` of another site, or one that is more than 24 hours old.
     """
     if query_id is not None:
         text = read_query_id(secret, site_id, query_id, moment)
@@ -122,15 +123,15 @@ def make_click(
 
 
 def session_search_key(session_id: str, query: str, day: int) -> int:
-    """The search key of clicks that name a session and no ``query_id``; the query is in normal form."""
+    """Return the search key of clicks with a session and without ``query_id``. The query is in normal form."""
     return _digest(f"session\0{session_id}\0{query}\0{day}")
 
 
 def document_key(document_id: str) -> int:
-    """A key that stands for a document where its id would be too long a key."""
+    """Return a short key for a document, for tables in which its ID would be too long."""
     return _digest(document_id)
 
 
 def _digest(text: str) -> int:
-    """63 bits."""
+    """Return a hash of 63 bits."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1

@@ -1,4 +1,4 @@
-"""Moving events into the tables: merging the keystrokes of searches, counting, adding up."""
+"""Storing searches from journals in SQL: merging keystrokes, and counting."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from app.services.analytics.visits import execute_rows
 from backends.text import normal_form
 
 MERGE_MICROSECONDS = 30_000_000
-"""How much later an entry may be and still replace the one before it."""
+"""Maximum age of an event that a later keystroke can replace."""
 
 
 @dataclass(slots=True)
 class _Event:
-    """An event on its way into the tables, or a stored neighbour of one (``id`` is set)."""
+    """An event to store, or a stored neighbor of one (with ``id``)."""
 
     site_id: int
     session_id: str | None
@@ -46,16 +46,16 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
     """Store events and count them.
 
     Args:
-        session: A write transaction; everything is in it.
+        session: A write transaction that contains everything.
         entries: In order of arrival.
         today: The current UTC day.
 
     Returns:
-        How many were dropped since their site no longer exists, or their visitor was erased.
+        Number of events dropped because their site was deleted or their visitor erased.
     """
     site_ids = {entry.site_id for entry in entries}
     lock_sites(session, site_ids)
-    # Under the lock, a site that exists stays until this transaction ends.
+    # The lock keeps existing sites from being deleted until this transaction ends.
     existing = set(session.scalars(select(Site.id).where(Site.id.in_(site_ids))))
     accepted = drop_erased(session, [entry for entry in entries if entry.site_id in existing])
     if accepted:
@@ -103,10 +103,11 @@ def _count(changes: Changes, event: _Event, sign: int) -> None:
 
 
 def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event]:
-    """Settle which events count, new ones and stored neighbours.
+    """Decide which events count, among new ones and their stored neighbors.
 
-    An entry is replaced when the next one of its session begins with its text and is at most 30 s later. So a new
-    event can change itself and the one before it, nothing else, and only events within 30 s matter.
+    An event is replaced if the next one of its session begins with its text and is at most 30 s later. So a new event
+    affects
+    only itself and the one before it, and only events within 30 s matter.
 
     Returns:
         Stored events whose ``counted`` changed.
@@ -120,14 +121,14 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
     stored = _stored_neighbours(session, fresh)
     flipped: list[_Event] = []
     for key, additions in fresh.items():
-        # A stable sort: with equal times, what was stored before stays before, as it arrived before.
+        # A stable sort: of events with equal times, stored ones stay first, because they arrived first.
         line = sorted((*stored.get(key, ()), *additions), key=lambda event: (event.occurred_at, event.recorded_at))
         for index, event in enumerate(line):
             following = line[index + 1] if index + 1 < len(line) else None
             if event.id is not None and not (
                 following is not None and following.id is None and _is_near(following, event)
             ):
-                # Only a new event right after it can change a stored one. What follows further away was not all read.
+                # Only a new event right after it can change a stored one. Later stored events were not all loaded.
                 continue
             counted = following is None or not _replaces(following, event)
             if event.id is not None and counted != event.counted:
@@ -147,7 +148,7 @@ def _is_near(later: _Event, earlier: _Event) -> bool:
 def _stored_neighbours(
     session: Session, fresh: dict[tuple[int, str], list[_Event]]
 ) -> dict[tuple[int, str], list[_Event]]:
-    """The stored events of each session within 30 s of a new one, in order."""
+    """Return the stored events of each session within 30 s of a new one, in order."""
     spans: list[tuple[int, str, int, int]] = []
     for (site_id, session_id), additions in sorted(fresh.items(), key=lambda item: item[0]):
         begin = end = None

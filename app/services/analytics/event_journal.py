@@ -1,10 +1,10 @@
-"""Journal files: where a process puts searches and clicks before it answers.
+"""Journal files, to which a process appends searches and clicks before it responds.
 
-One file per process, one line per event: eight hexadecimal digits of CRC-32, a space, a JSON array, a newline. The
-array of a click begins with ``"click"``, that of a search with the site's number; what is new comes last, so that
-lines of older versions still read.
-The bytes are in the operating system's hands before ``append`` returns, so they outlive the process. The process
-keeps its file locked (``flock``); a file whose lock is free was left by a dead process, and anyone may take it over.
+There is one file per process, and one line per event: eight hexadecimal digits of CRC-32, a space, a JSON array, a
+newline. The array of a click begins with ``"click"``, that of a search with the site's ID. New values are added at the
+end, so that lines of older versions remain readable.
+The operating system has the bytes before ``append`` returns, so they survive the death of the process. A process keeps
+its file locked (``flock``). A file with a free lock was left by a dead process, and any process may take it over.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ import orjson
 from app.models.base import to_microseconds
 
 MAX_LINE_BYTES = 65_536
-"""Longest line. A query of 512 bytes needs far less."""
+"""Maximum size of a line. A query of 512 bytes needs far less."""
 MAX_PAGE_LENGTH = 200
-"""Longest path of a page from which somebody searched."""
+"""Maximum length of the path of a page that visitors search from."""
 SUFFIX = ".journal"
 _STALE_SECONDS = 3600
+"""Age at which an unfinished new file is deleted."""
 _MAX_INT64 = 2**63 - 1
 _CLICK = "click"
 
 
 class EventJournalUnavailable(Exception):
-    """The journal cannot take the event: no space, no permission, an I/O error. The event is not recorded."""
+    """The journal cannot store the event: no space, no permission, or an I/O error. The event is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +44,17 @@ class SearchEvent:
     """One search or search-log entry.
 
     Attributes:
-        site_id: The site searched; its account is looked up when the event is counted.
+        site_id: The searched site. Its account is looked up when the event is counted.
         query: As sent; neither blank nor ``*``.
-        results_count: How many documents matched.
-        occurred_at: When it was searched, aware.
-        session_id: The visitor's session, within which keystrokes are merged; ``None`` or empty: none.
-        response_ms: How long the service took; ``None`` when it did not run the search.
-        matched: ``all``, ``some`` (no document has every word) or ``corrected``; ``None`` when it is not known.
-        visitor: Who searched, a signed 64-bit number (:mod:`app.services.analytics.visitors`); ``None`` when visitors
-            are not told apart.
-        channel: How it came, of ``CHANNELS``; ``None`` when it is not known.
-        page: Path of the page from which it was searched; ``None``: not told.
-        mixed: Whether its hits were ordered by meaning, too.
+        results_count: Number of matching documents.
+        occurred_at: Time of the search, aware.
+        session_id: The visitor's session, in which keystrokes are merged; ``None`` or empty without one.
+        response_ms: Response time; ``None`` if the service did not run the search.
+        matched: ``all``, ``some`` (no document has every word), or ``corrected``; ``None`` if unknown.
+        visitor: The visitor, a signed 64-bit number (:mod:`app.services.analytics.visitors`); ``None`` if unknown.
+        channel: One of ``CHANNELS``; ``None`` if unknown.
+        page: Path of the page with the search box; ``None`` if not reported.
+        mixed: Whether its hits were also ranked by meaning.
     """
 
     site_id: int
@@ -72,19 +72,19 @@ class SearchEvent:
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """A click on a document that a search found.
+    """A click on a document in search results.
 
     Attributes:
-        site_id: The site searched.
-        search_key: The search that found it, 63 bits: a second click on a document of one search is none.
-        query: What was searched; neither blank nor ``*``.
-        document_id: The document's.
-        position: Its place among the results, from 1; ``None``: not told.
-        occurred_at: When it was clicked, aware.
-        anchor: Of the section of the document that it led to; ``None``: to the document.
-        visitor: Who clicked, as of a search.
-        channel: How it came, as of a search.
-        session_id: The visitor's session, if it was named.
+        site_id: The searched site.
+        search_key: Key of the search, 63 bits. A second click on a document in one search does not count.
+        query: The query; neither blank nor ``*``.
+        document_id: ID of the document.
+        position: Its position in the results, from 1; ``None`` if not reported.
+        occurred_at: Time of the click, aware.
+        anchor: Anchor of the section that it led to; ``None`` for the whole document.
+        visitor: The visitor, as for a search.
+        channel: The channel, as for a search.
+        session_id: The visitor's session, if reported.
     """
 
     site_id: int
@@ -101,7 +101,7 @@ class Click:
 
 @dataclass(frozen=True, slots=True)
 class SearchEntry:
-    """A search as read back. Times are microseconds since the Unix epoch, ``recorded_at`` is when it arrived."""
+    """A search read from a journal. Times are microseconds since the Unix epoch; ``recorded_at`` is its arrival."""
 
     site_id: int
     occurred_at: int
@@ -119,7 +119,7 @@ class SearchEntry:
 
 @dataclass(frozen=True, slots=True)
 class ClickEntry:
-    """A click as read back. ``occurred_at`` is microseconds since the Unix epoch."""
+    """A click read from a journal. ``occurred_at`` is microseconds since the Unix epoch."""
 
     site_id: int
     occurred_at: int
@@ -138,12 +138,12 @@ JournalEntry = SearchEntry | ClickEntry
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """A portion of a journal that was read from one place.
+    """A portion of a journal.
 
     Attributes:
         entries: The intact events.
-        end: Where to go on reading.
-        damaged: Lines that were not intact.
+        end: Position at which to continue.
+        damaged: Number of damaged lines.
     """
 
     entries: Sequence[JournalEntry]
@@ -152,14 +152,15 @@ class Portion:
 
 
 def encode(event: SearchEvent | Click, recorded_at: int) -> bytes:
-    """The line of an event.
+    """Return the line of an event.
 
     Args:
-        recorded_at: When it arrived, microseconds since the Unix epoch.
+        recorded_at: Time of arrival, in microseconds since the Unix epoch.
 
     Raises:
-        ValueError: The event could never be stored: a blank query, a NUL or a lone surrogate in a text, a negative
-            count, a number beyond 63 bits, a time without a zone, or far too long a query.
+        ValueError: The event cannot be stored: a blank query, a NUL or lone surrogate in a text, a negative count, a
+            number
+            of more than 63 bits, a time without a zone, or a query that is far too long.
     """
     if event.occurred_at.tzinfo is None:
         raise ValueError("an event's time must have a time zone")
@@ -176,12 +177,12 @@ def encode(event: SearchEvent | Click, recorded_at: int) -> bytes:
 
 
 def frame(payload: bytes) -> bytes:
-    """The line that holds ``payload``, which has no newline."""
+    """Return the line for ``payload``, which must not contain a newline."""
     return b"%08x %b\n" % (zlib.crc32(payload), payload)
 
 
 def unframe(line: bytes) -> bytes | None:
-    """The payload of a line without its newline; ``None`` if the line is not intact."""
+    """Return the payload of a line, given without its newline; ``None`` if the line is damaged."""
     payload = line[9:]
     intact = len(line) >= 11 and line[8:9] == b" " and line[:8] == b"%08x" % zlib.crc32(payload)
     return payload if intact else None
@@ -249,7 +250,7 @@ def _click_values(click: Click) -> tuple[object, ...]:
 
 
 def decode(line: bytes) -> JournalEntry | None:
-    """The event of a line without its newline; ``None`` if the line is not intact."""
+    """Return the event in a line, given without its newline; ``None`` if the line is damaged."""
     payload = unframe(line)
     if payload is None:
         return None
@@ -258,25 +259,25 @@ def decode(line: bytes) -> JournalEntry | None:
 
 
 class Journal:
-    """A journal file that this process holds the lock of."""
+    """A journal file that this process has locked."""
 
     def __init__(self, path: Path, descriptor: int):
         self.path = path
         self.id = path.name.removesuffix(SUFFIX)
         self._descriptor = descriptor
         self.writable = True
-        """Tell whether lines can be appended."""
+        """Whether lines can be appended."""
         self._whole_lines_end = 0
-        """A place up to which all lines are whole; there may be more beyond."""
+        """Position up to which all lines are known to be complete."""
 
     @classmethod
     def create(cls, directory: Path) -> Journal:
-        """A new, empty journal.
+        """Create an empty journal.
 
-        It gets its name only when it is locked: a free lock means that the owner is dead.
+        The file gets its name only once it is locked, because a free lock means that the owner is dead.
 
         Raises:
-            EventJournalUnavailable: The file cannot be made.
+            EventJournalUnavailable: The file cannot be created.
         """
         name = secrets.token_hex(16)
         path = directory / f"{name}{SUFFIX}"
@@ -295,10 +296,10 @@ class Journal:
         return cls(path, descriptor)
 
     def append(self, line: bytes) -> None:
-        """Write one line at the end, whole or not at all. The caller sees to it that one thread is here at a time.
+        """Append one line, completely or not at all. The caller must serialize calls.
 
         Raises:
-            EventJournalUnavailable: It was not written. If ``writable`` is false now, neither will further ones be.
+            EventJournalUnavailable: The line was not written. If ``writable`` is false now, further calls fail, too.
         """
         try:
             written = os.write(self._descriptor, line)
@@ -315,25 +316,28 @@ class Journal:
             self._whole_lines_end += tail.rfind(b"\n") + 1
             os.ftruncate(self._descriptor, self._whole_lines_end)
         except OSError:
-            self.writable = False  # The torn line stays, and nothing may follow it.
+            self.writable = False  # The torn line stays, so nothing may follow it.
 
     @property
     def size(self) -> int:
-        """Bytes in the file."""
+        """Size of the file in bytes."""
         return os.fstat(self._descriptor).st_size
 
     def read(self, position: int, limit: int, *, ended: bool) -> Portion:
-        """Whole lines from ``position``, of ``limit`` bytes at most.
+        """Read complete lines from ``position``, at most ``limit`` bytes.
 
         Args:
-            ended: Whether nobody appends any more, so that what is torn at the end never becomes whole.
+            ended: Whether no process appends any more, so that a torn line at the end stays torn.
         """
         lines, end = self.read_lines(position, limit, ended=ended)
         intact = [entry for entry in map(decode, lines) if entry is not None]
         return Portion(intact, end, len(lines) - len(intact))
 
     def read_lines(self, position: int, limit: int, *, ended: bool) -> tuple[list[bytes], int]:
-        """The same, not decoded, and where to go on; what is torn at the end is an empty line."""
+        """Read lines without decoding them. Returns them and the position at which to continue.
+
+        A torn line at the end of an ended journal is returned as an empty line.
+        """
         data = os.pread(self._descriptor, max(limit, MAX_LINE_BYTES), position)
         end = data.rfind(b"\n") + 1
         if ended and end == 0 and data:
@@ -341,19 +345,19 @@ class Journal:
         return data[:end].split(b"\n")[:-1], position + end
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
+        """Release the file and its lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def remove(self) -> None:
-        """Delete the file, then let go of it: nobody can take it over in between."""
+        """Delete the file, then release it, so that no process can take it over in between."""
         self.path.unlink(missing_ok=True)
         self.close()
 
 
 def left_journals(directory: Path) -> Iterator[Journal]:
-    """The journals in ``directory`` whose processes are dead, each locked while the caller has it."""
+    """Yield the journals in ``directory`` whose processes are dead, each locked until the next one."""
     try:
         paths = sorted(directory.iterdir())
     except FileNotFoundError:
@@ -367,7 +371,9 @@ def left_journals(directory: Path) -> Iterator[Journal]:
                 finally:
                     journal.close()
         elif path.name.endswith(".new"):
-            with contextlib.suppress(FileNotFoundError):  # Its maker may have renamed or another process removed it.
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # Its creator may have renamed it, or another process deleted it.
                 if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                     path.unlink()
 
@@ -382,14 +388,14 @@ def _take_over(path: Path) -> Journal | None:
     except BlockingIOError:
         os.close(descriptor)
         return None
-    if os.fstat(descriptor).st_nlink == 0:  # Another process finished it between the two calls.
+    if os.fstat(descriptor).st_nlink == 0:  # Another process deleted it between the two calls.
         os.close(descriptor)
         return None
     return Journal(path, descriptor)
 
 
 def directory_id(directory: Path) -> str:
-    """An identity of the folder that is unlike any other machine's, made by whichever process comes first."""
+    """Return a unique ID of the folder, created by the first process that needs it."""
     path = directory / "id"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -401,12 +407,12 @@ def directory_id(directory: Path) -> str:
                 os.fsync(file.fileno())
             os.link(fresh, path)
         except FileExistsError:
-            pass  # Another process was first; its identity counts.
+            pass  # Another process was first; its ID applies.
         finally:
             fresh.unlink(missing_ok=True)
     return path.read_text()
 
 
 def finished_journal(directory: Path, journal_id: str) -> bool:
-    """Tell whether the file of ``journal_id`` is gone."""
+    """Whether the file of ``journal_id`` was deleted."""
     return not (directory / f"{journal_id}{SUFFIX}").exists()

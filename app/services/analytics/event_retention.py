@@ -1,6 +1,6 @@
-"""Deleting events: what is too old, what belongs to deleted sites, what one visitor left.
+"""Deleting events: old ones, those of deleted sites, and those of erased visitors.
 
-Small steps keep other writers waiting little.
+All deletions run in small steps, so that other writers wait briefly.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ from app.storage.database import Database
 STEP = 2000
 """Rows that one transaction deletes from each table."""
 NEW_DAY_DELAY_MICROSECONDS = 120_000_000
-"""Time after midnight before the daily work begins: machines whose clocks differ a little still see their own day."""
+"""Time after midnight before the daily work begins, so that machines with slightly different clocks agree on the day.
+"""
 
 
 class EventMaintenance:
-    """The work that is due daily. It may run on every machine at once: each step looks again at what is left.
+    """Daily deletion of old events. Safe on several machines at once, because each step checks what is left.
 
     Args:
-        retention_days: Events of days more than this before today are deleted.
+        retention_days: Events more than this number of days before today are deleted.
     """
 
     def __init__(self, database: Database, retention_days: int):
@@ -56,7 +57,7 @@ class EventMaintenance:
         self._done_for_day: int | None = None
 
     def run(self, *, budget_seconds: float = 0.2) -> bool:
-        """Finish deletions, and delete events that are too old, until done or the time is up.
+        """Finish pending deletions and delete old events, until done or the time is up.
 
         Returns:
             Whether there is more to do.
@@ -78,17 +79,18 @@ class EventMaintenance:
 
 
 def delete_expired(database: Database, retention_days: int) -> None:
-    """Delete raw events and roll-ups of days more than ``retention_days`` before today, completely."""
+    """Delete all events and roll-ups of days more than ``retention_days`` before today."""
     today = to_microseconds(clock.now()) // DAY_MICROSECONDS
     while _expire_step(database, today - retention_days):
         pass
 
 
 def forget_site(session: Session, site_id: int) -> None:
-    """Delete all events of a site that is deleted in this transaction or was before.
+    """Delete all events of a site that this transaction deletes, or that was deleted before.
 
-    A small site's events are gone with the transaction; the background job deletes the rest of a large one's. Events
-    that are still in journals are dropped when they are moved.
+    The events of a small site are deleted in this transaction; the background job deletes the rest for a large one.
+    Events
+    in journals are dropped when they are moved.
     """
     lock_sites(session, [site_id])
     session.merge(EventRemoval(site_id=site_id))
@@ -97,20 +99,21 @@ def forget_site(session: Session, site_id: int) -> None:
 
 
 class Erased(NamedTuple):
-    """The numbers of a visitor's events that were erased."""
+    """Numbers of a visitor's erased events."""
 
     searches: int
     clicks: int
 
 
 def erase_visitor(database: Database, site: Site, session_id: str, retention_days: int) -> Erased:
-    """Erase the events of one session at a site, as if they had never been.
+    """Erase the events of one session on a site, and subtract them from the roll-ups.
 
-    Those that are still in a journal, on whichever machine, are dropped when they are moved. Calling it again finishes
-    what was broken off.
+    Events in a journal, on any machine, are dropped when they are moved. Calling this again completes an interrupted
+    call.
 
     Args:
-        retention_days: Events of days more than this before today may have left the roll-ups, and are only deleted.
+        retention_days: Roll-ups of events more than this number of days before today may be deleted already, so these
+            events are not subtracted.
     """
     visitor = session_visitor(site.id, session_id)
     today = to_microseconds(clock.now()) // DAY_MICROSECONDS
@@ -161,7 +164,7 @@ def _erase(
     take: Callable[[Sequence[E], Changes, Session], None],
     today: int,
 ) -> int:
-    """Delete events in steps, and what ``take`` counts of them from the roll-ups; gives how many there were."""
+    """Delete events in steps and subtract them from the roll-ups with ``take``. Returns their number."""
     total = 0
     while True:
         with database.write() as session:
@@ -182,7 +185,7 @@ def _day_of(event: SearchEvent | SearchClick) -> int:
 
 
 def drop_erased(session: Session, entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
-    """The entries of a journal without those of visitors who were erased after them."""
+    """Return the journal entries without those of visitors who were erased afterwards."""
     rows = session.scalars(
         select(VisitorErasure).where(VisitorErasure.site_id.in_({entry.site_id for entry in entries}))
     )
@@ -198,17 +201,17 @@ def _is_erased(entry: JournalEntry, erased: Mapping[tuple[int, int], int]) -> bo
 
 
 def _forget_erasures(database: Database, before_day: int) -> None:
-    """Forget whose events were erased so long ago that no journal can have one."""
+    """Delete records of erasures so old that no journal can contain an affected event."""
     before = from_microseconds(before_day * DAY_MICROSECONDS)
     with database.write() as session:
         session.execute(delete(VisitorErasure).where(VisitorErasure.erased_at < before))
 
 
 def remove_step(database: Database) -> bool:
-    """Delete one chunk of what deleted sites left.
+    """Delete one chunk of a deleted site's events.
 
     Returns:
-        Whether there was any.
+        Whether there were any.
     """
     with database.read() as session:
         removal = session.scalar(select(EventRemoval).order_by(EventRemoval.site_id).limit(1))
@@ -228,7 +231,7 @@ def _remove_site(session: Session, site_id: int) -> None:
 
 
 def _expire_step(database: Database, first_kept_day: int) -> bool:
-    """Delete one chunk of events that are too old; return whether there were any."""
+    """Delete one chunk of expired events. Returns whether there were any."""
     with database.read() as session:
         site_id = session.scalar(
             text(
@@ -254,7 +257,7 @@ def _expire_step(database: Database, first_kept_day: int) -> bool:
 
 
 def _delete_rows(session: Session, site_id: int, *, before_day: int | None = None) -> bool:
-    """Delete one chunk of a site's rows of each kind, all or those before a day; return whether no more are left."""
+    """Delete one chunk of a site's rows of each kind, all or those before a day. Returns whether none is left."""
     before = None if before_day is None else from_microseconds(before_day * DAY_MICROSECONDS)
     return (
         _delete_chunk(session, QueryDay, site_id, QueryDay.day, before_day)

@@ -1,4 +1,9 @@
-"""Searches and clicks: recorded before the answer leaves, moved into tables in the background, each exactly once."""
+"""Recording searches and clicks: on disk before the response, and in SQL soon after, each exactly once.
+
+This is the entrance to analytics. ``event_journal.py`` has the files, ``event_ingestion.py`` and ``click_ingestion.py``
+move
+events to SQL, ``rollups.py`` counts them, ``event_retention.py`` deletes them, and ``reports.py`` reads them.
+"""
 
 from __future__ import annotations
 
@@ -43,18 +48,18 @@ __all__ = [
 ]
 
 PORTION_BYTES = 131_072
-"""How much of a journal one transaction moves: about a thousand events."""
+"""Bytes of a journal moved in one transaction: about a thousand events."""
 ROTATION_BYTES = 4_194_304
-"""Size from which a journal that is moved completely is replaced by a new one."""
+"""Size at which a completely moved journal is replaced by a new one."""
 GATHER_SECONDS = 0.5
-"""How long events gather before they are moved."""
+"""Seconds for which events gather before they are moved."""
 ADOPTION_SECONDS = 1.0
-"""How often journals of dead processes are looked for."""
+"""Seconds between two checks for journals of dead processes."""
 MAINTENANCE_SECONDS = 60.0
 PAUSES = Pauses(1.0, 1.0)
-"""Between attempts while the database is away."""
+"""Pauses between attempts while the database is unavailable."""
 LOST_LOG_SECONDS = 60.0
-"""How often lost events are logged."""
+"""Minimum seconds between two log lines about lost events."""
 LOST_EVENTS = Counter("search_events_lost_total", "Search events that could not be kept, for want of disk space say.")
 
 log = logging.getLogger(__name__)
@@ -62,15 +67,15 @@ _recorders: weakref.WeakSet[EventRecorder] = weakref.WeakSet()
 
 
 class EventRecorder:
-    """Records events in this process's journal, and moves journals into the tables.
+    """Records events in this process's journal, and moves journals to SQL.
 
-    Safe to use from many threads. After ``fork`` the child starts a journal and a thread of its own.
+    Thread-safe. After ``fork``, the child starts its own journal and thread.
 
     Args:
-        directory: Folder of the journals, on a local disk, the same for all processes of one machine.
-        database: Where events go. A forked child must dispose of its connections before it records.
-        retention_days: Age at which events are deleted; ``None``: this process deletes none.
-        background: Whether the first event starts the thread; if not, call :meth:`flush`.
+        directory: Folder of the journals, on a local disk, shared by all processes of a machine.
+        database: Destination of the events. A forked child must dispose of its connections before it records.
+        retention_days: Age at which events are deleted; ``None`` if this process does not delete any.
+        background: Whether the first event starts the thread. If not, call :meth:`flush`.
     """
 
     def __init__(
@@ -86,9 +91,9 @@ class EventRecorder:
     def _begin_afresh(self) -> None:
         self._journal: Journal | None = None
         self._given_up: list[Journal] = []
-        """Journals of this process that can take no more events; to be let go of by whoever moves events."""
+        """Journals of this process that accept no more events. The thread that moves events closes them."""
         self._moved: dict[str, int] = {}
-        """Bytes of the journal known to be in the tables, by its id."""
+        """Bytes of the journal known to be in SQL, by its ID."""
         self._thread: threading.Thread | None = None
         self._append_lock = threading.Lock()
         self._flush_lock = threading.Lock()
@@ -97,7 +102,7 @@ class EventRecorder:
         self._stopping = threading.Event()
         self._away = False
         self._unlogged = 0
-        """Events lost since the last line in the log."""
+        """Events lost since the last log line about them."""
         self._log_lost_at = 0.0
         self._directory_id: str | None = None
         self._maintenance_due = 0.0
@@ -107,14 +112,14 @@ class EventRecorder:
         self._begin_afresh()
         for journal in journals:
             if journal is not None:
-                journal.close()  # The parent's own descriptor goes on holding its lock.
+                journal.close()  # The parent's own descriptor keeps the lock.
 
     def record(self, event: SearchEvent | Click) -> None:
-        """Put ``event`` on disk. It outlives this process, and is in the analytics within two seconds.
+        """Write ``event`` to disk. It survives this process, and analytics include it within two seconds.
 
         Raises:
             EventJournalUnavailable: It could not be recorded (no space, an I/O error).
-            ValueError: The event is not one that could ever be stored.
+            ValueError: The event cannot be stored.
         """
         line = encode(event, time.time_ns() // 1000)
         with self._append_lock:
@@ -128,7 +133,7 @@ class EventRecorder:
             self.start()
 
     def record_if_possible(self, event: SearchEvent) -> None:
-        """Put the event of a search on disk; if it cannot be kept, count and log it: the search has its result.
+        """Record the event of a search, or count and log its loss, because the visitor has the results anyway.
 
         Raises:
             ValueError: As :meth:`record`.
@@ -150,7 +155,7 @@ class EventRecorder:
         return fresh
 
     def start(self) -> None:
-        """Start the thread that moves events, takes over journals and does the daily work; harmless if it runs."""
+        """Start the thread that moves events, takes over journals, and deletes old events, unless it is running."""
         with self._thread_lock:
             if self._thread is None or not self._thread.is_alive():
                 self._stopping.clear()
@@ -158,7 +163,7 @@ class EventRecorder:
                 self._thread.start()
 
     def stop(self, timeout_seconds: float = 10.0) -> None:
-        """End the thread and move what is left. What cannot be moved now stays on disk for the next process."""
+        """Stop the thread and move the remaining events. If that fails, they stay on disk for the next process."""
         self._stopping.set()
         self._wake.set()
         with self._thread_lock:
@@ -177,13 +182,13 @@ class EventRecorder:
             journal.close()
 
     def flush(self) -> int:
-        """Move this process's events and those dead processes left.
+        """Move the events of this process and of dead processes to SQL.
 
         Returns:
-            How many events were moved.
+            Number of moved events.
 
         Raises:
-            sqlalchemy.exc.SQLAlchemyError: The database is away; nothing is lost, call it again.
+            sqlalchemy.exc.SQLAlchemyError: The database is unavailable. Nothing is lost; call this again.
         """
         with self._flush_lock:
             return self._flush_own() + self._flush_left()
@@ -207,7 +212,7 @@ class EventRecorder:
                 self._wake.set()
 
     def _flush_or_log(self, *, adopt: bool = True) -> bool:
-        """Tell whether it worked. One line is logged when the database goes away and one when it is back."""
+        """Move events. Returns whether that worked. Logs once when the database fails and once when it is back."""
         try:
             with self._flush_lock:
                 self._flush_own()
@@ -243,13 +248,14 @@ class EventRecorder:
             return 0
         moved = 0
         position = self._moved.get(journal.id, 0)
-        # What arrives meanwhile waits, else a busy journal is moved without a pause, an event or two at a time.
+        # Events that arrive meanwhile wait. Otherwise, a busy journal would be moved constantly, one or two events at a
+        # time.
         size = journal.size
         while position < size:
             count, end = self._move(journal, ended=False)
             moved += count
             if end == position:
-                break  # Only a line that is being written.
+                break  # Only an incomplete line is left.
             position = end
             self._moved = {journal.id: end}
         if position >= ROTATION_BYTES:
@@ -257,7 +263,7 @@ class EventRecorder:
         return moved
 
     def _retire(self) -> None:
-        """Give up the journal if it is moved completely; the next event starts a new one."""
+        """Close the journal if it is completely moved. The next event starts a new one."""
         with self._append_lock:
             journal = self._journal
             if journal is None or journal.size != self._moved.get(journal.id, 0):
@@ -279,10 +285,10 @@ class EventRecorder:
         return moved
 
     def _move(self, journal: Journal, *, ended: bool) -> tuple[int, int]:
-        """Move one portion: events, roll-ups and the place reached, in one transaction.
+        """Move one portion: events, roll-ups, and the new position, in one transaction.
 
         Returns:
-            How many events were read, and the place reached.
+            Number of events read, and the new position.
         """
         with self._database.write() as session:
             position = session.scalar(
@@ -310,7 +316,7 @@ class EventRecorder:
         return self._directory_id
 
     def _finish(self, journal: Journal) -> None:
-        """Delete a moved journal, then what is known of it: a file without its place would be moved twice."""
+        """Delete a moved journal, then its position. In the other order, a crash in between would move events twice."""
         journal.remove()
         identity = self._identity()
         try:

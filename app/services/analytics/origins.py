@@ -1,4 +1,4 @@
-"""x"""
+"""Where searches came from: totals by channel and page, and the most clicked documents."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from app.models.events import CHANNELS, DAY_MICROSECONDS, OTHER_PAGES, SITE_KIND
 
 
 def part(count: int, searches: int) -> float | None:
-    """``count`` of ``searches``, from 0 to 1; ``None`` without searches. More than all counts as all.
+    """Return ``count`` as a share of ``searches``, from 0 to 1; ``None`` without searches.
 
-    A search of yesterday may be clicked today, and a client may report clicks without searches.
+    Limited to 1, because a search of yesterday may be clicked today, and a client may report clicks without searches.
     """
     return min(1.0, count / searches) if searches > 0 else None
 
 
 def mean(total: int, count: int) -> float | None:
-    """``total`` divided among ``count``; ``None`` without any."""
+    """Return ``total`` divided by ``count``; ``None`` if that is 0."""
     return total / count if count > 0 else None
 
 
@@ -44,8 +44,8 @@ class PageCount:
     """Searches from one page of a site.
 
     Attributes:
-        page: Its path.
-        zero_results: Those that found nothing.
+        page: Path of the page.
+        zero_results: Searches without results.
     """
 
     page: str
@@ -54,17 +54,17 @@ class PageCount:
 
     @property
     def zero_result_rate(self) -> float | None:
-        """Searches that found nothing, from 0 to 1."""
+        """Share of searches without results, from 0 to 1."""
         return part(self.zero_results, self.searches)
 
 
 @dataclass(frozen=True, slots=True)
 class ClickedPage:
-    """A document that visitors clicked, whatever they searched.
+    """A document that visitors clicked, for any query.
 
     Attributes:
-        title: As it is now; ``None`` if it is gone.
-        average_position: Mean of the positions that were told, from 1; ``None`` if none was.
+        title: Current title; ``None`` if it was deleted.
+        average_position: Mean of the reported positions, from 1; ``None`` without any.
     """
 
     site_id: int
@@ -76,10 +76,10 @@ class ClickedPage:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """UTC days of some sites, counted from 1970-01-01, first and last included.
+    """UTC days of some sites, counted from 1970-01-01, including the first and the last.
 
     Attributes:
-        channel: The channel that is asked for; ``None`` for all.
+        channel: The selected channel; ``None`` for all.
     """
 
     site_ids: tuple[int, ...]
@@ -93,7 +93,7 @@ ChannelDays = Mapping[str, Mapping[int, Row[Any]]]
 
 
 def channel_days(session: Session, span: Span) -> ChannelDays:
-    """Totals of each channel and day; days without any are left out."""
+    """Return the totals of each channel and day, without days that have none."""
     sums = [func.sum(getattr(OriginDay, kind)).label(kind) for kind in SITE_KINDS]
     rows = session.execute(
         select(OriginDay.channel, OriginDay.day, *sums)
@@ -107,7 +107,7 @@ def channel_days(session: Session, span: Span) -> ChannelDays:
 
 
 def count_channels(days: ChannelDays, first: int) -> list[ChannelCount]:
-    """Searches and clicks of each channel from a day on; channels without any are left out."""
+    """Return searches and clicks of each channel from a day on, without channels that have none."""
     counts = []
     for channel in CHANNELS:
         rows = [row for day, row in days.get(channel, {}).items() if day >= first]
@@ -121,7 +121,7 @@ def count_channels(days: ChannelDays, first: int) -> list[ChannelCount]:
 
 
 def list_pages(session: Session, span: Span, limit: int) -> list[PageCount]:
-    """The pages from which most was searched; by searches, then path."""
+    """Return the pages with the most searches; by searches, then path."""
     searches = func.sum(OriginDay.searches)
     query = (
         select(OriginDay.page, searches, func.sum(OriginDay.zero_results))
@@ -141,7 +141,7 @@ def list_pages(session: Session, span: Span, limit: int) -> list[PageCount]:
 
 
 def list_clicked_pages(session: Session, span: Span, limit: int) -> list[ClickedPage]:
-    """The documents that were clicked most; by clicks, then site and id."""
+    """Return the documents with the most clicks; by clicks, then site and ID."""
     clicks: ColumnElement[Any]
     positioned: ColumnElement[Any]
     positions: ColumnElement[Any]
@@ -190,7 +190,7 @@ def _titles(session: Session, keys: Sequence[tuple[int, str]]) -> dict[tuple[int
 
 
 def sites_of(session: Session, account_id: int, site_id: int | None) -> tuple[int, ...]:
-    """Ids of the sites that a report covers: one, or all sites of an account that are not deleted."""
+    """Return the IDs of the sites that a report covers: one, or all sites of an account that are not deleted."""
     if site_id is not None:
         return (site_id,)
     alive = Site.account_id == account_id, Site.deleted_at.is_(None)
@@ -215,4 +215,4 @@ QUERIES_OF_CHANNEL = """
         GROUP BY site_id, query
     ) AS parts GROUP BY query
 """
-"""Numbers of the queries of one channel, in SQL: from the events themselves, since no roll-up tells channels apart."""
+"""SQL for the queries of one channel. It reads the events, because no roll-up has both queries and channels."""

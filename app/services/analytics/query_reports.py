@@ -1,4 +1,4 @@
-"""Analytics of one query: how often it was searched, and what was clicked."""
+"""Analytics of one query: its searches, and the clicks on its results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.services.analytics.visits import execute_rows
 from backends.text import normal_form
 
 MAX_CLICKED_DOCUMENTS = 100
-"""Documents that are listed, the most clicked; and sections of each."""
+"""Maximum number of documents listed, by clicks, and of sections of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class ClickedAnchor:
 
 @dataclass(frozen=True, slots=True)
 class ClickedDocument:
-    """A document that was clicked among the results.
+    """A clicked document.
 
     Attributes:
-        title: As it is now; ``None`` if it is gone.
-        average_position: Mean of the positions that were told, from 1; ``None`` if none was.
+        title: Current title; ``None`` if it was deleted.
+        average_position: Mean of the reported positions, from 1; ``None`` without any.
         anchors: Sections that clicks led to, at most 100, by clicks, then anchor.
     """
 
@@ -60,15 +60,15 @@ class ClickedDocument:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalytics:
-    """Analytics of one query at one site in a window of UTC calendar days.
+    """Analytics of one query on one site in a period of UTC calendar days.
 
     Attributes:
         query: In normal form.
-        searches: How often it was searched, keystrokes merged.
-        click_through_rate: Searches with a click, from 0 to 1; ``None`` without searches.
-        average_click_position: From 1; ``None`` if no click told its position.
+        searches: Number of searches, with keystrokes merged.
+        click_through_rate: Share of searches with a click, from 0 to 1; ``None`` without searches.
+        average_click_position: From 1; ``None`` if no click reported its position.
         series: One entry per day, oldest first.
-        clicked_documents: At most 100, by clicks, then id.
+        clicked_documents: At most 100, by clicks, then ID.
     """
 
     query: str
@@ -83,7 +83,7 @@ class QueryAnalytics:
 def get_query_analytics(
     session: Session, account_id: int, site_id: int, query: str, period_days: int, today: date
 ) -> QueryAnalytics:
-    """Analytics of one query, exact to the last event moved.
+    """Return the analytics of one query, exact to the last event moved to SQL.
 
     Args:
         account_id: The caller's account.
@@ -91,7 +91,7 @@ def get_query_analytics(
         period_days: UTC calendar days including ``today``.
 
     Raises:
-        ApiError: 404 if the site is none of the account.
+        ApiError: 404 if the site does not belong to the account.
     """
     if period_days < 1:
         raise ValueError("period_days must be at least 1")
@@ -122,7 +122,8 @@ _COLUMNS = ("searches", "zero_results", "clicks", "clicked_searches", "positione
 
 
 def _query_days(session: Session, site_id: int, query: str, days: Sequence[int]) -> dict[int, Sequence[int]]:
-    """Numbers of ``_TOLD`` by day; the key of the table has the day before the query, so each is looked up."""
+    """Return the numbers of ``_COLUMNS`` by day. The table's key has the day before the query, so each day is one
+    lookup."""
     rows = execute_rows(
         session,
         f"""
@@ -170,7 +171,7 @@ def _clicked_documents(session: Session, site_id: int, query: str, days: Sequenc
 def _clicked_anchors(
     session: Session, site_id: int, query: str, days: Sequence[int], ids: Sequence[str]
 ) -> Mapping[int, list[ClickedAnchor]]:
-    """By the key of the document."""
+    """Return clicked sections by document key."""
     rows = execute_rows(
         session,
         """

@@ -1,4 +1,4 @@
-"""Reports on large sites, kept for a minute."""
+"""A cache for reports on large sites."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from typing import Any, TypeVar
 from app.clock import now
 
 LARGE_SEARCHES = 100_000
-"""Searches in its period from which a result is kept, since summing them takes long. Others are always current."""
+"""Searches in its period from which a result is cached, because summing them is slow. Other results are always current.
+"""
 LIFETIME = timedelta(seconds=60)
-"""Age up to which a result is used again."""
+"""Time for which a cached result is used."""
 MAX_RESULTS = 64
-"""Results that a process keeps; the oldest ones go first. A result has four lists of at most 1,000 queries."""
+"""Cached results of a process; the oldest are dropped first. A result has four lists of at most 1,000 queries."""
 
 T = TypeVar("T")
 
 
 class RecentResults:
-    """A cache of large results. Safe to use from many threads: each result is computed by one thread at a time."""
+    """A cache of large results. Thread-safe: each result is computed by one thread at a time."""
 
     def __init__(self) -> None:
         self._results: OrderedDict[Hashable, tuple[datetime, Any]] = OrderedDict()
@@ -29,11 +30,11 @@ class RecentResults:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, compute: Callable[[], T], searches: Callable[[T], int]) -> T:
-        """Return the result that is kept under ``key``, or compute it.
+        """Return the result cached under ``key``, or compute it.
 
         Args:
-            key: Everything that decides the result, except the data.
-            compute: Computes the result. If it raises an error, nothing is kept.
+            key: Everything that determines the result, except the data.
+            compute: Computes the result. Errors are not cached.
             searches: Returns the number of searches that a result sums.
         """
         moment = now()
@@ -55,7 +56,7 @@ class RecentResults:
                     self._computing.pop(key, None)
 
     def _is_fresh(self, key: Hashable, moment: datetime) -> bool:
-        # A clock that was set back must not keep a result for longer.
+        # If the clock was set back, a result must not stay cached for longer.
         return key in self._results and abs(moment - self._results[key][0]) < LIFETIME
 
     def _keep(self, key: Hashable, moment: datetime, result: Any) -> None:

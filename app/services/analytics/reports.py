@@ -1,4 +1,4 @@
-"""Analytics: what was searched, from the roll-ups."""
+"""Analytics reports, computed from the roll-ups."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from app.services.analytics.origins import (
 from app.services.analytics.recent_results import RecentResults
 
 LIST_LENGTH = 10
-"""Items of the lists of queries, unless more or fewer are asked for."""
+"""Default length of the lists of queries."""
 EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryCount:
-    """A query in normal form and how often it was searched.
+    """A query in normal form with its counts.
 
     Attributes:
-        count: Searches of the kind the list is of.
+        count: Searches of the kind that the list is about.
         clicks: Clicks on its results.
         clicked_searches: Searches with at least one click.
-        positioned_clicks: Clicks that told a position.
-        click_positions: Those positions added up.
+        positioned_clicks: Clicks with a reported position.
+        click_positions: Sum of these positions.
         searches: Searches of every kind.
     """
 
@@ -58,12 +58,12 @@ class QueryCount:
 
     @property
     def click_through_rate(self) -> float | None:
-        """Searches with a click, from 0 to 1; ``None`` without searches."""
+        """Share of searches with a click, from 0 to 1; ``None`` without searches."""
         return part(self.clicked_searches, self.searches)
 
     @property
     def average_click_position(self) -> float | None:
-        """Mean place among the results of what was clicked, from 1; ``None`` if no click told it."""
+        """Mean position of clicked results, from 1; ``None`` if no click reported its position."""
         return mean(self.click_positions, self.positioned_clicks)
 
 
@@ -73,7 +73,7 @@ class DayCount:
 
     Attributes:
         clicked_searches: Searches with at least one click.
-        agent_searches: Those that programs made for somebody, who sees no list to click on.
+        agent_searches: Searches by AI agents, whose users see no list to click on.
     """
 
     date: date
@@ -85,30 +85,30 @@ class DayCount:
 
     @property
     def zero_result_rate(self) -> float | None:
-        """Searches that found nothing, from 0 to 1; ``None`` without searches."""
+        """Share of searches without results, from 0 to 1; ``None`` without searches."""
         return part(self.zero_results, self.searches)
 
     @property
     def click_through_rate(self) -> float | None:
-        """Searches with a click, from 0 to 1; ``None`` without searches."""
+        """Share of searches with a click, from 0 to 1; ``None`` without searches."""
         return part(self.clicked_searches, self.searches - self.agent_searches)
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Searches and clicks of a number of days.
+    """Searches and clicks of a period.
 
     Attributes:
-        total_searches: Searches and search-log entries, keystrokes merged.
-        zero_results: Those that found nothing.
-        measured_searches: Those the service ran.
-        response_ms: How long they took, added up.
+        total_searches: Searches and search-log entries, with keystrokes merged.
+        zero_results: Searches without results.
+        measured_searches: Searches that the service ran.
+        response_ms: Sum of their response times.
         clicks: Clicks on results.
         clicked_searches: Searches with at least one click.
-        positioned_clicks: Clicks that told a position.
-        click_positions: Those positions added up.
-        mixed_searches: Searches whose hits were ordered by meaning, too.
-        agent_searches: Searches that programs made for somebody, who sees no list to click on.
+        positioned_clicks: Clicks with a reported position.
+        click_positions: Sum of these positions.
+        mixed_searches: Searches whose hits were also ranked by meaning.
+        agent_searches: Searches by AI agents, whose users see no list to click on.
     """
 
     total_searches: int
@@ -124,42 +124,42 @@ class Totals:
 
     @property
     def avg_response_time_ms(self) -> int:
-        """Rounded mean over the searches that the service ran, 0 if none."""
+        """Rounded mean over the searches that the service ran, 0 without any."""
         count = self.measured_searches
         return (2 * self.response_ms + count) // (2 * count) if count else 0
 
     @property
     def zero_result_rate(self) -> float | None:
-        """Searches that found nothing, from 0 to 1; ``None`` without searches."""
+        """Share of searches without results, from 0 to 1; ``None`` without searches."""
         return part(self.zero_results, self.total_searches)
 
     @property
     def click_through_rate(self) -> float | None:
-        """Searches with a click, from 0 to 1; ``None`` without searches."""
+        """Share of searches with a click, from 0 to 1; ``None`` without searches."""
         return part(self.clicked_searches, self.total_searches - self.agent_searches)
 
     @property
     def average_click_position(self) -> float | None:
-        """Mean place among the results of what was clicked, from 1; ``None`` if no click told it."""
+        """Mean position of clicked results, from 1; ``None`` if no click reported its position."""
         return mean(self.click_positions, self.positioned_clicks)
 
 
 @dataclass(frozen=True, slots=True)
 class Analytics:
-    """Searches in a window of UTC calendar days.
+    """Searches in a period of UTC calendar days.
 
     Attributes:
-        totals: Those of the window.
-        previous: Those of as many days before it.
-        unique_queries: Different normal forms searched.
+        totals: Totals of the period.
+        previous: Totals of the same number of days before it.
+        unique_queries: Number of different normal forms.
         top_queries: By count, then text.
-        zero_result_queries: The same of searches that found nothing; counts are of those only.
-        partial_queries: The same of searches of which no document has every word; counts are of those only.
-        no_click_queries: The same of queries that had results and no click.
+        zero_result_queries: The same for searches without results, which alone are counted.
+        partial_queries: The same for searches of which no document has every word, which alone are counted.
+        no_click_queries: The same for queries with results and without clicks.
         series: One entry per day, oldest first.
-        channels: Searches and clicks by channel, of those since channels are told apart.
-        clicked_pages: Documents by clicks; empty unless asked for.
-        pages: Pages by searches from them; empty unless asked for.
+        channels: Searches and clicks by channel, since channels are recorded.
+        clicked_pages: Documents by clicks; empty unless requested.
+        pages: Pages by searches from them; empty unless requested.
     """
 
     totals: Totals
@@ -186,12 +186,12 @@ class Analytics:
 
     @property
     def total_searches(self) -> int:
-        """Searches of the window."""
+        """Searches of the period."""
         return self.totals.total_searches
 
     @property
     def avg_response_time_ms(self) -> int:
-        """Their rounded mean response time, 0 if none was measured."""
+        """Rounded mean response time, 0 if none was measured."""
         return self.totals.avg_response_time_ms
 
     @property
@@ -201,16 +201,16 @@ class Analytics:
 
 
 _COUNTED = ("searches", "zero_results", "partial_results", *CLICK_KINDS)
-"""Columns of the lists of queries."""
+"""Columns in the lists of queries."""
 NO_CLICKS = "clicks = 0 AND searches > zero_results"
-"""The condition, in SQL, that a query had results and no click."""
+"""SQL condition that a query had results and no click."""
 _RANKINGS = (
     ("searches", "searches > 0"),
     ("zero_results", "zero_results > 0"),
     ("partial_results", "partial_results > 0"),
     ("searches", NO_CLICKS),
 )
-"""The lists of queries: the column that ranks each, and the condition, in SQL, that selects its queries."""
+"""Lists of queries: the column that ranks each one, and the SQL condition that selects its queries."""
 
 
 def get_analytics(
@@ -225,18 +225,19 @@ def get_analytics(
     details: bool = False,
     recent: RecentResults | None = None,
 ) -> Analytics:
-    """The analytics of one site or of all sites of an account.
+    """Return the analytics of one site or of all sites of an account.
 
     Args:
         account_id: The caller's account.
         period_days: UTC calendar days including the last one.
         site_id: A site of the account, which the caller has checked; ``None`` for all its sites.
-        today: The last day of the period; the current UTC day by default.
+        today: Last day of the period; the current UTC day by default.
         limit: Maximum length of each list.
         channel: One of ``CHANNELS``; ``None`` for all. The lists of queries then omit agents' searches.
-        details: Whether to list pages and clicked pages, too.
-        recent: Results of large sites, which may be used again. ``None`` always computes, which is exact to the last
-            event that was moved to SQL.
+        details: Whether to also list pages and clicked pages.
+        recent: Cache for the results of large sites. ``None`` always computes, which is exact to the last event moved
+            to
+            SQL.
     """
     if period_days < 1:
         raise ValueError("period_days must be at least 1")
@@ -274,7 +275,7 @@ def _read_analytics(session: Session, span: Span, limit: int, *, details: bool) 
 
 
 def _site_days(session: Session, span: Span) -> Mapping[int, Any]:
-    """Totals of all sites of a span, by day."""
+    """Return totals of all sites of a span, by day."""
     sums = [func.sum(getattr(SiteDay, kind)).label(kind) for kind in SITE_KINDS]
     rows = session.execute(
         select(SiteDay.day, *sums)
@@ -291,7 +292,7 @@ def _count_day(day: int, numbers: Any, agents: int) -> DayCount:
 
 
 def _totals(days: Iterable[Any], agents: Mapping[int, int]) -> Totals:
-    """Sums of days, each of which has ``SITE_KINDS``."""
+    """Sum days, each of which has ``SITE_KINDS``."""
     kinds = ("searches", "zero_results", "responses", "response_ms", *CLICK_KINDS, "mixed_searches")
     days = list(days)
     numbers = [int(sum(getattr(day, kind) for day in days)) for kind in kinds]
@@ -300,7 +301,7 @@ def _totals(days: Iterable[Any], agents: Mapping[int, int]) -> Totals:
 
 @contextmanager
 def snapshot(session: Session) -> Iterator[Session]:
-    """A session whose statements all see the same state: on SQLite any, on PostgreSQL one of its own."""
+    """Yield a session whose statements all see the same state. On PostgreSQL, this needs a transaction of its own."""
     bind = session.get_bind()
     if bind.dialect.name == "sqlite":
         yield session
@@ -310,7 +311,7 @@ def snapshot(session: Session) -> Iterator[Session]:
 
 
 def _query_counts(session: Session, span: Span, limit: int) -> tuple[int, list[list[QueryCount]]]:
-    """The number of different queries, and the lists of ``_RANKINGS``, in one pass over the days."""
+    """Return the number of different queries and the lists of ``_RANKINGS``, in one pass over the days."""
     sites = ", ".join(map(str, span.site_ids)) or "NULL"
     if span.channel is None:
         source = f"SELECT * FROM query_days WHERE site_id IN ({sites}) AND day BETWEEN :first AND :last"  # noqa: S608

@@ -1,7 +1,7 @@
-"""Roll-ups: counted events added up by UTC day (see ``app.models.events``).
+"""Roll-ups: counts of events by UTC day (see ``app.models.events``).
 
-``site_days``, ``query_days``, ``click_days``, ``click_anchor_days``, and ``origin_days`` add up numbers;
-``query_visits`` tells visitors apart (``app.services.analytics.visits``). Reports sum the days of a period
+``site_days``, ``query_days``, ``click_days``, ``click_anchor_days``, and ``origin_days`` contain sums; ``query_visits``
+identifies visitors (``app.services.analytics.visits``). Reports sum the days of a period
 (``app.services.analytics.reports``).
 
 Everything here runs under :func:`lock_sites`: one writer per site at a time.
@@ -37,7 +37,7 @@ ClickKey = tuple[int, int, str, str]
 
 
 class CountedSearch(Protocol):
-    """A search that is counted: one that is being moved, or one that is stored."""
+    """A search to count, new or stored."""
 
     site_id: int
     query: str
@@ -56,7 +56,7 @@ _QUERY_PLACES = {kind: place for place, kind in enumerate(QUERY_KINDS)}
 
 @dataclass(slots=True)
 class Changes:
-    """Changes to be added to (or taken from) the roll-ups."""
+    """Changes to add to the roll-ups, or to subtract from them."""
 
     days: dict[tuple[int, int], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * len(SITE_KINDS)))
     """(site, day) to a number for each of ``SITE_KINDS``."""
@@ -65,18 +65,18 @@ class Changes:
     )
     """(site, day, query) to a number for each of ``QUERY_KINDS``."""
     documents: dict[ClickKey, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
-    """To clicks, clicks that told a position, those positions added up."""
+    """Clicks, clicks with a reported position, and the sum of these positions."""
     anchors: dict[tuple[ClickKey, str], int] = field(default_factory=lambda: defaultdict(int))
     """Clicks that led to a section of the document, by its anchor."""
     visits: dict[Visit, int] = field(default_factory=lambda: defaultdict(int))
-    """Events of visitors."""
+    """Numbers of events by visit."""
     origins: Origins = field(default_factory=lambda: defaultdict(lambda: [0] * len(SITE_KINDS)))
-    """By where they came from, a number for each of ``SITE_KINDS``."""
+    """(site, day, channel, page) to a number for each of ``SITE_KINDS``."""
     runs: dict[tuple[int, int, str], int] = field(default_factory=dict)
     """(site, day, query) to ``QueryDay.last_run``."""
 
     def add_search(self, search: CountedSearch, day: int, sign: int = 1) -> None:
-        """Count one search, or with ``sign=-1`` count it no longer."""
+        """Count one search, or subtract it with ``sign=-1``."""
         site_id, query, visitor = search.site_id, search.query, search.visitor
         has_results = search.results_count > 0
         counts = {"searches": sign}
@@ -96,7 +96,7 @@ class Changes:
                 self.visits[Visit(site_id, day, query, visitor, kind)] += sign
 
     def add_run(self, site_id: int, query: str, occurred_at: int, results_count: int, matched: str) -> None:
-        """Note what a search that the service ran found.
+        """Record the result of a search that the service ran.
 
         Args:
             occurred_at: Microseconds since 1970-01-01.
@@ -116,10 +116,10 @@ class Changes:
         first: bool,
         sign: int = 1,
     ) -> None:
-        """Count one click, or with ``sign=-1`` count it no longer.
+        """Count one click, or subtract it with ``sign=-1``.
 
         Args:
-            first: Whether it is the first of its search.
+            first: Whether it is the first click of its search.
         """
         site_id, day, query, _ = key
         for place, number in enumerate((1, position is not None, position or 0)):
@@ -148,10 +148,11 @@ class Changes:
 
 
 def lock_sites(session: Session, site_ids: Iterable[int]) -> None:
-    """Make this transaction the only one that changes these sites' roll-ups.
+    """Make this transaction the only writer of these sites' roll-ups.
 
-    SQLite has one writer anyway. PostgreSQL takes a few advisory locks, always in the same order, so that concurrent
-    writers queue up instead of dead-locking.
+    SQLite has one writer anyway. On PostgreSQL, this takes a few advisory locks, always in the same order, so that
+    concurrent
+    writers queue up instead of deadlocking.
     """
     if session.get_bind().dialect.name == "sqlite":
         return
@@ -165,7 +166,7 @@ def apply_changes(session: Session, changes: Changes, today: int) -> None:
     """Add ``changes`` to all roll-ups.
 
     Args:
-        session: A write transaction that has locked the sites by :func:`lock_sites`.
+        session: A write transaction that has locked the sites with :func:`lock_sites`.
         today: The current UTC day.
     """
     for (site_id, day, query, kind), number in change_visits(session, changes.visits, today - LONGEST_PERIOD).items():
@@ -179,7 +180,7 @@ def apply_changes(session: Session, changes: Changes, today: int) -> None:
 
 
 def _note_runs(session: Session, changes: Changes) -> None:
-    """Keep what the last search of each counted query found."""
+    """Store the result of the latest search of each counted query."""
     if changes.runs:
         execute_rows(
             session,

@@ -1,8 +1,8 @@
-"""Visitors, as analytics tell them apart: numbers that lead back to nobody.
+"""Anonymous visitor IDs for analytics.
 
-An address is hashed with the server's secret and a random key that all machines share. Every :data:`KEY_DAYS` days
-there is another key, and the one before is deleted: from then on nobody can find out whose a number was. A visitor
-who comes before and after that counts twice, once.
+An ID is a hash of the IP address with the server's secret and a random key that all machines share. The key changes
+every :data:`KEY_DAYS` days, and the old one is deleted; from then on, an ID cannot be traced back. A visitor who comes
+before and after a change is counted twice.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from app.models.events import DAY_MICROSECONDS
 from app.storage.database import Database, is_unavailable
 
 KEY_DAYS = 30
-"""UTC days for which one key is used."""
+"""UTC days for which a key is used."""
 
 NETWORK_BITS = 32
-"""Bits of a visitor's number that stand for their network, and as many for the visitor."""
+"""Bits of a visitor ID that identify the network. The same number identifies the visitor."""
 
 _RETRY_SECONDS = 5.0
 _NO_PERIOD = -1
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 
 
 class VisitorKeys:
-    """The key of these days, read once by each process.
+    """The current key, read once by each process.
 
     Args:
-        database: Where it is shared.
-        secret: The server's, without which a copy of the database does not suffice to hash an address.
+        database: Shares the key between processes.
+        secret: The server's secret, so that a copy of the database is not enough to hash an address.
     """
 
     def __init__(self, database: Database, secret: str):
@@ -52,10 +52,11 @@ class VisitorKeys:
         self._lock = threading.Lock()
 
     def address_visitor(self, site_id: int, address: str) -> int:
-        """A visitor who searches a site from an address: a signed 64-bit number, another one at each site.
+        """Return the ID of a visitor to a site by IP address: a signed 64-bit number, different for each site.
 
-        The first :data:`NETWORK_BITS` of it stand for the address, or for the IPv6 network of /48 that it is in: one
-        customer of a provider may have so many addresses of their own.
+        The first :data:`NETWORK_BITS` bits identify the IPv4 address, or the /48 network of an IPv6 address, because
+        one customer
+        of a provider may have that many addresses.
 
         Args:
             address: An IPv4 address or an IPv6 network.
@@ -64,10 +65,10 @@ class VisitorKeys:
         return int.from_bytes(first + self._hash(f"{site_id}:{address}", 4), signed=True)
 
     def address_session(self, holder: str, address: str) -> str:
-        """The session of who names none: what one engine key searches from an address on one UTC day.
+        """Return a session for callers without one: searches with one engine key from one address on one UTC day.
 
         Args:
-            holder: Whose the engine key is.
+            holder: Holder of the engine key.
         """
         return self._hash(f"{holder}:{_today()}:{address}", 12).hex()
 
@@ -88,13 +89,13 @@ class VisitorKeys:
                 if not is_unavailable(error):
                     raise
                 log.warning("using a temporary visitor key until the next one can be read: %s", error)
-                # The last one, or one that no other process has: then a visitor counts twice, once.
+                # Use the last key, or one that no other process has; then a visitor may be counted twice.
                 self._current = current or (_NO_PERIOD, secrets.token_bytes(32) + self._secret)
                 self._retry_at = time.monotonic() + _RETRY_SECONDS
             return self._current[1]
 
     def _read(self, period: int) -> bytes:
-        """The key of a period, made by whichever process asks first."""
+        """Return the key of a period, created by the first process that needs it."""
         query = select(VisitorKey.key).where(VisitorKey.period == period)
         with self._database.read() as session:
             key = session.scalar(query)

@@ -1,4 +1,11 @@
-"""x"""
+"""Rows behind the roll-ups that need more than addition: distinct visitors of queries, and pages that searches came
+from.
+
+An event is counted as it arrives and may be replaced by a later keystroke, so ``query_visits`` stores the number of
+counted events of each visitor and day. A visitor counts on the last day with any, and on no earlier day. So the
+visitors of
+the days of a period that ends today add up to the number of different visitors.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +27,14 @@ def execute_rows(
 ) -> CursorResult[*tuple[Any, ...]]:
     """Run ``statement``, in which ``{rows}`` stands for a table of ``rows``.
 
+    The rows are one JSON parameter, so the statement's text does not depend on their number; unlike ``executemany``,
+    the
+    statement can join them and return rows. Works on SQLite and PostgreSQL.
+
     Args:
-        columns: The table's columns, ``name:type name:type``; a type is ``int`` or ``text``. The table has a
-            column ``row_number`` too, which keeps the order of ``rows``.
+        columns: The table's columns, ``name:type name:type``; a type is ``int`` or ``text``. The table also has a
+            column
+            ``row_number`` with the position of each row.
         parameters: Values of the statement's other parameters.
     """
     clause = _compiled(statement, columns, session.get_bind().dialect.name)
@@ -32,7 +44,7 @@ def execute_rows(
 
 
 def upsert(table: str, key: Sequence[str], numbers: Sequence[str]) -> str:
-    """The statement that adds numbers to the rows of a table, and makes the rows that are not there."""
+    """Return the statement that adds numbers to rows of a table, creating missing rows."""
     columns = ", ".join((*key, *numbers))
     return f"""
         INSERT INTO {table} ({columns}) SELECT {columns} FROM {{rows}} AS changed WHERE true
@@ -41,7 +53,7 @@ def upsert(table: str, key: Sequence[str], numbers: Sequence[str]) -> str:
 
 
 def integers(names: Iterable[str]) -> str:
-    """Columns of :func:`execute_rows` that are numbers."""
+    """Return column specifications of :func:`execute_rows` for numbers."""
     return " ".join(f"{name}:int" for name in names)
 
 
@@ -60,7 +72,7 @@ def _compiled(statement: str, columns: str, dialect: str) -> TextClause:
 
 
 class Visit(NamedTuple):
-    """A visitor's searches of one query on one day, of one kind of ``VISITOR_KINDS``."""
+    """A visitor's searches for one query on one day, of one kind of ``VISITOR_KINDS``."""
 
     site_id: int
     day: int
@@ -70,7 +82,7 @@ class Visit(NamedTuple):
 
     @property
     def digest(self) -> int:
-        """A signed 64-bit number for visitor, query, and kind."""
+        """Signed 64-bit hash of visitor, query, and kind."""
         text = f"{self.visitor}\0{self.query}\0{self.kind}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), signed=True)
 
@@ -79,18 +91,18 @@ VisitorCounts = dict[tuple[int, int, str, str], int]
 """Site, day, query, and kind of visitors to a number."""
 
 _Key = tuple[int, int]
-"""Site and digest of a visit, whatever its day."""
+"""Site and digest of a visit, on any day."""
 
 
 def change_visits(session: Session, visits: Mapping[Visit, int], first_day: int) -> VisitorCounts:
-    """Add events to ``query_visits``, or take some away.
+    """Add events to ``query_visits``, or subtract them.
 
     Args:
-        visits: Visit to events.
-        first_day: Visits of days before this are in no window any more, and may be deleted at any time.
+        visits: Visit to number of events.
+        first_day: Visits before this day are in no period any more and may be deleted at any time.
 
     Returns:
-        By how many the visitors of each query change.
+        Change in the number of visitors of each query.
     """
     changed = {(visit.site_id, visit.day, visit.digest): visit for visit, events in visits.items() if events}
     visitors: VisitorCounts = defaultdict(int)
@@ -111,7 +123,7 @@ def change_visits(session: Session, visits: Mapping[Visit, int], first_day: int)
             "site_id:int day:int visit:int events:int",
             [(*key, visits[visit]) for key, visit in sorted(changed.items(), key=lambda item: item[0])],
         )
-        if events <= 0  # Less than zero where an event counted before visits were kept.
+        if events <= 0  # Negative if the event was counted before visits were stored.
     ]
     if emptied:
         execute_rows(
@@ -132,7 +144,7 @@ def change_visits(session: Session, visits: Mapping[Visit, int], first_day: int)
 
 
 def _last_days(session: Session, keys: Iterable[_Key], first_day: int) -> dict[_Key, int]:
-    """The last day of each visit, from ``first_day`` on."""
+    """Return the last day of each visit, from ``first_day`` on."""
     rows = execute_rows(
         session,
         """
@@ -149,7 +161,7 @@ def _last_days(session: Session, keys: Iterable[_Key], first_day: int) -> dict[_
 
 
 MAX_PAGES = 500
-"""Most rows with pages of their own that a site has on one day; the searches of other pages are added up."""
+"""Rows with their own page that a site may have on one day. Searches from further pages are added up in one row."""
 
 Origins = dict[tuple[int, int, str, str], list[int]]
 """(site, day, channel, page) to a number for each of ``SITE_KINDS``."""
@@ -161,8 +173,9 @@ _KEY_COLUMNS = "site_id:int day:int channel:text page:text"
 def change_origin_days(session: Session, origins: Origins) -> None:
     """Add to ``origin_days``.
 
-    A row stays when its numbers go to zero, so a page that has none once the day is full never gets one: what is
-    counted no longer leaves the row where it was counted.
+    A row stays when its numbers reach zero. So a page without a row on a full day never gets one later, and a
+    subtracted
+    event is subtracted from the row in which it was counted.
 
     Args:
         session: A write transaction that has locked all sites.
@@ -204,7 +217,7 @@ def _existing_rows(session: Session, keys: list[tuple[int, int, str, str]]) -> s
 
 
 def _count_pages(session: Session, days: set[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """Rows with pages of their own, by site and day."""
+    """Return the number of rows with their own page, by site and day."""
     rows = execute_rows(
         session,
         """

@@ -1,4 +1,4 @@
-"""The number of events of a machine that are on disk and not in the tables yet."""
+"""Counting the events on a machine that are on disk and not in SQL yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READ_BYTES = 1 << 20
 
 
 class _Counted(NamedTuple):
-    """Lines from one place of a journal to another."""
+    """Number of lines in a part of a journal."""
 
     start: int
     end: int
@@ -28,13 +28,13 @@ class _Counted(NamedTuple):
 
 
 class WaitingEvents:
-    """Counts what waits in the journals of one folder, whichever process wrote it.
+    """Counts waiting events in the journals of one folder, of any process.
 
-    What was counted once is not read again, so that a count costs little also after hours without a database.
+    Counted parts are not read again, so that counting stays cheap even after hours without a database.
 
     Args:
         directory: Folder of the journals.
-        database: Knows how far each journal was moved.
+        database: Contains the moved position of each journal.
     """
 
     def __init__(self, directory: Path, database: Database):
@@ -45,14 +45,15 @@ class WaitingEvents:
         self._lock = threading.Lock()
 
     def count(self, *, database_away: bool = False) -> int:
-        """The number of events that wait.
+        """Return the number of waiting events.
 
         Args:
-            database_away: Whether the database need not be asked. Then nothing is moved, and the places that were read
-                before still hold.
+            database_away: Whether to skip the database. While it is unavailable, nothing is moved, so the last known
+                positions
+                are still valid.
 
         Raises:
-            SQLAlchemyError: The database cannot tell how far journals were moved.
+            SQLAlchemyError: The positions cannot be read.
         """
         with self._lock:
             journals = self._journals()
@@ -63,20 +64,20 @@ class WaitingEvents:
                 try:
                     counted[name] = self._count(path, self._positions.get(name, 0), self._counted.get(name))
                 except FileNotFoundError:
-                    continue  # It was moved meanwhile.
+                    continue  # Another process moved it meanwhile.
             self._counted = counted
             return sum(each.lines for each in counted.values())
 
     def late_bytes(self, after: timedelta) -> int:
-        """Bytes of events that wait in journals nobody has written to for so long.
+        """Return the size of waiting events in journals that were not written to for this time.
 
         Raises:
-            SQLAlchemyError: The database cannot tell how far journals were moved.
+            SQLAlchemyError: The positions cannot be read.
         """
         written_before = time.time() - after.total_seconds()
         sizes: dict[str, int] = {}
         for name, path in self._journals().items():
-            with suppress(FileNotFoundError):  # It was moved meanwhile.
+            with suppress(FileNotFoundError):  # Another process moved it meanwhile.
                 status = path.stat()
                 if status.st_mtime < written_before:
                     sizes[name] = status.st_size
@@ -96,7 +97,7 @@ class WaitingEvents:
         end, lines = (start, 0) if before is None or before.start != start else (before.end, before.lines)
         with path.open("rb") as file:
             file.seek(end)
-            # Only whole lines: one that is being written, or was torn, is no event.
+            # Count complete lines only; a line that is being written, or was torn, is not an event.
             while whole := (data := file.read(_READ_BYTES)).rfind(b"\n") + 1:
                 lines += data.count(b"\n")
                 end += whole
