@@ -38,14 +38,14 @@ from app.services.indexing.indexer import Indexer
 from app.services.indexing.rebuilder import Rebuilder
 from app.services.mail.delivery import Mailer
 from app.services.mail.notices import queue_notice
-from app.services.search.mixed_order import MixedOrder
+from app.services.search.ordering import MixedOrder
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
 from app.services.usage.cpu_limits import CpuLimits, ThreadShares
 from app.services.usage.daily_usage import CopiedUsage, UsageCopies
 from app.services.usage.late_charges import LateCharges
-from app.services.vectors.vector_reader import VectorReader
+from app.services.vectors.stored_vectors import VectorReader
 from app.services.vectors.vectorizer import Vectorizer
 from app.services.webhooks.delivery import Deliverer, NotSent
 from app.storage.database import Database, is_unavailable

@@ -8,8 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from app.services.embedding.embedder import EmbedderUnavailable
-from app.services.embedding.guarded import GuardedEmbedder
+from app.services.embedding.embedder import EmbedderUnavailable, GuardedEmbedder
 from app.services.embedding.minilm import MinilmEmbedder
 
 PASSAGE = ("The harbor cruise leaves at noon and returns at four, with a guide who tells of the town. " * 10)[:900]

@@ -36,7 +36,7 @@ def read_manual(folder: Path) -> list[Document]:
             page = read_page(Fetched(address, 200, {"content-type": "text/html"}, path.read_bytes()))
         except NotIndexed:
             continue
-        if page.left_out is None:
+        if page.skip_reason is None:
             pages.append((address, page))
     suffix = shared_suffix([page.title for _, page in pages])
     return [

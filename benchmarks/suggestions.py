@@ -29,7 +29,8 @@ from app.config import load_settings
 from app.models import QueryWindow, Site
 from app.runtime import create_runtime
 from app.services.access.credentials import site_record
-from app.services.search.search import encode_hit, encode_results, for_site
+from app.services.search.parameters import for_site
+from app.services.search.responses import encode_hit, encode_results
 from app.services.search.suggestions import encode_suggestions
 from app.web.responses import json_answer
 from backends.query import Highlight, SearchQuery

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from sqlalchemy import insert, select, update
 
 from app.models import DocumentVector, Site, StoredDocument
-from app.services.search.mixed_order import MIXED_HITS
-from app.services.vectors.stored_vectors import cosines
-from app.services.vectors.vector_reader import VectorReader
+from app.services.search.ordering import MIXED_HITS
+from app.services.vectors.stored_vectors import VectorReader, cosines
 from app.services.vectors.vectorizer import Vectorizer
 from app.storage.database import Database
 from app.storage.machine_process import FileLocks

@@ -16,7 +16,7 @@ from app.crawl.sources import runs
 from app.crawl.sources.runs import ClaimState
 from app.models import EngineTask, Webhook
 from app.services import outbox
-from app.services.indexing.rebuilder import UNTIL_TOLD
+from app.services.indexing.rebuilder import NEVER
 from app.services.webhooks import webhooks
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
@@ -155,7 +155,7 @@ def test_a_webhook_and_its_event_do_not_wait_for_the_hour(customer: Tenant, cloc
         claim = webhooks.claim_delivery(session)
         assert claim is not None
         assert webhooks.claim_delivery(session) is None
-        webhooks.settle(session, claim, 500, "The server answers with status 500.")
+        webhooks.settle(session, claim, 500, "The server responds with status 500.")
         assert not webhooks.has_due(session), "what failed waits"
 
 
@@ -165,7 +165,7 @@ def test_work_at_the_engine_does_not_wait_for_the_hour(customer: Tenant, clock: 
     clock.shift(HOUR)
     with runtime.database.write() as session:
         outbox.add(session, engine, outbox.DELETE_INDEX, "gone")
-        outbox.add(session, engine, outbox.DELETE_INDEX, "kept", due_at=UNTIL_TOLD)
+        outbox.add(session, engine, outbox.DELETE_INDEX, "kept", due_at=NEVER)
     clock.shift(-HOUR)
 
     runtime.run_engine_tasks()
@@ -184,7 +184,7 @@ class TestHosts:
 
         assert isinstance(turn, Turn)
         assert pace.next_at < 10_001
-        assert pace.taken.keys() == {turn.token}
+        assert pace.active.keys() == {turn.token}
 
     @pytest.mark.parametrize("jump", [3600.0, -3600.0])
     def test_a_request_over_the_jump_does_not_make_a_host_slow(self, jump: float) -> None:

@@ -23,7 +23,7 @@ from app.services.document_list import (
     walk,
     walk_ids,
 )
-from app.services.search.search import parse_shown
+from app.services.search.parameters import parse_fields
 from app.services.sites import get_site
 from app.web.auth import INDEXING, MANAGING
 from app.web.permissions import choose_written_site
@@ -147,7 +147,7 @@ def list_documents(query: dict[str, Any]) -> Response:
     ids = None if query["id"] is None else list(dict.fromkeys(query["id"]))
     selection = select_documents(site, source=query["source"] or None, ids=ids, filters=query["filters"])
     cursor = Cursor.decode(query["cursor"], selection) if query["cursor"] else None
-    fields = parse_shown(query["fields"])
+    fields = parse_fields(query["fields"])
     if prefers(request, JSON_LINES):
         answer = Response(stream_with_context(_lines(selection, cursor, fields)), content_type=JSON_LINES)
     else:

@@ -15,7 +15,8 @@ from app.plans import limit_or_unlimited
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.analytics.clicks import make_click
-from app.services.search.search import encode_results, make_query, parse_shown
+from app.services.search.parameters import make_query, parse_fields
+from app.services.search.responses import encode_results
 from app.services.search.suggestions import encode_suggestions
 from app.web.auth import ANY_KEY_OR_ENGINE_KEY, SEARCHING
 from app.web.permissions import choose_searched_site
@@ -85,7 +86,7 @@ def run_search(parameters: dict[str, Any], warnings: Sequence[dict[str, str]] = 
         )
     site = choose_searched_site(caller, parameters["site_id"])
     visitor = current_visitor(site.id, parameters["session_id"])
-    outcome = search_site(site, query, visitor, parse_shown(parameters["fields"]))
+    outcome = search_site(site, query, visitor, parse_fields(parameters["fields"]))
     results = encode_results(outcome.query, parameters["q"], outcome.timed, outcome.query_id, outcome.links)
     if warnings:
         results["warnings"] = warnings

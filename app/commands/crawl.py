@@ -29,7 +29,7 @@ from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.run.worker import Worker
 from app.crawl.run.worker_process import end_with_parent, end_with_signals, keep_claim
 from app.crawl.sources import runs
-from app.crawl.sources.checks import check_address
+from app.crawl.sources.checks import check_url
 from app.crawl.sources.sources import create_source
 from app.errors import ApiError
 from app.metrics.views import serve_processes
@@ -215,7 +215,7 @@ def _request(runtime: Runtime, site_id: int, url: str, max_removed_percent: int 
         account = get_account(session, site.account_id)
         if account.suspended_at is not None:
             raise account_suspended(account.suspension_reason)
-        address = check_address(site, url, private_addresses=private_addresses)
+        address = check_url(site, url, private_addresses=private_addresses)
         source = session.scalar(
             select(Source).where(Source.site_id == site_id, Source.kind == "website", Source.url == address)
         )

@@ -12,7 +12,7 @@ import orjson
 from flask.cli import AppGroup
 
 from app.errors import ApiError
-from app.importers.column_map import read_column_map
+from app.importers.fields import read_column_map
 from app.importers.formats import FORMATS, guess_format, read_file
 from app.importers.records import Read, UnreadableFile
 from app.models import Site

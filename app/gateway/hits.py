@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from app.services.search.answer_room import AnswerRoom
+from app.services.search.search import AnswerRoom
 from backends.base import Hit
 from backends.query import FieldKind, FieldKinds, Highlight
 from backends.sections import SECTIONS, SectionHit

@@ -22,8 +22,8 @@ from app.gateway.queries import (
 )
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
-from app.services.search.answer_room import AnswerRoom
-from app.services.search.search import Visitor, encode_hit
+from app.services.search.responses import encode_hit
+from app.services.search.search import AnswerRoom, Visitor
 from app.services.search.suggestions import encode_suggestions
 from app.web.auth import ANYONE, GATEWAY
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path

@@ -1,1 +1,1 @@
-"""Reading files of documents, as other systems export them: bytes in, raw documents and named bad lines out."""
+"""Readers of files that other systems export: they turn bytes into raw documents and reports on unreadable lines."""

@@ -24,29 +24,29 @@ from app.wording import counted
 from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS, STRING_FIELDS
 from schemas.validation.problems import Problem
 
-csv.field_size_limit(MAX_RECORD_BYTES)  # One setting for the process; 128 KiB are too few for the text of a page.
+csv.field_size_limit(MAX_RECORD_BYTES)  # For the whole process; pages may exceed the default of 128 KiB.
 
 _STANDARD = frozenset(STANDARD_FIELDS)
-_KEPT_EMPTY = _STANDARD.intersection(REQUIRED_FIELDS, STRING_FIELDS)
+_MAY_BE_EMPTY = _STANDARD.intersection(REQUIRED_FIELDS, STRING_FIELDS)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,400})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
 
 FieldsOfColumns: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[str]]]
-"""From the names in the first line to the fields that each column fills, in order."""
+"""Maps the names in the first line to the fields that each column fills."""
 
 
 def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> Iterator[Read]:
-    """Read the rows as documents.
+    """Read rows as documents.
 
-    An empty cell is an absent field, save that a title and a content may be empty. In fields that are not standard
-    ones, JSON's numbers and booleans are recognised. Rows whose cells are all empty are passed over.
+    An empty cell omits its field, except that title and content may be empty. In further fields, JSON numbers and
+    booleans are recognized. Rows of empty cells are skipped.
 
     Args:
-        fields_of: Which fields the columns fill; by default the one each is named after.
+        fields_of: Returns the fields that the columns fill; by default the field with the column's name.
 
     Raises:
-        UnreadableFile: The first line is missing or names no columns; there are too many blank lines in a row; or what
-            ``fields_of`` raises.
+        UnreadableFile: The first line is missing or empty; there are too many consecutive blank lines; or
+            ``fields_of`` raised it.
     """
     lines = _Lines(stream)
     reader = csv.reader(lines, strict=True)
@@ -81,17 +81,17 @@ def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> It
                     name: _value(name, cell)
                     for cell, filled in zip(cells, columns, strict=True)
                     for name in filled
-                    if cell or name in _KEPT_EMPTY
+                    if cell or name in _MAY_BE_EMPTY
                 },
             )
 
 
 class _Lines:
-    """The file's lines as text, for one record after the other.
+    """The file's lines as text, for the parser.
 
     Attributes:
-        start: The line on which the current record begins.
-        problem: What is wrong with a line of the current record.
+        start: First line of the current record.
+        problem: The problem of a line of the current record.
     """
 
     def __init__(self, stream: ByteStream):
@@ -102,28 +102,28 @@ class _Lines:
         self.problem: Problem | None = None
 
     def read_record(self, reader: Iterator[list[str]]) -> list[str]:
-        """The cells of the next record.
+        """Return the cells of the next record.
 
         Raises:
-            StopIteration: There is none.
-            csv.Error: It is none.
+            StopIteration: The file has ended.
+            csv.Error: The record is malformed.
         """
         self._record.clear()
         self.problem = None
         return next(reader)
 
     def read_again(self) -> None:
-        """Go back to the current record's second line: a quotation mark may have swallowed what is no part of it."""
+        """Continue with the current record's second line, as a stray quotation mark may have joined others to it."""
         self._waiting.extendleft(reversed(self._record[1:]))
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        number, line = found = self._waiting.popleft() if self._waiting else next(self._lines)
+        number, line = entry = self._waiting.popleft() if self._waiting else next(self._lines)
         if not self._record:
             self.start = number
-        self._record.append(found)
+        self._record.append(entry)
         if line is None:
             self.problem = TOO_LONG
             return "\n"
@@ -145,9 +145,9 @@ def _read_names(lines: _Lines, reader: Iterator[list[str]]) -> list[str]:
         raise UnreadableFile(Problem(f"has a first line that {lines.problem}", lines.problem.code))
     if not any(names):
         raise UnreadableFile(Problem("has a first line that names no columns", "required"))
-    twice = next((name for at, name in enumerate(names) if name and name in names[:at]), None)
-    if twice is not None:
-        raise UnreadableFile(Problem(f"names the column {twice!r} twice", "conflict"))
+    repeated = next((name for at, name in enumerate(names) if name and name in names[:at]), None)
+    if repeated is not None:
+        raise UnreadableFile(Problem(f"names the column {repeated!r} twice", "conflict"))
     return names
 
 
@@ -164,6 +164,6 @@ def _value(name: str, cell: str) -> str | int | float | bool:
         return _BOOLEANS[cell]
     if _NUMBER.fullmatch(cell):
         number = float(cell) if any(sign in cell for sign in ".eE") else int(cell)
-        # Beyond 64 bits it is a code made of digits rather than a number to count with.
+        # A number beyond 64 bits is an identifier rather than a quantity.
         return number if abs(number) < 2**63 else cell
     return cell

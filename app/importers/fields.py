@@ -1,30 +1,75 @@
-"""From a record of another system to a document: nested values flattened, names and dates made to fit."""
+"""Conversion of records to documents: columns to fields, nested values flattened, names and dates adapted."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 
-from app.importers.column_map import ColumnMap
 from app.importers.records import UnreadableFile
 from backends.standard_fields import REQUIRED_FIELDS, STANDARD_FIELDS
 from backends.text import normalized
 from schemas.validation.documents import FIELD_NAME
 from schemas.validation.problems import Problem, shown_name
 
-_OWN = "_"
-"""What begins so is the other engine's own: scores, highlights, vectors."""
-_KEPT_OWN = frozenset(("_geoloc", "_geo", "_tags"))
+_NEXT_PAIR = re.compile(r"\n|,(?=\s*(?:[A-Za-z][A-Za-z0-9_-]*)?\s*=)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMap:
+    """A mapping from columns to fields.
+
+    Attributes:
+        columns: Column by field. Other fields are read from the column with the same name.
+        ignored: Columns that are not imported.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()
+
+
+def read_column_map(text: str) -> ColumnMap:
+    """Parse ``title=Headline,url=Link,=Notes``, with commas or line breaks between; ``=Notes`` ignores a column.
+
+    Raises:
+        UnreadableFile: The text is malformed.
+    """
+    columns: dict[str, str] = {}
+    ignored = set()
+    for pair in _NEXT_PAIR.split(text):
+        if not pair.strip():
+            continue
+        name, sign, column = (part.strip() for part in pair.partition("="))
+        if not sign or not column:
+            raise _invalid(f"must consist of field=column, not {shown_name(pair.strip())!r}", "invalid")
+        if not name:
+            ignored.add(column)
+        elif not FIELD_NAME.fullmatch(name):
+            raise _invalid(f"names the field {shown_name(name)!r}, which is not a valid field name", "invalid_name")
+        elif name in columns:
+            raise _invalid(f"fills the field {name!r} twice", "conflict")
+        else:
+            columns[name] = column
+    return ColumnMap(columns, frozenset(ignored))
+
+
+def _invalid(predicate: str, code: str) -> UnreadableFile:
+    return UnreadableFile(Problem(predicate, code), "map")
+
+
+_INTERNAL_PREFIX = "_"
+"""Prefix of the other engine's internal fields: scores, highlights, vectors."""
+_IMPORTED_INTERNAL = frozenset(("_geoloc", "_geo", "_tags"))
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 _BEFORE_NAMES = re.compile(r"^[^A-Za-z]+", re.ASCII)
-_LONGEST_NAME = 64
-_LONGEST_PATH = 1_000
-"""A long name above many values would be written once for each of them."""
+_MAX_NAME_LENGTH = 64
+_MAX_PATH_LENGTH = 1_000
+"""Characters of a path. A long name above many values would otherwise be repeated for each of them."""
 
 _JOINED_BY = {"title": " ", "content": "\n", "excerpt": "\n", "author": ", "}
 _TITLE_LEVELS = [f"hierarchy_lvl{level}" for level in range(1, 7)]
@@ -33,7 +78,7 @@ _SECTION_LEVEL = "hierarchy_lvl0"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNIX_TIME = re.compile(r"-?[0-9]{9,14}", re.ASCII)
 _FIRST_SECOND = 10**8
-"""Smaller numbers are a year or ``20240501`` rather than seconds since 1970."""
+"""Smallest number that counts as Unix seconds. Smaller ones are a year or ``20240501``."""
 _FIRST_MILLISECOND = 10**11
 
 
@@ -44,27 +89,27 @@ def to_document(
     *,
     unwrap: bool = False,
 ) -> dict[str, Any]:
-    """Make a document of a record, as far as it can become one.
+    """Convert a record to a document, which may still be invalid.
 
     Args:
-        aliases: Field to the columns that may fill it where ``column_map`` says nothing, the best first.
-        unwrap: Whether ``{"raw": …}`` stands for the value in it.
+        aliases: Columns for each field that ``column_map`` does not contain, the preferred one first.
+        unwrap: Whether to replace ``{"raw": …}`` by the value in it.
     """
     values = flatten(record, unwrap=unwrap)
     document: dict[str, Any] = {}
-    used = set(column_map.left_out)
+    used = set(column_map.ignored)
     for name, column in column_map.columns.items():
         used.add(column)
         if column in values:
             document[name] = values[column]
     for name, columns in aliases.items():
-        found = next((column for column in columns if column in values), None)
-        if name not in column_map.columns and found is not None:
-            used.add(found)
-            document[name] = values[found]
+        present = next((column for column in columns if column in values), None)
+        if name not in column_map.columns and present is not None:
+            used.add(present)
+            document[name] = values[present]
     for column, value in values.items():
         top_level = column.partition(".")[0]
-        if column not in used and (not column.startswith(_OWN) or top_level in _KEPT_OWN):
+        if column not in used and (not column.startswith(_INTERNAL_PREFIX) or top_level in _IMPORTED_INTERNAL):
             name = column if column in STANDARD_FIELDS else field_name(column)
             if name not in column_map.columns:
                 document.setdefault(name, value)
@@ -73,16 +118,16 @@ def to_document(
 
 
 def flatten(record: Mapping[str, Any], *, unwrap: bool = False) -> dict[str, Any]:
-    """The values of a record by their paths (``author.name``), without nulls; those of list members together in a list.
+    """The values of a record by path (``author.name``), without nulls. Values within lists are collected in a list.
 
-    Paths are cut after 1,000 characters; of those that are then one, the first one stays.
+    Paths are truncated to 1,000 characters; if they become equal, the first value counts.
 
     Args:
-        unwrap: Whether ``{"raw": …}`` stands for the value in it.
+        unwrap: Whether to replace ``{"raw": …}`` by the value in it.
     """
     values: dict[str, Any] = {}
     lists: dict[str, list[Any]] = {}
-    # How deep it goes is the sender's choice: no recursion.
+    # Not recursive, since the sender chooses the depth.
     waiting = [(name, value, False) for name, value in reversed(list(record.items()))]
     while waiting:
         path, value, is_member = waiting.pop()
@@ -93,7 +138,7 @@ def flatten(record: Mapping[str, Any], *, unwrap: bool = False) -> dict[str, Any
                 waiting.append((path, value["raw"], is_member))
             else:
                 waiting.extend(
-                    (f"{path}.{name}"[:_LONGEST_PATH], member, is_member) for name, member in reversed(value.items())
+                    (f"{path}.{name}"[:_MAX_PATH_LENGTH], member, is_member) for name, member in reversed(value.items())
                 )
         elif value is not None and not is_member:
             values.setdefault(path, value)
@@ -114,16 +159,16 @@ def _as_text(value: Any) -> str:
 
 
 def field_name(column: str) -> str:
-    """The name of a further field for a column: ``Post_Date`` for "Post Date". One that has no letter of it stays."""
+    """The name of a further field for a column: ``Post_Date`` for "Post Date". A name without ASCII letters stays."""
     if FIELD_NAME.fullmatch(column):
         return column
     plain = normalized("NFKD", column).encode("ascii", "ignore").decode()
-    name = _NOT_IN_NAMES.sub("_", _BEFORE_NAMES.sub("", plain)).rstrip("_")[:_LONGEST_NAME]
+    name = _NOT_IN_NAMES.sub("_", _BEFORE_NAMES.sub("", plain)).rstrip("_")[:_MAX_NAME_LENGTH]
     return name or column
 
 
 def finish(document: dict[str, Any]) -> dict[str, Any]:
-    """Make texts of what must be text, and dates of Unix seconds and milliseconds."""
+    """Convert standard text fields to strings, and Unix seconds and milliseconds to dates."""
     for name, separator in _JOINED_BY.items():
         value = document.get(name)
         if isinstance(value, list):
@@ -136,7 +181,7 @@ def finish(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_date(value: Any) -> Any:
-    """A date for Unix seconds or milliseconds; anything else as it is."""
+    """Convert Unix seconds or milliseconds to a date, and return any other value unchanged."""
     seconds = value
     if isinstance(value, str) and _UNIX_TIME.fullmatch(value):
         seconds = int(value)
@@ -151,7 +196,7 @@ def _as_date(value: Any) -> Any:
 
 
 def _title_from_hierarchy(document: dict[str, Any]) -> None:
-    """Give a record of DocSearch its title, and a content where it is a heading."""
+    """Set the title of a DocSearch record, and an empty content on a record of a heading."""
     if "title" in document or not any(name in document for name in (_SECTION_LEVEL, *_TITLE_LEVELS)):
         return
     levels = [_as_text(document[name]) for name in _TITLE_LEVELS if name in document]
@@ -160,41 +205,41 @@ def _title_from_hierarchy(document: dict[str, Any]) -> None:
 
 
 def fields_of_columns(names: Sequence[str], column_map: ColumnMap) -> list[list[str]]:
-    """The fields that each column of a table fills.
-
-    A column fills the standard field of its name whatever the letters' case.
+    """The fields that each column of a table fills. The names of standard fields are not case-sensitive.
 
     Raises:
-        UnreadableFile: There is no such column as ``column_map`` says, or none for a field that all documents have.
+        UnreadableFile: A column in ``column_map`` does not exist, or there is no column for a required field.
     """
-    shown = ", ".join(shown_name(name) for name in names[:20])
-    for column in (*column_map.columns.values(), *column_map.left_out):
+    listed_names = ", ".join(shown_name(name) for name in names[:20])
+    for column in (*column_map.columns.values(), *column_map.ignored):
         if column not in names:
-            predicate = f"names the column {shown_name(column)!r}, but the columns are: {shown}"
+            predicate = f"names the column {shown_name(column)!r}, but the columns are: {listed_names}"
             raise UnreadableFile(Problem(predicate, "unknown_column"), "map")
     fields = [[field for field, filled_by in column_map.columns.items() if filled_by == name] for name in names]
-    taken = set(column_map.columns)
-    used = {*column_map.columns.values(), *column_map.left_out}
+    filled_fields = set(column_map.columns)
+    used = {*column_map.columns.values(), *column_map.ignored}
     for is_exact in (True, False):
         for column, filled in zip(names, fields, strict=True):
             name = column if is_exact else column.lower()
-            if column not in used and name in STANDARD_FIELDS and name not in taken:
-                taken.add(name)
+            if column not in used and name in STANDARD_FIELDS and name not in filled_fields:
+                filled_fields.add(name)
                 used.add(column)
                 filled.append(name)
     for column, filled in zip(names, fields, strict=True):
-        if column and column not in used and not column.startswith(_OWN):
+        if column and column not in used and not column.startswith(_INTERNAL_PREFIX):
             name = field_name(column)
-            if name not in taken:
-                taken.add(name)
+            if name not in filled_fields:
+                filled_fields.add(name)
                 filled.append(name)
-    missing = [name for name in REQUIRED_FIELDS if name not in taken]
+    missing = [name for name in REQUIRED_FIELDS if name not in filled_fields]
     if missing:
-        raise UnreadableFile(_no_column(missing, names, shown))
+        raise UnreadableFile(_no_column(missing, names, listed_names))
     return fields
 
 
-def _no_column(missing: Sequence[str], names: Sequence[str], shown: str) -> Problem:
+def _no_column(missing: Sequence[str], names: Sequence[str], listed_names: str) -> Problem:
     if len(names) == 1 and any(separator in names[0] for separator in ";\t|"):
         return Problem("must have its columns separated by commas", "invalid_csv")
-    return Problem(f"has no column for {', '.join(missing)}; map columns to them. Its columns are: {shown}", "required")
+    return Problem(
+        f"has no column for {', '.join(missing)}; map columns to them. Its columns are: {listed_names}", "required"
+    )

@@ -1,4 +1,4 @@
-"""The formats of files that can be imported."""
+"""File formats for imports."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from app.importers.column_map import ColumnMap
 from app.importers.csv import read_csv
-from app.importers.fields import fields_of_columns, finish, to_document
+from app.importers.fields import ColumnMap, fields_of_columns, finish, to_document
 from app.importers.json_values import read_json
 from app.importers.records import ByteStream, Read, Record
 from app.importers.wxr import read_wxr
@@ -16,12 +15,12 @@ from app.importers.wxr import read_wxr
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    """The format in which a system writes its documents as JSON.
+    """A system's JSON format for documents.
 
     Attributes:
-        lists: The names under which answers of its API hold documents.
-        aliases: Field to the columns that may fill it, the best first.
-        unwrap: Whether ``{"raw": …}`` stands for the value in it.
+        lists: Names of the members of API responses that contain documents.
+        aliases: Columns for each field, the preferred one first.
+        unwrap: Whether to replace ``{"raw": …}`` by the value in it.
     """
 
     lists: Sequence[str] = ()
@@ -46,14 +45,14 @@ _JSON_FORMATS = {
 }
 
 FORMATS = ("wxr", "csv", *_JSON_FORMATS)
-"""Their names."""
+"""Names of the formats."""
 
 
 def read_file(stream: ByteStream, name: str, column_map: ColumnMap) -> Iterator[Read]:
-    """Read a file of one of the ``FORMATS`` as documents that are still to be validated.
+    """Read a file in one of the ``FORMATS`` as documents that have not been validated.
 
     Raises:
-        UnreadableFile: It is none of this format, or lacks a column that ``column_map`` names.
+        UnreadableFile: The file has another format, or lacks a column in ``column_map``.
     """
     if name == "csv":
         for read in read_csv(stream, partial(fields_of_columns, column_map=column_map)):
@@ -73,7 +72,7 @@ def read_file(stream: ByteStream, name: str, column_map: ColumnMap) -> Iterator[
 
 
 def guess_format(stream: ByteStream, file_name: str) -> str:
-    """``csv`` or ``wxr`` by the ending of a file's name or its first sign, else ``jsonl``."""
+    """Guess ``csv`` or ``wxr`` from a file's extension or first character, otherwise ``jsonl``."""
     suffix = file_name.rpartition(".")[2].lower()
     start = stream.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
     stream.seek(0)

@@ -1,13 +1,50 @@
-"""JSON in whatever form it comes: lines, an array, indented objects, or an API's answer that holds a list."""
+"""JSON in any layout: lines, an array, indented objects, or an API's response with a list."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
 
-from app.importers.json_lines import parse_json, read_json_lines
-from app.importers.records import BOM, MAX_RECORD_BYTES, TOO_LONG, BadLine, ByteStream, Read
+import orjson
+
+from app.importers.records import (
+    BOM,
+    MAX_RECORD_BYTES,
+    TOO_LONG,
+    BadLine,
+    BlankLines,
+    ByteStream,
+    Read,
+    Record,
+    read_lines,
+)
 from schemas.validation.problems import Problem
+
+
+def read_json_lines(stream: ByteStream) -> Iterator[Read]:
+    """Read JSON lines. Blank lines and a byte order mark are skipped.
+
+    Raises:
+        UnreadableFile: There are too many consecutive blank lines.
+    """
+    blank = BlankLines()
+    for number, line in read_lines(stream):
+        if line is not None and not line.strip():
+            blank.add()
+            continue
+        blank.end()
+        yield BadLine(number, TOO_LONG) if line is None else parse_json(number, line)
+
+
+def parse_json(line: int, text: bytes | bytearray, number: int | None = None) -> Read:
+    """Parse the record at ``line``; ``number`` is its own number if a line may contain several records."""
+    try:
+        return Record(line, orjson.loads(text), number)
+    except orjson.JSONDecodeError as error:
+        place = f"column {error.colno}" if number is None else f"character {error.pos + 1} of the record"
+        problem = f"is not valid JSON: {error.msg} ({place})"
+        return BadLine(line, Problem(problem, "invalid_json"), number)
+
 
 CHUNK_BYTES = 65_536
 
@@ -15,55 +52,55 @@ _LIST = re.compile(rb'"(\w{1,40})"\s*:\s*\[\s*[{\]]')
 _SIGN = re.compile(rb'["{}\[\],]')
 _STRING_SIGN = re.compile(rb'["\\]')
 _OPENED_BY = {b"}": ord("{"), b"]": ord("[")}
-_LONGEST_NAME = 100
-_UNBALANCED = Problem("is not valid JSON: brackets do not match here; what follows was not read", "invalid_json")
+_MAX_NAME_LENGTH = 100
+_UNBALANCED = Problem("is not valid JSON: brackets do not match here; the rest was not read", "invalid_json")
 _CUT_OFF = Problem("is not valid JSON: the file ends within it", "invalid_json")
 
 
 def read_json(stream: ByteStream, lists: Collection[str] = (), ids: Collection[str] = ()) -> Iterator[Read]:
-    """Read the values of a file one by one: each line's, each member of an array, or each of the answers' lists.
+    """Read the values of a file one by one: lines, members of arrays, or members of lists in API responses.
 
     Args:
-        lists: The names under which an API's answer holds its documents.
-        ids: Names that tell a document from an answer.
+        lists: Names of the lists of documents in an API's responses.
+        ids: Names of ID members, which distinguish a document from a response.
     """
     head = stream.read(CHUNK_BYTES)
     stream.seek(0)
     start = head.removeprefix(BOM).lstrip()
     first_line = start.partition(b"\n")[0].rstrip()
-    name = _list_in_answer(start, lists, ids)
+    name = _list_in_response(start, lists, ids)
     if start.startswith(b"[") or name or first_line.endswith((b"{", b"[", b",")):
         yield from _Splitter(name).split(stream)
     else:
         yield from read_json_lines(stream)
 
 
-def _list_in_answer(start: bytes, lists: Collection[str], ids: Collection[str]) -> bytes | None:
-    """The name of the list, if an answer begins here and no document."""
+def _list_in_response(start: bytes, lists: Collection[str], ids: Collection[str]) -> bytes | None:
+    """The name of the list if the file starts with an API response rather than a document."""
     if not start.startswith(b"{"):
         return None
-    for found in _LIST.finditer(start):
-        if found[1].decode() in lists:
-            before = start[: found.start()]
-            return None if any(f'"{name}"'.encode() in before for name in ids) else found[1]
+    for match in _LIST.finditer(start):
+        if match[1].decode() in lists:
+            before = start[: match.start()]
+            return None if any(f'"{name}"'.encode() in before for name in ids) else match[1]
     return None
 
 
 class _Splitter:
-    """Takes a file apart into its values, without reading any of them, and numbers them.
+    """Splits a file into numbered values without parsing it as a whole.
 
     Args:
-        name: Of the list in each top-level object whose members are the values; without it, values are the members of
-            top-level arrays, and top-level objects.
+        name: Name of the list in each top-level object that contains the values; without a name, values are the
+            members of top-level arrays, and top-level objects.
     """
 
     def __init__(self, name: bytes | None):
         self._key = None if name is None else b'"' + name + b'"'
         self._outside = 0 if name is None else None
-        self._depth_of_values: int | None = self._outside
-        """How many brackets are around a value; ``None`` outside the list."""
+        self._value_depth: int | None = self._outside
+        """Number of brackets around a value; ``None`` outside the list."""
         self._brackets = bytearray()
-        """Those that are open."""
+        """The open brackets."""
         self._value = bytearray()
         self._is_too_long = False
         self._line = 1
@@ -72,13 +109,13 @@ class _Splitter:
         self._before_sign = b""
 
     def split(self, stream: ByteStream) -> Iterator[Read]:
-        """The values, up to where brackets no longer match."""
+        """Iterate over the values, up to the first unmatched bracket."""
         for text, sign in _pieces(stream):
             self._add_text(text)
             if sign in (b"{", b"["):
                 self._open(sign, self._before_sign + text)
             elif sign == b",":
-                if self._brackets and len(self._brackets) == self._depth_of_values:
+                if self._brackets and len(self._brackets) == self._value_depth:
                     yield from self._finish()
                 else:
                     self._add(sign)
@@ -87,14 +124,14 @@ class _Splitter:
                     yield BadLine(self._line, _UNBALANCED, self._number)
                     return
                 yield from self._close(sign)
-            self._before_sign = b"" if sign else (self._before_sign + text)[-_LONGEST_NAME:]
+            self._before_sign = b"" if sign else (self._before_sign + text)[-_MAX_NAME_LENGTH:]
         if self._brackets:
             yield BadLine(self._value_line if self._value else self._line, _CUT_OFF, self._number)
         else:
             yield from self._finish()
 
     def _add_text(self, text: bytes) -> None:
-        if self._depth_of_values is not None:
+        if self._value_depth is not None:
             if not self._value:
                 stripped = text.lstrip()
                 self._line += text.count(b"\n", 0, len(text) - len(stripped))
@@ -104,7 +141,7 @@ class _Splitter:
         self._line += text.count(b"\n")
 
     def _add(self, text: bytes) -> None:
-        if self._depth_of_values is None:
+        if self._value_depth is None:
             return
         if len(self._value) + len(text) > MAX_RECORD_BYTES:
             self._is_too_long = True
@@ -114,24 +151,24 @@ class _Splitter:
     def _open(self, bracket: bytes, before: bytes) -> None:
         depth = len(self._brackets)
         self._brackets += bracket
-        if self._depth_of_values is None:
+        if self._value_depth is None:
             if (
                 depth == 1
                 and bracket == b"["
                 and before.rstrip().removesuffix(b":").rstrip().endswith(self._key or b"")
             ):
-                self._depth_of_values = 2
+                self._value_depth = 2
         elif depth == 0 and bracket == b"[" and not self._value:
-            self._depth_of_values = 1
+            self._value_depth = 1
         else:
             self._add(bracket)
 
     def _close(self, bracket: bytes) -> Iterator[Read]:
-        is_end_of_list = len(self._brackets) == self._depth_of_values
+        is_end_of_list = len(self._brackets) == self._value_depth
         del self._brackets[-1]
         if is_end_of_list:
             yield from self._finish()
-            self._depth_of_values = self._outside
+            self._value_depth = self._outside
         else:
             self._add(bracket)
             if not self._brackets:
@@ -149,16 +186,16 @@ class _Splitter:
 
 
 def _pieces(stream: ByteStream) -> Iterator[tuple[bytes, bytes]]:
-    """The text in pieces, and behind each the bracket or comma that ends it; none where only the chunk ended."""
+    """Pieces of text, each with the bracket or comma that ends it, or without one at the end of a chunk."""
     in_string = is_escaped = False
     chunk = stream.read(CHUNK_BYTES).removeprefix(BOM)
     while chunk:
         start = at = 0
         if is_escaped:
             at, is_escaped = 1, False
-        while found := (_STRING_SIGN if in_string else _SIGN).search(chunk, at):
-            at = found.end()
-            sign = found[0]
+        while match := (_STRING_SIGN if in_string else _SIGN).search(chunk, at):
+            at = match.end()
+            sign = match[0]
             if sign == b"\\":
                 is_escaped = at == len(chunk)
                 at += 1

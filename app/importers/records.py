@@ -1,4 +1,4 @@
-"""Items that every reader gives: records, and lines that are none."""
+"""Items that all readers yield: records, and unreadable lines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias
 from schemas.validation.problems import Problem
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
-"""Longest record that is read; a longer one is named and left out, so that memory stays bounded."""
+"""Bytes of a record. Longer records are reported and skipped, so that memory is limited."""
 
 MAX_BLANK_LINES = 100_000
-"""Most blank lines in a row: each costs as much to read as it would to send a thousand."""
+"""Consecutive blank lines. Reading one takes as long as sending a thousand."""
 
 BOM = b"\xef\xbb\xbf"
 
@@ -32,12 +32,12 @@ class ByteStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as the file has it.
+    """A record of a file.
 
     Attributes:
-        line: The line on which it begins, from 1.
-        value: An object for a document; whether it is one is for whoever validates it.
-        number: Its number among the file's records, from 1, if a line may hold several.
+        line: Its first line, from 1.
+        value: Not validated; a document is an object.
+        number: Its number among the file's records, from 1, if a line may contain several.
     """
 
     line: int
@@ -47,12 +47,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """Content that cannot be read at all.
+    """Content that cannot be read.
 
     Attributes:
-        line: The line on which it begins, from 1.
+        line: Its first line, from 1.
         problem: A predicate: ``is not valid JSON``.
-        number: As of a record.
+        number: As in :class:`Record`.
     """
 
     line: int
@@ -67,8 +67,8 @@ class UnreadableFile(Exception):
     """The file as a whole cannot be read.
 
     Attributes:
-        field: The part of the request that is wrong: ``file`` or ``map``.
-        problem: A predicate that follows it.
+        field: The invalid part of the request: ``file`` or ``map``.
+        problem: A predicate for that part.
     """
 
     def __init__(self, problem: Problem, field: str = "file"):
@@ -78,13 +78,13 @@ class UnreadableFile(Exception):
 
 
 class BlankLines:
-    """Counts blank lines in a row, to give up a file of nothing else."""
+    """Counts consecutive blank lines, to reject files that contain nothing else."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def add(self) -> None:
-        """Count one.
+        """Count a blank line.
 
         Raises:
             UnreadableFile: There are too many.
@@ -96,12 +96,12 @@ class BlankLines:
             )
 
     def end(self) -> None:
-        """There was a line that is not blank."""
+        """Reset the count at a line that is not blank."""
         self._count = 0
 
 
 def read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes | None]]:
-    """The lines of a file with their numbers, line ends kept, a byte order mark left out; too long ones as ``None``."""
+    """The lines of a file with their numbers and line ends, without a byte order mark; ``None`` for too long lines."""
     number = 0
     while line := stream.readline(MAX_RECORD_BYTES):
         number += 1

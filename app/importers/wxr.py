@@ -1,4 +1,4 @@
-"""WordPress exports (WXR): RSS with the blog's posts and pages in it."""
+"""WordPress exports (WXR): RSS with the posts and pages of a blog."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _WORDPRESS = "http://wordpress.org/export/"
 _CONTENT = "http://purl.org/rss/1.0/modules/content/ encoded"
 _CREATOR = "http://purl.org/dc/elements/1.1/ creator"
 MAX_DEPTH = 100
-"""Elements within each other; a field is the fourth."""
-_DEPTH_OF_FIELDS = len(("rss", "channel", "item", "title"))
+"""Depth of nested elements; a field has depth four."""
+_FIELD_DEPTH = len(("rss", "channel", "item", "title"))
 _TAXONOMIES = {"category": "categories", "post_tag": "tags", "tag": "tags"}
 _INDEXED_TYPES = frozenset(("post", "page"))
 
 _CONTROL = bytes.maketrans(bytes(range(9)) + b"\x0b\x0c" + bytes(range(14, 32)), b" " * 29)
-"""Characters that no XML may hold, and that exports hold nevertheless."""
+"""Replaces characters that are not allowed in XML but occur in exports."""
 
 _SHORTCODE = re.compile(
     r"\[/?(?:caption|wp_caption|gallery|audio|video|playlist|embed)\b[^\]\[]*\]"
@@ -36,11 +36,10 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
 def read_wxr(stream: ByteStream) -> Iterator[Read]:
-    """Read the published posts and pages that no password protects, in a process of its own. Their addresses are their
-    ids.
+    """Read the published posts and pages without a password, in a process of its own. Their URLs are their IDs.
 
     Raises:
-        UnreadableFile: It is no WordPress export, or takes too much time or memory to read.
+        UnreadableFile: The file is not a WordPress export, or takes too much time or memory to read.
     """
     with BoundedProcess() as process:
         try:
@@ -60,10 +59,10 @@ def _read_until_unreadable(stream: Source) -> Iterator[Read | Problem]:
 
 
 def read_items(stream: Source) -> Iterator[Read]:
-    """As :func:`read_wxr`, in this process.
+    """Do the work of :func:`read_wxr` in this process.
 
     Raises:
-        UnreadableFile: It is no WordPress export, or nests too deep.
+        UnreadableFile: The file is not a WordPress export, or nests too deep.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -75,27 +74,27 @@ def read_items(stream: Source) -> Iterator[Read]:
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         if not export.is_wordpress:
-            raise UnreadableFile(_NO_EXPORT) from error
+            raise UnreadableFile(_NOT_AN_EXPORT) from error
         yield from export.take()
-        problem = f"is not well-formed XML: {expat.errors.messages[error.code]}; what follows was not read"
+        problem = f"is not well-formed XML: {expat.errors.messages[error.code]}; the rest was not read"
         yield BadLine(error.lineno, Problem(problem, "invalid_xml"))
         return
     yield from export.take()
     if not export.is_wordpress:
-        raise UnreadableFile(_NO_EXPORT)
+        raise UnreadableFile(_NOT_AN_EXPORT)
 
 
-_NO_EXPORT = Problem("is not a WordPress export", "invalid_xml")
+_NOT_AN_EXPORT = Problem("is not a WordPress export", "invalid_xml")
 _TOO_DEEP = Problem(f"nests elements more than {MAX_DEPTH} deep", "invalid_xml")
 _EXCEEDED = {Bound.TIME: "timeout", Bound.MEMORY: "too_large", Bound.BROKEN: "invalid_xml"}
 _TYPE_DECLARATION = Problem("must not declare a document type", "invalid_xml")
 
 
 class _Export:
-    """Items of an export that were read so far.
+    """The items of an export that were read so far.
 
     Attributes:
-        is_wordpress: Whether it says that it is one.
+        is_wordpress: Whether the file declares WordPress's namespace.
     """
 
     def __init__(self, parser: expat.XMLParserType):
@@ -118,15 +117,15 @@ class _Export:
         parser.CharacterDataHandler = self._add_text
 
     def take(self) -> Iterator[Read]:
-        """Items that were read since the last time."""
+        """Return the items since the last call."""
         yield from self._read
         self._read.clear()
 
-    def _declare_namespace(self, _prefix: str | None, address: str | None) -> None:
-        self.is_wordpress = self.is_wordpress or (address or "").startswith(_WORDPRESS)
+    def _declare_namespace(self, _prefix: str | None, uri: str | None) -> None:
+        self.is_wordpress = self.is_wordpress or (uri or "").startswith(_WORDPRESS)
 
     def _refuse_type(self, *_declared: object) -> None:
-        """Entities can only be declared in it: without it there are no bombs and no addresses to fetch."""
+        # Only a document type can declare entities, which could be bombs or URLs to fetch.
         raise UnreadableFile(_TYPE_DECLARATION)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -142,11 +141,11 @@ class _Export:
             self._taxonomy = _TAXONOMIES.get(attributes.get("domain", ""), "")
 
     def _place(self) -> list[str]:
-        """The place of the parser in the channel; of what is deeper than a field, one element more and not the rest."""
-        return self._path[2 : _DEPTH_OF_FIELDS + 1]
+        """The path within the channel, up to one element below a field."""
+        return self._path[2 : _FIELD_DEPTH + 1]
 
     def _add_text(self, text: str) -> None:
-        if len(self._path) != _DEPTH_OF_FIELDS:
+        if len(self._path) != _FIELD_DEPTH:
             return
         self._size += len(text)
         if self._size <= MAX_RECORD_BYTES:
@@ -183,11 +182,11 @@ class _Export:
 
     def _document(self) -> dict[str, object]:
         item = self._item
-        address = item.get("link", "").strip()
+        url = item.get("link", "").strip()
         login = item.get("author", "").strip()
         return {
-            "id": address.partition("#")[0] or None,
-            "url": address or None,
+            "id": url.partition("#")[0] or None,
+            "url": url or None,
             "title": html_to_text(item.get("title", "")),
             "content": _text_of(item.get("content", "")),
             "excerpt": _text_of(item.get("excerpt", "")) or None,
@@ -200,7 +199,7 @@ class _Export:
 
 
 def _short(name: str) -> str:
-    """The name of an element without its address, as documents are asked for it: ``wp:status``, ``content``."""
+    """A short name for an element with a namespace: ``wp:status``, ``content``."""
     if name == _CONTENT:
         return "content"
     if name == _CREATOR:
@@ -211,14 +210,14 @@ def _short(name: str) -> str:
 
 
 def _text_of(content: str) -> str:
-    """The text of what a post holds: HTML with shortcodes, its paragraphs perhaps only apart by blank lines."""
+    """The text of a post: HTML with shortcodes, in which blank lines may separate paragraphs."""
     return html_to_text(_BLANK_LINE.sub("\n<p>", _SHORTCODE.sub(" ", content)))
 
 
 def _date_of(item: dict[str, str]) -> str | None:
-    """The time of publication: in UTC if the export knows it, else as the blog's clock showed it."""
+    """The time of publication: in UTC if the export contains it, otherwise the blog's local time."""
     for name, zone in (("wp:post_date_gmt", "Z"), ("wp:post_date", "")):
-        with suppress(ValueError):  # It is 0000-00-00 for what was never published.
+        with suppress(ValueError):  # It is 0000-00-00 for an unpublished post.
             return datetime.fromisoformat(item.get(name, "").strip()).isoformat() + zone
     with suppress(ValueError):
         return parsedate_to_datetime(item.get("pubDate", "")).isoformat()

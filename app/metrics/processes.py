@@ -21,9 +21,9 @@ from app.counters.registry import COUNTER_STORE_FAILURES, COUNTER_STORE_SECONDS
 from app.crawl.sources.runs import ENDED_RUNS
 from app.plans import QUOTA_REFUSALS
 from app.services.analytics.events import LOST_EVENTS
-from app.services.embedding.guarded import EMBEDDER_FAILURES, EMBEDDER_SECONDS
+from app.services.embedding.embedder import EMBEDDER_FAILURES, EMBEDDER_SECONDS
 from app.services.engines import ENGINE_FAILURES, ENGINE_SECONDS
-from app.services.search.mixed_order import MIXED_SEARCHES
+from app.services.search.ordering import MIXED_SEARCHES
 
 REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "endpoint", "status"])
 DURATION = Histogram(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.values import NotIndexed
 from app.errors import ApiError, field_error
-from app.importers.column_map import read_column_map
+from app.importers.fields import read_column_map
 from app.importers.formats import read_file
 from app.importers.records import ByteStream, Record, UnreadableFile
 from app.operations.attempts import count_attempt
@@ -36,7 +36,7 @@ class SentFile:
 
     Attributes:
         form: One of the formats of :mod:`app.importers.formats`, or :data:`ONE_PAGE`.
-        columns: As :func:`app.importers.column_map.read_column_map` takes it.
+        columns: As :func:`app.importers.fields.read_column_map` takes it.
         url: The address of the page that the file is; may lack the site's.
         content_type: The type of the page that the file is.
     """

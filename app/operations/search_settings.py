@@ -135,7 +135,7 @@ def preview(
         is_on = learns_from_clicks(site.search_settings)
         learned = saved if is_on else learn_for(runtime, site, [normal_form(query) for query in chosen_queries])
     if is_semantic(settings) and runtime.vectorizer is not None and not is_semantic(site.search_settings):
-        runtime.vectorizer.want(site.id)
+        runtime.vectorizer.enable_for_preview(site.id)
     queries_now = preview_settings(runtime, site, settings, chosen_queries, (saved, learned))
     return SettingsPreview(queries_now, unknown, runtime.engines.get_engine(site.engine))
 

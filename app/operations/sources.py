@@ -17,7 +17,7 @@ from app.crawl.run import lookup
 from app.crawl.run.lookup import PageLookup
 from app.crawl.run.preview import Preview
 from app.crawl.sources import removal, runs, sources
-from app.crawl.sources.checks import check_address
+from app.crawl.sources.checks import check_url
 from app.crawl.sources.docsearch import read_config
 from app.crawl.sources.sources import SourceView
 from app.errors import ApiError, ErrorCode, field_error, validation_error
@@ -27,7 +27,7 @@ from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import site_record
-from app.services.search.plain_search import find_ids_at
+from app.services.search.search import find_ids_at
 from app.services.sites import get_site, site_inactive
 from app.services.usage.quota import MINUTE_SECONDS, read_pages_window
 from schemas.sources import SourceCreateSchema
@@ -114,7 +114,7 @@ def _with_scheme(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping
         return fields
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
-    check_address(site, completed, private_addresses=runtime.settings.crawl_private_addresses)
+    check_url(site, completed, private_addresses=runtime.settings.crawl_private_addresses)
     return {**fields, "url": runtime.previewer.complete_url(typed, urlsplit(site.url).scheme).url}
 
 
@@ -191,7 +191,7 @@ def _check_addresses(site: Site, urls: Sequence[str] | None, *, private_addresse
     if urls is None:
         return None
     return [
-        check_address(site, url, private_addresses=private_addresses, field=f"urls[{position}]")
+        check_url(site, url, private_addresses=private_addresses, field=f"urls[{position}]")
         for position, url in enumerate(urls)
     ]
 

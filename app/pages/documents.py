@@ -32,7 +32,7 @@ from app.services.document_list import (
     walk,
 )
 from app.services.indexing.stored_documents import StoredBody
-from app.services.search.plain_search import find_ids, find_ids_at
+from app.services.search.search import find_ids, find_ids_at
 from app.services.sites import get_site
 from app.web.parsing import check_query_string, read_form_body
 from app.web.request_checks import current_caller

@@ -14,7 +14,7 @@ from app.pages.forms import FormTree, number_of
 from app.runtime import runtime
 from app.services.access.credentials import site_record
 from app.services.indexing.stored_documents import known_ids, read_stored
-from app.services.search.plain_search import find_ids, find_ids_at
+from app.services.search.search import find_ids, find_ids_at
 from backends.query import SearchQuery
 from schemas.search_settings import WEIGHTED_FIELDS
 from schemas.validation.documents import MAX_ID_LENGTH

@@ -83,7 +83,7 @@ def todos_of_runs(failed: Sequence[FailedSource], running: Sequence[OpenRun]) ->
         text = f"{source.url} is not up to date: {explain_failure(source.error)}"
         yield Todo("bad", text, "View source", f"/api/sites/{source.site_id}/sources/{source.id}")
     for run in running:
-        text = f"{run.url} is being crawled: {number(run.done)} of {number(run.found)} pages so far."
+        text = f"{run.url} is being crawled: {number(run.settled_count)} of {number(run.url_count)} pages so far."
         if not run.is_started:
             text = f"{run.url} is about to be crawled."
         yield Todo("plain", text, "View progress", f"/api/sites/{run.site_id}/sources/{run.source_id}")

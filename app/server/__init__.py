@@ -1,1 +1,1 @@
-"""Settings and a worker of gunicorn, to serve the application."""
+"""gunicorn's settings and worker."""

@@ -1,4 +1,4 @@
-"""The settings of the server itself: where it listens, and with how many processes and threads."""
+"""Settings of the server: address, processes, and threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.config import ConfigurationError
 
-_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on.
+_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - only for a comparison.
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class ServerEnvironment:
 
     Attributes:
         host: A name or an IP address.
-        workers: Worker processes.
-        threads: Threads of each.
+        workers: Number of worker processes.
+        threads: Number of threads per worker.
     """
 
     host: str
@@ -28,12 +28,12 @@ class ServerEnvironment:
 
     @property
     def bind(self) -> str:
-        """The address as gunicorn wants it."""
+        """The address in gunicorn's format."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def base_url(self) -> str:
-        """The place where a browser of this machine finds the service, without a final slash."""
+        """The service's URL for a browser on this machine, without a final slash."""
         host = "127.0.0.1" if self.host in _EVERY_ADDRESS else self.host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
@@ -42,10 +42,10 @@ def read_server_environment(environ: Mapping[str, str] | None = None) -> ServerE
     """Read HOST, PORT, WEB_CONCURRENCY and WEB_THREADS.
 
     Args:
-        environ: Where to read; the process's environment if not given.
+        environ: By default, the process's environment.
 
     Raises:
-        ConfigurationError: A value is no number, or out of range.
+        ConfigurationError: A value is not a number, or is out of range.
     """
     environ = os.environ if environ is None else environ
     return ServerEnvironment(
@@ -56,8 +56,8 @@ def read_server_environment(environ: Mapping[str, str] | None = None) -> ServerE
     )
 
 
-def _number(environ: Mapping[str, str], name: str, default: int, most: int) -> int:
+def _number(environ: Mapping[str, str], name: str, default: int, maximum: int) -> int:
     text = environ.get(name) or str(default)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
-        raise ConfigurationError(f"{name} must be a number from 1 to {most}, not {text!r}.")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= maximum):
+        raise ConfigurationError(f"{name} must be a number from 1 to {maximum}, not {text!r}.")
     return int(text)

@@ -1,7 +1,7 @@
-"""gunicorn's settings as shipped: a worker per core, threads, a graceful end that flushes.
+"""gunicorn's settings: one worker per core, threads, and a graceful shutdown that writes what is in memory.
 
-gunicorn executes this file by its path, which ``site-search serve`` names and in a checkout ``gunicorn.conf.py``. It is
-not imported as a module: that would load the application, and its metrics, before the folder they share is named.
+gunicorn executes this file by its path, from ``site-search serve`` or, in a checkout, ``gunicorn.conf.py``. It is not
+imported as a module, which would load the application and its metrics before the folder of the metrics is set.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
-# When gunicorn is told to read them again, the application is there, and the folder has been named.
+# When gunicorn reloads its settings, the application is loaded, but the folder is already set.
 if "prometheus_client" in sys.modules and "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-    raise RuntimeError("gunicorn's settings must be read before the application: name this file by its path.")
-# Files that are mapped into memory: a disk that fills would kill whoever writes to them, and memory does not.
-_MEMORY = "/dev/shm"  # noqa: S108 - the folder made there has a name that nobody can guess
+    raise RuntimeError("gunicorn must read its settings before it loads the application: pass the path of this file.")
+# The files are memory-mapped, and a write to such a file on a full disk kills the process, so they are in memory.
+_MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes the name unpredictable
 _metrics_folder = tempfile.mkdtemp(prefix="metrics-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
 
 _OPEN_FILES = 8192
-"""A thousand connections a worker are more than many systems allow at first, with the index's files beside them."""
+"""Open files per process. A thousand connections and the index's files exceed the default limit of many systems."""
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 if 0 <= _soft < _OPEN_FILES:
-    _allowed = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed, _hard))
+    _new_limit = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_new_limit, _hard))
 
-from app.server.environment import read_server_environment  # noqa: E402 - the folder of metrics comes first.
+from app.server.environment import read_server_environment  # noqa: E402 - the metrics folder must be set first.
 
 _environment = read_server_environment()
 bind = _environment.bind
@@ -46,13 +46,13 @@ keepalive = 30
 preload_app = True
 control_socket_disable = True
 forwarded_allow_ips = "127.0.0.1,::1"
-# Not every proxy removes a client's SCRIPT_NAME, with which a path means another than the proxy's rules were about.
+# Not every proxy removes a client's SCRIPT_NAME, which would change the path after the proxy has checked it.
 forwarder_headers = ""
 loglevel = (os.environ.get("LOG_LEVEL") or "info").lower()
 
 
 class _JsonLogger(Logger):  # type: ignore[misc]  # gunicorn has no types.
-    """gunicorn's own lines in the form of all others."""
+    """Formats gunicorn's log lines like all others."""
 
     def setup(self, cfg: Any) -> None:
         from app.logs import JsonFormatter
@@ -75,10 +75,10 @@ atexit.register(_remove_metrics)
 
 
 def pre_request(worker: Any, req: Any) -> None:
-    """Answer "Connection: close" where a body may be refused unread.
+    """Send "Connection: close" if a request's body may be rejected unread.
 
-    gunicorn skips at most 64 KiB of what an application left unread and closes after more; the client must know,
-    or its next request on the connection is lost.
+    gunicorn skips at most 64 KiB of an unread body, and closes the connection after more. Without the header, the
+    client's next request on the connection would be lost.
     """
     lengths = [value for name, value in req.headers if name == "CONTENT-LENGTH"]
     chunked = any(name == "TRANSFER-ENCODING" for name, _ in req.headers)
@@ -87,9 +87,9 @@ def pre_request(worker: Any, req: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Take what is loaded out of the garbage collector's walks: a full one over it takes a tenth of a second.
+    """Exclude loaded modules from garbage collection, where a full pass over them takes a tenth of a second.
 
-    It lives as long as the process, and memory that is not walked stays shared by the workers.
+    They live as long as the process, and memory that the collector does not touch stays shared among workers.
     """
     gc.collect()
     gc.freeze()
@@ -101,12 +101,12 @@ def _warn_of_open_folder(server: Any) -> None:
 
     folder = server.app.wsgi().extensions["runtime"].settings.data_path
     if is_open(folder):
-        # It may be meant: a group that makes backups, a volume that its platform gives to a group.
+        # Only a warning, since it may be intended: for a backup group, or a volume that a platform assigns to a group.
         server.log.warning("Other users of this machine may list DATA_DIR; run `chmod go-rwx %s`.", folder)
 
 
 def post_fork(server: Any, worker: Any) -> None:
-    """Nothing that was opened before the fork may be used after it."""
+    """Discard connections that were opened before the fork, and start the worker's jobs."""
     from app.bounded_process import bound_arenas
     from app.runtime import Runtime
 
@@ -118,7 +118,7 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def worker_exit(server: Any, worker: Any) -> None:
-    """Write down what is only in memory, then give everything back."""
+    """Write data that is only in memory, then release all resources."""
     application = worker.app.wsgi()
     application.extensions["jobs"].stop()
     runtime = application.extensions["runtime"]
@@ -126,5 +126,5 @@ def worker_exit(server: Any, worker: Any) -> None:
         runtime.embedder.close()
     runtime.counters.close()
     runtime.database.dispose()
-    # Last, since it may wait for a merge that gunicorn does not wait for.
+    # Last, since it may wait for a merge, and gunicorn may kill the worker meanwhile.
     runtime.engines.close()

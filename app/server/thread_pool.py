@@ -1,4 +1,4 @@
-"""The threads that answer requests."""
+"""The threads that handle requests."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ T = TypeVar("T")
 
 
 class ThreadPool:
-    """Threads of which the one that became idle last gets the next task: what it needs is still in the CPU's caches.
+    """A pool in which the thread that became idle last gets the next task, since its data is still in the CPU's caches.
 
-    ``concurrent.futures.ThreadPoolExecutor`` lets its threads take turns, and with every task wakes one more of them
-    for nothing. For a request that asks little of the service that is a tenth of its CPU time.
+    ``concurrent.futures.ThreadPoolExecutor`` rotates its threads, and needlessly wakes another one with each task. This
+    takes a tenth of the CPU time of a small request.
 
     Args:
-        most: Threads at work at most; one is started when a task finds none idle. They end with the process.
-        name: What their names begin with.
+        max_active: Maximum number of active threads. A thread is started if a task finds none idle, and ends with the
+            process.
+        name: Prefix of the threads' names.
     """
 
-    def __init__(self, most: int, name: str):
-        self._most = most
+    def __init__(self, max_active: int, name: str):
+        self._max_active = max_active
         self._name = name
         self._lock = threading.Lock()
         self._waiting: deque[Callable[[], None]] = deque()
         self._idle: list[SimpleQueue[Callable[[], None] | None]] = []
         self._threads: list[threading.Thread] = []
         self._started = 0
-        self._at_work = 0
-        """Threads with a task, but for those that stepped aside."""
+        self._active = 0
+        """Number of threads with a task, without those that stepped aside."""
         self._is_shut_down = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have a task done, as soon as a thread is free; tasks that wait are done in order.
+        """Run a task as soon as a thread is free. Waiting tasks run in order.
 
         Raises:
             RuntimeError: The pool is shut down.
@@ -49,7 +50,7 @@ class ThreadPool:
         with self._lock:
             if self._is_shut_down:
                 raise RuntimeError("the pool is shut down")
-            if self._at_work < self._most:
+            if self._active < self._max_active:
                 self._begin(task)
             else:
                 self._waiting.append(task)
@@ -57,25 +58,25 @@ class ThreadPool:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Let another thread work in the place of this one, which waits in there with its task.
+        """Let another thread replace this one, which waits during its task.
 
-        Afterwards there is one thread more than there should be, until one of them is done with its task.
+        Afterwards one thread too many is active until a task ends.
         """
         with self._lock:
-            self._at_work -= 1
-            if self._waiting and self._at_work < self._most:
+            self._active -= 1
+            if self._waiting and self._active < self._max_active:
                 self._begin(self._waiting.popleft())
         try:
             yield
         finally:
             with self._lock:
-                self._at_work += 1
+                self._active += 1
 
     def shutdown(self, wait: bool = True) -> None:
-        """Take no more tasks; those that wait are still done.
+        """Accept no more tasks. Waiting tasks still run.
 
         Args:
-            wait: Whether to return only when all is done.
+            wait: Whether to return only when all tasks are done.
         """
         with self._lock:
             self._is_shut_down = True
@@ -86,7 +87,7 @@ class ThreadPool:
                 thread.join()
 
     def _begin(self, task: Callable[[], None]) -> None:
-        self._at_work += 1
+        self._active += 1
         if self._idle:
             self._idle.pop().put(task)
             return
@@ -99,17 +100,17 @@ class ThreadPool:
         self._threads.append(thread)
 
     def _serve(self, inbox: SimpleQueue[Callable[[], None] | None]) -> None:
-        """Do tasks until there will be no more, or enough others are idle."""
+        """Run tasks until the pool shuts down or enough threads are idle."""
         while (task := inbox.get()) is not None:
             while task is not None:
                 task()
                 with self._lock:
-                    task = self._waiting.popleft() if self._waiting and self._at_work <= self._most else None
+                    task = self._waiting.popleft() if self._waiting and self._active <= self._max_active else None
                     if task is None:
-                        self._at_work -= 1
+                        self._active -= 1
                         if self._is_shut_down:
                             return
-                        if len(self._idle) >= self._most:
+                        if len(self._idle) >= self._max_active:
                             self._threads.remove(threading.current_thread())
                             return
                         self._idle.append(inbox)
@@ -120,7 +121,7 @@ def _run(future: Future[T], task: Callable[[], T]) -> None:
         return
     try:
         result = task()
-    except BaseException as error:  # noqa: BLE001 - whoever has the future is told.
+    except BaseException as error:  # noqa: BLE001 - the future raises it in the caller.
         future.set_exception(error)
     else:
         future.set_result(result)

@@ -1,9 +1,9 @@
-"""gunicorn's worker as shipped: a thread has a request when it is there, and is free when its answer is made.
+"""A gunicorn worker whose threads do not wait for slow clients.
 
-gunicorn's own threads wait for clients: for the rest of a head, for a body, for an answer to be taken, and its event
-loop waits for clients to close. A few dozen slow clients therefore stop it. Here the event loop does the waiting,
-for heads, for bodies of up to ``SMALL_BODY`` and for answers; larger bodies are read by at most half of the threads,
-the next in line waiting in the loop. Whoever makes too little progress is cut.
+gunicorn's own threads wait for the rest of a head, for a body, and for a client to receive a response, and its event
+loop waits for clients to close. So a few dozen slow clients stop it. Here the event loop waits: for heads, for bodies
+of up to ``SMALL_BODY_BYTES``, and for clients to receive responses. At most half of the threads read larger bodies, and
+further ones wait in the loop. Clients that make too little progress are disconnected.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from app.server.thread_pool import ThreadPool
 from app.web.headers import make_request_id
 
 PATIENCE_SECONDS = 10.0
-"""How long a client may send or take nothing in the middle of a request or answer."""
-LEAST_BYTES_A_SECOND = 2048
-"""What it must send or take on average after that."""
+"""Seconds that a client may pause within a request or a response."""
+MIN_BYTES_PER_SECOND = 2048
+"""Average rate at which a client must send or receive after that."""
 TURN_SECONDS = 30.0
-"""How long a large body waits for its turn."""
+"""Seconds that a request with a large body waits for a thread."""
 LINGER_SECONDS = 2.0
-"""How long a closed connection is read, so that the client gets the answer although it still sends."""
-SMALL_BODY = 65_536
-"""Bytes of a body that are waited for before a thread has the request."""
-LARGEST_HEAD = 65_536
-PIECE = 65_536
-"""Bytes that are read at a time, and that are sent as soon as they have come together."""
-MOST_PIECES = 64
-MOST_AHEAD = 1_048_576
-"""Bytes of an answer in pieces that may wait to be sent; then the thread that makes more of it waits."""
-MOST_UNSENT = 134_217_728
-"""Bytes of answers that may wait to be sent in a worker; beyond, those that are taken most slowly are cut."""
+"""Seconds that a closed connection is still read, so that a client that is still sending gets the response."""
+SMALL_BODY_BYTES = 65_536
+"""Bytes of a body that must have arrived before a thread gets the request."""
+MAX_HEAD_BYTES = 65_536
+PIECE_BYTES = 65_536
+"""Bytes that are read at once, and from which collected output is sent."""
+MAX_PIECES = 64
+MAX_UNSENT_BYTES = 1_048_576
+"""Unsent bytes of a response in pieces from which the thread that produces it waits."""
+MAX_WORKER_UNSENT_BYTES = 134_217_728
+"""Unsent bytes of all responses of a worker; beyond them the slowest clients are disconnected."""
 
 _FRAMING = re.compile(rb"\r\n(content-length|transfer-encoding|expect):[ \t]*([^\r\n]*)", re.IGNORECASE)
 _RESET = struct.pack("ii", 1, 0)
@@ -58,17 +58,17 @@ _EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORE
 
 
 class Socket(socket.socket):
-    """A client's socket: what has come and nobody has read, what is to go and is not sent.
+    """A client's socket with buffers for unread input and unsent output.
 
-    Either the event loop or one thread has it at a time. It never blocks in the kernel, whatever gunicorn sets.
+    Either the event loop or one thread uses it at a time. It never blocks in the kernel, whatever gunicorn sets.
 
     Attributes:
-        received: Read from the client, not yet by gunicorn.
-        unsent: Pieces of the answer that the client did not take yet.
-        unsent_bytes: How much that is.
-        ended: The client sends no more.
-        may_wait: Whether :meth:`recv` waits for the client; else all of the request is in ``received``.
-        deadline: When the client is cut (``time.monotonic``), if it makes no progress.
+        received: Input that gunicorn has not read yet.
+        unsent: Pieces of the response that the client has not received yet.
+        unsent_bytes: Size of these pieces.
+        ended: Whether the client has closed its side.
+        may_wait: Whether :meth:`recv` waits for the client; otherwise ``received`` contains the whole request.
+        deadline: Time (``time.monotonic``) when the client is disconnected unless it makes progress.
     """
 
     def __init__(self, accepted: socket.socket):
@@ -83,30 +83,30 @@ class Socket(socket.socket):
         self._timeout: float | None = None
 
     def setblocking(self, flag: bool) -> None:
-        """As if: see the class."""
+        """Do nothing but reset the timeout; see the class."""
         self._timeout = None
 
     def settimeout(self, value: float | None) -> None:
-        """Seconds that :meth:`recv` waits at most, beside the client's deadline."""
+        """Limit the seconds that :meth:`recv` waits, in addition to the client's deadline."""
         self._timeout = value
 
     def gettimeout(self) -> float | None:
-        """The timeout, which gunicorn puts back when it has read the rest of a body."""
+        """The timeout, which gunicorn restores after reading the rest of a body."""
         return self._timeout
 
-    def give(self, seconds: float) -> None:
-        """Let the client have so many seconds from now on."""
+    def set_deadline(self, seconds: float) -> None:
+        """Set the client's deadline to ``seconds`` from now."""
         self.deadline = time.monotonic() + seconds
 
     def _progress(self, count: int) -> None:
-        """Put the deadline off, never further than ``PATIENCE_SECONDS`` from now."""
-        self.deadline = min(time.monotonic() + PATIENCE_SECONDS, self.deadline + count / LEAST_BYTES_A_SECOND)
+        """Extend the deadline after progress, at most to ``PATIENCE_SECONDS`` from now."""
+        self.deadline = min(time.monotonic() + PATIENCE_SECONDS, self.deadline + count / MIN_BYTES_PER_SECOND)
 
-    def take_in(self, size: int = PIECE) -> int:
-        """Move what the client has sent to ``received``, without waiting; gives how much that was.
+    def take_in(self, size: int = PIECE_BYTES) -> int:
+        """Move input from the kernel to ``received`` without waiting, and return the number of bytes.
 
         Raises:
-            BlockingIOError: Nothing has come.
+            BlockingIOError: There is no input.
         """
         data = super().recv(size)
         if data:
@@ -117,24 +117,24 @@ class Socket(socket.socket):
         return len(data)
 
     def discard(self) -> int:
-        """Take what the client has sent for nothing; gives how much that was.
+        """Discard input, and return the number of bytes.
 
         Raises:
-            BlockingIOError: Nothing has come.
+            BlockingIOError: There is no input.
         """
-        return len(super().recv(PIECE))
+        return len(super().recv(PIECE_BYTES))
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """The bytes that have come; waits for them in a thread that may.
+        """Return input, and wait for it if ``may_wait`` is set.
 
         Raises:
             TimeoutError: The client is too slow.
         """
         while not self.received and not self.ended:
             if not self.may_wait:
-                raise TimeoutError(errno.ETIMEDOUT, "the request is not what it seemed")
+                raise TimeoutError(errno.ETIMEDOUT, "the request is longer than it seemed")
             if not self.deadline:
-                self.give(PATIENCE_SECONDS)
+                self.set_deadline(PATIENCE_SECONDS)
             try:
                 self.take_in(size)
             except BlockingIOError:
@@ -148,38 +148,38 @@ class Socket(socket.socket):
         return data
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Have this sent by :meth:`flush`, which is called here only when much has come together.
+        """Add output, which :meth:`flush` sends; it is called here only for larger amounts.
 
         Raises:
-            BrokenPipeError: Of an answer in pieces the client takes too little.
+            BrokenPipeError: The client receives a response in pieces too slowly.
         """
-        if self.unsent_bytes > MOST_AHEAD:
-            self.give(PATIENCE_SECONDS)
-            while self.unsent_bytes > MOST_AHEAD:
+        if self.unsent_bytes > MAX_UNSENT_BYTES:
+            self.set_deadline(PATIENCE_SECONDS)
+            while self.unsent_bytes > MAX_UNSENT_BYTES:
                 try:
                     self._wait(select.POLLOUT)
                 except TimeoutError as error:
-                    raise BrokenPipeError(errno.EPIPE, "the client takes too little") from error
+                    raise BrokenPipeError(errno.EPIPE, "the client receives too slowly") from error
                 self.flush()
         self.unsent.append(memoryview(data))
         self.unsent_bytes += len(data)
-        if self.unsent_bytes > PIECE:
+        if self.unsent_bytes > PIECE_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Send what the client takes at once of what is unsent."""
+        """Send as much output as the kernel accepts without waiting."""
         unsent = self.unsent
         while unsent:
             try:
-                sent = self.sendmsg(list(islice(unsent, MOST_PIECES)))
+                count = self.sendmsg(list(islice(unsent, MAX_PIECES)))
             except BlockingIOError:
                 return
-            self._progress(sent)
-            self.unsent_bytes -= sent
-            while unsent and sent >= len(unsent[0]):
-                sent -= len(unsent.popleft())
-            if sent:
-                unsent[0] = unsent[0][sent:]
+            self._progress(count)
+            self.unsent_bytes -= count
+            while unsent and count >= len(unsent[0]):
+                count -= len(unsent.popleft())
+            if count:
+                unsent[0] = unsent[0][count:]
 
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> int:
         """Send part of a file as :meth:`sendall` does."""
@@ -189,7 +189,7 @@ class Socket(socket.socket):
         return len(data)
 
     def close(self) -> None:
-        """End the conversation; the event loop, which may still watch the descriptor, closes it by :meth:`release`."""
+        """Shut the connection down. The event loop may still watch the descriptor, and closes it later."""
         with suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
 
@@ -208,14 +208,14 @@ class Socket(socket.socket):
 
 
 class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
-    """A client's connection and how much of its next request is there.
+    """A client's connection and the state of its next request.
 
     Attributes:
-        events: What the poller looks for.
-        on_event: What the event loop does when that happens; ``None`` while a thread has the request.
-        on_deadline: What it does at the socket's deadline.
-        is_idle: Nothing of a request has come.
-        is_kept: Another request may follow the answer that is being sent.
+        events: Events that the poller watches.
+        on_event: The event loop's handler for these events; ``None`` while a thread has the request.
+        on_deadline: The event loop's handler for the socket's deadline.
+        is_idle: Whether nothing of a request has arrived.
+        is_kept: Whether the connection stays open after the response that is being sent.
     """
 
     sock: Socket
@@ -235,25 +235,25 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
         self._body_at = 0
         self._length: int | None = 0
 
-    def begin_anew(self) -> None:
-        """Begin with the next request, which gunicorn may have read together with the last one."""
+    def start_next_request(self) -> None:
+        """Prepare for the next request, which gunicorn may have read together with the last one."""
         self.sock.received[:0] = self.parser.unreader.take_buffered()
         self._start_request()
 
     @property
     def has_head(self) -> bool:
-        """Tell whether all of the head has come."""
+        """Whether the whole head has arrived."""
         return self._body_at > 0
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether gunicorn will need no more of the client than has come."""
+        """Whether gunicorn will need no more input than has arrived."""
         return self.sock.ended or (self._length is not None and len(self.sock.received) >= self._body_at + self._length)
 
     def is_ready(self) -> bool:
-        """Tell whether a thread may have the request: its head and its (beginning of a) body have come.
+        """Whether a thread may get the request: its head and its body, or the beginning of a large body, have arrived.
 
-        Also if waiting is in vain: gunicorn refuses lines that end otherwise than HTTP's, and malformed lengths.
+        Also if there is no point in waiting, since gunicorn rejects invalid line ends and malformed lengths.
         """
         received = self.sock.received
         if not self._body_at:
@@ -267,16 +267,16 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
         if self.sock.ended:
             return True
         if self._length is not None:
-            return len(received) >= self._body_at + min(self._length, SMALL_BODY)
-        return len(received) >= self._body_at + SMALL_BODY or self._may_end_here(received)
+            return len(received) >= self._body_at + min(self._length, SMALL_BODY_BYTES)
+        return len(received) >= self._body_at + SMALL_BODY_BYTES or self._may_end_here(received)
 
     def _may_end_here(self, received: bytearray) -> bool:
-        """Tell whether the chunks may be complete. Their data can look so, too; the thread then waits for the rest."""
+        """Whether the chunks may be complete. If these bytes are part of the data, the thread waits for the rest."""
         begin = self._body_at - 2  # The line break before the first chunk.
         return received.endswith(b"\r\n\r\n", self._body_at) or received.find(b"\r\n0\r\n\r\n", begin) >= 0
 
     def _read_framing(self) -> None:
-        """Find out how much body there will be, and tell a client that waits for it to go on."""
+        """Determine the length of the body, and send "100 Continue" to a client that expects it."""
         received = self.sock.received
         expects = False
         for name, value in _FRAMING.findall(received, 0, self._body_at):
@@ -288,13 +288,13 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
             elif self._length is not None:
                 self._length = int(value) if value.isdigit() and len(value) < 19 else 0
         if expects and self._length != 0 and received.find(b" HTTP/1.1\r\n", 0, received.find(b"\n") + 1) > 0:
-            # gunicorn would tell it only once a thread has the request. It need not know that it was asked.
+            # gunicorn would send it only once a thread has the request. Without the header, it does not send another.
             head, count = _EXPECTS.subn(b"", received[: self._body_at - 2])
             if count:
                 received[: self._body_at - 2] = head
                 self._body_at = len(head) + 2
                 self.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-                with suppress(OSError):  # Reading tells it, too.
+                with suppress(OSError):  # The next read reports the error, too.
                     self.sock.flush()
 
 
@@ -304,31 +304,31 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._watched: set[Connection] = set()
-        """Connections that the event loop waits for."""
-        self._in_line: deque[Connection] = deque()
-        """Those of them that wait until a thread may read their body."""
+        """Connections that the event loop watches."""
+        self._waiting_for_thread: deque[Connection] = deque()
+        """Watched connections that wait until a thread may read their body."""
         self._reading = 0
-        """Threads that may read bodies from clients now."""
-        self._most_reading = max(1, self.cfg.threads // 2)
-        self._next_look = 0.0
+        """Number of threads that read bodies from clients."""
+        self._max_reading = max(1, self.cfg.threads // 2)
+        self._next_check = 0.0
         self._is_ending = False
 
     def get_thread_pool(self) -> ThreadPool:
-        """The threads that answer requests."""
+        """The threads that handle requests."""
         return ThreadPool(self.cfg.threads, "request")
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
-        """Refuse TLS, which is a proxy's.
+        """Reject TLS, which a proxy must provide.
 
         Raises:
             RuntimeError: A certificate is set.
         """
         if cfg.is_ssl:
-            raise RuntimeError("This worker speaks no TLS: let a proxy in front of it do so.")
+            raise RuntimeError("This worker does not support TLS: use a proxy in front of it.")
 
     def accept(self, listener: socket.socket) -> None:
-        """Take a new connection."""
+        """Accept a connection."""
         try:
             accepted, client = listener.accept()
         except OSError as error:
@@ -339,51 +339,51 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             return
         self.nr_conns += 1
         conn = Connection(self.cfg, Socket(accepted), client, listener.getsockname())
-        conn.sock.give(self.cfg.keepalive)
+        conn.sock.set_deadline(self.cfg.keepalive)
         self._read(conn)
 
     def handle(self, conn: Connection) -> bool:
-        """Answer a request, in a thread."""
+        """Handle a request, in a thread."""
         is_kept = bool(super().handle(conn))
-        with suppress(OSError):  # The event loop tries again, and ends it.
+        with suppress(OSError):  # The event loop tries again, and closes the connection.
             conn.sock.flush()
         return is_kept
 
     def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
-        """A thread is done with a request."""
+        """Continue after a thread has handled a request."""
         if conn.sock.may_wait:
             self._reading -= 1
-            if self._in_line:
-                following = self._in_line.popleft()
+            if self._waiting_for_thread:
+                following = self._waiting_for_thread.popleft()
                 self._unwatch(following)
                 self._hand_over(following)
         conn.is_kept = not fs.cancelled() and fs.exception() is None and fs.result()
-        conn.sock.give(PATIENCE_SECONDS)
+        conn.sock.set_deadline(PATIENCE_SECONDS)
         self._send(conn)
 
     def murder_pending(self) -> None:
-        """Once a second, and when there are too many connections: cut those that are too slow."""
+        """Disconnect slow clients, once a second and when there are too many connections."""
         now = time.monotonic()
         if not self.alive and not self._is_ending:
-            # A client may be sending its next request: it is answered, and told that it is the last one.
+            # An idle client may be sending another request, which is still handled, with "Connection: close".
             self._is_ending = True
             for conn in self._watched:
                 if conn.is_idle:
                     conn.sock.deadline = min(conn.sock.deadline, now + LINGER_SECONDS)
-        if now >= self._next_look:
-            self._next_look = now + 1.0
+        if now >= self._next_check:
+            self._next_check = now + 1.0
             for conn in [conn for conn in self._watched if conn.sock.deadline <= now]:
                 conn.on_deadline(conn)
         if self.nr_conns >= self.worker_connections:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Cut one in twenty of the connections that are waited for: those nearest to their deadlines."""
+        """Close one in twenty of the watched connections: those nearest to their deadlines."""
         count = len(self._watched) // 20 + 1
         for conn in heapq.nsmallest(count, self._watched, key=lambda conn: conn.sock.deadline):
             self._abort(conn)
 
-    # What the event loop waits for.
+    # Watching connections
 
     def _watch(
         self,
@@ -402,7 +402,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         self._watched.add(conn)
 
     def _unwatch(self, conn: Connection) -> None:
-        """Wait no more. The poller goes on, since most clients do nothing until they are answered."""
+        """Ignore a connection. It stays registered with the poller, since most clients wait for the response."""
         self._watched.discard(conn)
         conn.on_event = None
 
@@ -418,23 +418,23 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             conn.events = 0
 
     def _drop(self, conn: Connection) -> None:
-        if conn in self._in_line:
-            self._in_line.remove(conn)
+        if conn in self._waiting_for_thread:
+            self._waiting_for_thread.remove(conn)
         self._unwatch(conn)
         self._forget(conn)
         self.nr_conns -= 1
         conn.sock.release()
 
     def _abort(self, conn: Connection) -> None:
-        """Close at once; the kernel would try for minutes to send the rest."""
+        """Close the connection with a reset, since the kernel would otherwise try for minutes to send the rest."""
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._drop(conn)
 
-    # A request comes.
+    # Receiving a request
 
     def _await_request(self, conn: Connection) -> None:
         conn.is_idle = True
-        conn.sock.give(self.cfg.keepalive if self.alive else LINGER_SECONDS)
+        conn.sock.set_deadline(self.cfg.keepalive if self.alive else LINGER_SECONDS)
         self._watch(conn, selectors.EVENT_READ, self._read, self._drop)
 
     def _read(self, conn: Connection) -> None:
@@ -449,17 +449,17 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             return
         if conn.is_idle:
             conn.is_idle = False
-            conn.sock.give(PATIENCE_SECONDS)
-        self._look(conn)
+            conn.sock.set_deadline(PATIENCE_SECONDS)
+        self._process_input(conn)
 
-    def _look(self, conn: Connection) -> None:
-        """Something of a request is there, or the client sends no more."""
+    def _process_input(self, conn: Connection) -> None:
+        """Continue after input has arrived or the client has closed its side."""
         if conn.is_ready():
             self._unwatch(conn)
             self._hand_over(conn)
         elif conn.sock.ended:
             self._drop(conn)
-        elif not conn.has_head and len(conn.sock.received) > LARGEST_HEAD:
+        elif not conn.has_head and len(conn.sock.received) > MAX_HEAD_BYTES:
             self._unwatch(conn)
             util.write_error(conn.sock, 431, "Request Header Fields Too Large", "The request's head is too large.")
             self._send(conn)
@@ -467,19 +467,19 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             self._watch(conn, selectors.EVENT_READ, self._read, self._refuse_slow)
 
     def _hand_over(self, conn: Connection) -> None:
-        """Give the request to a thread, or let it wait until a thread may read its body."""
+        """Pass the request to a thread, or wait until a thread may read its body."""
         conn.sock.may_wait = not conn.is_whole
         if not conn.sock.may_wait:
             self.enqueue_req(conn)
-        elif self._reading < self._most_reading:
+        elif self._reading < self._max_reading:
             self._reading += 1
-            conn.sock.deadline = 0.0  # It begins when the thread does.
+            conn.sock.deadline = 0.0  # The thread sets it when it starts.
             self.enqueue_req(conn)
         else:
             conn.sock.may_wait = False
-            conn.sock.give(TURN_SECONDS)
+            conn.sock.set_deadline(TURN_SECONDS)
             conn.on_deadline = self._refuse_busy
-            self._in_line.append(conn)
+            self._waiting_for_thread.append(conn)
             self._watched.add(conn)
 
     def _refuse_slow(self, conn: Connection) -> None:
@@ -491,9 +491,9 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         )
 
     def _refuse(self, conn: Connection, error: ApiError) -> None:
-        """Answer in the application's place."""
-        if conn in self._in_line:
-            self._in_line.remove(conn)
+        """Send an error response without the application."""
+        if conn in self._waiting_for_thread:
+            self._waiting_for_thread.remove(conn)
         self._unwatch(conn)
         body = orjson.dumps(error_body(error))
         headers = {
@@ -507,10 +507,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         conn.sock.sendall("\r\n".join([*lines, "", ""]).encode() + body)
         self._send(conn)
 
-    # An answer goes.
+    # Sending a response
 
     def _send(self, conn: Connection) -> None:
-        """Send the rest of the answer, then wait for the next request or end the connection."""
+        """Send the rest of the response, then wait for the next request or close the connection."""
         try:
             conn.sock.flush()
         except OSError:
@@ -518,13 +518,13 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             return
         if conn.sock.unsent:
             self._watch(conn, selectors.EVENT_WRITE, self._write, self._abort)
-            self._bound_unsent()
+            self._limit_unsent()
         elif not conn.is_kept:
             self._linger(conn)
         else:
-            conn.begin_anew()
+            conn.start_next_request()
             if conn.sock.received:
-                self._look(conn)
+                self._process_input(conn)
             else:
                 self._await_request(conn)
 
@@ -536,26 +536,26 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             return
         if not conn.sock.unsent:
             self._unwatch(conn)
-            conn.sock.give(PATIENCE_SECONDS)
+            conn.sock.set_deadline(PATIENCE_SECONDS)
             self._send(conn)
 
-    def _bound_unsent(self) -> None:
+    def _limit_unsent(self) -> None:
         slow = [conn for conn in self._watched if conn.sock.unsent]
         total = sum(conn.sock.unsent_bytes for conn in slow)
-        for conn in sorted(slow, key=lambda conn: conn.sock.deadline) if total > MOST_UNSENT else ():
+        for conn in sorted(slow, key=lambda conn: conn.sock.deadline) if total > MAX_WORKER_UNSENT_BYTES else ():
             total -= conn.sock.unsent_bytes
             self._abort(conn)
-            if total <= MOST_UNSENT:
+            if total <= MAX_WORKER_UNSENT_BYTES:
                 break
 
     def _linger(self, conn: Connection) -> None:
-        """Close the connection in the way in which a client that still sends gets its answer."""
+        """Close the connection so that a client that is still sending gets the response."""
         try:
             conn.sock.shutdown(socket.SHUT_WR)
         except OSError:
             self._drop(conn)
             return
-        conn.sock.give(LINGER_SECONDS)
+        conn.sock.set_deadline(LINGER_SECONDS)
         self._watch(conn, selectors.EVENT_READ, self._discard, self._drop)
 
     def _discard(self, conn: Connection) -> None:

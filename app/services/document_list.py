@@ -30,8 +30,7 @@ from app.services.indexing.stored_documents import (
     parts_by_size,
     read_bodies,
 )
-from app.services.search.answer_room import AnswerRoom
-from app.services.search.search import rejected
+from app.services.search.search import AnswerRoom, rejected
 from app.services.site_fields import kinds_of
 from app.storage.database import Database
 from backends.errors import BackendRejected

@@ -19,7 +19,8 @@ from app.models.events import QUERY_KINDS, SUGGESTED_FROM
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.recent_results import RecentResults
 from app.services.analytics.reports import NO_CLICKS
-from app.services.search.search import Searcher, for_site
+from app.services.search.parameters import for_site
+from app.services.search.search import Searcher
 from app.services.sites import get_site
 from app.wording import number
 from backends.base import Hit, Matched

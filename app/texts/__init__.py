@@ -1,1 +1,1 @@
-"""Texts out of HTML and Markdown, and the sections under their headings."""
+"""Text from HTML and Markdown, and sections by headings."""

@@ -1,4 +1,4 @@
-"""Text out of HTML and Markdown: blocks apart, markup gone, entities decoded. Time and memory grow with the input."""
+"""Plain text from HTML and Markdown, in time and memory linear in the length of the input."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from turbohtml import Document, Html, Minify, Node, parse
 
 from app.texts.sections import mark_headings
 
-UNREAD = frozenset(
+INVISIBLE = frozenset(
     {"annotation", "annotation-xml", "audio", "canvas", "datalist", "head", "iframe", "noembed", "noframes", "noscript"}
     | {"object", "rp", "rt", "script", "style", "svg", "template", "title", "video"}
 )
-"""Elements whose text nobody reads on the page: code, fallbacks, and second renderings of the text beside them."""
+"""Elements whose text a page does not display: code, fallbacks, and alternative renderings of neighboring text."""
 
 PREFORMATTED = frozenset(("listing", "plaintext", "pre", "textarea", "xmp"))
 RAW = ("plaintext", "xmp")
-"""Those of them whose text has no references."""
+"""Preformatted elements in which character references are not decoded."""
 
 NONE, WORD, CELL, LINE, BLOCK = range(5)
 """Breaks between two pieces of text; the strongest one wins."""
 
-WRITTEN = ("", " ", "\t", "\n", "\n\n")
+SEPARATORS = ("", " ", "\t", "\n", "\n\n")
 WORDS = ("button", "img", "input", "label", "meter", "progress")
 CELLS = ("td", "th")
 LINES = ("br", "dd", "li", "optgroup", "option", "summary", "tr")
@@ -35,7 +35,7 @@ BLOCKS = (
 BREAKS = (
     dict.fromkeys(WORDS, WORD) | dict.fromkeys(CELLS, CELL) | dict.fromkeys(LINES, LINE) | dict.fromkeys(BLOCKS, BLOCK)
 )
-"""What is before and after an element. Custom elements are words apart; all others run on."""
+"""Breaks before and after elements. Custom elements are separate words; other elements do not break text."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 MARKDOWN = (
@@ -48,11 +48,12 @@ MARKDOWN = (
 
 
 MAX_ROOT_TAGS = 20_000
-"""Characters that the tags of a page's root and body may have together. Each attribute is compared with all before."""
+"""Characters of all ``html`` and ``body`` tags together. The parser compares each attribute with all before it, so that
+many attributes would take quadratic time."""
 ROOT_TAG = re.compile(r"<(html|body)\b[^>]*", re.IGNORECASE)
 
 MAX_CONTAINERS = 100
-"""Quotes and lists within each other on a line of Markdown; a sign is written as thirty characters of HTML."""
+"""Nested quotes and lists on a line of Markdown. Each marker becomes thirty characters of HTML."""
 _CONTAINER = r"[ \t]*+(?:>|[-+*](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))"
 DEEP_LINE = re.compile(rf"^((?:{_CONTAINER}){{{MAX_CONTAINERS}}})(?:{_CONTAINER})++", re.MULTILINE)
 
@@ -62,32 +63,32 @@ TAGS_AND_BLANKS = re.compile("( ?(?:<[^>]*> ?)++)")
 TAG_NAME = re.compile(r"</?([^\s>]++)[^>]*>")
 _PREFORMATTED_NAME = rf"(?:{'|'.join(sorted(PREFORMATTED))})[\t\n\f\r >]"
 TO_PREFORMATTED_TAG = re.compile(rf"((?:[^<]++|<(?!/?{_PREFORMATTED_NAME})[^>]*>)*+)<(/?){_PREFORMATTED_NAME}")
-"""Up to the next tag of preformatted text, tag by tag: the name of another may hold what looks like one."""
+"""Matches up to the next tag of a preformatted element, tag by tag, since attributes may contain such tags."""
 
 
 def parse_html(html: str) -> Document:
-    """The tree of a page or a fragment of HTML, in time and memory that grow with its length."""
+    """Parse a page or a fragment of HTML, in time and memory linear in its length."""
     if sum(len(tag[0]) for tag in ROOT_TAG.finditer(html)) > MAX_ROOT_TAGS:
         html = ROOT_TAG.sub(r"<\1", html)
     return parse(html, positions=False)
 
 
 def html_to_text(html: str) -> str:
-    """The text of a page or a fragment of HTML. See :func:`node_to_text`."""
+    """Convert a page or a fragment of HTML to text. See :func:`node_to_text`."""
     return node_to_text(parse_html(SURROGATE.sub("\N{REPLACEMENT CHARACTER}", html)))
 
 
 def html_to_marked_text(html: str) -> str:
-    """The same as :func:`html_to_text`, with its headings marked for :func:`app.texts.sections.take_sections`."""
+    """Convert HTML to text, with headings marked for :func:`app.texts.sections.take_sections`."""
     document = parse_html(SURROGATE.sub("\N{REPLACEMENT CHARACTER}", html))
     mark_headings(document)
     return node_to_text(document)
 
 
 def markdown_to_marked_text(markdown: str) -> str:
-    """The text of Markdown (CommonMark with GitHub's tables, and HTML in between), without its front matter.
+    """Convert Markdown (CommonMark with GitHub's tables and embedded HTML) to text, without its front matter.
 
-    Its headings are marked as in :func:`html_to_marked_text`.
+    Headings are marked as in :func:`html_to_marked_text`.
     """
     shallow = DEEP_LINE.sub(r"\1 ", SURROGATE.sub("\N{REPLACEMENT CHARACTER}", markdown))
     document = parse_html(pyromark.html(shallow, options=MARKDOWN))
@@ -96,29 +97,29 @@ def markdown_to_marked_text(markdown: str) -> str:
 
 
 def node_to_text(node: Node) -> str:
-    """The text of a part of a page, which loses what nobody reads.
+    """Convert a part of a page to text. This removes its invisible elements.
 
-    Blocks are apart by a blank line, rows and list items by a line break, cells by a tab, words by one blank.
-    Preformatted text keeps its lines and indents.
+    A blank line separates blocks, a line break rows and list items, a tab cells, and one blank words. Preformatted text
+    keeps its lines and indentation.
     """
-    # The tree is walked by the parser's own code: an object for each element would take ten times as long.
-    node.remove(", ".join(UNREAD))
+    # The parser serializes the tree in its own code: a Python object for each element would take ten times as long.
+    node.remove(", ".join(INVISIBLE))
     for element in node.iter_elements(RAW, include_self=True):
         element.tag = "pre"
     html = node.serialize(WITHOUT_COMMENTS, inner=True).replace("&nbsp;", "\N{NO-BREAK SPACE}")
     running, preformatted = _Breaks(BLOCK), _Breaks(LINE)
     parts: list[str] = []
     depth = start = end = 0
-    while (found := TO_PREFORMATTED_TAG.match(html, end)) is not None:
-        is_end = bool(found[2])
-        if depth == is_end and (part := html[start : found.end(1)]):
+    while (match := TO_PREFORMATTED_TAG.match(html, end)) is not None:
+        is_end = bool(match[2])
+        if depth == is_end and (part := html[start : match.end(1)]):
             parts.append(_preformatted_text(part, preformatted) if is_end else _running_text(part, running))
         depth += -1 if is_end else 1
-        end = html.index(">", found.end() - 1) + 1
+        end = html.index(">", match.end() - 1) + 1
         if depth == (not is_end):
             start = end
     parts.append(_running_text(html[start:], running))
-    text = WRITTEN[BLOCK].join(filter(None, parts))
+    text = SEPARATORS[BLOCK].join(filter(None, parts))
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").replace("\0", "").strip()
 
 
@@ -137,21 +138,21 @@ def _preformatted_text(html: str, breaks: _Breaks) -> str:
 
 
 class _Breaks(dict[str, str]):
-    """The text for the tags, and perhaps blanks, between two pieces of text; each is looked at once."""
+    """Caches the separator for the tags and blanks between two pieces of text."""
 
-    def __init__(self, most: int):
+    def __init__(self, strongest: int):
         super().__init__()
-        self._most = most
+        self._strongest = strongest
 
     def __missing__(self, between: str) -> str:
         names = set(TAG_NAME.findall(between))
-        strongest = max(BREAKS.get(name) or (WORD if "-" in name else NONE) for name in names)
-        if strongest == NONE and " " in TAGS.sub("", between):
-            strongest = WORD
-        self[between] = written = WRITTEN[min(strongest, self._most)]
-        return written
+        strength = max(BREAKS.get(name) or (WORD if "-" in name else NONE) for name in names)
+        if strength == NONE and " " in TAGS.sub("", between):
+            strength = WORD
+        self[between] = separator = SEPARATORS[min(strength, self._strongest)]
+        return separator
 
 
 def trimmed_lines(text: str) -> str:
-    """Text without blank lines around it and without blanks at the end of lines."""
+    """Remove blank lines around a text and blanks at the ends of its lines."""
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")

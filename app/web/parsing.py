@@ -18,10 +18,10 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 from werkzeug.routing import IntegerConverter
 
-from app.crawl.fetch import media_types
+from app.crawl.fetch import responses
 from app.errors import ApiError, Detail, ErrorCode, field_error, validation_error
 from app.importers.csv import read_csv
-from app.importers.json_lines import read_json_lines
+from app.importers.json_values import read_json_lines
 from app.importers.records import BadLine, Read, UnreadableFile
 from app.texts.formats import html_to_marked_text, markdown_to_marked_text
 from app.texts.sections import as_field, take_sections
@@ -96,7 +96,7 @@ def read_file_body(req: Request, *, is_page: bool = False) -> bytes:
         ApiError: As :func:`read_body`; 415 for a type that no file has; 400 for none.
     """
     body = read_body(req)
-    if req.mimetype not in FILE_TYPES and not (is_page and media_types.is_page(req.mimetype)):
+    if req.mimetype not in FILE_TYPES and not (is_page and responses.is_page(req.mimetype)):
         raise ApiError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send the file as it is, with a Content-Type of {', '.join(FILE_TYPES)}."
         )

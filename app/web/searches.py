@@ -11,7 +11,9 @@ from flask import request
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
-from app.services.search.search import TimedResult, Visitor, encode_hit, for_site
+from app.services.search.parameters import for_site
+from app.services.search.responses import encode_hit
+from app.services.search.search import TimedResult, Visitor
 from app.web.request_checks import require_search
 from backends.query import SearchQuery
 
@@ -47,7 +49,7 @@ def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, 
     current_runtime = runtime()
     query = for_site(wanted, site)
     require_search()
-    encode = encode_hit if shown is None else partial(encode_hit, shown=shown)
+    encode = encode_hit if shown is None else partial(encode_hit, fields=shown)
     counted = None if request.method == "HEAD" else visitor
     room = current_runtime.searcher.new_room()
     timed = current_runtime.searcher.run(site, query, encode, room, record_for=counted, is_whole=shown is None)

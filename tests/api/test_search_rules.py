@@ -102,7 +102,9 @@ def test_a_rule_holds_from_its_first_moment_until_before_its_last(
     put(tenant, rules=[{"id": "a", "when": when, "do": {"redirect": "/"}}])
     found = []
     for moment in ("2024-02-29T23:59:59", "2024-03-01T00:00:00", "2024-03-02T09:59:59", "2024-03-02T10:00:00"):
-        monkeypatch.setattr("app.services.search.search.now", lambda at=moment: datetime.fromisoformat(f"{at}+00:00"))
+        monkeypatch.setattr(
+            "app.services.search.parameters.now", lambda at=moment: datetime.fromisoformat(f"{at}+00:00")
+        )
         found.append(bool(holding(tenant, "hello")))
 
     assert found == [False, True, True, False]

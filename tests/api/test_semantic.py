@@ -103,7 +103,7 @@ def test_explanations_tell_the_cosine_and_the_place_by_words(shop: Tenant) -> No
 
 def test_only_hits_that_are_ordered_by_meaning_tell_of_it(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     switch(shop, semantic=True, pinned=[{"query": QUESTION, "ids": ["page-3"]}])
-    monkeypatch.setattr("app.services.search.mixed_order.MIXED_HITS", 2)
+    monkeypatch.setattr("app.services.search.ordering.MIXED_HITS", 2)
     answer = assert_ok(shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}))
     told = {hit["id"]: hit["_explain"] for hit in answer["results"]["hits"]}
 

@@ -175,6 +175,6 @@ def test_no_other_source_reaches_this_machine_by_it(demo: Demo) -> None:
         execute(parts, claim, RunControl())
 
     assert last_run(part).error == {
-        "code": "private_address", "message": "127.0.0.1 is at an address that is not public.",
+        "code": "private_address", "message": "127.0.0.1 has an IP address that is not public.",
     }  # fmt: skip
     assert (part.settings.data_path / "demo.json").stat().st_mode & 0o777 == 0o600

@@ -382,7 +382,7 @@ def test_an_embedder_that_is_there_or_refuses(installation: Tenant) -> None:
         status, wrong = examine(installation, **environment)
 
     assert status == 1
-    assert "answers with status 401" in wrong["embedder"]["message"]
+    assert "responds with status 401" in wrong["embedder"]["message"]
     assert "EMBEDDER_KEY" in wrong["embedder"]["remedy"]
     assert "a-key" not in str(wrong)
 

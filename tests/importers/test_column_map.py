@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.importers.column_map import ColumnMap, read_column_map
+from app.importers.fields import ColumnMap, read_column_map
 from app.importers.records import UnreadableFile
 
 
@@ -33,7 +33,7 @@ def test_nothing_maps_nothing() -> None:
     [
         ("Headline", "must consist of field=column, not 'Headline'"),
         ("title=", "must consist of field=column, not 'title='"),
-        ("1st=x", "names the field '1st', which no document can have"),
+        ("1st=x", "names the field '1st', which is not a valid field name"),
         ("title=a,title=b", "fills the field 'title' twice"),
     ],
 )

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.importers.column_map import ColumnMap
-from app.importers.fields import field_name, fields_of_columns, finish, flatten, to_document
+from app.importers.fields import ColumnMap, field_name, fields_of_columns, finish, flatten, to_document
 from app.importers.records import UnreadableFile
 from schemas.validation.documents import read_document
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.importers.column_map import ColumnMap
+from app.importers.fields import ColumnMap
 from app.importers.formats import FORMATS, guess_format, read_file
 from app.importers.records import Record
 from schemas.validation.documents import read_document

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 
-from app.importers.json_lines import read_json_lines
+from app.importers.json_values import read_json_lines
 from app.importers.records import MAX_RECORD_BYTES, BadLine, Record
 
 

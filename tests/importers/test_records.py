@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 
 from app.importers.csv import read_csv
-from app.importers.json_lines import read_json_lines
+from app.importers.json_values import read_json_lines
 from app.importers.records import MAX_BLANK_LINES, MAX_RECORD_BYTES, UnreadableFile, read_lines
 
 

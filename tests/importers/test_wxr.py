@@ -109,7 +109,7 @@ def test_an_export_that_is_cut_off_is_read_as_far_as_it_goes() -> None:
 
     assert isinstance(found[0], Record)
     assert isinstance(found[1], BadLine)
-    assert found[1].problem == "is not well-formed XML: no element found; what follows was not read"
+    assert found[1].problem == "is not well-formed XML: no element found; the rest was not read"
     assert found[1].line == text.count("\n") + 1
 
 

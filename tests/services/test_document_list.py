@@ -18,7 +18,7 @@ from app.runtime import Runtime
 from app.services import document_list
 from app.services.document_list import Cursor, Selection, encode, encode_into, read_page, select_documents, walk
 from app.services.indexing.stored_documents import Place
-from app.services.search.answer_room import AnswerRoom
+from app.services.search.search import AnswerRoom
 from tests.callers import Tenant, page
 from tests.conftest import close_app, make_app, make_settings
 from tests.services.test_syncs import Sender, documents

@@ -15,7 +15,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.indexing.stored_documents import StoredBody, nearest_rows, parts_by_size, read_bodies, steps
-from app.services.search.search import encode_hit
+from app.services.search.responses import encode_hit
 from app.storage.database import Database
 from backends.filters import OneOf
 from backends.query import MATCH_ALL, SearchQuery
@@ -105,7 +105,7 @@ def _ids_at(site: SiteRecord, urls: list[str]) -> list[str]:
     current_runtime = runtime()
     query = SearchQuery(MATCH_ALL, limit=1, filter=OneOf("url", tuple(urls)), kinds=site.kinds)
     timed = current_runtime.searcher.run(
-        site, query, partial(encode_hit, shown=frozenset({"id"})), current_runtime.searcher.new_room()
+        site, query, partial(encode_hit, fields=frozenset({"id"})), current_runtime.searcher.new_room()
     )
     return [orjson.loads(hit)["id"] for hit in timed.hits]
 

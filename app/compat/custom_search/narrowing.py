@@ -19,8 +19,9 @@ from app.compat.custom_search.queries import any_of, read_place, without
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
-from app.services.search.plain_search import find_ids
-from app.services.search.search import Visitor, encode_hit, for_site
+from app.services.search.parameters import for_site
+from app.services.search.responses import encode_hit
+from app.services.search.search import Visitor, find_ids
 from app.web.request_checks import require_search
 from app.web.searches import Found
 from backends.base import Hit
@@ -120,7 +121,7 @@ def _show(site: SiteRecord, query: SearchQuery, ids: list[str], shown: frozenset
     if not ids:
         return []
     hits: dict[str, bytes] = {}
-    encode = partial(encode_hit, shown=shown)
+    encode = partial(encode_hit, fields=shown)
 
     def note(hit: Hit) -> bytes:
         hits[hit.id] = encode(hit)

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from app.errors import field_error
 from app.services.access.credentials import SiteRecord
-from app.services.search.search import MAX_SORT_KEYS
+from app.services.search.parameters import MAX_SORT_KEYS
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf
 from backends.query import Highlight, SearchQuery, SortKey
 from schemas.compat.custom_search import MAX_RESULTS

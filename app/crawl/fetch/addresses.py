@@ -1,9 +1,10 @@
-"""Addresses of pages: how they are written, and which of them belong to a site."""
+"""URLs of pages, the hosts of a site, and public IP addresses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import unquote_plus
 
 from ada_url import URL, HostType
@@ -11,18 +12,18 @@ from publicsuffixlist import PublicSuffixList
 
 
 def parse_url(url: str, base: str | None = None) -> URL:
-    """An address as a browser understands it, without fragment and user.
+    """Parse a URL as browsers do, without its fragment, user name, and password.
 
     Args:
         url: Absolute, or relative to ``base``.
-        base: An absolute address.
+        base: An absolute URL.
 
     Raises:
-        ValueError: It is no http or https address.
+        ValueError: The URL is not an http or https URL.
     """
     parsed = URL(url, base) if base is not None else URL(url)
     if parsed.protocol not in {"http:", "https:"}:
-        raise ValueError("no http or https address")
+        raise ValueError("not an http or https URL")
     parsed.hash = ""
     parsed.username = ""
     parsed.password = ""
@@ -30,21 +31,21 @@ def parse_url(url: str, base: str | None = None) -> URL:
 
 
 def normalize_url(url: str, base: str | None = None) -> str:
-    """An address as browsers serialise it, without fragment, user, and tracking parameters: a page's identity.
+    """Serialize a URL as browsers do, without fragment, user, and tracking parameters. The result identifies a page.
 
     Args:
         url: Absolute, or relative to ``base``.
-        base: An absolute address.
+        base: An absolute URL.
 
     Raises:
-        ValueError: It is no http or https address.
+        ValueError: The URL is not an http or https URL.
     """
     parsed = parse_url(url, base)
     query = parsed.search[1:]
     if query:
-        kept = [parameter for parameter in query.split("&") if not _is_tracking(parameter)]
-        if len(kept) < query.count("&") + 1:
-            parsed.search = "&".join(kept)
+        parameters = [parameter for parameter in query.split("&") if not _is_tracking(parameter)]
+        if len(parameters) < query.count("&") + 1:
+            parsed.search = "&".join(parameters)
     return parsed.href
 
 
@@ -55,13 +56,13 @@ def _is_tracking(parameter: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The hosts of a site: its own, its registrable domain, and all below that; any port, http and https alike.
+    """The hosts of a site: its own, its registrable domain, and all subdomains, with any port and either scheme.
 
-    A host without registrable domain (an IP address, a name without dots, a public suffix) stands alone.
+    A host without a registrable domain (an IP address, a name without dots, a public suffix) is the only one.
 
     Attributes:
         host: Lower case, punycode; IPv6 addresses in brackets.
-        domain: The registrable domain, if there is one.
+        domain: The registrable domain, if the host has one.
     """
 
     host: str
@@ -69,17 +70,17 @@ class Scope:
 
     @classmethod
     def of(cls, url: str) -> Scope:
-        """The scope of the site at an address.
+        """The scope of the site at a URL.
 
         Raises:
-            ValueError: It is no http or https address.
+            ValueError: The URL is not an http or https URL.
         """
         parsed = parse_url(url)
         host = _host(parsed)
         return cls(host, _registrable_domain(host) if parsed.host_type == HostType.DEFAULT else None)
 
     def contains(self, url: str) -> bool:
-        """Tell whether an address lies on one of the hosts. What is no http or https address does not."""
+        """Whether a URL is on one of the hosts. Other URLs than http and https never are."""
         try:
             host = _host(parse_url(url))
         except ValueError:
@@ -90,19 +91,19 @@ class Scope:
 
 
 def host_of(url: str) -> str:
-    """The host of an address: lower case, punycode, without port and final dot; IPv6 addresses in brackets.
+    """The host of a URL: lower case, punycode, without port and final dot; IPv6 addresses in brackets.
 
     Raises:
-        ValueError: It is no http or https address.
+        ValueError: The URL is not an http or https URL.
     """
     return _host(parse_url(url))
 
 
 def header_origins(url: str) -> set[str]:
-    """The origins that request headers for a source at ``url`` go to: its own, and the https one that takes its place.
+    """The origins to which request headers of a source at ``url`` are sent: its own, and the same host with https.
 
     Raises:
-        ValueError: It is no http or https address.
+        ValueError: The URL is not an http or https URL.
     """
     source = parse_url(url)
     origins = {source.origin}
@@ -123,3 +124,63 @@ def _registrable_domain(host: str) -> str | None:
 @cache
 def _public_suffixes() -> PublicSuffixList:
     return PublicSuffixList()
+
+
+IPAddress = IPv4Address | IPv6Address
+
+_NOT_PUBLIC_V4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",  # This network, unspecified.
+        "10.0.0.0/8",  # Private.
+        "100.64.0.0/10",  # Shared; Alibaba's metadata.
+        "127.0.0.0/8",  # Loopback.
+        "168.63.129.16/32",  # Azure's metadata, within a public range.
+        "169.254.0.0/16",  # Link-local; the metadata of most clouds.
+        "172.16.0.0/12",  # Private.
+        "192.0.0.0/24",  # Protocol assignments; Oracle's metadata.
+        "192.0.2.0/24",  # Documentation.
+        "192.88.99.0/24",  # Relays of 6to4.
+        "192.168.0.0/16",  # Private.
+        "198.18.0.0/15",  # Benchmarks.
+        "198.51.100.0/24",  # Documentation.
+        "203.0.113.0/24",  # Documentation.
+        "224.0.0.0/4",  # Multicast.
+        "240.0.0.0/4",  # Reserved, broadcast.
+    )
+)
+
+_PUBLIC_V6 = IPv6Network("2000::/3")
+_NOT_PUBLIC_V6 = tuple(
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # Protocol assignments, among them Teredo, which embeds IPv4 addresses.
+        "2001:db8::/32",  # Documentation.
+        "2002::/16",  # 6to4, which embeds IPv4 addresses.
+        "3fff::/20",  # Documentation.
+    )
+)
+_EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
+"""IPv4-mapped and NAT64 addresses, which lead to the IPv4 address in their last 32 bits."""
+
+
+def is_public(address: IPAddress) -> bool:
+    """Whether an IP address is on the public internet.
+
+    Loopback, private, link-local, shared, multicast, reserved, unspecified, and metadata addresses are not, nor are
+    IPv6 addresses that lead to one of them. (The module ``ipaddress`` classifies some of these differently in each
+    version of Python.)
+    """
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC_V4)
+    if any(address in network for network in _EMBEDDING):
+        return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
+    return address in _PUBLIC_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
+
+
+def literal_address(host: str) -> IPAddress | None:
+    """Parse a host, as browsers serialize it, as an IP address; ``None`` if it is a name."""
+    try:
+        return ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return None

@@ -1,4 +1,4 @@
-"""Feeds (RSS, Atom): the addresses of the pages that their entries are about."""
+"""Feeds (RSS, Atom): the URLs of the pages that their entries describe."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ import feedparser
 from lxml import etree
 
 from app.crawl.fetch.addresses import normalize_url
-from app.crawl.fetch.media_types import charset_of
+from app.crawl.fetch.responses import charset_of
 from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reason
 
 MAX_ENTRIES = 10_000
 MAX_NESTING = 10_000
-"""Elements within each other. Malformed feeds have some that are never closed."""
+"""Depth of nested elements. Malformed feeds have elements that are never closed."""
 
 _PAGE_TYPES = {"text/html", "application/xhtml+xml"}
 
 
 def fetch_feed(fetch: Fetch, url: str, read: ReadListing[tuple[str, ...]]) -> tuple[str, ...]:
-    """Addresses of the pages of a feed, absolute and normalized, each once, in the feed's order.
+    """Fetch a feed, and return the distinct URLs of its pages, normalized, in the feed's order.
 
     Args:
         fetch: Fetches the feed.
-        url: Its address.
-        read: Reads it, as :func:`read_feed` does.
+        url: The feed's URL.
+        read: Reads the feed, as :func:`read_feed` does.
 
     Raises:
-        NotIndexed: It cannot be had (any reason), or is no feed (``bad_source``).
+        NotIndexed: The feed cannot be fetched (any reason), or is not a feed (``bad_source``).
     """
     return read(fetch(url, any_type=True))
 
 
 def read_feed(fetched: Fetched) -> tuple[str, ...]:
-    """Addresses of the pages of a feed that was fetched, at most 10,000.
+    """Return the URLs of the pages of a fetched feed, at most 10,000.
 
     The parser takes up to 20 seconds for a hostile megabyte: call it in a process of its own, see
     :mod:`app.crawl.read.reader`.
 
     Raises:
-        NotIndexed: It is no feed, or nests too deep (``bad_source``).
+        NotIndexed: The file is not a feed, or nests too deep (``bad_source``).
     """
-    # The parser keeps a kilobyte for each open element.
+    # feedparser keeps a kilobyte for each open element, so the depth is checked before.
     etree.XMLParser(target=_Nesting(), recover=True, resolve_entities=False, no_network=True).feed(fetched.body)
-    # A stream, since the parser opens what looks like the name of a file or an address.
+    # A stream, since feedparser opens bytes that look like a file name or a URL.
     parsed = feedparser.parse(
         io.BytesIO(fetched.body),
         response_headers={
@@ -56,23 +56,23 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
         sanitize_html=False,
     )
     if not parsed.entries and not parsed.get("version"):
-        raise NotIndexed(Reason.BAD_SOURCE, "The address gives no RSS or Atom feed.")
-    found: dict[str, None] = {}
+        raise NotIndexed(Reason.BAD_SOURCE, "The URL does not return an RSS or Atom feed.")
+    urls: dict[str, None] = {}
     for entry in parsed.entries[:MAX_ENTRIES]:
         link = _page_link(entry)
         if not link:
             continue
         try:
-            found[normalize_url(link, fetched.url)] = None
+            urls[normalize_url(link, fetched.url)] = None
         except ValueError:
-            continue  # An entry that is about no page.
-    return tuple(found)
+            continue  # The entry does not describe a page.
+    return tuple(urls)
 
 
 def _content_type(fetched: Fetched) -> str:
-    """The header as the parser, which keeps to RFC 3023, must have it for RFC 7303 to hold.
+    """The ``Content-Type`` that makes feedparser, which follows RFC 3023, decode as RFC 7303 requires.
 
-    By the former ``text/xml`` is ASCII, and a header goes before a byte order mark. UTF-16 is seen by its NUL bytes.
+    In RFC 3023, ``text/xml`` is ASCII, and the header precedes a byte order mark. NUL bytes reveal UTF-16.
     """
     charset = charset_of(fetched.headers.get("content-type", ""))
     is_wide = b"\0" in fetched.body[:4] or fetched.body.startswith((BOM_UTF16_BE, BOM_UTF16_LE))
@@ -80,7 +80,10 @@ def _content_type(fetched: Fetched) -> str:
 
 
 def _page_link(entry: feedparser.FeedParserDict) -> str:
-    """The entry's page, or nothing: of several alternates the first. The parser takes the last, often a translation."""
+    """The URL of the entry's page, or an empty string.
+
+    Of several alternates the first counts; feedparser's ``link`` is the last, which often is a translation.
+    """
     for link in entry.get("links", ()):
         if link.get("rel") == "alternate" and link.get("type") in _PAGE_TYPES and link.get("href"):
             return str(link["href"])
@@ -88,7 +91,7 @@ def _page_link(entry: feedparser.FeedParserDict) -> str:
 
 
 class _Nesting:
-    """A parser's target: counts the elements that are open."""
+    """A parser target that counts open elements."""
 
     def __init__(self) -> None:
         self._open = 0

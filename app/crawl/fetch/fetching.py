@@ -1,4 +1,4 @@
-"""Fetching one address: redirects, limits, conditions, and the reason where it cannot be had."""
+"""Fetching a URL: redirects, limits, conditional requests, and reasons for failures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from ada_url import URL
 
 from app import clock
 from app.crawl.fetch.addresses import Scope, header_origins, normalize_url, parse_url
-from app.crawl.fetch.cookies import Cookies
-from app.crawl.fetch.media_types import HEAD_BYTES, is_page, sniff
 from app.crawl.fetch.network import CertificateError, Network, PrivateAddressError, ResolutionError, time_limit
-from app.crawl.fetch.unpacking import PACKED, UnpackingError, unpack
+from app.crawl.fetch.responses import HEAD_BYTES, PACKED, Cookies, UnpackingError, is_page, sniff, unpack
 from app.crawl.fetch.values import (
     MAX_PAGE_BYTES,
     Fetched,
@@ -29,7 +27,7 @@ from app.crawl.fetch.values import (
 )
 
 Visit = Callable[[str], AbstractContextManager[None]]
-"""Surrounds every single request to an address: it may wait for the host's turn, or raise :class:`NotIndexed`."""
+"""Context of each request to a URL: it may wait for the host's turn, or raise :class:`NotIndexed`."""
 
 MAX_REDIRECTS = 10
 MAX_SECONDS = 30.0
@@ -47,22 +45,22 @@ _OWN_HEADERS = {
     *("keep-alive", "proxy-authorization", "proxy-connection", "range", "te", "trailer", "transfer-encoding"),
     *("upgrade", "user-agent"),
 }
-"""Headers that belong to the connection, or say who we are and what we know."""
+"""Headers of the connection, and those that the crawler sets itself."""
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Check headers that a source's owner wants to have sent.
+    """Check the request headers that the owner of a source has configured.
 
     Raises:
-        ValueError: There are too many, or one cannot be sent; the message says which and why.
+        ValueError: There are too many headers, or one is not valid; the message names it.
     """
     if len(headers) > MAX_HEADERS:
         raise ValueError(f"at most {MAX_HEADERS} headers can be sent")
     if len({name.lower() for name in headers}) < len(headers):
-        raise ValueError("a header is there twice")
+        raise ValueError("a header occurs twice")
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{name[:100]!r} is no name of a header")
+            raise ValueError(f"{name[:100]!r} is not a valid header name")
         if name.lower() in _OWN_HEADERS:
             raise ValueError(f"the header {name} is set by the crawler")
         if not _HEADER_VALUE.fullmatch(value):
@@ -70,9 +68,9 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 class Fetcher:
-    """Fetches addresses within the scope of one site. Keeps cookies, so there is one for each run. Thread-safe.
+    """Fetches URLs within the scope of one site. It stores cookies, so each run has its own. Thread-safe.
 
-    A fetch holds at most twice ``max_bytes``, and 200 KiB for the connection.
+    A fetch takes at most twice ``max_bytes`` of memory, and 200 KiB for the connection.
     """
 
     def __init__(
@@ -87,15 +85,15 @@ class Fetcher:
     ):
         """
         Args:
-            network: The connections; it may be shared.
-            scope: The hosts that may be asked.
-            user_agent: Says who we are, see :func:`user_agent`.
-            headers: Sent to the host, scheme, and port of ``headers_url`` alone, or to its https version.
-            headers_url: The source's address.
-            max_seconds: How long connecting, redirects, and reading may take, added up, without waiting for turns.
+            network: The connections; may be shared.
+            scope: The hosts that may receive requests.
+            user_agent: The header ``User-Agent``, see :func:`user_agent`.
+            headers: Only sent to the origin of ``headers_url``, or to the same host with https.
+            headers_url: The source's URL.
+            max_seconds: Limit for connecting, redirects, and reading in total, without waiting for turns.
 
         Raises:
-            ValueError: A header cannot be sent.
+            ValueError: A header is not valid.
         """
         check_headers(headers or {})
         self._network = network
@@ -117,94 +115,95 @@ class Fetcher:
         truncate: bool = False,
         on_sent: Callable[[], object] = lambda: None,
     ) -> Fetched:
-        """Fetch an address, following redirects.
+        """Fetch a URL, following redirects.
 
         Args:
             url: Absolute.
-            validators: Gives what is known of an address, by its normalized form. Where it gives something, the
-                answer may be 304, without body.
-            visit: Surrounds each request, also those that redirects lead to.
-            any_type: Whether bodies may be other than text, PDFs, and office files.
-            max_bytes: How long the unpacked body may be.
-            truncate: Whether a longer body is cut there.
-            on_sent: Called when a request was written, before its answer is waited for.
+            validators: Returns the stored validators of a normalized URL. With validators, the response may be 304,
+                without a body.
+            visit: Context of each request, including those after redirects.
+            any_type: Whether to accept other bodies than text, PDFs, and office files.
+            max_bytes: Limit for the unpacked body.
+            truncate: Whether to truncate a longer body instead of raising.
+            on_sent: Called when a request was written, before waiting for its response.
 
         Raises:
             TryLater: The server asks to wait for at most 600 seconds.
-            NotIndexed: It cannot be had, or is no page.
+            NotIndexed: The URL cannot be fetched, or is not a page.
         """
-        left = self._max_seconds
-        led_here: list[str] = []
-        asked: set[tuple[str, str]] = set()
+        seconds_left = self._max_seconds
+        redirects: list[str] = []
+        # A page may redirect to itself once it has set a cookie, so only the same URL with the same cookies is a loop.
+        requested: set[tuple[str, str]] = set()
         target = _target(url)
         while True:
             if not self._network.allows(target):
                 raise _private(target.hostname)
             if not self._scope.contains(target.href):
-                raise NotIndexed(Reason.OTHER_HOST, f"{_shown(target.href)} is not on the site's hosts.")
+                raise NotIndexed(Reason.OTHER_HOST, f"{_shortened(target.href)} is not on the site's hosts.")
             cookies = self._cookies.header(target.href)
-            if (target.href, cookies) in asked:
-                raise NotIndexed(Reason.REDIRECT_LOOP, "The address redirects to itself.")
-            if len(led_here) > MAX_REDIRECTS:
-                raise NotIndexed(Reason.REDIRECT_LOOP, f"The address redirects more than {MAX_REDIRECTS} times.")
-            asked.add((target.href, cookies))
-            address = normalize_url(target.href)
-            with visit(address):
-                begun = time.monotonic()
-                with _reasons(target.hostname), time_limit(left):
-                    answer = self._request(
+            if (target.href, cookies) in requested:
+                raise NotIndexed(Reason.REDIRECT_LOOP, "The URL redirects to itself.")
+            if len(redirects) > MAX_REDIRECTS:
+                raise NotIndexed(Reason.REDIRECT_LOOP, f"The URL redirects more than {MAX_REDIRECTS} times.")
+            requested.add((target.href, cookies))
+            normalized = normalize_url(target.href)
+            with visit(normalized):
+                started_at = time.monotonic()
+                with _translate_errors(target.hostname), time_limit(seconds_left):
+                    response = self._request(
                         target,
                         cookies,
-                        validators(address),
+                        validators(normalized),
                         any_type=any_type,
                         max_bytes=max_bytes,
                         truncate=truncate,
                         on_sent=on_sent,
                     )
-                left -= time.monotonic() - begun
-            if isinstance(answer, Fetched):
-                return Fetched(address, answer.status, answer.headers, answer.body, tuple(led_here))
-            led_here.append(address)
-            target = answer
+                seconds_left -= time.monotonic() - started_at
+            if isinstance(response, Fetched):
+                return Fetched(normalized, response.status, response.headers, response.body, tuple(redirects))
+            redirects.append(normalized)
+            target = response
 
     def _request(
         self,
         target: URL,
         cookies: str,
-        known: Validators | None,
+        validators: Validators | None,
         *,
         any_type: bool,
         max_bytes: int,
         truncate: bool,
         on_sent: Callable[[], object],
     ) -> Fetched | URL:
-        """An answer, or where it redirects to."""
-        sent = self._request_headers(target, cookies, known)
-        with self._network.get(target, sent, on_sent) as response:
+        """Return a response, or the target of its redirect."""
+        request_headers = self._request_headers(target, cookies, validators)
+        with self._network.get(target, request_headers, on_sent) as response:
             headers = _headers(response.headers)
-            self._cookies.keep(target.href, [_text(v) for n, v in response.headers if n.lower() == b"set-cookie"])
+            self._cookies.store(target.href, [_text(v) for n, v in response.headers if n.lower() == b"set-cookie"])
             status = response.status
             if status == 200:
                 body = _body(response, headers, any_type=any_type, max_bytes=max_bytes, truncate=truncate)
                 return Fetched(target.href, status, headers, body)
             _drain(response, headers)
-            if status == 304 and known is not None:
+            if status == 304 and validators is not None:
                 return Fetched(target.href, status, headers, b"")
             if status in _REDIRECTS and "location" in headers:
                 return _target(headers["location"], target.href)
             raise _refusal(status, headers)
 
-    def _request_headers(self, target: URL, cookies: str, known: Validators | None) -> dict[str, str]:
+    def _request_headers(self, target: URL, cookies: str, validators: Validators | None) -> dict[str, str]:
         headers = {
             "Host": target.host,
             "User-Agent": self._user_agent,
             "Accept": _ACCEPT,
             "Accept-Encoding": PACKED,
         }
-        if known is not None and known.etag:
-            headers["If-None-Match"] = known.etag
-        if known is not None and known.last_modified:
-            headers["If-Modified-Since"] = known.last_modified
+        if validators is not None and validators.etag:
+            headers["If-None-Match"] = validators.etag
+        if validators is not None and validators.last_modified:
+            headers["If-Modified-Since"] = validators.last_modified
         own = self._headers if target.origin in self._headers_origins else {}
         replaced = {name.lower() for name in own}
         headers = {name: value for name, value in headers.items() if name.lower() not in replaced} | own
@@ -215,25 +214,29 @@ class Fetcher:
 
 
 def post(network: Network, url: str, headers: Mapping[str, str], body: bytes, *, max_seconds: float) -> int:
-    """Send a body to an address once; gives the status of the answer, which is neither read nor followed elsewhere.
+    """Send a body to a URL once, and return the status of the response. Its body is not read, nor a redirect followed.
 
     Args:
-        max_seconds: How long looking up, connecting, sending, and waiting for the answer may take, added up.
+        max_seconds: Limit for lookup, connecting, sending, and waiting for the response in total.
 
     Raises:
-        NotIndexed: There is no answer; its message says why.
+        NotIndexed: There is no response; the message explains the cause.
     """
     target = _target(url)
     if not network.allows(target):
         raise _private(target.hostname)
-    sent = {"Host": target.host, "Content-Length": str(len(body)), **headers}
-    with _reasons(target.hostname), time_limit(max_seconds), network.send("POST", target, sent, body) as response:
+    all_headers = {"Host": target.host, "Content-Length": str(len(body)), **headers}
+    with (
+        _translate_errors(target.hostname),
+        time_limit(max_seconds),
+        network.send("POST", target, all_headers, body) as response,
+    ):
         return int(response.status)
 
 
 @contextmanager
-def _reasons(host: str) -> Iterator[None]:
-    """Translate what goes wrong on the way to a host."""
+def _translate_errors(host: str) -> Iterator[None]:
+    """Translate network errors to :class:`NotIndexed`."""
     try:
         yield
     except PrivateAddressError as error:
@@ -241,20 +244,20 @@ def _reasons(host: str) -> Iterator[None]:
     except CertificateError as error:
         raise NotIndexed(Reason.CERTIFICATE, f"The certificate of {host} is not valid: {error}.") from error
     except ResolutionError as error:
-        raise NotIndexed(Reason.UNREACHABLE, f"{host} has no address.") from error
+        raise NotIndexed(Reason.UNREACHABLE, f"The host name {host} does not resolve.") from error
     except httpcore.TimeoutException as error:
-        raise NotIndexed(Reason.TIMEOUT, f"{host} takes too long to answer.") from error
+        raise NotIndexed(Reason.TIMEOUT, f"{host} takes too long to respond.") from error
     except httpcore.ConnectError as error:
-        raise NotIndexed(Reason.UNREACHABLE, f"{host} cannot be connected to.") from error
+        raise NotIndexed(Reason.UNREACHABLE, f"Connecting to {host} failed.") from error
     except (httpcore.NetworkError, httpcore.ProtocolError, UnpackingError) as error:
-        raise NotIndexed(Reason.UNREACHABLE, f"The answer of {host} cannot be read: {error}.") from error
+        raise NotIndexed(Reason.UNREACHABLE, f"The response of {host} cannot be read: {error}.") from error
 
 
 def _target(url: str, base: str | None = None) -> URL:
     try:
         return parse_url(url, base)
     except ValueError as error:
-        raise NotIndexed(Reason.OTHER_HOST, f"{_shown(url)} is no http or https address.") from error
+        raise NotIndexed(Reason.OTHER_HOST, f"{_shortened(url)} is not an http or https URL.") from error
 
 
 def _text(value: bytes) -> str:
@@ -265,7 +268,7 @@ def _text(value: bytes) -> str:
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by their names in lower case; of several with one name, the values with commas between them."""
+    """Headers by lowercase name. The values of repeated headers are joined with commas."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
@@ -286,7 +289,7 @@ def _body(
         raise _too_large(max_bytes)
     body = bytearray()
     sniffed = any_type
-    for piece in unpack(_bounded(response, max_bytes, truncate=truncate), headers.get("content-encoding", "")):
+    for piece in unpack(_limited(response, max_bytes, truncate=truncate), headers.get("content-encoding", "")):
         body += piece
         if not sniffed and len(body) >= HEAD_BYTES:
             headers["content-type"] = _sniffed(content_type, body)
@@ -301,8 +304,8 @@ def _body(
     return bytes(body)
 
 
-def _bounded(response: httpcore.Response, max_bytes: int, *, truncate: bool) -> Iterator[bytes]:
-    """The pieces of a body as it was transferred: packing does not make longer what is worth reading."""
+def _limited(response: httpcore.Response, max_bytes: int, *, truncate: bool) -> Iterator[bytes]:
+    """Limit the pieces of a body as transferred, since compression does not make a useful body longer."""
     length = 0
     for piece in response.iter_stream():
         length += len(piece)
@@ -317,7 +320,7 @@ def _length(headers: Mapping[str, str]) -> str | None:
 
 
 def _drain(response: httpcore.Response, headers: Mapping[str, str]) -> None:
-    """Read a short body that nobody needs, so that the connection can be used again."""
+    """Read a short body only so that the connection can be reused."""
     length = _length(headers)
     if length is not None and int(length) <= _MAX_DRAINED_BYTES:
         for _ in response.iter_stream():
@@ -332,12 +335,13 @@ def _sniffed(content_type: str, head: bytearray) -> str:
 
 
 def _private(host: str) -> NotIndexed:
-    return NotIndexed(Reason.PRIVATE_ADDRESS, f"{host} is at an address that is not public.")
+    return NotIndexed(Reason.PRIVATE_ADDRESS, f"{host} has an IP address that is not public.")
 
 
 def _not_text(content_type: str) -> NotIndexed:
     return NotIndexed(
-        Reason.NOT_TEXT, f"The address gives neither text, a PDF, nor an office file ({content_type[:80] or 'untold'})."
+        Reason.NOT_TEXT,
+        f"The URL returns neither text, a PDF, nor an office file ({content_type[:80] or 'no type'}).",
     )
 
 
@@ -355,11 +359,11 @@ def _refusal(status: int, headers: Mapping[str, str]) -> NotIndexed:
             return TryLater(reason, f"The server asks to wait for {seconds:.0f} seconds.", seconds)
         if seconds is not None:
             return NotIndexed(reason, "The server asks to wait for more than ten minutes.")
-    return NotIndexed(reason, f"The server answers with status {status}.")
+    return NotIndexed(reason, f"The server responds with status {status}.")
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds that a header ``Retry-After`` asks for, at least one; ``None`` if it says nothing."""
+    """Seconds in a header ``Retry-After``, at least one; ``None`` if it is not valid."""
     value = value.strip()
     if re.fullmatch(r"[0-9]{1,12}", value):
         return max(1.0, float(value))
@@ -371,5 +375,5 @@ def _retry_after(value: str) -> float | None:
     return max(1.0, (aware - clock.now()).total_seconds())
 
 
-def _shown(url: str) -> str:
+def _shortened(url: str) -> str:
     return url if len(url) <= 200 else f"{url[:200]}…"

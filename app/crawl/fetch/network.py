@@ -1,4 +1,4 @@
-"""Connections of crawler and webhooks: a host is resolved, its addresses are checked, and one is connected to."""
+"""Connections of the crawler and webhooks, made only to IP addresses that were checked."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from typing import Any
 import httpcore
 from ada_url import URL
 
-from app.crawl.fetch.ip_addresses import IPAddress, is_public, literal_address
+from app.crawl.fetch.addresses import IPAddress, is_public, literal_address
 
 Resolver = Callable[[str, int], Sequence[IPAddress]]
-"""Gives the addresses of a host name for a port, the preferred one first.
+"""Returns the IP addresses of a host name for a port, the preferred one first.
 
 Raises:
-    OSError: The name has none.
+    OSError: The name has no address.
 """
 
 _CONNECT_SECONDS = 10.0
-"""How long one address of a host may take to accept a connection, before the next one is tried."""
+"""Seconds that one IP address of a host may take to accept a connection before the next one is tried."""
 _MAX_CONNECTIONS = 100
 _MAX_IDLE_CONNECTIONS = 20
 _IDLE_SECONDS = 1.5
 """Below the time after which common servers close idle connections."""
-_LOOK_UPS = 4
-"""How many names are looked up at once. A look-up that takes too long holds its thread until the system gives up."""
+_MAX_LOOKUPS = 4
+"""Concurrent lookups of names. A lookup that times out occupies its thread until the operating system gives up."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
 class PrivateAddressError(httpcore.ConnectError):
-    """A host's name leads to an address that is not on the public internet."""
+    """A host name resolves to an IP address that is not public."""
 
 
 class CertificateError(httpcore.ConnectError):
-    """A server's certificate is not to be trusted."""
+    """A server's certificate is not trusted."""
 
 
 class ResolutionError(httpcore.ConnectError):
-    """A host's name leads to no address."""
+    """A host name does not resolve."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Bound all connecting, writing, and reading that this thread does within, added up; a limit around it stays.
+    """Limit the total time that this thread spends connecting, writing, and reading. An outer limit still applies.
 
     Raises:
         httpcore.TimeoutException: The time is up.
@@ -65,42 +65,42 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def resolve(host: str, port: int) -> Sequence[IPAddress]:
-    """Addresses of a host name, as the operating system knows them.
+    """Resolve a host name with the operating system.
 
     Raises:
-        OSError: There are none.
+        OSError: The name has no address.
     """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    # An IPv6 address may have a scope (%eth0), which only a link-local one needs.
-    return list(dict.fromkeys(ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in found))
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    # An IPv6 address may have a scope (%eth0), which only link-local addresses need.
+    return list(dict.fromkeys(ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in entries))
 
 
 class CheckedBackend(httpcore.NetworkBackend):
-    """Connects to addresses of the public internet alone.
+    """Connects only to public IP addresses.
 
-    Addresses are checked after a name was resolved, and the connection is made to the address that was checked, so a
-    name that changes between two look-ups gains nothing. Host names of certificates stay as they are in the URL. No
-    proxy is used, whatever the environment says.
+    A name is resolved, its addresses are checked, and the connection is made to a checked address, so a name that
+    resolves differently a second time gains nothing. Certificates are checked for the host name of the URL. Proxies in
+    the environment are not used.
     """
 
     def __init__(self, *, private_addresses: bool, resolver: Resolver, sockets: httpcore.NetworkBackend):
         """
         Args:
-            private_addresses: Whether all addresses are allowed.
-            resolver: How names become addresses.
-            sockets: How addresses are connected to.
+            private_addresses: Whether private IP addresses are allowed.
+            resolver: Resolves names.
+            sockets: Connects to IP addresses.
         """
         self._private_addresses = private_addresses
         self._resolver = resolver
-        self._look_ups = ThreadPoolExecutor(_LOOK_UPS, thread_name_prefix="crawler-look-up")
+        self._look_ups = ThreadPoolExecutor(_MAX_LOOKUPS, thread_name_prefix="crawler-look-up")
         self._sockets = sockets
 
     def close(self) -> None:
-        """Let go of the threads that look up names."""
+        """Release the threads that look up names."""
         self._look_ups.shutdown(wait=False, cancel_futures=True)
 
     def allows(self, address: IPAddress) -> bool:
-        """Tell whether an address may be connected to."""
+        """Whether connections to an IP address are allowed."""
         return self._private_addresses or is_public(address)
 
     def connect_tcp(
@@ -111,13 +111,13 @@ class CheckedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address of a host that accepts.
+        """Connect to the first IP address of a host that accepts.
 
         Raises:
-            PrivateAddressError: The host has an address that is not public.
-            ResolutionError: The host has no address.
+            PrivateAddressError: One of the addresses is not public.
+            ResolutionError: The host does not resolve.
             httpcore.ConnectError: No address accepts.
-            httpcore.ConnectTimeout: It took too long.
+            httpcore.ConnectTimeout: The time is up.
         """
         addresses = self._addresses(host, port)
         for address in addresses:
@@ -148,7 +148,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         except TimeoutError as error:
             look_up.cancel()
             raise httpcore.ConnectTimeout(f"{host} could not be looked up in time") from error
-        except (OSError, UnicodeError) as error:  # Labels that are no host name's fail while they are encoded.
+        except (OSError, UnicodeError) as error:  # Encoding invalid labels raises UnicodeError.
             raise ResolutionError(str(error)) from error
         if not addresses:
             raise ResolutionError(f"{host} has no address")
@@ -156,7 +156,7 @@ class CheckedBackend(httpcore.NetworkBackend):
 
 
 class Network:
-    """Connections to the hosts of the internet, kept open for a moment and shared by all threads of a process."""
+    """A pool of connections, kept open for a moment and shared by all threads of a process."""
 
     def __init__(
         self,
@@ -168,10 +168,10 @@ class Network:
     ):
         """
         Args:
-            private_addresses: Whether hosts may have addresses that are not public (CRAWL_PRIVATE_ADDRESSES).
-            resolver: How names become addresses.
-            sockets: How addresses are connected to; by TCP if not given.
-            ssl_context: Which certificates are trusted; those that the system and certifi trust if not given.
+            private_addresses: Whether hosts may have private IP addresses (CRAWL_PRIVATE_ADDRESSES).
+            resolver: Resolves names.
+            sockets: Connects to IP addresses; TCP by default.
+            ssl_context: The trusted certificates; by default those of the system and certifi.
         """
         self._backend = CheckedBackend(
             private_addresses=private_addresses, resolver=resolver, sockets=sockets or httpcore.SyncBackend()
@@ -190,7 +190,7 @@ class Network:
         self._backend.close()
 
     def allows(self, target: URL) -> bool:
-        """Tell whether the host of an address may be connected to, as far as can be told before it is looked up."""
+        """Whether the host of a URL is not a forbidden IP address. A name can only be checked once it is resolved."""
         literal = literal_address(target.hostname)
         return literal is None or self._backend.allows(literal)
 
@@ -198,7 +198,7 @@ class Network:
     def get(
         self, target: URL, headers: Mapping[str, str], on_sent: Callable[[], object] = lambda: None
     ) -> Iterator[httpcore.Response]:
-        """Ask for an address as :meth:`send` does."""
+        """Send a GET request as :meth:`send` does."""
         with self.send("GET", target, headers, on_sent=on_sent) as response:
             yield response
 
@@ -212,16 +212,15 @@ class Network:
         *,
         on_sent: Callable[[], object] = lambda: None,
     ) -> Iterator[httpcore.Response]:
-        """Send a request, and close the answer at the end; its body is not yet read.
+        """Send a request, and close the response at the end. Its body is not yet read.
 
         Args:
-            target: The address.
-            headers: Sent as they are; ``Host`` is among them, and ``Content-Length`` if there is a body.
-            on_sent: Called when the request was written, before the answer is waited for.
+            headers: Sent unchanged. They include ``Host``, and ``Content-Length`` if there is a body.
+            on_sent: Called when the request was written, before waiting for the response.
 
         Raises:
-            httpcore.NetworkError: There is no connection; see :meth:`CheckedBackend.connect_tcp`.
-            httpcore.ProtocolError: The answer is not HTTP.
+            httpcore.NetworkError: The connection fails; see :meth:`CheckedBackend.connect_tcp`.
+            httpcore.ProtocolError: The response is not HTTP.
             httpcore.TimeoutException: The time is up.
         """
         response = self._send(method, target, headers, body, on_sent)
@@ -258,12 +257,12 @@ class Network:
         except (httpcore.NetworkError, httpcore.RemoteProtocolError):
             if connected:
                 raise
-            # A server may close an idle connection at the moment it is used again.
+            # A server may close an idle connection just when it is used again, so the request has not been received.
             return self._pool.handle_request(request)
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A stream that keeps the time limit of whoever uses it now; each single step stays below it."""
+    """A stream that obeys the time limit of the thread that uses it now."""
 
     def __init__(self, stream: httpcore.NetworkStream):
         self._stream = stream
@@ -283,7 +282,7 @@ class _TimedStream(httpcore.NetworkStream):
         try:
             limit = _time_left(timeout, httpcore.ConnectTimeout)
         except httpcore.ConnectTimeout:
-            self.close()  # As the stream itself does when it takes too long.
+            self.close()  # As the wrapped stream does on a timeout.
             raise
         try:
             return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, limit))
@@ -291,7 +290,7 @@ class _TimedStream(httpcore.NetworkStream):
             if isinstance(error.__cause__, ssl.SSLCertVerificationError):
                 raise CertificateError(error.__cause__.verify_message) from error
             raise
-        except ValueError as error:  # A host that is no name of a certificate.
+        except ValueError as error:  # A host name that a certificate cannot contain.
             self.close()
             raise CertificateError(str(error)) from error
 
@@ -303,7 +302,7 @@ def _time_left(timeout: float | None, exceeded: type[httpcore.TimeoutException])
     deadline = _deadline.get()
     if deadline is None:
         return timeout
-    left = deadline - time.monotonic()
-    if left <= 0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise exceeded("the time is up")
-    return left if timeout is None else min(left, timeout)
+    return seconds if timeout is None else min(seconds, timeout)

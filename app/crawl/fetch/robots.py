@@ -1,4 +1,4 @@
-"""robots.txt (RFC 9309): what a host allows, how fast, and where its sitemaps are."""
+"""robots.txt (RFC 9309): allowed URLs, crawl delay, and sitemaps of a host."""
 
 from __future__ import annotations
 
@@ -19,91 +19,91 @@ MAX_CRAWL_DELAY_SECONDS = 60.0
 MAX_SITEMAPS = 100
 
 _MAX_HOSTS = 100
-_MAX_HELD_CHARACTERS = 2 * MAX_ROBOTS_BYTES
+_MAX_CACHED_CHARACTERS = 2 * MAX_ROBOTS_BYTES
 _FAILURE_SECONDS = 60.0
 _UNAVAILABLE = {Reason.REDIRECT_LOOP, Reason.OTHER_HOST}
-"""RFC 9309 counts redirects that lead nowhere as no robots.txt."""
+"""Reasons after which RFC 9309 allows everything: redirects that lead nowhere."""
 _LINE = re.compile(
     r"(?:(?P<agent>user[ -]?agent)|(?P<rule>allow|dis{1,2}al{1,2}ow|diasllow|disallaw)|(?P<delay>crawl[ -]delay)"
     r"|(?P<sitemap>site-?maps?))[ \t]*(?::|[ \t])[ \t]*(?P<value>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-"""The lines that say something to us, with the misspellings and missing colons that the parser takes."""
+"""Relevant lines, with the misspellings and missing colons that the parser accepts."""
 _LINE_END = re.compile(r"\r\n?|\n")
 _OTHER_LINE_END = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""What the parser takes for line ends besides those of RFC 9309."""
+"""Characters that the parser takes for line ends, but RFC 9309 does not."""
 _TOKEN = re.compile(r"\*(?=\s|$)|[A-Za-z_-]*")
 
 
 class Rules:
-    """Rules of one robots.txt that hold for us."""
+    """The rules of one robots.txt for this crawler."""
 
     def __init__(self, text: str, token: str = PRODUCT_TOKEN):
         """
         Args:
-            text: The file's text; empty if there is none.
-            token: Our name in it.
+            text: The file's text; empty without a file.
+            token: The crawler's name in it.
         """
         self.length = len(text)
         self._token = token
-        self._parser = Protego.parse("\n".join(_for_us(text, token)))
+        self._parser = Protego.parse("\n".join(_relevant_lines(text, token)))
         self.crawl_delay: float = self._parser.crawl_delay(token) or 0.0
-        """Seconds from one request to the next."""
+        """Seconds between two requests."""
 
     @classmethod
     def read(cls, body: bytes, token: str = PRODUCT_TOKEN) -> Rules:
-        """The rules of a file as it was fetched. Of a byte order mark a part may be missing."""
+        """Decode the rules of a fetched file, which may begin with an incomplete byte order mark."""
         return cls(body.decode("utf-8-sig", "replace").removeprefix("\N{REPLACEMENT CHARACTER}"), token)
 
     def allows(self, url: str) -> bool:
-        """Tell whether a page may be fetched."""
+        """Whether a page may be fetched."""
         return self._parser.can_fetch(url, self._token)
 
     def sitemaps(self, base: str) -> tuple[str, ...]:
-        """Addresses of the first hundred sitemaps that it names, absolute and normalized, each once.
+        """The distinct URLs of the first hundred sitemaps in the file, normalized.
 
         Args:
-            base: An address on the same host.
+            base: A URL on the same host.
         """
-        found: dict[str, None] = {}
-        for named in self._parser.sitemaps:
-            if len(found) == MAX_SITEMAPS:
+        urls: dict[str, None] = {}
+        for line in self._parser.sitemaps:
+            if len(urls) == MAX_SITEMAPS:
                 break
             try:
-                found[normalize_url(named, base)] = None
+                urls[normalize_url(line, base)] = None
             except ValueError:
-                continue  # A line that names no address names no sitemap.
-        return tuple(found)
+                continue  # The line does not contain a URL.
+        return tuple(urls)
 
 
 class Robots:
-    """The robots.txt files of the hosts of one run, each read when first needed. Thread-safe.
+    """The robots.txt files of the hosts of one run, each fetched when first needed. Thread-safe.
 
-    Holds the rules of a hundred hosts, and at most 1,000 KiB of text, which may take 100 MiB once parsed. Those of
-    other hosts are read again.
+    The rules of up to a hundred hosts are cached, with at most 1,000 KiB of text, which may take 100 MiB once parsed.
+    Other files are fetched again.
     """
 
     def __init__(self, fetch: Fetch, now: Callable[[], float] = time.monotonic):
         """
         Args:
-            fetch: Fetches a robots.txt; it must not ask for rules itself.
+            fetch: Fetches a robots.txt; it must not check rules itself.
             now: Seconds.
         """
         self._fetch = fetch
         self._now = now
-        self._known: OrderedDict[str, tuple[float, Rules | NotIndexed]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[float, Rules | NotIndexed]] = OrderedDict()
         self._lock = Lock()
 
     def check(self, url: str) -> Rules:
-        """The rules that hold for an address that may be fetched.
+        """Return the rules of a URL's host if they allow the URL.
 
         Raises:
-            NotIndexed: They forbid it, ask for a Crawl-delay of more than 60 seconds, or cannot be had now: then the
-                reason is that of the robots.txt (``http_503``, ``timeout``, …), since nobody knows what they say.
+            NotIndexed: The rules forbid the URL, or require a Crawl-delay of more than 60 seconds; or robots.txt cannot
+                be fetched now, with its reason (``http_503``, ``timeout``, …), since then the rules are unknown.
         """
         rules = self.rules(url)
         if not rules.allows(url):
-            raise NotIndexed(Reason.ROBOTS, "robots.txt does not allow this address.")
+            raise NotIndexed(Reason.ROBOTS, "robots.txt does not allow this URL.")
         if rules.crawl_delay > MAX_CRAWL_DELAY_SECONDS:
             raise NotIndexed(
                 Reason.ROBOTS,
@@ -113,28 +113,28 @@ class Robots:
         return rules
 
     def rules(self, url: str) -> Rules:
-        """The rules of an address's host.
+        """Return the rules of a URL's host.
 
         Raises:
-            NotIndexed: They cannot be had now. It is tried again after a minute.
+            NotIndexed: robots.txt cannot be fetched now. The next attempt follows after a minute.
         """
         origin = parse_url(url).origin
         with self._lock:
-            until, known = self._known.pop(origin, (0.0, None))
-            if known is None or self._now() >= until:
-                until, known = self._read(origin)
-            self._known[origin] = until, known
-            self._forget()
-        if isinstance(known, NotIndexed):
-            raise known
-        return known
+            until, entry = self._cache.pop(origin, (0.0, None))
+            if entry is None or self._now() >= until:
+                until, entry = self._read(origin)
+            self._cache[origin] = until, entry
+            self._evict()
+        if isinstance(entry, NotIndexed):
+            raise entry
+        return entry
 
-    def _forget(self) -> None:
-        """Forget the hosts that were asked for longest ago, as far as there are too many."""
-        held = sum(rules.length for _, rules in self._known.values() if isinstance(rules, Rules))
-        while len(self._known) > _MAX_HOSTS or held > _MAX_HELD_CHARACTERS:
-            _, (_, rules) = self._known.popitem(last=False)
-            held -= rules.length if isinstance(rules, Rules) else 0
+    def _evict(self) -> None:
+        """Remove the least recently used files while the cache exceeds its limits."""
+        characters = sum(rules.length for _, rules in self._cache.values() if isinstance(rules, Rules))
+        while len(self._cache) > _MAX_HOSTS or characters > _MAX_CACHED_CHARACTERS:
+            _, (_, rules) = self._cache.popitem(last=False)
+            characters -= rules.length if isinstance(rules, Rules) else 0
 
     def _read(self, origin: str) -> tuple[float, Rules | NotIndexed]:
         try:
@@ -144,38 +144,39 @@ class Robots:
         except NotIndexed as error:
             if error.reason in _UNAVAILABLE or error.reason.startswith("http_4"):
                 return float("inf"), Rules("")
-            why = NotIndexed(error.reason, f"robots.txt cannot be read, so nothing is: {error.message}")
-            return self._now() + _FAILURE_SECONDS, why
+            failure = NotIndexed(error.reason, f"robots.txt cannot be read, so no page is: {error.message}")
+            return self._now() + _FAILURE_SECONDS, failure
         return float("inf"), Rules.read(fetched.body)
 
 
-def _for_us(text: str, token: str) -> Iterator[str]:
-    """The lines that say something to us, so that the parser groups them as RFC 9309 says.
+def _relevant_lines(text: str, token: str) -> Iterator[str]:
+    """Yield the relevant lines in a form that the parser groups as RFC 9309 requires.
 
-    Only rules end a group; the parser takes unknown lines and delays for its end, too. A token matches as a whole (the
-    parser also takes ``site`` for us). Agents that are not ours have one short name: thousands of agents above
-    thousands of rules would have each rule stored for each agent.
+    Only rules end a group, but for the parser unknown lines and delays do so, too. A token must match as a whole, but
+    the parser also accepts ``site`` for this crawler. All other agents get the same short name, since the parser would
+    store each of thousands of rules for each of thousands of agents.
     """
     agents: dict[str, None] = {}
-    has_rules = has_delay = is_parted = False
+    has_rules = has_delay = is_split = False
     for line in _LINE_END.split(text):
         match = _LINE.fullmatch(line.partition("#")[0].strip())
         if match is None:
             continue
-        value = _OTHER_LINE_END.sub(lambda found: quote(found[0]), match["value"])
+        value = _OTHER_LINE_END.sub(lambda character: quote(character[0]), match["value"])
         if match["agent"]:
             if has_rules:
                 agents.clear()
-                has_rules = has_delay = is_parted = False
-            # For the parser the delay above ended the group: it is for those above it alone, rules are for all.
-            is_parted = is_parted or has_delay
+                has_rules = has_delay = is_split = False
+            # For the parser, the delay above ended the group, so the agents are repeated before the next rule: the
+            # delay applies only to the agents above it, the rules to all.
+            is_split = is_split or has_delay
             agent = f"User-agent: {_agent(value, token)}"
             agents[agent] = None
             yield agent
         elif match["rule"]:
-            if is_parted:
+            if is_split:
                 yield from agents
-            has_rules, is_parted = True, False
+            has_rules, is_split = True, False
             yield f"{match['rule']}: {value}"
         elif match["delay"]:
             has_delay = True
@@ -185,8 +186,8 @@ def _for_us(text: str, token: str) -> Iterator[str]:
 
 
 def _agent(value: str, token: str) -> str:
-    named = _TOKEN.match(value)
-    name = named[0] if named else ""
+    match = _TOKEN.match(value)
+    name = match[0] if match else ""
     if name == "*":
         return name
     return token if name.lower() == token.lower() else "another"

@@ -1,4 +1,4 @@
-"""Sitemaps: lists of a site's addresses, as XML, as text, as feeds, packed or not, and lists of such lists."""
+"""Sitemaps: lists of a site's URLs as XML, text, or feeds, optionally compressed, and sitemap indexes."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from lxml import etree
 
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.feeds import MAX_NESTING, read_feed
-from app.crawl.fetch.unpacking import UnpackingError, unpack
+from app.crawl.fetch.responses import UnpackingError, unpack
 from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reason
 
 MAX_SITEMAP_BYTES = 50 * 1_048_576
-MAX_ADDRESSES = 50_000
-"""In one file. This and the size are the protocol's own limits; what is beyond them is not read."""
+MAX_URLS = 50_000
+"""URLs of one file. This and the size are the limits of the sitemap protocol; files are read up to them."""
 MAX_FILES = 1_000
-"""In one run."""
+"""Files of one run."""
 MAX_DEPTH = 3
-"""How many lists of lists lead to a sitemap."""
+"""Depth of nested sitemap indexes."""
 
-_MAX_ADDRESS_CHARACTERS = 2_048
+_MAX_URL_CHARACTERS = 2_048
 _PIECE = 65_536
 _FEEDS = {"rss", "feed", "RDF"}
 _LONE_AMPERSAND = re.compile(rb"&(?!(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);)")
 _LONGEST_REFERENCE = 10
 _WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff", b"\0")
-"""How XML in UTF-16 and UTF-32 begins, with a byte order mark or without."""
+"""Prefixes of XML in UTF-16 and UTF-32, with or without a byte order mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """One file.
+    """The content of one file.
 
     Attributes:
-        pages: Addresses of pages, absolute and normalized, each once.
-        sitemaps: Addresses of further sitemaps.
-        modified: Pages whose last change is told, and when that was, in Unix seconds.
+        pages: Distinct URLs of pages, normalized.
+        sitemaps: URLs of further sitemaps.
+        modified: Unix seconds of the last change of pages, where the sitemap contains it.
     """
 
     pages: tuple[str, ...]
@@ -49,10 +49,10 @@ class Sitemap:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A page that a sitemap lists.
+    """A page in a sitemap.
 
     Attributes:
-        modified: Unix seconds of its last change, if that is told.
+        modified: Unix seconds of its last change, if the sitemap contains it.
     """
 
     url: str
@@ -62,18 +62,18 @@ class Listed:
 def walk_sitemaps(
     fetch: Fetch, urls: Iterable[str], failed: Callable[[str, NotIndexed], object], read: ReadListing[Sitemap]
 ) -> Iterator[Listed]:
-    """The pages that sitemaps list, and those that they list in turn. An address may come again.
+    """Iterate over the pages in sitemaps, and in the sitemaps that those list in turn. A URL may occur again.
 
-    Holds one file (at most 50 MiB), its addresses, and the addresses of a thousand further files.
+    One file (at most 50 MiB), its URLs, and the URLs of a thousand further files are in memory at a time.
 
     Args:
-        fetch: Fetches one file. It waits where a host asks to.
-        urls: Where to begin.
-        failed: Called with the address of each file that could not be read, and why; it may raise.
+        fetch: Fetches one file. It waits if a host asks to.
+        urls: URLs of the first sitemaps.
+        failed: Called with the URL of each file that cannot be read, and the error; it may raise.
         read: Reads one file, as :func:`read_sitemap` does.
     """
     waiting = deque((url, 0) for url in urls)
-    known = {url for url, _ in waiting}
+    seen_urls = {url for url, _ in waiting}
     while waiting:
         url, depth = waiting.popleft()
         try:
@@ -85,16 +85,16 @@ def walk_sitemaps(
         if depth == MAX_DEPTH:
             continue
         for further in sitemap.sitemaps:
-            if further not in known and len(known) < MAX_FILES:
-                known.add(further)
+            if further not in seen_urls and len(seen_urls) < MAX_FILES:
+                seen_urls.add(further)
                 waiting.append((further, depth + 1))
 
 
 def read_sitemap(fetched: Fetched) -> Sitemap:
-    """The addresses in a sitemap that was fetched.
+    """Read the URLs in a fetched sitemap.
 
     Raises:
-        NotIndexed: It is no sitemap, or nests too deep (``bad_source``).
+        NotIndexed: The file is not a sitemap, or nests too deep (``bad_source``).
     """
     pieces: Iterable[bytes] = (fetched.body[at : at + _PIECE] for at in range(0, len(fetched.body), _PIECE))
     if fetched.body.startswith(b"\x1f\x8b"):
@@ -104,9 +104,9 @@ def read_sitemap(fetched: Fetched) -> Sitemap:
         if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or head.startswith(_WIDE_STARTS):
             sitemap = _read_xml(pieces, fetched)
         else:
-            sitemap = Sitemap(_addresses(_lines(pieces), fetched.url))
+            sitemap = Sitemap(_urls(_lines(pieces), fetched.url))
             if not sitemap.pages:
-                raise NotIndexed(Reason.BAD_SOURCE, "The address gives no sitemap.")
+                raise NotIndexed(Reason.BAD_SOURCE, "The URL does not return a sitemap.")
     except UnpackingError as error:
         raise NotIndexed(Reason.BAD_SOURCE, f"The sitemap cannot be unpacked: {error}.") from error
     return sitemap
@@ -122,7 +122,7 @@ def _cut(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first piece that is not blank, and all pieces from it on: an XML declaration comes first, or not at all."""
+    """The first piece that is not blank, and all pieces from it on, since nothing may precede an XML declaration."""
     rest = iter(pieces)
     for piece in rest:
         if piece.strip():
@@ -142,32 +142,32 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
         *whole, line = (line + piece).split(b"\n")
         for each in whole:
             yield each.decode("utf-8-sig", "replace").strip()
-        line = line[: _MAX_ADDRESS_CHARACTERS + 1]
+        line = line[: _MAX_URL_CHARACTERS + 1]
     yield line.decode("utf-8-sig", "replace").strip()
 
 
-def _addresses(found: Iterable[str], base: str | None) -> tuple[str, ...]:
-    """Addresses, absolute and normalized, each once; lines that are none list no page."""
-    return tuple(_dated(((text, "") for text in found), base))
+def _urls(texts: Iterable[str], base: str | None) -> tuple[str, ...]:
+    """The distinct URLs among texts, normalized."""
+    return tuple(_dated(((text, "") for text in texts), base))
 
 
-def _dated(found: Iterable[tuple[str, str]], base: str | None) -> dict[str, int | None]:
-    """Such addresses with the times that are told with them."""
-    addresses: dict[str, int | None] = {}
-    for text, modified in found:
-        if not text.startswith(("http://", "https://")) or len(text) > _MAX_ADDRESS_CHARACTERS:
+def _dated(entries: Iterable[tuple[str, str]], base: str | None) -> dict[str, int | None]:
+    """The distinct URLs among texts, normalized, with the times of their last changes."""
+    urls: dict[str, int | None] = {}
+    for text, modified in entries:
+        if not text.startswith(("http://", "https://")) or len(text) > _MAX_URL_CHARACTERS:
             continue
         try:
-            addresses.setdefault(normalize_url(text, base), _read_time(modified))
+            urls.setdefault(normalize_url(text, base), _read_time(modified))
         except ValueError:
             continue
-        if len(addresses) == MAX_ADDRESSES:
+        if len(urls) == MAX_URLS:
             break
-    return addresses
+    return urls
 
 
 def _read_time(text: str) -> int | None:
-    """The Unix seconds of a W3C date, which may be no more than a year; ``None`` for anything else."""
+    """The Unix seconds of a W3C date, which may be only a year; ``None`` for anything else."""
     whole = f"{text}-01-01"[:10] if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text) else text
     try:
         moment = datetime.fromisoformat(whole)
@@ -177,38 +177,38 @@ def _read_time(text: str) -> int | None:
 
 
 def _read_xml(pieces: Iterable[bytes], fetched: Fetched) -> Sitemap:
-    found = _Locations()
-    # Calls the target without building a tree; nothing is looked up and no entity of its own is expanded.
-    parser = etree.XMLParser(target=found, recover=True, resolve_entities=False, no_network=True, load_dtd=False)
+    locations = _Locations()
+    # The parser calls the target without building a tree, loads nothing, and does not expand the file's own entities.
+    parser = etree.XMLParser(target=locations, recover=True, resolve_entities=False, no_network=True, load_dtd=False)
     for piece in _escape_lone_ampersands(pieces):
         parser.feed(piece)
-        if found.root in _FEEDS:
+        if locations.root in _FEEDS:
             return Sitemap(read_feed(fetched))
-        if found.complete:
+        if locations.complete:
             break
-    if found.root not in {"urlset", "sitemapindex"}:
-        raise NotIndexed(Reason.BAD_SOURCE, "The address gives no sitemap.")
-    pages = _dated(zip(found.pages, found.modified, strict=True), None)
+    if locations.root not in {"urlset", "sitemapindex"}:
+        raise NotIndexed(Reason.BAD_SOURCE, "The URL does not return a sitemap.")
+    pages = _dated(zip(locations.pages, locations.modified, strict=True), None)
     modified = {page: moment for page, moment in pages.items() if moment is not None}
-    return Sitemap(tuple(pages), _addresses(found.sitemaps, None), modified)
+    return Sitemap(tuple(pages), _urls(locations.sitemaps, None), modified)
 
 
 class _Locations:
-    """A parser's target: gathers ``<loc>`` of ``<url>``, with its ``<lastmod>``, and of ``<sitemap>``."""
+    """A parser target that collects ``<loc>`` of ``<url>``, with its ``<lastmod>``, and of ``<sitemap>``."""
 
     def __init__(self) -> None:
         self.root = ""
         self.pages: list[str] = []
         self.modified: list[str] = []
         self._lastmod = ""
-        self._of_url = 0
+        self._url_start = 0
         self.sitemaps: list[str] = []
         self._path: list[str] = []
         self._text = ""
 
     @property
     def complete(self) -> bool:
-        return len(self.pages) >= MAX_ADDRESSES or len(self.sitemaps) >= MAX_ADDRESSES
+        return len(self.pages) >= MAX_URLS or len(self.sitemaps) >= MAX_URLS
 
     def start(self, tag: str, attributes: object) -> None:
         name = tag.rpartition("}")[2]
@@ -218,10 +218,10 @@ class _Locations:
             raise NotIndexed(Reason.BAD_SOURCE, "The sitemap nests elements too deep.")
         self._text = ""
         if name == "url":
-            self._lastmod, self._of_url = "", len(self.pages)
+            self._lastmod, self._url_start = "", len(self.pages)
 
     def data(self, text: str) -> None:
-        if len(self._text) <= _MAX_ADDRESS_CHARACTERS and self._path[-1:] in (["loc"], ["lastmod"]):
+        if len(self._text) <= _MAX_URL_CHARACTERS and self._path[-1:] in (["loc"], ["lastmod"]):
             self._text += text
 
     def end(self, tag: str) -> None:
@@ -230,7 +230,7 @@ class _Locations:
             self.modified.append(self._lastmod)
         elif self._path[-2:] == ["url", "lastmod"]:
             self._lastmod = self._text.strip()
-            self.modified[self._of_url :] = [self._lastmod] * (len(self.modified) - self._of_url)
+            self.modified[self._url_start :] = [self._lastmod] * (len(self.modified) - self._url_start)
         elif self._path[-2:] == ["sitemap", "loc"] and not self.complete:
             self.sitemaps.append(self._text.strip())
         self._path.pop()
@@ -240,21 +240,22 @@ class _Locations:
 
 
 def _escape_lone_ampersands(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Mend what many sitemaps have: addresses whose ``&`` is not escaped. Entities of its own become text by it.
+    """Escape each lone ``&`` in URLs, which many sitemaps contain. References to the file's own entities become text.
 
-    Text in a CDATA section needs no escape, so that files with one are left as they are; so are those in UTF-16, for
-    which the parser's own bounds of an expansion hold.
+    Files with a CDATA section, where ``&`` needs no escape, remain unchanged, as do files in UTF-16; for these, the
+    parser's own limits of entity expansion apply.
     """
-    kept = b""
-    as_they_are = False
+    # The end of a piece that may be the beginning of a reference.
+    pending = b""
+    is_unchanged = False
     for piece in pieces:
-        as_they_are = as_they_are or b"<![CDATA[" in kept + piece or b"\0" in piece
-        if as_they_are:
-            yield kept + piece
-            kept = b""
+        is_unchanged = is_unchanged or b"<![CDATA[" in pending + piece or b"\0" in piece
+        if is_unchanged:
+            yield pending + piece
+            pending = b""
             continue
-        text = kept + piece
+        text = pending + piece
         end = text.rfind(b"&", max(0, len(text) - _LONGEST_REFERENCE))
-        text, kept = (text, b"") if end < 0 else (text[:end], text[end:])
+        text, pending = (text, b"") if end < 0 else (text[:end], text[end:])
         yield _LONE_AMPERSAND.sub(b"&amp;", text)
-    yield _LONE_AMPERSAND.sub(b"&amp;", kept)
+    yield _LONE_AMPERSAND.sub(b"&amp;", pending)

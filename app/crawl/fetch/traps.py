@@ -1,4 +1,4 @@
-"""Traps: addresses that a site makes without end, or anew for every visitor."""
+"""Traps: URLs that a site generates endlessly, or differently for each visitor."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ MAX_CHARACTERS = 2_048
 MAX_SEGMENTS = 40
 MAX_PARAMETERS = 12
 MAX_REPETITIONS = 3
-"""How often segments of a path may repeat one after another."""
+"""Consecutive repetitions of segments of a path."""
 MAX_DAYS_AHEAD = 400
-"""How far in the future a calendar is read."""
-MAX_CALENDAR_ADDRESSES = 1_000
-"""Of one calendar in one run."""
+"""Days into the future for which a calendar is read."""
+MAX_CALENDAR_URLS = 1_000
+"""URLs of one calendar in one run."""
 MAX_COMBINATIONS = 1_000
-"""Of the parameters of one path in one run, where it has at least four."""
+"""Combinations of the parameters of one path in one run, for URLs with at least four parameters."""
 
 _MANY_PARAMETERS = 4
 _MAX_COUNTED = 20_000
@@ -44,47 +44,47 @@ _CALENDAR = re.compile(r"calend|kalend|agenda|event|termin|schedule", re.IGNOREC
 
 
 class Traps:
-    """Recognises traps among the addresses of one run. Holds counters of at most 20,000 kinds of addresses."""
+    """Detects traps among the URLs of one run, with counters for at most 20,000 kinds of URLs."""
 
     def __init__(self) -> None:
         self._calendars: Counter[str] = Counter()
         self._combinations: Counter[str] = Counter()
 
     def check(self, url: str) -> None:
-        """Let an address pass, and count it; to be called once for each.
+        """Check a URL, and count it. Call this once for each URL.
 
         Args:
-            url: Absolute and normalized.
+            url: Normalized.
 
         Raises:
-            NotIndexed: It is a trap.
+            NotIndexed: The URL is a trap.
         """
         if len(url) > MAX_CHARACTERS:
-            raise _trap("The address is too long.")
+            raise _trap("The URL is too long.")
         parsed = parse_url(url)
         path, query = parsed.pathname, parsed.search[1:]
         parameters = parse_qsl(query, keep_blank_values=True)
         if _has_session(path, parameters):
-            raise _trap("The address has the id of a session in it.")
+            raise _trap("The URL contains a session ID.")
         if path.count("/") > MAX_SEGMENTS or _REPEATED.search(path):
-            raise _trap("The address repeats parts of itself.")
+            raise _trap("The URL repeats parts of its path.")
         if len(parameters) > MAX_PARAMETERS or _repeats(parameters):
-            raise _trap("The address has too many parameters.")
+            raise _trap("The URL has too many parameters.")
         day = _calendar_day(path, parameters)
         if day is not None:
             if day > clock.today() + timedelta(days=MAX_DAYS_AHEAD):
-                raise _trap("The address is that of a calendar, far in the future.")
-            if self._over(self._calendars, parsed.origin + _without_digits(path), MAX_CALENDAR_ADDRESSES):
-                raise _trap("The calendar has too many addresses.")
+                raise _trap("The URL is a calendar page, far in the future.")
+            if self._exceeds(self._calendars, parsed.origin + _without_digits(path), MAX_CALENDAR_URLS):
+                raise _trap("The calendar has too many URLs.")
         names = sorted({name for name, _ in parameters})
-        if len(names) >= _MANY_PARAMETERS and self._over(self._combinations, parsed.origin + path, MAX_COMBINATIONS):
-            raise _trap("There are too many combinations of the address's parameters.")
+        if len(names) >= _MANY_PARAMETERS and self._exceeds(self._combinations, parsed.origin + path, MAX_COMBINATIONS):
+            raise _trap("There are too many combinations of the URL's parameters.")
 
-    def _over(self, counter: Counter[str], kind: str, most: int) -> bool:
+    def _exceeds(self, counter: Counter[str], kind: str, limit: int) -> bool:
         if kind not in counter and len(counter) >= _MAX_COUNTED // 2:
             counter.clear()
         counter[kind] += 1
-        return counter[kind] > most
+        return counter[kind] > limit
 
 
 def _trap(message: str) -> NotIndexed:
@@ -108,13 +108,13 @@ def _repeats(parameters: list[tuple[str, str]]) -> bool:
 
 
 def _calendar_day(path: str, parameters: list[tuple[str, str]]) -> date | None:
-    """The day, or the first of the month or year, that an address shows, if it is that of a calendar.
+    """The day of a calendar's URL, or the first day of its month or year; ``None`` for other URLs.
 
-    A path that goes on after a date is that of something written on it, and no calendar.
+    A path that continues after a date belongs to an article of that day rather than to a calendar.
     """
-    named = {name.lower(): value for name, value in parameters}
-    year = next((value for name, value in named.items() if name in _YEAR_NAMES), "")
-    month = next((value for name, value in named.items() if name in _MONTH_NAMES), "")
+    values = {name.lower(): value for name, value in parameters}
+    year = next((value for name, value in values.items() if name in _YEAR_NAMES), "")
+    month = next((value for name, value in values.items() if name in _MONTH_NAMES), "")
     if re.fullmatch(r"[1-9][0-9]{3}", year):
         return _day(int(year), int(month) if re.fullmatch(r"0?[1-9]|1[0-2]", month) else 1, 1)
     for _, value in parameters:
@@ -122,8 +122,8 @@ def _calendar_day(path: str, parameters: list[tuple[str, str]]) -> date | None:
         if match and match["separator"]:
             return _matched_day(match)
     for match in _DATE.finditer(path):
-        goes_on = path[match.end() :].strip("/")
-        if not goes_on and (match["separator"] or _CALENDAR.search(path)):
+        continuation = path[match.end() :].strip("/")
+        if not continuation and (match["separator"] or _CALENDAR.search(path)):
             return _matched_day(match)
     return None
 

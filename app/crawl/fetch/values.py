@@ -1,4 +1,4 @@
-"""The values that pass between the steps of a crawl: fetch, read, decide."""
+"""Values that are passed between the steps of a crawl: fetching, reading, and deciding."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Any, Protocol, TypeVar
 from backends.sections import Section
 
 PRODUCT_TOKEN = "SiteSearchBot"
-"""Our name in robots.txt."""
+"""The crawler's name in robots.txt."""
 RANK = "rank"
-"""The further field with a page's own rank, a number."""
+"""The further field with a page's rank, a number."""
 MAX_PAGE_BYTES = 10 * 1_048_576
-"""Bytes of an unpacked body that are read; longer ones are no pages."""
+"""Bytes of an unpacked body; pages with longer bodies are skipped."""
 
 
 def user_agent(about: str) -> str:
     """The header ``User-Agent`` of the crawler.
 
     Args:
-        about: The address of whoever runs it; empty if it is not known.
+        about: URL of the operator; empty if it is not configured.
     """
     name = f"{PRODUCT_TOKEN}/{version('site-search-service')}"
     return f"{name} (+{about})" if about else name
 
 
 class Reason(StrEnum):
-    """Reasons why an address was not indexed. Other HTTP statuses are ``http_<status>``, see :func:`http_reason`."""
+    """Reasons why a URL was not indexed. HTTP errors are ``http_<status>`` instead, see :func:`http_reason`."""
 
     ROBOTS = "robots"
     NOINDEX = "noindex"
@@ -53,12 +53,12 @@ class Reason(StrEnum):
 
 
 def http_reason(status: int) -> str:
-    """The reason of an answer with an HTTP status that is no success."""
+    """The reason for a response with an HTTP error status."""
     return f"http_{status}"
 
 
 class NotIndexed(Exception):
-    """An address that gives no document.
+    """A URL that does not become a document.
 
     Attributes:
         reason: A :class:`Reason` or ``http_<status>``.
@@ -72,10 +72,10 @@ class NotIndexed(Exception):
 
 
 class TryLater(NotIndexed):
-    """An address whose server asks to wait (429, 503). What still asks after some tries is not indexed.
+    """A URL whose server asks to wait (429, 503). It is skipped if the server still does so after several attempts.
 
     Attributes:
-        seconds: How long its host is to be left alone; at most 600.
+        seconds: Seconds without requests to the host; at most 600.
     """
 
     def __init__(self, reason: str, message: str, seconds: float):
@@ -85,10 +85,10 @@ class TryLater(NotIndexed):
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """Validators: what a server said of the version of a body that is known, to ask whether it changed.
+    """Validators of an earlier response, with which a conditional request asks whether the body has changed.
 
     Attributes:
-        etag, last_modified: The headers ``ETag`` and ``Last-Modified``; empty if there were none.
+        etag, last_modified: The headers ``ETag`` and ``Last-Modified``; empty if missing.
     """
 
     etag: str = ""
@@ -97,15 +97,15 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer to a request, after redirects.
+    """A response, after redirects.
 
     Attributes:
-        url: The address that answered, normalized.
-        status: 200, or 304 where a condition was sent and nothing changed.
-        headers: With names in lower case, without cookies. ``content-type`` says what a page is also where its
-            server did not.
+        url: The URL of the response, normalized.
+        status: 200, or 304 if a conditional request found no change.
+        headers: With names in lower case, without cookies. The ``content-type`` of a page is the detected one if its
+            server did not send any.
         body: Unpacked; empty with 304.
-        redirects: The addresses that led here, first to last, without ``url``.
+        redirects: The URLs that redirected here, in order, without ``url``.
     """
 
     url: str
@@ -116,15 +116,15 @@ class Fetched:
 
 
 class Fetch(Protocol):
-    """Fetches an address with all checks and manners; see :meth:`app.crawl.fetch.fetching.Fetcher.fetch`."""
+    """Fetches a URL with all checks and politely; see :meth:`app.crawl.fetch.fetching.Fetcher.fetch`."""
 
     def __call__(
         self, url: str, *, any_type: bool = False, max_bytes: int = MAX_PAGE_BYTES, truncate: bool = False
     ) -> Fetched:
-        """Fetch an address.
+        """Fetch a URL.
 
         Raises:
-            NotIndexed: It cannot be had.
+            NotIndexed: The URL cannot be fetched.
         """
 
 
@@ -132,32 +132,33 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class ReadListing(Protocol[T_co]):
-    """Reads what was fetched and lists pages: a sitemap, a feed, or an answer of an API."""
+    """Reads a fetched list of pages: a sitemap, a feed, or a response of an API."""
 
     def __call__(self, fetched: Fetched, /) -> T_co:
-        """Read it.
+        """Read the list.
 
         Raises:
-            NotIndexed: It is none (``bad_source``), or takes too much time (``timeout``) or memory (``too_large``).
+            NotIndexed: The file is not such a list (``bad_source``), or takes too much time (``timeout``) or memory
+                (``too_large``).
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as read, before it becomes a document.
+    """A page that was read, before it becomes a document.
 
     Attributes:
-        id: The id that the page names itself with ``site-search:id``, if any.
-        canonical: The canonical address that the page names, absolute and normalized, if any.
-        links: The addresses that may be followed, absolute and normalized, each once, in the page's order.
+        id: The ID that the page declares with ``site-search:id``, if any.
+        canonical: The canonical URL that the page declares, normalized, if any.
+        links: The distinct URLs that may be followed, normalized, in the page's order.
         noindex: Whether the page asks not to be indexed.
-        left_out: Why the page gives no document, if it gives none. Its links count all the same.
-        title: As the page has it; the suffix that a site's pages share is taken off later.
-        content: The main text, blocks apart by blank lines.
-        excerpt, author, date, lang: As the page says, or ``None``.
-        fields: Further fields: what the page names itself, what rules give it, and what it brings without being asked.
-        kind: What kind of file it was: ``pdf``, ``docx``, ``epub``, …; ``None`` for a web page and for plain text.
-        sections: Headings with an address of their own; the pages of a PDF, the slides of a presentation. In order.
+        skip_reason: The reason why the page does not become a document. Its links are followed anyway.
+        title: With the suffix that a site's titles share, which is removed later.
+        content: The main text, with blank lines between blocks.
+        excerpt, author, date, lang: From the page's metadata, or ``None``.
+        fields: Further fields: declared by the page, set by rules, and detected.
+        kind: The kind of file: ``pdf``, ``docx``, ``epub``, …; ``None`` for a web page and for plain text.
+        sections: Headings with a URL of their own, pages of a PDF, or slides of a presentation, in order.
     """
 
     title: str
@@ -166,7 +167,7 @@ class Page:
     canonical: str | None = None
     links: tuple[str, ...] = ()
     noindex: bool = False
-    left_out: Reason | None = None
+    skip_reason: Reason | None = None
     excerpt: str | None = None
     author: str | None = None
     date: str | None = None
@@ -178,7 +179,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
-    """CSS selectors of a source: where a page's content and title are, and what to leave out of it."""
+    """CSS selectors of a source, for a page's content and title and for elements to remove."""
 
     content: str | None = None
     title: str | None = None
@@ -187,11 +188,11 @@ class Selectors:
 
 @dataclass(frozen=True, slots=True)
 class FieldRules:
-    """The place where the further fields of a source's pages are.
+    """The rules for further fields of a source's pages.
 
     Attributes:
-        rules: As :class:`app.models.Source` has them in ``fields``.
-        start: The source's own address.
+        rules: The ``fields`` of :class:`app.models.Source`.
+        start: The source's URL.
     """
 
     rules: tuple[Mapping[str, Any], ...] = ()

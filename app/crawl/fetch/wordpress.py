@@ -1,4 +1,4 @@
-"""WordPress: the posts and pages of a blog, from its REST API."""
+"""Posts and pages of a WordPress blog from its REST API."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from backends.sections import Section
 
 TYPES = ("posts", "pages")
 PER_PAGE = 25
-"""Posts in one answer; so many of 400 KiB fit into what is read of one."""
+"""Posts in one response, so that posts of 400 KiB fit into the limit of a response."""
 MAX_PAGES = 10_000
-"""Answers that are read of one type."""
+"""Responses that are read for one type."""
 
 _FIELDS = "id,type,status,link,date_gmt,modified_gmt,title,content,excerpt,_links,_embedded"
 _API_LINK = re.compile(r"<(?P<url>[^<>]{1,2000})>\s*;\s*rel=\"?https://api\.w\.org/\"?")
@@ -33,11 +33,11 @@ class Post:
 
     Attributes:
         url: Absolute and normalized.
-        title, content, excerpt: The text of what WordPress renders.
-        date, modified: ISO 8601, UTC; ``None`` if it has none.
-        author: Its name, if the API tells.
-        categories, tags: Their names.
-        sections: Headings of the content that have an address of their own.
+        title, content, excerpt: Plain text.
+        date, modified: ISO 8601, UTC; ``None`` if missing.
+        author: The author's name, if the API returns it.
+        categories, tags: Names.
+        sections: Headings of the content that have a URL of their own.
     """
 
     url: str
@@ -53,42 +53,44 @@ class Post:
 
 
 def walk_posts(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> Iterator[Post]:
-    """All published posts and pages of a blog that have no password, oldest first. Holds one answer at a time.
+    """Iterate over the published posts and pages of a blog without a password, oldest first.
+
+    One response is in memory at a time.
 
     Args:
-        fetch: Fetches an answer of the API. It waits where a host asks to.
-        url: The blog's address.
-        read: Reads an answer, as :func:`read_posts` does.
+        fetch: Fetches a response of the API. It waits if a host asks to.
+        url: The blog's URL.
+        read: Reads a response, as :func:`read_posts` does.
 
     Raises:
-        NotIndexed: The API cannot be had (any reason), or what it says cannot be understood (``bad_source``).
+        NotIndexed: The API cannot be fetched (any reason), or its response is not valid (``bad_source``).
     """
     root, first, posts = _find_api(fetch, url, read)
     for type_ in TYPES:
         if type_ == TYPES[0]:
-            answer = first
+            response = first
         else:
-            answer = fetch(_address(root, type_, 1), any_type=True)
-            posts = read(answer)
+            response = fetch(_api_url(root, type_, 1), any_type=True)
+            posts = read(response)
         yield from posts
-        for number in range(2, min(_total_pages(answer), MAX_PAGES) + 1):
-            yield from read(fetch(_address(root, type_, number), any_type=True))
+        for number in range(2, min(_total_pages(response), MAX_PAGES) + 1):
+            yield from read(fetch(_api_url(root, type_, number), any_type=True))
 
 
 def read_posts(fetched: Fetched) -> tuple[Post, ...]:
-    """The posts in an answer that was fetched, without those that not everybody may read, or that have no address.
+    """Read the posts in a fetched response, without posts that are not public or have no URL.
 
     Raises:
-        NotIndexed: It is no list of posts (``bad_source``).
+        NotIndexed: The response is not a list of posts (``bad_source``).
     """
     posts = (_post(item, fetched.url) for item in _items(fetched))
     return tuple(post for post in posts if post is not None)
 
 
 def _find_api(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> tuple[str, Fetched, tuple[Post, ...]]:
-    """The root of a blog's API, the first answer about its posts, and these.
+    """Return the root of a blog's API, the first response with its posts, and these posts.
 
-    A blog tells its API in a header of each page. Where a cache drops that, the usual places are tried.
+    WordPress sends a header with the API's URL with each page. In case a cache drops it, the usual URLs are tried, too.
     """
     blog = normalize_url(url)
     start = fetch(blog, any_type=True)
@@ -97,23 +99,23 @@ def _find_api(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> tu
     above, _, last = folder.pathname.rpartition("/")
     folder.pathname = f"{above}/" if not last or "." in last else f"{above}/{last}/"
     usual = [normalize_url("wp-json/", folder.href), normalize_url(f"?{_PLAIN_PERMALINKS}=/", folder.href)]
-    told = _API_LINK.search(start.headers.get("link", ""))
-    roots = [normalize_url(told["url"], start.url), *usual] if told else usual
+    link = _API_LINK.search(start.headers.get("link", ""))
+    roots = [normalize_url(link["url"], start.url), *usual] if link else usual
     for root in dict.fromkeys(roots):
         try:
-            answer = fetch(_address(root, TYPES[0], 1), any_type=True)
-            posts = read(answer)
+            response = fetch(_api_url(root, TYPES[0], 1), any_type=True)
+            posts = read(response)
         except NotIndexed as error:
             missing = error.reason == Reason.BAD_SOURCE or error.reason.startswith("http_4")
             if isinstance(error, TryLater) or not missing:
                 raise
             continue
-        return root, answer, posts
-    raise NotIndexed(Reason.BAD_SOURCE, "The address is not that of a WordPress blog whose REST API can be read.")
+        return root, response, posts
+    raise NotIndexed(Reason.BAD_SOURCE, "The URL is not that of a WordPress blog with a readable REST API.")
 
 
-def _address(root: str, type_: str, page: int) -> str:
-    """The address of one answer of the API."""
+def _api_url(root: str, type_: str, page: int) -> str:
+    """The URL of one page of the API."""
     query = {
         "page": page,
         "per_page": PER_PAGE,
@@ -131,23 +133,23 @@ def _address(root: str, type_: str, page: int) -> str:
     return address.href
 
 
-def _total_pages(answer: Fetched) -> int:
-    told = answer.headers.get("x-wp-totalpages", "")
-    return int(told) if re.fullmatch(r"[0-9]{1,9}", told) else 1
+def _total_pages(response: Fetched) -> int:
+    total = response.headers.get("x-wp-totalpages", "")
+    return int(total) if re.fullmatch(r"[0-9]{1,9}", total) else 1
 
 
-def _items(answer: Fetched) -> list[dict[str, Any]]:
+def _items(response: Fetched) -> list[dict[str, Any]]:
     try:
-        items = orjson.loads(answer.body)
+        items = orjson.loads(response.body)
     except orjson.JSONDecodeError as error:
-        raise NotIndexed(Reason.BAD_SOURCE, "The REST API of the blog does not answer with JSON.") from error
+        raise NotIndexed(Reason.BAD_SOURCE, "The REST API of the blog does not return JSON.") from error
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise NotIndexed(Reason.BAD_SOURCE, "The REST API of the blog does not answer with a list of posts.")
+        raise NotIndexed(Reason.BAD_SOURCE, "The REST API of the blog does not return a list of posts.")
     return items
 
 
 def _post(item: dict[str, Any], base: str) -> Post | None:
-    """A post as it is in an answer; ``None`` if not everybody may read it, or it has no address."""
+    """Convert a post from the API; ``None`` if it is not public or has no URL."""
     content = item.get("content")
     if item.get("status") != "publish" or not isinstance(content, dict) or content.get("protected"):
         return None
@@ -195,6 +197,6 @@ def _string(value: Any) -> str | None:
 
 
 def _moment(value: Any) -> str | None:
-    """WordPress writes moments in UTC without saying so."""
+    """Add the time zone to a time from the API, which omits it: ``date_gmt`` is in UTC."""
     text = _string(value)
     return f"{text}Z" if text and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}", text) else None

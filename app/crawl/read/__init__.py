@@ -1,1 +1,1 @@
-"""From the body of an answer to a page: its text, and what it says of itself. Nothing here reads the network."""
+"""Pages from response bodies: their text, metadata, links, and directives. Nothing here accesses the network."""

@@ -1,4 +1,4 @@
-"""Text out of bytes whose encoding is not told, or told wrongly."""
+"""Decoding of bytes whose encoding is undeclared, or declared wrongly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from turbohtml.detect import detect
 
-from app.crawl.fetch.media_types import charset_of
+from app.crawl.fetch.responses import charset_of
 
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 META_CHARSET = re.compile(
@@ -16,45 +16,44 @@ META_CHARSET = re.compile(
 META_BYTES = 4_096
 DETECTION_BYTES = 65_536
 WESTERN = "whatwg-windows-1252"
-"""What browsers take a page for that says nothing."""
+"""The encoding that browsers assume for a page that declares none."""
 MAX_GUESS = 0.5
-"""How sure the detector may be of an encoding of several languages and still only guess."""
+"""Confidence up to which the detector only guesses, for encodings that several languages use."""
 GOOD_PER_BAD = 4
-"""Characters beyond ASCII that must come out right for each that does not, for an encoding to be believed."""
+"""Correctly decoded characters beyond ASCII for each replacement character that make a declared encoding credible."""
 
 _WIDE = ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "iso-10646-ucs-2", "csunicode", "unicode")
-"""How the labels begin of encodings with several bytes a character."""
+"""Prefixes of the labels of encodings with several bytes per character."""
 
 
 def decode(body: bytes, content_type: str = "") -> str:
-    """The text of a body.
+    """Decode a body. Invalid bytes become U+FFFD.
 
-    A byte order mark decides; then UTF-8, if the body is UTF-8, since hardly a text in another encoding is so by
-    chance; then what the header and the page itself say, unless hardly anything comes out right; then what the bytes
-    look like. Two bytes a character are only believed where there are NUL bytes, which any such page has, and never of
-    a page that says so in one byte a character. What cannot be decoded becomes U+FFFD.
+    In this order decide: a byte order mark; UTF-8, if the body is valid UTF-8, since text in another encoding hardly
+    ever is by chance; the encodings that the header and the page declare, unless most characters come out wrong; and
+    detection from the bytes. UTF-16 is only credible if the header declares it and the body contains NUL bytes, as any
+    such page does. A page that declares it in ASCII is not in UTF-16.
 
     Args:
-        body: The bytes.
         content_type: The header ``Content-Type``.
     """
     for mark, encoding in BYTE_ORDER_MARKS.items():
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, "replace")
     header, meta = charset_of(content_type), _meta_label(body)
-    told = [label for label in (header, meta) if label and not _is_wide(label)]
+    labels = [label for label in (header, meta) if label and not _is_wide(label)]
     if header and _is_wide(header) and b"\0" in body:
-        told.insert(0, header)
+        labels.insert(0, header)
     elif b"\x1b" not in body:
         try:
             return body.decode()
         except UnicodeDecodeError:
             pass
-    for label in told:
+    for label in labels:
         text = _decode_as(body, label)
         if text is not None and _is_credible(text):
             return text
-    # The detector would believe what the page says of itself, which was just found to be wrong.
+    # The detector would trust the page's declaration, which has just turned out to be wrong.
     match = detect(META_CHARSET.sub(b"<", body[:META_BYTES]) + body[META_BYTES:DETECTION_BYTES])
     is_guess = match.language is None and match.confidence <= MAX_GUESS
     return body.decode(WESTERN if is_guess else match.codec or WESTERN, "replace")
@@ -75,7 +74,7 @@ def _is_credible(text: str) -> bool:
 
 
 def _decode_as(body: bytes, label: str) -> str | None:
-    """The text by an encoding's label as browsers know it, ``None`` if they know none of this name."""
+    """Decode by a label from the WHATWG encoding standard; ``None`` for an unknown label."""
     try:
         return body.decode(f"whatwg-{label.lower()}", "replace")
     except (LookupError, UnicodeError):

@@ -1,34 +1,39 @@
-"""Files that are no web pages, as they are read: PDFs, office files, e-books."""
+"""Text from files with pages: their common structure, and the text of PDFs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.crawl.read.bounds import CONTROL, cut_line
+import pypdfium2
+
+from app.crawl.fetch.values import NotIndexed, Reason
+from app.crawl.read.bounds import CONTROL, MAX_TEXT_BYTES, cut_line
+from app.crawl.read.metadata import iso_date
 from backends.sections import Section
 from schemas.validation.documents import MAX_SECTIONS
 
 PAGED_KINDS = frozenset(("pdf", "pptx", "odp"))
-"""Kinds of files with pages, or slides, that an address can lead to by number."""
+"""Kinds of files whose pages or slides a URL can address by number."""
 
 MAX_PAGE_TITLE = 100
-"""Characters that are taken of a page's first line, which may be a paragraph."""
+"""Characters of a page's first line, which may be a paragraph, that become its heading."""
 
-NO_TITLES = ("untitled", "microsoft word - ", "microsoft powerpoint - ", "slide 1", "powerpoint presentation")
-"""Beginnings of titles that programs give to a document nobody has named, in lower case."""
+DEFAULT_TITLES = ("untitled", "microsoft word - ", "microsoft powerpoint - ", "slide 1", "powerpoint presentation")
+"""Prefixes of the titles that programs assign to untitled documents, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file as it was read.
+    """The content of a file.
 
     Attributes:
-        kind: ``pdf``, ``docx``, ``pptx``, ``xlsx``, ``odt``, ``odp``, ``ods``, or ``epub``, by what the file is.
-        pages: The text of each page or slide, also of those without any; of other kinds one text.
-        title: As the file names itself, else its first heading; empty if it has neither.
-        author, lang: As the file says, or ``None``.
-        date: Of the last change, else of the creation, in ISO 8601.
+        kind: ``pdf``, ``docx``, ``pptx``, ``xlsx``, ``odt``, ``odp``, ``ods``, or ``epub``, detected from the content.
+        pages: The text of each page or slide, including empty ones; a single text for other kinds.
+        title: The title in the file's metadata, otherwise its first heading; empty if it has neither.
+        author, lang: From the metadata, or ``None``.
+        date: Of the last change, otherwise of the creation, in ISO 8601.
     """
 
     kind: str
@@ -40,7 +45,7 @@ class ReadFile:
 
 
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[Section, ...]]:
-    """The text of all pages, blank lines between them, and each page with text as a section named by its first line."""
+    """Join the pages' texts with blank lines. Each page with text becomes a section named after its first line."""
     texts: list[str] = []
     sections: list[Section] = []
     position = 0
@@ -54,6 +59,68 @@ def join_pages(pages: Sequence[str]) -> tuple[str, tuple[Section, ...]]:
     return "\n\n".join(texts), tuple(sections)
 
 
-def given_title(title: str) -> str:
-    """A title that somebody gave; empty for one that a program did."""
-    return "" if title.lower().startswith(NO_TITLES) else title
+def meaningful_title(title: str) -> str:
+    """A title that a person wrote; empty for the default title of a program."""
+    return "" if title.lower().startswith(DEFAULT_TITLES) else title
+
+
+SOFT_HYPHEN_BREAK = "\ufffe"
+"""PDFium's replacement for a hyphen at the end of a line."""
+LEADERS = re.compile(r"\.(?: ?\.){3,}")
+"""Dots before a page number in a table of contents."""
+DATE = re.compile(
+    r"(?:D:)?([0-9]{4})([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{2})?(?:(Z)|([+-][0-9]{2})'?([0-9]{2})?)?.*",
+    re.ASCII,
+)
+"""The format of dates in PDFs: ``D:20240501093000+02'00'``, of which only the year is required."""
+
+
+def read_pdf(body: bytes) -> ReadFile:
+    """Read the text of a PDF's pages, up to the limit of a document's text, and its metadata.
+
+    A hostile file may crash PDFium: call it in a process of its own, see :mod:`.reader`.
+
+    Raises:
+        NotIndexed: The PDF is broken or needs a password.
+    """
+    texts: list[str] = []
+    room = MAX_TEXT_BYTES
+    try:
+        with pypdfium2.PdfDocument(body) as document:
+            title, author = (cut_line(document.get_metadata_value(name)) for name in ("Title", "Author"))
+            dates = [document.get_metadata_value(name) for name in ("ModDate", "CreationDate")]
+            for number in range(len(document)):
+                if room <= 0:
+                    break
+                text = _page_text(document, number)
+                room -= len(text)
+                texts.append(text)
+    except pypdfium2.PdfiumError as error:
+        raise NotIndexed(Reason.NOT_TEXT, "The PDF is broken or behind a password.") from error
+    date = next((date for text in dates if (date := _date(text)) is not None), None)
+    return ReadFile("pdf", texts, title=meaningful_title(title), author=author or None, date=date)
+
+
+def _date(text: str) -> str | None:
+    """Convert a PDF's date to ISO 8601; ``None`` if it is not valid."""
+    match = DATE.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, utc, hours, minutes = match.groups()
+    date = f"{year}-{month or '01'}-{day or '01'}"
+    if hour is None:
+        return iso_date(date)
+    zone = "+00:00" if utc else f"{hours}:{minutes or '00'}" if hours else ""
+    return iso_date(f"{date}T{hour}:{minute or '00'}:{second or '00'}{zone}")
+
+
+def _page_text(document: pypdfium2.PdfDocument, number: int) -> str:
+    """The text of a page, with hyphenated words rejoined."""
+    page = document[number]
+    words = page.get_textpage()
+    try:
+        text: str = words.get_text_range(errors="replace")
+    finally:
+        words.close()
+        page.close()
+    return LEADERS.sub("…", text.replace(SOFT_HYPHEN_BREAK, "").replace("\r\n", "\n")).strip()

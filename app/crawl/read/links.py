@@ -1,35 +1,37 @@
-"""Addresses on a page: where its links lead, and what it says its own address is."""
+"""Links of a page, its canonical URL, and directives for robots: ``noindex`` and ``nofollow``."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from turbohtml import Document, Element
 
 from app.crawl.fetch.addresses import normalize_url
+from app.crawl.fetch.values import PRODUCT_TOKEN
 
 MAX_LINKS = 10_000
-MAX_ADDRESS_CHARACTERS = 2_048
-"""Characters of an address, as a document's ``url`` takes them."""
+MAX_URL_CHARACTERS = 2_048
+"""Characters of a URL, the limit for a document's ``url``."""
 
-ADDRESS_OF = {"a": "href", "area": "href", "link": "href", "frame": "src", "iframe": "src"}
+URL_ATTRIBUTES = {"a": "href", "area": "href", "link": "href", "frame": "src", "iframe": "src"}
 FOLLOWED_RELATIONS = {"next", "prev"}
-"""Relations of ``<link>`` that lead to further pages."""
+"""Relations of ``<link>`` elements that are followed."""
 HEADER_LINK = re.compile(r"<([^<>]{1,4096})>([^<]*)")
 CANONICAL_RELATION = re.compile(r";\s*rel\s*=\s*(?:\"[^\"]*\bcanonical\b[^\"]*\"|canonical\b)", re.IGNORECASE)
 
 
 def page_base(document: Document, url: str) -> str:
-    """The address that a page's relative addresses are relative to: its own, or that of ``<base href>``."""
+    """The base URL of a page's relative URLs: ``<base href>``, or the page's URL."""
     base = document.select_one("base[href]")
     return (base is not None and absolute_address(base.attr("href") or "", url)) or url
 
 
 def page_links(document: Document, base: str) -> tuple[str, ...]:
-    """Addresses of links and frames that are not ``nofollow``, and of an immediate redirect; each once, in order."""
+    """The distinct URLs of links and frames without ``nofollow``, and of an immediate redirect, in the page's order."""
     links: dict[str, None] = {}
-    for address in _addresses(document):
+    for address in _raw_links(document):
         if (link := absolute_address(address, base)) is not None:
             links[link] = None
             if len(links) == MAX_LINKS:
@@ -38,7 +40,7 @@ def page_links(document: Document, base: str) -> tuple[str, ...]:
 
 
 def canonical_address(document: Document, headers: Mapping[str, str], base: str, url: str) -> str | None:
-    """The canonical address by ``<link rel="canonical">``, else by the header ``Link``."""
+    """The canonical URL from ``<link rel="canonical">``, otherwise from the header ``Link``."""
     for link in document.iter_elements("link"):
         if "canonical" in _relations(link):
             return absolute_address(link.attr("href") or "", base)
@@ -46,18 +48,18 @@ def canonical_address(document: Document, headers: Mapping[str, str], base: str,
 
 
 def header_canonical(headers: Mapping[str, str], url: str) -> str | None:
-    """The canonical address by the header ``Link``."""
+    """The canonical URL from the header ``Link``."""
     for address, parameters in HEADER_LINK.findall(headers.get("link", "")):
         if CANONICAL_RELATION.search(parameters):
             return absolute_address(address, url)
     return None
 
 
-def _addresses(document: Document) -> Iterator[str]:
+def _raw_links(document: Document) -> Iterator[str]:
     if (refresh := document.meta_refresh()) is not None:
         yield refresh[1]
-    for element in document.iter_elements(ADDRESS_OF):
-        address = element.attr(ADDRESS_OF[element.tag])
+    for element in document.iter_elements(URL_ATTRIBUTES):
+        address = element.attr(URL_ATTRIBUTES[element.tag])
         if not address or "nofollow" in (relations := _relations(element)):
             continue
         if element.tag != "link" or not FOLLOWED_RELATIONS.isdisjoint(relations):
@@ -69,11 +71,62 @@ def _relations(element: Element) -> set[str]:
 
 
 def absolute_address(address: str, base: str) -> str | None:
-    """The address, ``None`` if it is no web address or too long for a document."""
-    if len(address) > 2 * MAX_ADDRESS_CHARACTERS:
+    """Resolve and normalize a URL; ``None`` if it is not an http or https URL, or too long for a document."""
+    if len(address) > 2 * MAX_URL_CHARACTERS:
         return None
     try:
         url = normalize_url(address.strip(), base)
     except ValueError:
         return None
-    return url if len(url) <= MAX_ADDRESS_CHARACTERS else None
+    return url if len(url) <= MAX_URL_CHARACTERS else None
+
+
+ROBOT_NAME = PRODUCT_TOKEN.lower()
+DIRECTIVES_WITH_VALUES = {"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"}
+"""Directives in which a colon precedes a value. Otherwise the name of a robot precedes the colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """Directives for robots.
+
+    Attributes:
+        noindex: Whether the page must not be indexed.
+        nofollow: Whether its links must not be followed.
+    """
+
+    noindex: bool = False
+    nofollow: bool = False
+
+    def __or__(self, other: Directives) -> Directives:
+        return Directives(self.noindex or other.noindex, self.nofollow or other.nofollow)
+
+
+def header_directives(headers: Mapping[str, str]) -> Directives:
+    """The directives in the headers ``X-Robots-Tag``.
+
+    ``robot: directive, directive`` addresses the robot of that name; directives before any name address all robots.
+    """
+    robot = "robots"
+    ours: list[str] = []
+    for part in headers.get("x-robots-tag", "").lower().replace("\n", ",").split(","):
+        name, colon, rest = part.partition(":")
+        if colon and name.strip() not in DIRECTIVES_WITH_VALUES:
+            robot, part = name.strip(), rest
+        if robot in ("robots", "*", ROBOT_NAME):
+            ours.append(part)
+    return _directives(ours)
+
+
+def meta_directives(document: Document) -> Directives:
+    """The directives in ``<meta>`` elements named ``robots`` or like this crawler."""
+    directives = Directives()
+    for meta in document.iter_elements("meta"):
+        if (meta.attr("name") or "").strip().lower() in ("robots", ROBOT_NAME):
+            directives |= _directives((meta.attr("content") or "").lower().split(","))
+    return directives
+
+
+def _directives(names: Iterable[str]) -> Directives:
+    values = {name.strip() for name in names}
+    return Directives(bool(values & {"noindex", "none"}), bool(values & {"nofollow", "none"}))

@@ -13,26 +13,25 @@ from app.crawl.read.bounds import cut_line
 from backends.standard_fields import STANDARD_FIELDS
 
 OWN_PREFIX = "site-search:"
-"""Begins the names of ``<meta>`` elements that speak to us."""
+"""Prefix of the names of ``<meta>`` elements that address this service."""
 OWN_ID = "id"
 FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_FIELDS = 100
 MAX_HEADINGS = 20
-"""The first ones may be pictures."""
+"""Headings that are searched for a title, since the first ones may only contain images."""
 MAX_ID_CHARACTERS = 512
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)
 MAX_JSON_LD_NODES = 10_000
 EARLIEST_YEAR = 1000
-"""Programs write the year 1 where they know no date."""
+"""Earlier dates are placeholders: programs write the year 1 for an unknown date."""
 
 
 class Metadata:
-    """The statements of one page.
+    """The metadata of one page.
 
     Args:
-        document: The page.
-        headers: The answer's headers, names in lower case.
+        headers: The response's headers, names in lower case.
     """
 
     def __init__(self, document: Document, headers: Mapping[str, str]):
@@ -47,38 +46,38 @@ class Metadata:
                 key = OWN_PREFIX + name[len(OWN_PREFIX) :] if own else name.lower()
                 self._meta.setdefault(key, []).append(content)
         self.json_ld: Sequence[Mapping[str, Any]] = tuple(_json_ld_objects(document))
-        """The objects of the page's JSON-LD that describe it: those at the top, in lists and graphs."""
+        """The page's JSON-LD objects at the top level, in lists, and in graphs."""
 
     def title(self) -> str:
-        """The title, empty if there is none."""
+        """The title, empty without one."""
         element = self._document.select_one("head > title")
         headings = (heading.text for heading in self._document.find_all("h1", limit=MAX_HEADINGS))
-        candidates = [element.text if element else "", *self.named("og:title"), *headings]
+        candidates = [element.text if element else "", *self.contents("og:title"), *headings]
         return _first_line(candidates) or ""
 
     def excerpt(self) -> str | None:
         """The description that the page's author wrote."""
         return _first_line(
-            [*self.named("description", "og:description", "twitter:description"), *self._json("description")]
+            [*self.contents("description", "og:description", "twitter:description"), *self._json("description")]
         )
 
     def author(self) -> str | None:
-        """The author's name, or the names of several, by commas."""
+        """The names of the authors, separated by commas."""
         for item in self.json_ld:
             if names := list(dict.fromkeys(_names(item.get("author")))):
                 return cut_line(", ".join(names))
-        named = [*self.named("author", "article:author", "dc.creator", "dcterms.creator")]
+        declared = [*self.contents("author", "article:author", "dc.creator", "dcterms.creator")]
         marked = [element.text for element in self._document.select("[itemprop~=author], a[rel~=author]")[:5]]
-        return _first_line(text for text in [*named, *marked] if not ADDRESS.match(text.strip()))
+        return _first_line(text for text in [*declared, *marked] if not ADDRESS.match(text.strip()))
 
     def date(self) -> str | None:
-        """The date of publication, else that of the last change, in ISO 8601."""
+        """The date of publication, otherwise of the last change, in ISO 8601."""
         times = [element.attr("datetime") or element.text for element in self._document.find_all("time", limit=20)]
         candidates = [
             *self._json("datePublished"),
-            *self.named("article:published_time", "datepublished", "date", "dc.date", "dcterms.created"),
+            *self.contents("article:published_time", "datepublished", "date", "dc.date", "dcterms.created"),
             *self._json("dateCreated", "dateModified"),
-            *self.named("article:modified_time", "og:updated_time", "datemodified", "last-modified"),
+            *self.contents("article:modified_time", "og:updated_time", "datemodified", "last-modified"),
             *times,
         ]
         return next((date for text in candidates if (date := iso_date(text)) is not None), None)
@@ -88,20 +87,20 @@ class Metadata:
         root = self._document.root
         candidates = [
             (root.attr("lang") or root.attr("xml:lang") or "") if root else "",
-            *self.named("content-language"),
+            *self.contents("content-language"),
             self._headers.get("content-language", "").partition(",")[0],
         ]
         return next((text.strip() for text in candidates if LANGUAGE.fullmatch(text.strip())), None)
 
     def id(self) -> str | None:
-        """The id that ``<meta name="site-search:id">`` gives the page."""
+        """The ID from ``<meta name="site-search:id">``."""
         text = next(iter(self._meta.get(OWN_PREFIX + OWN_ID, ())), "").strip()
         return text if 0 < len(text) <= MAX_ID_CHARACTERS and "\0" not in text else None
 
     def fields(self) -> dict[str, Any]:
-        """Further fields, by ``<meta name="site-search:…">``: a text, or a list where the name comes several times.
+        """Further fields from ``<meta name="site-search:…">``: a string, or a list for a repeated name.
 
-        Names that no further field can have are left out, and so are fields beyond the hundredth.
+        Invalid names are skipped, as are fields after the first hundred.
         """
         fields: dict[str, Any] = {}
         own = [
@@ -118,7 +117,8 @@ class Metadata:
                 break
         return fields
 
-    def named(self, *names: str) -> Iterator[str]:
+    def contents(self, *names: str) -> Iterator[str]:
+        """The contents of ``<meta>`` elements, in the order of the names."""
         return (content for name in names for content in self._meta.get(name, ()))
 
     def _json(self, *keys: str) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _first_line(texts: Iterable[str]) -> str | None:
 
 
 def iso_date(text: str) -> str | None:
-    """The ISO 8601 date or date-time that a text is, ``None`` if it is none."""
+    """Return a text as an ISO 8601 date or date-time; ``None`` if it is not one."""
     text = text.strip().upper()
     try:
         moment = datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""Reads pages, and what lists them, in a process of its own: none can hang, crash, or fill whoever asks for it."""
+"""Reading of pages and listings in a process of its own, which a hostile file may hang, crash, or fill."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ logger = logging.getLogger(__name__)
 
 
 class PageReader:
-    """Reads one thing at a time. To be closed after use; a context manager.
+    """Reads one file at a time, in a process. A context manager; close it after use.
 
-    Each method raises :class:`NotIndexed` for what takes too much time (``timeout``) or memory (``too_large``) besides
-    what it does without a process.
+    Each method also raises :class:`NotIndexed` for a file that takes too much time (``timeout``) or memory
+    (``too_large``).
 
     Args:
-        cpu_seconds: Processor time for one page or list.
-        seconds: Time for one.
+        cpu_seconds: CPU seconds for one file.
+        seconds: Seconds for one file.
     """
 
     def __init__(self, cpu_seconds: int = MAX_CPU_SECONDS, seconds: float = MAX_SECONDS):
@@ -50,8 +50,8 @@ class PageReader:
         """Read a page as :func:`.pages.read_page` does.
 
         Raises:
-            NotIndexed: It is no text (``not_text``).
-            ValueError: A selector is no CSS.
+            NotIndexed: The body is not text (``not_text``).
+            ValueError: A selector is not valid CSS.
         """
         return self._read(Reason.NOT_TEXT, read_page, fetched, selectors, rules)
 
@@ -64,22 +64,22 @@ class PageReader:
         return self._read(Reason.BAD_SOURCE, read_sitemap, fetched)
 
     def read_posts(self, fetched: Fetched) -> tuple[Post, ...]:
-        """Read an answer of WordPress as :func:`app.crawl.fetch.wordpress.read_posts` does."""
+        """Read a response of WordPress as :func:`app.crawl.fetch.wordpress.read_posts` does."""
         return self._read(Reason.BAD_SOURCE, read_posts, fetched)
 
     def _read(self, broken: Reason, read: Callable[..., T], fetched: Fetched, *arguments: Any) -> T:
         fetched = replace(fetched, headers=dict(fetched.headers))
         try:
-            answer: T | _Refusal | ValueError = self._process.call(_attempt, read, fetched, *arguments)
+            result: T | _Refusal | ValueError = self._process.call(_attempt, read, fetched, *arguments)
         except BoundExceeded as error:
             logger.warning("%s %s.", fetched.url, error)
             reason = {Bound.TIME: Reason.TIMEOUT, Bound.MEMORY: Reason.TOO_LARGE}.get(error.bound, broken)
             raise NotIndexed(reason, f"The file {error}.") from error
-        if isinstance(answer, ValueError):
-            raise answer
-        if isinstance(answer, _Refusal):
-            raise NotIndexed(*answer)
-        return answer
+        if isinstance(result, ValueError):
+            raise result
+        if isinstance(result, _Refusal):
+            raise NotIndexed(*result)
+        return result
 
 
 class _Refusal(tuple[str, str]):

@@ -125,8 +125,8 @@ def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, pa
         fetched: The response; ``None`` for a page from an API.
     """
     fetched = fetched or Fetched(queued.url, 200, {}, b"")
-    if page.left_out is not None:
-        return _skip_page(state, queued, fetched, page, page.left_out)
+    if page.skip_reason is not None:
+        return _skip_page(state, queued, fetched, page, page.skip_reason)
     if not state.admission.is_included(queued.url):
         return _skip_page(state, queued, fetched, page, Reason.EXCLUDED)
     record = state.retry(read_record, queued.url)

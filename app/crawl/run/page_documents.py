@@ -179,10 +179,10 @@ def read_uploaded_file(body: bytes, content_type: str, url: str) -> ValidDocumen
         raise NotIndexed(Reason.TOO_LARGE, f"The file has more than {MAX_PAGE_BYTES // 1_048_576} MiB.")
     with PageReader() as reader:
         page = reader.read(Fetched(url, 200, {"content-type": content_type}, body))
-    if page.left_out is Reason.EMPTY:
-        raise NotIndexed(page.left_out, "There is no text in the file.")
-    if page.left_out is not None:
-        raise NotIndexed(page.left_out, "The file asks not to be indexed, or says that nothing was found.")
+    if page.skip_reason is Reason.EMPTY:
+        raise NotIndexed(page.skip_reason, "There is no text in the file.")
+    if page.skip_reason is not None:
+        raise NotIndexed(page.skip_reason, "The file asks not to be indexed, or says that nothing was found.")
     return make_document(page, url, page.title)
 
 

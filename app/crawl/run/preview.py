@@ -10,7 +10,7 @@ from typing import Any
 from app.crawl.fetch.addresses import header_origins, host_of, parse_url
 from app.crawl.fetch.politeness import Turns
 from app.crawl.fetch.values import NotIndexed, Selectors
-from app.crawl.sources.checks import check_address, check_field_rules, check_selectors
+from app.crawl.sources.checks import check_field_rules, check_selectors, check_url
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source
 from schemas.validation.sites import complete_url
@@ -81,7 +81,7 @@ class Previewer:
         Raises:
             ApiError: 400 for a URL that does not belong to the site; 503 during too many other previews.
         """
-        checked_url = check_address(site, url, private_addresses=self._private_addresses)
+        checked_url = check_url(site, url, private_addresses=self._private_addresses)
         check_selectors(selectors)
         check_field_rules(fields)
         if headers_url is not None and parse_url(checked_url).origin not in header_origins(headers_url):

@@ -119,7 +119,7 @@ class Worker:
                 with self._parts.database.write() as session:
                     return renew_claim(session, claim)
 
-            state = _unless_unavailable(write, ClaimState.HELD)
+            state = _unless_unavailable(write, ClaimState.VALID)
             if state is ClaimState.CANCELLED:
                 work.control.cancel()
             elif state is ClaimState.LOST:

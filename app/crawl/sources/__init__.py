@@ -1,1 +1,1 @@
-"""Sources and the queue of their runs."""
+"""Sources, their schedule, and the queue of their runs."""

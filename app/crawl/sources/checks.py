@@ -1,4 +1,4 @@
-"""Bounds of addresses that may be asked, of sources and of webhooks; selectors that are CSS."""
+"""Checks of URLs of sources and webhooks, and of CSS selectors."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from typing import Any
 from ada_url import URL
 from turbohtml import parse
 
-from app.crawl.fetch.addresses import Scope, host_of, normalize_url, parse_url
-from app.crawl.fetch.ip_addresses import is_public, literal_address
+from app.crawl.fetch.addresses import Scope, host_of, is_public, literal_address, normalize_url, parse_url
 from app.errors import field_error
 from app.models import Site
 from schemas.validation.documents import MAX_URL_LENGTH
 
 
-def check_address(site: Site, url: str, *, private_addresses: bool, field: str = "url") -> str:
-    """An address on a host of a site's addresses or below its registrable domain, normalized.
+def check_url(site: Site, url: str, *, private_addresses: bool, field: str = "url") -> str:
+    """Normalize a URL, which must be on a site's hosts or their registrable domains.
 
     Args:
-        private_addresses: Whether it may be a literal address of a private network.
-        field: What an error is about.
+        private_addresses: Whether its host may be a private IP address.
+        field: The field that an error names.
 
     Raises:
-        ApiError: 400 for an address elsewhere, in a private network, or with a user.
+        ApiError: 400 for a URL on another host, in a private network, or with a user name.
     """
     try:
-        scopes = [Scope.of(address) for address in (site.url, *site.domains)]
+        scopes = [Scope.of(start) for start in (site.url, *site.domains)]
         normalized = normalize_url(url)
         host = host_of(url)
     except ValueError as error:
@@ -34,19 +33,19 @@ def check_address(site: Site, url: str, *, private_addresses: bool, field: str =
     if has_user(url):
         raise field_error(field, "invalid_url", "must not contain a user name or password; send them in headers")
     if not any(scope.contains(normalized) for scope in scopes):
-        raise field_error(field, "other_host", f"must be {', or '.join(map(_where, scopes))}")
+        raise field_error(field, "other_host", f"must be {', or '.join(map(_describe, scopes))}")
     _refuse_private(host, field, private_addresses=private_addresses)
     return normalized
 
 
 def check_receiver(url: str, *, private_addresses: bool) -> str:
-    """The address of a webhook, as browsers serialise it, without fragment.
+    """Serialize the URL of a webhook as browsers do, without its fragment.
 
     Args:
-        private_addresses: Whether it may be a literal address of a private network.
+        private_addresses: Whether its host may be a private IP address.
 
     Raises:
-        ApiError: 400 for no http or https address, one in a private network, or with a user.
+        ApiError: 400 for a URL that is not http or https, is in a private network, or contains a user name.
     """
     try:
         target = parse_url(url)
@@ -72,15 +71,15 @@ def has_user(url: str) -> bool:
 def _refuse_private(host: str, field: str, *, private_addresses: bool) -> None:
     address = literal_address(host)
     if address is not None and not private_addresses and not is_public(address):
-        raise field_error(field, "private_address", "must not be the address of a private network")
+        raise field_error(field, "private_address", "must not be an address in a private network")
 
 
-def _where(scope: Scope) -> str:
-    return f"on {scope.domain} or a host below it" if scope.domain else f"on the site’s host, {scope.host}"
+def _describe(scope: Scope) -> str:
+    return f"on {scope.domain} or one of its subdomains" if scope.domain else f"on the site’s host, {scope.host}"
 
 
 def check_selectors(selectors: Mapping[str, str]) -> None:
-    """Refuse selectors that the reader of pages cannot use.
+    """Reject selectors that are not valid CSS.
 
     Raises:
         ApiError: 400.
@@ -90,7 +89,7 @@ def check_selectors(selectors: Mapping[str, str]) -> None:
 
 
 def check_field_rules(rules: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse rules for further fields whose selectors the reader of pages cannot use.
+    """Reject rules for further fields whose selectors are not valid CSS.
 
     Raises:
         ApiError: 400.
@@ -101,7 +100,7 @@ def check_field_rules(rules: Sequence[Mapping[str, Any]]) -> None:
 
 
 def is_css(selector: str) -> bool:
-    """Tell whether the reader of pages can use a selector."""
+    """Whether a selector is valid CSS for the parser that reads pages."""
     try:
         parse("", positions=False).select(selector)
     except ValueError:

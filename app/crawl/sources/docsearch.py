@@ -1,4 +1,4 @@
-"""Configurations of DocSearch's scraper, as sources."""
+"""Conversion of configurations of DocSearch's scraper to sources."""
 
 from __future__ import annotations
 
@@ -12,16 +12,24 @@ from urllib.parse import urlsplit
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.values import RANK
 from app.crawl.sources.checks import has_user
-from app.crawl.sources.docsearch_parts import EVERYWHERE, NAMES, Plan, PlannedSource, read_list, read_object, read_texts
-from app.crawl.sources.docsearch_selectors import DocSearchSelectors
+from app.crawl.sources.docsearch_selectors import (
+    EVERYWHERE,
+    NAMES,
+    DocSearchSelectors,
+    Plan,
+    PlannedSource,
+    read_list,
+    read_object,
+    read_texts,
+)
 from app.crawl.sources.sources import MAX_SOURCES
-from app.crawl.sources.url_patterns import MAX_PATTERNS, NoPattern, expand
+from app.crawl.sources.url_patterns import MAX_PATTERNS, NotAPattern, expand
 from app.errors import field_error
 from schemas.validation.field_rules import MAX_RULES, name_problem
 
 MAX_RANK = 5
 MAX_PAGES = 200
-"""Patterns of pages that all entries of ``start_urls`` stand for, and those of ``stop_urls`` that are looked at."""
+"""Limit for the patterns of all entries of ``start_urls``, and for those of ``stop_urls``."""
 
 _USED = frozenset(("start_urls", "sitemap_urls", "stop_urls", "selectors", "selectors_exclude"))
 _USED_OF_START = frozenset(("url", "variables", "selectors_key", "page_rank", "tags", "extra_attributes"))
@@ -29,11 +37,11 @@ _USED_OF_START = frozenset(("url", "variables", "selectors_key", "page_rank", "t
 
 @dataclass(slots=True)
 class _Start:
-    """Pages on one host that an entry of ``start_urls`` names.
+    """The pages of an entry of ``start_urls`` on one host.
 
     Attributes:
-        pages: Patterns of path and query, each with the fields of the pages there.
-        selectors_key: Which selectors read them.
+        pages: Patterns of path and query, each with fields for the matching pages.
+        selectors_key: Key of the selector set for the pages.
     """
 
     origin: str
@@ -43,27 +51,28 @@ class _Start:
     selectors_key: str
 
     def fields_at(self, glob: str) -> dict[str, str] | None:
-        """The fields of the pages that a pattern stands for; ``None`` if they are not all of this entry."""
+        """The fields of the pages that match a pattern; ``None`` if this entry does not cover all of them."""
         return next((fields for own, fields in self.pages.items() if glob.startswith(own.removesuffix("*"))), None)
 
     def covers(self, other: _Start) -> bool:
-        """Tell whether all pages of another entry are pages of this one."""
+        """Whether this entry covers all pages of another one."""
         return self.host == other.host and all(self.fields_at(glob) is not None for glob in other.pages)
 
     def reads_alike(self, other: _Start) -> bool:
-        """Tell whether pages of another entry that it covers are read in the same way."""
+        """Whether a covered entry has the same selectors and fields."""
         same_fields = all(self.fields_at(glob) == fields for glob, fields in other.pages.items())
         return self.selectors_key == other.selectors_key and same_fields
 
 
 def read_config(config: Any) -> Plan:
-    """The sources of a configuration.
+    """Convert a configuration to sources.
 
-    Each entry of ``start_urls`` is one; of two that share pages, the one with the longer address has them, and is none
-    of its own if both read alike. A sitemap is a source unless a website's own run looks for it.
+    Each entry of ``start_urls`` becomes a source. If one entry covers another, the pages belong to the inner one, which
+    is merged into the outer one if both read pages alike. A sitemap becomes a source unless the run of a website finds
+    it anyway.
 
     Raises:
-        ApiError: 400 for what is malformed.
+        ApiError: 400 for a malformed configuration.
     """
     return _Reading(read_object(config, "body")).plan
 
@@ -76,15 +85,15 @@ class _Reading:
         self.plan = Plan()
         self._selectors = DocSearchSelectors(config, self.plan)
         self.plan.ignore_others(config, _USED)
-        found: list[_Start] = []
+        all_starts: list[_Start] = []
         pages = 0
         for position, entry in enumerate(read_list(config.get("start_urls", []), "start_urls")):
-            named = self._starts(position, entry)
-            pages += sum(len(start.pages) for start in named)
+            entry_starts = self._starts(position, entry)
+            pages += sum(len(start.pages) for start in entry_starts)
             if pages > MAX_PAGES:
-                raise field_error("start_urls", "too_long", f"must stand for at most {MAX_PAGES} patterns of addresses")
-            found += named
-        starts = self._kept(found)
+                raise field_error("start_urls", "too_long", f"must result in at most {MAX_PAGES} URL patterns")
+            all_starts += entry_starts
+        starts = self._merge(all_starts)
         stops = list(self._stops())
         for start in starts[: MAX_SOURCES + 1]:
             nested = [glob for other in starts if other is not start and start.covers(other) for glob in other.pages]
@@ -99,20 +108,20 @@ class _Reading:
                 here.sort(key=lambda start: -len(start.url))
                 self._add("sitemap", f"sitemap_urls[{position}]", url, here, [], stops, "default")
         if not self.plan.sources:
-            raise field_error("start_urls", "required", "must have an address at which a source can begin")
+            raise field_error("start_urls", "required", "must contain a URL that can become a source")
 
-    # Addresses
+    # URLs
 
     def _starts(self, position: int, entry: Any) -> list[_Start]:
-        """The entries of each host that one stands for, none if it is more than a pattern."""
+        """The pages of an entry by host; empty if its expression cannot be converted to patterns."""
         origin = f"start_urls[{position}]"
-        given = {"url": entry} if isinstance(entry, str) else entry
-        if not isinstance(given, dict) or not isinstance(given.get("url"), str):
+        settings = {"url": entry} if isinstance(entry, str) else entry
+        if not isinstance(settings, dict) or not isinstance(settings.get("url"), str):
             raise field_error(origin, "type", "must be a string or an object with url")
-        self.plan.ignore_others(given, _USED_OF_START, origin)
-        common = self._fields_of_start(given, origin)
-        expression = given["url"].removeprefix("^")
-        variables = self._variables(given, expression, origin)
+        self.plan.ignore_others(settings, _USED_OF_START, origin)
+        common = self._fields_of_start(settings, origin)
+        expression = settings["url"].removeprefix("^")
+        variables = self._variables(settings, expression, origin)
         combinations = list(islice(product(*variables.values()), MAX_PATTERNS + 1))
         if len(combinations) > MAX_PATTERNS:
             self.plan.ignore(f"{origin}.variables")
@@ -122,74 +131,74 @@ class _Reading:
                 chosen = dict(zip(variables, values, strict=True))
                 fields = common | {NAMES.get(name, name): value for name, value in chosen.items() if value.strip()}
                 for url, glob in _places(expression, chosen, origin):
-                    new = _Start(origin, url, urlsplit(url).netloc, {}, str(given.get("selectors_key", "default")))
+                    new = _Start(origin, url, urlsplit(url).netloc, {}, str(settings.get("selectors_key", "default")))
                     starts.setdefault(new.host, new).pages[glob] = fields
-        except NoPattern:
+        except NotAPattern:
             self.plan.ignore(origin)
             return []
         return list(starts.values())
 
-    def _variables(self, given: Mapping[str, Any], expression: str, origin: str) -> dict[str, list[str]]:
-        """The values of the groups in an address."""
-        found = {}
-        for name, values in read_object(given.get("variables", {}), f"{origin}.variables").items():
+    def _variables(self, settings: Mapping[str, Any], expression: str, origin: str) -> dict[str, list[str]]:
+        """The values of the named groups in a URL."""
+        variables = {}
+        for name, values in read_object(settings.get("variables", {}), f"{origin}.variables").items():
             if isinstance(values, list) and values and f"(?P<{name}>" in expression and not name_problem(name):
-                found[name] = list(dict.fromkeys(read_texts(values, f"{origin}.variables.{name}")))
+                variables[name] = list(dict.fromkeys(read_texts(values, f"{origin}.variables.{name}")))
             else:
                 self.plan.ignore(f"{origin}.variables.{name}")
-        return found
+        return variables
 
-    def _fields_of_start(self, given: Mapping[str, Any], origin: str) -> dict[str, str]:
-        """The fields that an entry gives its pages."""
+    def _fields_of_start(self, settings: Mapping[str, Any], origin: str) -> dict[str, str]:
+        """The fields that an entry sets on its pages."""
         fields = {}
-        extra = read_object(given.get("extra_attributes", {}), f"{origin}.extra_attributes")
-        told = {**extra, "tags": given.get("tags", [])}
-        for name, values in told.items():
+        extra = read_object(settings.get("extra_attributes", {}), f"{origin}.extra_attributes")
+        attributes = {**extra, "tags": settings.get("tags", [])}
+        for name, values in attributes.items():
             path = f"{origin}.tags" if name == "tags" else f"{origin}.extra_attributes.{name}"
             texts = [text for text in read_texts(values, path) if text.strip()]
             if name_problem(NAMES.get(name, name)) is not None:
                 self.plan.ignore(path)
             elif texts:
                 fields[NAMES.get(name, name)] = texts[0]
-                self.plan.ignore(*(f"{path}[{number}]" for number in range(1, len(texts))))
-        rank = given.get("page_rank", 0)
+                self.plan.ignore(*(f"{path}[{index}]" for index in range(1, len(texts))))
+        rank = settings.get("page_rank", 0)
         try:
-            wanted = int(rank)
+            number = int(rank)
         except (TypeError, ValueError, OverflowError) as error:
             raise field_error(f"{origin}.page_rank", "type", "must be an integer") from error
-        if abs(wanted) > MAX_RANK:
+        if abs(number) > MAX_RANK:
             self.plan.ignore(f"{origin}.page_rank")
-        return fields | ({RANK: str(max(-MAX_RANK, min(wanted, MAX_RANK)))} if wanted else {})
+        return fields | ({RANK: str(max(-MAX_RANK, min(number, MAX_RANK)))} if number else {})
 
-    def _kept(self, starts: Sequence[_Start]) -> list[_Start]:
-        """The entries that become sources, those of one address and its selectors joined."""
-        kept: list[_Start] = []
+    def _merge(self, starts: Sequence[_Start]) -> list[_Start]:
+        """Merge entries with the same URL and selectors, and drop entries within others that read pages alike."""
+        merged: list[_Start] = []
         for start in starts:
-            twin = next((other for other in kept if other.url == start.url), None)
+            twin = next((other for other in merged if other.url == start.url), None)
             if twin is None:
-                kept.append(start)
+                merged.append(start)
             elif twin.selectors_key == start.selectors_key:
                 twin.pages = start.pages | twin.pages
             else:
                 self.plan.ignore(start.origin)
-        return [start for start in kept if not _is_within(start, kept)]
+        return [start for start in merged if not _is_within(start, merged)]
 
     def _stops(self) -> Iterator[tuple[str, str]]:
-        """The addresses that are not read: path, and pattern of whole addresses."""
+        """Paths of ``stop_urls`` in the configuration, each with a pattern for whole URLs."""
         count = 0
         for position, text in enumerate(read_texts(self._config.get("stop_urls", []), "stop_urls")):
             path = f"stop_urls[{position}]"
             begins, ends = text.startswith("^"), text.endswith("$") and not text.endswith(r"\$")
             try:
-                found = expand(text[begins : len(text) - ends], {}) if count <= MAX_PAGES else []
-            except NoPattern:
-                found = []
-            count += len(found)
-            if not any(found) or count > MAX_PAGES:
+                patterns = expand(text[begins : len(text) - ends], {}) if count <= MAX_PAGES else []
+            except NotAPattern:
+                patterns = []
+            count += len(patterns)
+            if not any(patterns) or count > MAX_PAGES:
                 self.plan.ignore(path)
                 continue
             is_whole = begins or re.match("https?:", text) is not None
-            for pattern in filter(None, found):
+            for pattern in filter(None, patterns):
                 yield path, ("" if is_whole else "*") + pattern + ("" if ends else "*")
 
     # Sources
@@ -205,19 +214,19 @@ class _Reading:
         selectors_key: str,
     ) -> None:
         if len(self.plan.sources) > MAX_SOURCES:
-            return  # It is refused whatever follows.
+            return  # The plan is rejected anyway.
         selectors, rules = self._selectors.read(selectors_key, origin)
-        found = [(glob, fields) for start in starts for glob, fields in start.pages.items()]
-        if len(found) > MAX_PATTERNS:
+        all_pages = [(glob, fields) for start in starts for glob, fields in start.pages.items()]
+        if len(all_pages) > MAX_PATTERNS:
             self.plan.ignore(f"{origin}.variables" if kind == "website" else origin)
-        pages = dict(found[:MAX_PATTERNS])
-        told = [fields for fields in pages.values() if fields]
-        if told and all(fields == told[0] for fields in pages.values()):
-            pages_told = {EVERYWHERE: told[0]}
+        pages = dict(all_pages[:MAX_PATTERNS])
+        field_sets = [fields for fields in pages.values() if fields]
+        if field_sets and all(fields == field_sets[0] for fields in pages.values()):
+            field_pages = {EVERYWHERE: field_sets[0]}
         else:
-            pages_told = {glob: fields for glob, fields in pages.items() if fields}
+            field_pages = {glob: fields for glob, fields in pages.items() if fields}
         room = max(0, MAX_RULES - len(rules))
-        if len(pages_told) > room:
+        if len(field_pages) > room:
             self.plan.ignore(f"{origin}.variables")
         exclude = dict.fromkeys(islice(nested, MAX_PATTERNS))
         for path, pattern in stops:
@@ -233,22 +242,25 @@ class _Reading:
             "include": [] if EVERYWHERE in pages else list(pages),
             "exclude": list(exclude),
             "selectors": selectors,
-            "fields": [*({"path": glob, "set": fields} for glob, fields in islice(pages_told.items(), room)), *rules],
+            "fields": [
+                *({"path": glob, "set": fields} for glob, fields in islice(field_pages.items(), room)),
+                *rules,
+            ],
         }
         self.plan.sources.append(PlannedSource(origin, values))
 
 
 def _places(expression: str, chosen: Mapping[str, str], origin: str) -> Iterator[tuple[str, str]]:
-    """Addresses to start at, each with a pattern of the pages that begin like it.
+    """URLs to start at, each with a pattern for the pages of the expression.
 
     Raises:
-        NoPattern: The expression is more than a pattern.
-        ApiError: 400 for what is no address.
+        NotAPattern: The expression cannot be converted to patterns.
+        ApiError: 400 for an invalid URL.
     """
     ends = expression.endswith("$")
     patterns = expand(expression.removesuffix("$"), {name: [value] for name, value in chosen.items()})
-    for address in sorted(patterns, key=_is_plain):
-        pattern = address.partition("#")[0]
+    for candidate in sorted(patterns, key=_is_plain):
+        pattern = candidate.partition("#")[0]
         if has_user(pattern):
             message = "must not contain a user name or password; send them in headers"
             raise field_error(f"{origin}.url", "invalid_url", message)
@@ -260,7 +272,7 @@ def _places(expression: str, chosen: Mapping[str, str], origin: str) -> Iterator
         except ValueError as error:
             raise field_error(f"{origin}.url", "invalid_url", "must be an absolute http or https URL") from error
         if whole.netloc != urlsplit(url).netloc:
-            raise NoPattern  # Any hosts.
+            raise NotAPattern  # The host contains a star.
         place = whole.path + (f"?{whole.query}" if whole.query else "")
         yield url, place if ends else f"{place.rstrip('*')}*"
 
@@ -270,9 +282,9 @@ def _is_plain(pattern: str) -> bool:
 
 
 def _at_host(pattern: str, host: str) -> Iterator[str]:
-    """Patterns of path and query on a host, for one of whole addresses."""
-    scheme, found, rest = pattern.partition("://")
-    if found and scheme in ("http", "https"):
+    """Convert a pattern for whole URLs to patterns for path and query on a host."""
+    scheme, separator, rest = pattern.partition("://")
+    if separator and scheme in ("http", "https"):
         where, slash, path = rest.partition("/")
         if "*" in where:
             yield f"*{where.rpartition('*')[2]}{slash}{path}"
@@ -287,7 +299,7 @@ def _at_host(pattern: str, host: str) -> Iterator[str]:
 
 
 def _is_within(start: _Start, starts: Iterable[_Start]) -> bool:
-    """Tell whether the nearest of the entries that cover one reads alike."""
+    """Whether the most specific entry that covers another one reads pages alike."""
     above = [other for other in starts if other is not start and other.covers(start)]
     nearest = max(above, key=lambda other: len(other.url), default=None)
     return nearest is not None and nearest.reads_alike(start) and not start.covers(nearest)

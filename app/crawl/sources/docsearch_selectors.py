@@ -1,20 +1,94 @@
-"""Selectors of DocSearch's scraper, as those of a source and its rules for fields."""
+"""The plan for importing a configuration of DocSearch's scraper, and the conversion of its selectors."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from app.crawl.sources.checks import is_css
-from app.crawl.sources.docsearch_parts import EVERYWHERE, NAMES, Plan, read_object, read_texts
 from app.errors import field_error
 from schemas.validation.field_rules import name_problem
 
+MAX_ITEMS = 2_000
+"""Items of a list in a configuration."""
+NAMES = {"language": "lang"}
+"""DocSearch's names of fields that have another name here."""
+EVERYWHERE = "/*"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSource:
+    """A source to create from a configuration.
+
+    Attributes:
+        origin: Path in the configuration, such as ``start_urls[0]``.
+        values: The fields of the source, as in a request to create it.
+    """
+
+    origin: str
+    values: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Plan:
+    """The sources to create from a configuration, and the paths of its settings that have no counterpart."""
+
+    sources: list[PlannedSource] = field(default_factory=list)
+    ignored: dict[str, None] = field(default_factory=dict)
+
+    def ignore(self, *paths: str) -> None:
+        """Add paths of settings without a counterpart."""
+        self.ignored.update(dict.fromkeys(paths))
+
+    def ignore_others(self, value: Mapping[str, Any], used: Iterable[str], path: str = "") -> None:
+        """Add the members of an object that are not in ``used``; of ``custom_settings``, each setting."""
+        for name in (name for name in value if name not in used):
+            place = f"{path}.{name}" if path else name
+            parts = value[name] if name == "custom_settings" and isinstance(value[name], dict) else {}
+            self.ignore(*([f"{place}.{part}" for part in parts] or [place]))
+
+
+def read_list(value: Any, path: str) -> list[Any]:
+    """Return a list; any other value counts as a list with one item.
+
+    Raises:
+        ApiError: 400 if the list is too long.
+    """
+    items = value if isinstance(value, list) else [value]
+    if len(items) > MAX_ITEMS:
+        raise field_error(path, "too_long", f"must have at most {MAX_ITEMS} items")
+    return items
+
+
+def read_texts(value: Any, path: str) -> list[str]:
+    """Return a list of strings; a string counts as a list with one item.
+
+    Raises:
+        ApiError: 400.
+    """
+    texts = read_list(value, path)
+    if not all(isinstance(text, str) for text in texts):
+        raise field_error(path, "type", "must be a string or a list of strings")
+    return texts
+
+
+def read_object(value: Any, path: str) -> dict[str, Any]:
+    """Return a value that must be a JSON object.
+
+    Raises:
+        ApiError: 400.
+    """
+    if not isinstance(value, dict):
+        raise field_error(path, "type", "must be a JSON object")
+    return value
+
+
 MAX_SELECTOR_LENGTH = 500
 MAX_SELECTORS = 100
-"""Selectors of a set that are looked at."""
+"""Selectors of a set that are read."""
 
 _LEVELS = tuple(f"lvl{number}" for number in range(7))
 _TEXTS = ("text", "content")
@@ -24,7 +98,7 @@ _TITLE = re.compile(r"\bh1\b[^\s>+~]*$")
 
 
 class DocSearchSelectors:
-    """Reads the sets of selectors of one configuration."""
+    """Converts the selector sets of one configuration."""
 
     def __init__(self, config: Mapping[str, Any], plan: Plan):
         self._config = config
@@ -32,29 +106,30 @@ class DocSearchSelectors:
         self._sets: dict[str, tuple[dict[str, str], list[dict[str, Any]]]] = {}
 
     def read(self, key: str, origin: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
-        """The selectors of a source and its rules for fields, by the key of a set; what has no counterpart is noted.
+        """Return the selectors and the field rules of a source. Settings without a counterpart are added to the plan.
 
         Args:
-            origin: The entry of ``start_urls`` that names the key.
+            key: The key of a selector set.
+            origin: Path of the entry of ``start_urls`` that contains the key.
 
         Raises:
-            ApiError: 400 for what is malformed.
+            ApiError: 400 for malformed selectors.
         """
-        given = read_object(self._config.get("selectors", {}), "selectors")
-        named = {name: each for name, each in given.items() if _is_set(each)}
-        if key not in named and key != "default":
+        value = read_object(self._config.get("selectors", {}), "selectors")
+        sets = {name: each for name, each in value.items() if _is_set(each)}
+        if key not in sets and key != "default":
             self._plan.ignore(f"{origin}.selectors_key")
-        path = f"selectors.{key}" if key in named else "selectors"
+        path = f"selectors.{key}" if key in sets else "selectors"
         if path not in self._sets:
-            chosen = named[key] if key in named else {name: given[name] for name in given if name not in named}
+            chosen = sets[key] if key in sets else {name: value[name] for name in value if name not in sets}
             self._plan.ignore(*(f"{path}.{name}" for name in islice(chosen, MAX_SELECTORS, None)))
             self._sets[path] = self._read_set(path, dict(islice(chosen.items(), MAX_SELECTORS)))
         return self._sets[path]
 
-    def _read_set(self, path: str, given: Mapping[str, Any]) -> tuple[dict[str, str], list[dict[str, Any]]]:
-        css = {name: self._css(each, f"{path}.{name}", name) for name, each in given.items()}
-        defaults = {name: each.get("default_value") for name, each in given.items() if isinstance(each, dict)}
-        title = _title_level(given, css)
+    def _read_set(self, path: str, value: Mapping[str, Any]) -> tuple[dict[str, str], list[dict[str, Any]]]:
+        css = {name: self._css(each, f"{path}.{name}", name) for name, each in value.items()}
+        defaults = {name: each.get("default_value") for name, each in value.items() if isinstance(each, dict)}
+        title = _title_level(value, css)
         rules: list[dict[str, Any]] = []
         content: dict[str, str] = {}
         for name, selector in css.items():
@@ -80,23 +155,23 @@ class DocSearchSelectors:
         removed = [(each, f"selectors_exclude[{position}]") for position, each in enumerate(excluded)]
         return selectors | {"remove": self._joined(removed)}, rules
 
-    def _css(self, given: Any, path: str, name: str) -> str:
-        """A selector, ``""`` if it is none that can be used."""
-        entry = given if isinstance(given, dict) else {"selector": given}
+    def _css(self, value: Any, path: str, name: str) -> str:
+        """Return a selector, ``""`` if it cannot be used."""
+        entry = value if isinstance(value, dict) else {"selector": value}
         selector = entry.get("selector", "")
         if not isinstance(selector, str):
             raise field_error(path, "type", "must be a string or an object with selector")
         self._plan.ignore_others(entry, _USED, path)
         selector = selector.strip()
         if selector and (entry.get("type") == "xpath" or len(selector) > MAX_SELECTOR_LENGTH or not is_css(selector)):
-            # The language of a page is read without being told where it is.
+            # The language of a page is detected without a selector.
             if NAMES.get(name, name) != "lang":
                 self._plan.ignore(path)
             return ""
         return selector
 
     def _joined(self, selectors: Iterable[tuple[str, str]]) -> str:
-        """Selectors as one, as far as they have room in it, each with its path."""
+        """Join selectors, value with their paths, up to the length limit."""
         joined = ""
         for selector, path in selectors:
             longer = f"{joined}, {selector}" if joined else selector
@@ -107,17 +182,17 @@ class DocSearchSelectors:
         return joined
 
 
-def _is_set(given: Any) -> bool:
-    return isinstance(given, dict) and "selector" not in given and not given.keys().isdisjoint((*_LEVELS, *_TEXTS))
+def _is_set(value: Any) -> bool:
+    return isinstance(value, dict) and "selector" not in value and not value.keys().isdisjoint((*_LEVELS, *_TEXTS))
 
 
 def _parts(selector: str) -> list[str]:
     return [part.strip() for part in selector.split(",")]
 
 
-def _title_level(given: Mapping[str, Any], css: Mapping[str, str]) -> str | None:
-    """The level that is a page's title: the first that selects ``h1``, else the first of two that is not global."""
+def _title_level(value: Mapping[str, Any], css: Mapping[str, str]) -> str | None:
+    """The level of a page's title: the first that selects ``h1``, otherwise the first of two that is not global."""
     levels = [name for name in _LEVELS if css.get(name)]
-    plain = [name for name in levels[:2] if not (isinstance(given[name], dict) and given[name].get("global"))]
+    plain = [name for name in levels[:2] if not (isinstance(value[name], dict) and value[name].get("global"))]
     headings = [name for name in levels if any(map(_TITLE.search, _parts(css[name])))]
     return next(iter([*headings, *plain]), None)

@@ -1,13 +1,15 @@
-"""Deleting a source, and what becomes of its documents: in steps, and also if the process ends on the way."""
+"""Removal of the documents of a deleted source, in resumable steps; and removals that a run was refused."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import orjson
 from sqlalchemy import ColumnElement, delete, select, update
-from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.clock import now
 from app.crawl.sources import runs
@@ -16,24 +18,24 @@ from app.errors import ApiError, ErrorCode
 from app.models import API_SOURCE, EngineTask, RunPage, Site, Source, SourcePage, SourceRun, StoredDocument, Sync
 from app.services import outbox
 from app.services.indexing.documents import DocumentWriter
-from app.services.indexing.stored_documents import from_source
+from app.services.indexing.stored_documents import count_of_source, from_source, read_stored, unseen_rows
 from app.services.sites import get_site
 from app.storage.database import Database
 
 STEP = 500
-"""Documents that are changed in one transaction."""
+"""Documents to change in one transaction."""
 PAGE_STEP = 2_000
-"""Rows of pages that are deleted in one transaction."""
+"""Rows of pages to delete in one transaction."""
 WORK_SECONDS = 2.0
-"""How long a task works at a time; others have their turn then."""
+"""Seconds that a task works before other tasks of the outbox have their turn."""
 LATE_WRITES = timedelta(minutes=2)
-"""How long after its deletion a source may still get documents, from a process that has a run of it in hand."""
-PAUSED = timedelta(minutes=5)
-"""How often it is looked whether a paused site was resumed."""
+"""Time after its deletion in which a source may still get documents from a process that executes its run."""
+PAUSED_SITE_RETRY = timedelta(minutes=5)
+"""Time between attempts to change the documents of a paused site."""
 
 
 def delete_source(database: Database, account_id: int, site_id: int, source_id: str, *, keep_documents: bool) -> None:
-    """Delete a source. A task of the outbox removes its documents, or makes them those of the API.
+    """Delete a source. A task in the outbox removes its documents, or assigns them to the API.
 
     Raises:
         ApiError: 404.
@@ -57,7 +59,7 @@ def delete_source(database: Database, account_id: int, site_id: int, source_id: 
 
 
 def delete_pages_of_sites(database: Database, account_id: int, site_id: int | None = None) -> None:
-    """The same for all sources of an account's sites, or of one, which are to be deleted."""
+    """Delete the records of all pages of an account's sites, or of one site, before the sites are deleted."""
     of_account = select(Source.id).join(Site, Site.id == Source.site_id).where(Site.account_id == account_id)
     with database.read() as session:
         query = of_account if site_id is None else of_account.where(Site.id == site_id)
@@ -67,7 +69,7 @@ def delete_pages_of_sites(database: Database, account_id: int, site_id: int | No
 
 
 def delete_pages(database: Database, source_id: str) -> None:
-    """Forget what is known of a source's pages, in steps that keep other writers waiting little."""
+    """Delete the records of a source's pages, in small steps so that other writers do not wait for long."""
     with database.read() as session:
         run_ids = session.scalars(select(SourceRun.id).where(SourceRun.source_id == source_id)).all()
     for run_id in run_ids:
@@ -86,10 +88,10 @@ def _delete_in_steps(database: Database, condition: ColumnElement[bool], url: In
 
 
 class SourceRemoval:
-    """Works on the outbox's tasks of deleted sources.
+    """Handles the outbox's tasks for deleted sources.
 
     Attributes:
-        handlers: Action to who works on it.
+        handlers: Handlers by action.
     """
 
     def __init__(self, database: Database, writer: DocumentWriter):
@@ -101,15 +103,22 @@ class SourceRemoval:
         }
 
     def remove(self, task: EngineTask) -> datetime | None:
-        """Remove a deleted source's documents; gives when to go on, ``None`` when all is done.
+        """Remove documents of a deleted source.
+
+        Returns:
+            The time to continue; ``None`` when all documents are removed.
 
         Raises:
-            BackendUnavailable: The engine is away.
+            BackendUnavailable: The engine is unavailable.
         """
         return self._work(task, self._remove)
 
     def release(self, task: EngineTask) -> datetime | None:
-        """Make a deleted source's documents those of the API; gives when to go on, ``None`` when all is done."""
+        """Assign documents of a deleted source to the API.
+
+        Returns:
+            The time to continue; ``None`` when all documents are assigned.
+        """
         return self._work(task, self._release)
 
     def _remove(self, account_id: int, site_id: int, source_id: str, ids: list[str]) -> None:
@@ -117,15 +126,15 @@ class SourceRemoval:
 
     def _work(self, task: EngineTask, change: Callable[[int, int, str, list[str]], None]) -> datetime | None:
         account_id, site_id, source_id = task.subject.split(":")
-        until = time.monotonic() + WORK_SECONDS
+        deadline = time.monotonic() + WORK_SECONDS
         try:
             while ids := self._ids(int(site_id), source_id):
                 change(int(account_id), int(site_id), source_id, ids)
-                if time.monotonic() >= until:
+                if time.monotonic() >= deadline:
                     return now()
         except ApiError as error:
             if error.code is ErrorCode.SITE_INACTIVE:
-                return now() + PAUSED
+                return now() + PAUSED_SITE_RETRY
             if error.code is not ErrorCode.SITE_NOT_FOUND:
                 raise
             return None
@@ -155,3 +164,32 @@ class SourceRemoval:
                 .values(source=API_SOURCE, seen_by=None),
                 execution_options={"synchronize_session": False},
             )
+
+
+MAX_LISTED_DOCUMENTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedSweep:
+    """Documents that a run did not find again, but was not allowed to remove.
+
+    Attributes:
+        total: The number of documents.
+        urls: The URLs of the first ones.
+    """
+
+    total: int
+    urls: Sequence[str]
+
+
+def find_refused_sweep(session: Session, run: SourceRun | None) -> RefusedSweep | None:
+    """Documents that ``run`` was not allowed to remove; ``None`` if there are none."""
+    if run is None or run.error is None or run.error["code"] != ErrorCode.SYNC_REMOVES_TOO_MUCH:
+        return None
+    sync = session.scalar(select(Sync).where(Sync.id == run.sync_id))
+    if sync is None:
+        return None
+    _, total = count_of_source(session, sync)
+    ids = [identifier for _, identifier in unseen_rows(session, sync, (0, ""), MAX_LISTED_DOCUMENTS)]
+    urls = [orjson.loads(stored.body)["url"] for stored in read_stored(session, sync.site_id, ids)]
+    return RefusedSweep(total, urls) if total else None

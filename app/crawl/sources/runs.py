@@ -1,7 +1,7 @@
-"""Runs of sources: a queue in SQL that all machines work on, and the reports that remain.
+"""Runs of sources: a queue in SQL for the workers of all machines, and reports on ended runs.
 
-Whoever works on a run has claimed it for a while and renews the claim. A process that is killed renews no more: when
-its claim has lapsed, another process continues the run from what is in SQL.
+A worker claims a run for a while and renews its claim. A killed process does not, so its claim lapses, and another
+process continues the run from its state in SQL.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from app.storage.database import ROW_LOCK
 
 ENDED_RUNS = Counter("search_source_runs_total", "Runs of sources that ended.", ["status"])
 for _status in ("finished", "failed", "cancelled"):
-    ENDED_RUNS.labels(_status)  # Shown from the start, so that the first one is seen as one.
+    ENDED_RUNS.labels(_status)  # Exported as 0 from the start, so that the first increase is visible.
 
 RUNS_KEPT = 50
-"""Runs of a source that are kept, the newest."""
+"""Number of a source's newest runs that are kept."""
 
-MAX_ASKED = 10_000
-"""Addresses that a run can be limited to; of more, it reads all there is."""
+MAX_REQUESTED_URLS = 10_000
+"""URLs that a run can be limited to; a run for more URLs crawls everything."""
 
 LEASE = timedelta(seconds=60)
-"""How long a claim holds; it is renewed well before."""
+"""Lifetime of a claim, which is renewed well before its end."""
 
 OPEN = ("queued", "running")
 
 INCOMPLETE = "incomplete"
-"""The ``code`` in the error of a run that could not read much that may be read soon."""
+"""The error code of a run that could not read many pages for temporary reasons."""
 
 
 class Claim(NamedTuple):
-    """The right to work on a run, until it lapses or is given up."""
+    """The exclusive right to execute a run, until it lapses or is released."""
 
     run_id: str
     lease: str
@@ -52,20 +52,20 @@ class Claim(NamedTuple):
 class ClaimState(Enum):
     """The result of a renewal."""
 
-    HELD = "held"
+    VALID = "valid"
     CANCELLED = "cancelled"
-    """Somebody asked that the run stop; the claim still holds."""
+    """The run is to stop; the claim is still valid."""
     LOST = "lost"
-    """It lapsed and another process has the run, or the run was deleted."""
+    """The claim lapsed and another process has the run, or the run was deleted."""
 
 
 def run_not_found() -> ApiError:
-    """The 404 for a run that does not exist, is another source's, or is none that waits or runs."""
+    """The 404 for a run that does not exist, belongs to another source, or has ended."""
     return ApiError(ErrorCode.RUN_NOT_FOUND, "Run not found.")
 
 
 def find_open_run(session: Session, source: Source) -> SourceRun | None:
-    """The run of a source that waits or runs."""
+    """The queued or running run of a source, if there is one."""
     return session.scalar(_open_run(source))
 
 
@@ -76,17 +76,17 @@ def _open_run(source: Source) -> Select[SourceRun]:
 def request_run(
     session: Session, source: Source, *, urls: Sequence[str] | None = None, max_removed_percent: int | None = None
 ) -> SourceRun:
-    """Queue a run, unless one waits or runs already; gives the one there is then.
+    """Queue a run, unless one is already queued or running. Return the new or the existing run.
 
     Args:
-        urls: Addresses to which the run is limited; nothing else is read, and nothing swept.
-        max_removed_percent: The share of the source's documents that this run may remove, instead of the usual one.
+        urls: Limit the run to these URLs, without removing documents; ``None`` crawls everything.
+        max_removed_percent: Share of the source's documents that this run may remove, instead of the default.
     """
-    # Whoever asks at the same time waits here, and finds the run.
+    # A concurrent request waits here, and then finds the run.
     session.execute(select(Source.id).where(Source.id == source.id).with_for_update(**ROW_LOCK))
     run = find_open_run(session, source)
     if run is not None:
-        if run.cancelled:  # It stops within seconds, and what is asked for now must not be lost with it.
+        if run.cancelled:  # The run stops within seconds, and this request must outlast it.
             source.next_options = _widened(source.next_options, urls)
         return run
     options: dict[str, Any] = {}
@@ -109,15 +109,15 @@ def request_run(
 
 
 def ask_run(session: Session, source: Source, urls: Sequence[str] | None) -> SourceRun:
-    """Have a source read as it is from now on: by the run that waits, or by one that follows the run under way.
+    """Ensure that a crawl starts after this call: reuse the queued run, or queue one behind the current run.
 
     Args:
-        urls: Addresses that are enough; ``None`` for all there is.
+        urls: Limit the run to these URLs; ``None`` crawls everything.
 
     Returns:
-        The run that waits, or the one under way, which another follows.
+        The queued run, or the current run that another one follows.
     """
-    # In this order everywhere: the source, then its run. Nobody can claim the run until the transaction ends.
+    # Everywhere the source is locked before its run. The lock also keeps workers from claiming the run meanwhile.
     session.execute(select(Source.id).where(Source.id == source.id).with_for_update(**ROW_LOCK))
     run = session.scalar(_open_run(source).with_for_update(**ROW_LOCK))
     if run is None:
@@ -131,19 +131,19 @@ def ask_run(session: Session, source: Source, urls: Sequence[str] | None) -> Sou
 
 
 def _widened(options: Mapping[str, Any] | None, urls: Sequence[str] | None) -> dict[str, Any]:
-    """The options of a run that reads these addresses, too; one that was to read more than so many reads all."""
+    """The options of a run extended by further URLs. Beyond :data:`MAX_REQUESTED_URLS`, the run crawls everything."""
     options = {"urls": []} if options is None else dict(options)
-    asked = options.pop("urls", None)
-    if asked is None or urls is None:
+    previous = options.pop("urls", None)
+    if previous is None or urls is None:
         return options
-    together = list(dict.fromkeys((*asked, *urls)))
-    return options if len(together) > MAX_ASKED else {**options, "urls": together}
+    all_urls = list(dict.fromkeys((*previous, *urls)))
+    return options if len(all_urls) > MAX_REQUESTED_URLS else {**options, "urls": all_urls}
 
 
 def follow_run(session: Session, source: Source, run: SourceRun) -> None:
-    """Queue the run that was asked for while one was under way that has ended.
+    """Queue the run that was requested during a run that has ended.
 
-    Cancelling a run ends what was asked for before; what is asked for while it stops follows it.
+    Cancelling a run discards earlier requests; requests made while it stops are queued.
 
     Args:
         source: Locked.
@@ -154,10 +154,10 @@ def follow_run(session: Session, source: Source, run: SourceRun) -> None:
 
 
 def cancel_run(session: Session, source: Source) -> SourceRun:
-    """End the run that waits, or ask the one that runs to stop; it does within seconds, and keeps what it has read.
+    """Cancel the queued or running run. A running one stops within seconds and keeps the documents it has written.
 
     Raises:
-        ApiError: 404 if none waits or runs.
+        ApiError: 404 if no run is queued or running.
     """
     run = session.scalar(_open_run(source).with_for_update(**ROW_LOCK))
     if run is None:
@@ -169,7 +169,7 @@ def cancel_run(session: Session, source: Source) -> SourceRun:
 
 
 def cancel_runs_of_sites(session: Session, site_ids: Sequence[int]) -> None:
-    """The same for all runs of some sites, and those that would follow."""
+    """Cancel all runs of some sites, including requested ones."""
     of_sites = select(Source.id).where(Source.site_id.in_(site_ids))
     for source in session.scalars(
         select(Source).where(Source.site_id.in_(site_ids)).order_by(Source.id).with_for_update(**ROW_LOCK)
@@ -193,10 +193,10 @@ def _cancel(run: SourceRun) -> None:
 
 
 def list_runs(session: Session, source: Source, *, limit: int, offset: int) -> tuple[Sequence[SourceRun], int]:
-    """One page of a source's runs, newest first, and how many there are."""
-    found = select(SourceRun).where(SourceRun.source_id == source.id)
-    runs = session.scalars(_newest_first(found).limit(limit).offset(offset)).all()
-    return runs, session.scalar(select(func.count()).select_from(found.subquery())) or 0
+    """One page of a source's runs, newest first, and their total number."""
+    query = select(SourceRun).where(SourceRun.source_id == source.id)
+    runs = session.scalars(_newest_first(query).limit(limit).offset(offset)).all()
+    return runs, session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
 _RUN_ID = re.compile(r"run_[0-9a-f]{20}", re.ASCII)
@@ -208,7 +208,7 @@ def get_run(session: Session, source: Source, run_id: str) -> SourceRun:
     Raises:
         ApiError: 404.
     """
-    is_id = _RUN_ID.fullmatch(run_id) is not None  # PostgreSQL takes no text with NUL.
+    is_id = _RUN_ID.fullmatch(run_id) is not None  # PostgreSQL rejects text with NUL.
     run = session.get(SourceRun, run_id) if is_id else None
     if run is None or run.source_id != source.id:
         raise run_not_found()
@@ -216,22 +216,22 @@ def get_run(session: Session, source: Source, run_id: str) -> SourceRun:
 
 
 def list_left_out(session: Session, run: SourceRun, *, limit: int, offset: int) -> tuple[Sequence[RunPage], int]:
-    """One page of the addresses that a run did not index, in the order it found them, and how many there are."""
-    found = select(RunPage).where(RunPage.run_id == run.id, RunPage.status.in_(("skipped", "failed")))
-    pages = session.scalars(found.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
-    return pages, session.scalar(select(func.count()).select_from(found.subquery())) or 0
+    """One page of the URLs that a run did not index, in order of discovery, and their total number."""
+    query = select(RunPage).where(RunPage.run_id == run.id, RunPage.status.in_(("skipped", "failed")))
+    pages = session.scalars(query.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
+    return pages, session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
 def count_reasons(session: Session, run: SourceRun) -> dict[str, int]:
-    """The number of addresses that a run left out for each reason, the most frequent first."""
+    """The number of URLs that a run did not index by reason, the most frequent first."""
     count = func.count()
-    found = session.execute(
+    rows = session.execute(
         select(RunPage.reason, count)
         .where(RunPage.run_id == run.id, RunPage.status.in_(("skipped", "failed")))
         .group_by(RunPage.reason)
         .order_by(count.desc(), RunPage.reason)
     )
-    return {reason: number for reason, number in found if reason is not None}
+    return {reason: number for reason, number in rows if reason is not None}
 
 
 def newest_runs(session: Session, source_ids: Iterable[str]) -> dict[str, SourceRun]:
@@ -253,28 +253,28 @@ def newest_runs(session: Session, source_ids: Iterable[str]) -> dict[str, Source
 
 
 def source_status(run: SourceRun | None) -> str:
-    """A source's status, which is that of its newest run: ``idle``, ``queued``, ``running`` or ``failed``."""
+    """A source's status, from its newest run: ``idle``, ``queued``, ``running`` or ``failed``."""
     return run.status if run is not None and run.status in (*OPEN, "failed") else "idle"
 
 
 def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
-    """Claim the run that is next: one that waits, or whose process renews no more; ``None`` if there is none.
+    """Claim the next run, queued or with a lapsed claim; ``None`` without one.
 
-    Accounts take turns: of those that wait, a run of the account with the fewest runs under way is next, then the one
-    that waits longest. Those of suspended accounts wait on, but for cancelled ones, which are only to be ended.
+    Accounts take turns: the next run is that of the account with the fewest running runs, and among these the one that
+    has waited longest. Runs of suspended accounts keep waiting, except cancelled ones, which only have to end.
 
     Args:
-        run_id: The only run to look at.
+        run_id: The only run to claim.
     """
     moment = now()
     source, site = aliased(Source), aliased(Site)
-    under_way, its_source, its_site = aliased(SourceRun), aliased(Source), aliased(Site)
-    of_account = (
+    running, its_source, its_site = aliased(SourceRun), aliased(Source), aliased(Site)
+    running_count = (
         select(func.count())
-        .select_from(under_way)
-        .join(its_source, its_source.id == under_way.source_id)
+        .select_from(running)
+        .join(its_source, its_source.id == running.source_id)
         .join(its_site, its_site.id == its_source.site_id)
-        .where(under_way.status == "running", under_way.lease_until > moment, its_site.account_id == site.account_id)
+        .where(running.status == "running", running.lease_until > moment, its_site.account_id == site.account_id)
         .correlate(site)
         .scalar_subquery()
     )
@@ -284,7 +284,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
         .join(site, site.id == source.site_id)
         .join(Account, Account.id == site.account_id)
         .where(_is_waiting(moment))
-        .order_by(of_account, SourceRun.waiting_since, SourceRun.id)
+        .order_by(running_count, SourceRun.waiting_since, SourceRun.id)
         .limit(1)
         .with_for_update(of=SourceRun, skip_locked=True)
     )
@@ -319,12 +319,12 @@ def count_waiting(session: Session) -> int:
 
 
 def renew_claim(session: Session, claim: Claim) -> ClaimState:
-    """Hold a run for another while."""
+    """Extend a claim."""
     run = held_run(session, claim)
     if run is None:
         return ClaimState.LOST
     run.lease_until = now() + LEASE
-    return ClaimState.CANCELLED if run.cancelled or _is_suspended(session, run) else ClaimState.HELD
+    return ClaimState.CANCELLED if run.cancelled or _is_suspended(session, run) else ClaimState.VALID
 
 
 def _is_suspended(session: Session, run: SourceRun) -> bool:
@@ -336,7 +336,7 @@ def _is_suspended(session: Session, run: SourceRun) -> bool:
 def held_run(session: Session, claim: Claim) -> SourceRun | None:
     """Load and lock the run of a claim; ``None`` if the claim is lost.
 
-    What a process that lost its claim has still in hand must not be written: another one works on the run.
+    A process that has lost its claim must not write any more, since another process executes the run.
     """
     return session.scalar(
         select(SourceRun)
@@ -346,7 +346,7 @@ def held_run(session: Session, claim: Claim) -> SourceRun | None:
 
 
 def hand_back(session: Session, claim: Claim) -> None:
-    """Give up a claim so that another process, or this one later, continues the run at once."""
+    """Release a claim, so that another process can continue the run at once, or this one later."""
     session.execute(
         update(SourceRun)
         .where(SourceRun.id == claim.run_id, SourceRun.lease == claim.lease, SourceRun.status == "running")
@@ -355,7 +355,7 @@ def hand_back(session: Session, claim: Claim) -> None:
 
 
 def end_run(run: SourceRun, status: str, *, error: dict[str, str] | None = None) -> None:
-    """Note how a run that is held ended: ``finished``, ``failed`` or ``cancelled``."""
+    """End a claimed run with a status: ``finished``, ``failed`` or ``cancelled``."""
     run.status = status
     run.error = error
     run.finished_at = now()
@@ -363,7 +363,7 @@ def end_run(run: SourceRun, status: str, *, error: dict[str, str] | None = None)
 
 
 def failed_twice(session: Session, run: SourceRun) -> bool:
-    """Tell whether a run that failed is the second in a row. Cancelled ones, which tell nothing, are passed over."""
+    """Whether a failed run is exactly the second failure in a row. Cancelled runs do not count."""
     ended = select(SourceRun.status).where(
         SourceRun.source_id == run.source_id, SourceRun.status.in_(("finished", "failed"))
     )
@@ -372,11 +372,11 @@ def failed_twice(session: Session, run: SourceRun) -> bool:
 
 
 def delete_old_runs(session: Session, source_id: str) -> None:
-    """Keep the newest :data:`RUNS_KEPT` runs of a source."""
-    kept = _newest_first(select(SourceRun.id).where(SourceRun.source_id == source_id)).limit(RUNS_KEPT)
+    """Delete all but the newest :data:`RUNS_KEPT` runs of a source."""
+    newest = _newest_first(select(SourceRun.id).where(SourceRun.source_id == source_id)).limit(RUNS_KEPT)
     session.execute(
         delete(SourceRun).where(
-            SourceRun.source_id == source_id, SourceRun.status.not_in(OPEN), SourceRun.id.not_in(kept)
+            SourceRun.source_id == source_id, SourceRun.status.not_in(OPEN), SourceRun.id.not_in(newest)
         )
     )
 

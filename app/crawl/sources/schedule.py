@@ -1,4 +1,4 @@
-"""The time when scheduled runs are due."""
+"""Scheduled runs: due times, and queuing."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ PERIODS: Mapping[str, timedelta | None] = {
     "daily": timedelta(days=1),
     "weekly": timedelta(weeks=1),
 }
-"""A source's ``schedule`` to the time between its runs."""
+"""Time between two runs for each ``schedule`` of a source."""
 
-AT_ONCE = 100
-"""Most sources that are queued in one transaction."""
+MAX_QUEUED_AT_ONCE = 100
+"""Sources that are queued in one transaction."""
 
 
 def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | None:
-    """The moment at which a source is due next, within one period after ``after``; ``None`` without a schedule.
+    """The next time when a source is due, within one period after ``after``; ``None`` without a schedule.
 
-    Each source has its own moment in the period, so that those of an installation are spread over it, and keeps it
-    however late a run was.
+    Each source has its own offset within the period, so that the sources of an installation are spread over it. A late
+    run does not shift the offset.
     """
     period = PERIODS[schedule]
     if period is None:
@@ -41,8 +41,8 @@ def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | No
     return from_microseconds(earliest + (offset - earliest) % length)
 
 
-def _least(schedule: str) -> timedelta:
-    """The time from one scheduled run to the next, however late the first was."""
+def _min_interval(schedule: str) -> timedelta:
+    """The minimum time between two scheduled runs, even if the first was late."""
     return (PERIODS[schedule] or timedelta(0)) / 2
 
 
@@ -52,9 +52,9 @@ def count_due(session: Session, moment: datetime) -> int:
 
 
 def queue_due(session: Session, moment: datetime) -> int:
-    """Queue the runs that are due; gives how many sources were.
+    """Queue the runs that are due, and return the number of due sources.
 
-    A source that missed several gets one, and the next half a period later at least. Those of paused sites
+    A source that missed several runs gets one, and the next one at least half a period later. Sources of paused sites
     and suspended accounts get none.
     """
     due = session.execute(
@@ -63,12 +63,12 @@ def queue_due(session: Session, moment: datetime) -> int:
         .join(Account, Account.id == Site.account_id)
         .where(Source.next_run_at <= moment)
         .order_by(Source.next_run_at)
-        .limit(AT_ONCE)
+        .limit(MAX_QUEUED_AT_ONCE)
         .with_for_update(of=Source, skip_locked=True, **ROW_LOCK)
     ).all()
     for source, active in due:
         if active:
             request_run(session, source)
-        source.next_run_at = next_run_at(source.id, source.schedule, moment + _least(source.schedule))
+        source.next_run_at = next_run_at(source.id, source.schedule, moment + _min_interval(source.schedule))
     session.flush()
     return len(due)

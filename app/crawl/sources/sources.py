@@ -1,4 +1,4 @@
-"""Sources of a site: where its pages are, and how they are to be read."""
+"""Sources of a site: where the crawler finds its pages, and how it reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.values import RANK
-from app.crawl.sources.checks import check_address, check_field_rules, check_selectors
+from app.crawl.sources.checks import check_field_rules, check_selectors, check_url
 from app.crawl.sources.runs import OPEN, newest_runs, request_run, source_status
 from app.crawl.sources.schedule import next_run_at
 from app.errors import ApiError, ErrorCode, field_error
@@ -28,18 +28,18 @@ from app.tokens import make_hook_token, read_hook_token
 from app.wording import counted
 
 MAX_SOURCES = 20
-"""Most sources of a site."""
+"""Number of sources per site."""
 
-READING = frozenset({"selectors", "fields", "headers"})
-"""What decides how a page is read: when one changes, all pages are fetched again."""
+READING_FIELDS = frozenset({"selectors", "fields", "headers"})
+"""Fields that determine how pages are read. When one changes, all pages are fetched again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source as answers show it, without its request headers.
+    """A source as responses show it, without its request headers.
 
     Attributes:
-        hook_salt: What the token of its hook is made with.
+        hook_salt: Salt for the token of its deploy hook.
     """
 
     id: str
@@ -61,7 +61,7 @@ class SourceView:
 
 
 def view(source: Source, last_run: SourceRun | None) -> SourceView:
-    """The public view of ``source``, whose newest run is ``last_run``."""
+    """The public view of a source and its newest run."""
     return SourceView(
         id=source.id,
         site_id=source.site_id,
@@ -89,14 +89,14 @@ def get_source(session: Session, account_id: int, site_id: int, source_id: str, 
     """Load a source for a caller.
 
     Args:
-        lock: Whether nobody else may change the source until the transaction ends.
+        lock: Whether to lock the source until the transaction ends.
 
     Raises:
-        ApiError: 404, ``site_not_found`` if the site is not the caller's, else ``source_not_found``.
+        ApiError: 404, ``site_not_found`` if the site is not the caller's, otherwise ``source_not_found``.
     """
     site = get_site(session, account_id, site_id)
     query = select(Source).where(Source.id == source_id, Source.site_id == site.id)
-    is_id = _SOURCE_ID.fullmatch(source_id) is not None  # PostgreSQL takes no text with NUL.
+    is_id = _SOURCE_ID.fullmatch(source_id) is not None  # PostgreSQL rejects text with NUL.
     source = session.scalar(query.with_for_update(**ROW_LOCK) if lock else query) if is_id else None
     if source is None:
         raise ApiError(ErrorCode.SOURCE_NOT_FOUND, "Source not found.")
@@ -104,11 +104,11 @@ def get_source(session: Session, account_id: int, site_id: int, source_id: str, 
 
 
 def find_by_hook(session: Session, token: str, secret: str, *, lock: bool = False) -> tuple[Source, Site]:
-    """The source that a hook is for, and its site.
+    """The source of a deploy hook, and its site.
 
     Args:
-        secret: The server's.
-        lock: Whether nobody else may change the source until the transaction ends.
+        secret: The server's secret key.
+        lock: Whether to lock the source until the transaction ends.
 
     Raises:
         ApiError: 404; 403 when the site is paused or deleted, or its account suspended.
@@ -129,7 +129,7 @@ def find_by_hook(session: Session, token: str, secret: str, *, lock: bool = Fals
 def list_sources(
     session: Session, account_id: int, site_id: int, *, limit: int, offset: int
 ) -> tuple[Sequence[Source], int]:
-    """One page of a site's sources, oldest first, and how many there are.
+    """One page of a site's sources, oldest first, and their total number.
 
     Raises:
         ApiError: 404.
@@ -146,7 +146,7 @@ def list_sources(
 
 
 def count_sources(session: Session, site_id: int) -> int:
-    """The number of sources a site has."""
+    """The number of a site's sources."""
     return session.scalar(select(func.count()).select_from(Source).where(Source.site_id == site_id)) or 0
 
 
@@ -163,7 +163,7 @@ class FailedSource:
 
 
 def list_failed(session: Session, account_id: int) -> list[FailedSource]:
-    """Sources of the account whose newest run failed, the latest failure first."""
+    """The account's sources whose newest run failed, the latest failure first."""
     rows = session.execute(
         select(Source, Site.name)
         .join(Site, Site.id == Source.site_id)
@@ -183,22 +183,23 @@ def list_failed(session: Session, account_id: int) -> list[FailedSource]:
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run that waits or runs.
+    """A queued or running run.
 
     Attributes:
-        done: Addresses that are dealt with, of those ``found``.
+        settled_count: Number of URLs with an outcome.
+        url_count: Number of discovered URLs.
     """
 
     source_id: str
     site_id: int
     url: str
     is_started: bool
-    done: int
-    found: int
+    settled_count: int
+    url_count: int
 
 
 def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
-    """Runs of the account that wait or run, the oldest first."""
+    """The account's queued and running runs, the oldest first."""
     rows = session.execute(
         select(Source, SourceRun)
         .join(Site, Site.id == Source.site_id)
@@ -220,9 +221,9 @@ def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
 
 
 def find_site_url(session: Session, site: Site, source: Source, run: SourceRun | None) -> str | None:
-    """The address that a site seems to have, if its own differs from a website's that was read.
+    """Suggest another URL for a site, if a crawled website's URL differs from it only in scheme or ``www.``.
 
-    Only where the scheme or ``www.`` differs, and none of the site's sources is at the site's own address.
+    Without a suggestion, or if any of the site's sources is at the site's own URL, returns ``None``.
 
     Args:
         run: The source's newest run.
@@ -230,15 +231,15 @@ def find_site_url(session: Session, site: Site, source: Source, run: SourceRun |
     if source.kind != "website" or run is None or not run.indexed + run.unchanged:
         return None
     try:
-        own, found = urlsplit(normalize_url(site.url)), urlsplit(source.url)
+        own, crawled = urlsplit(normalize_url(site.url)), urlsplit(source.url)
     except ValueError:
-        return None  # Since the source was added, the site was given an address that no browser takes.
+        return None  # The site's URL was changed to an invalid one after the source was added.
     urls = session.scalars(select(Source.url).where(Source.site_id == site.id)).all()
-    if own.netloc.removeprefix("www.") != found.netloc.removeprefix("www."):
+    if own.netloc.removeprefix("www.") != crawled.netloc.removeprefix("www."):
         return None
     if any((own.scheme, own.netloc) == (other.scheme, other.netloc) for other in map(urlsplit, urls)):
         return None
-    return own._replace(scheme=found.scheme, netloc=found.netloc).geturl()
+    return own._replace(scheme=crawled.scheme, netloc=crawled.netloc).geturl()
 
 
 def create_source(
@@ -247,11 +248,11 @@ def create_source(
     """Add a source and queue its first run.
 
     Args:
-        private_addresses: Whether the crawler may visit private addresses.
+        private_addresses: Whether the crawler may connect to private IP addresses.
 
     Raises:
-        ApiError: 404; 403 when the site is paused or has all the sources it may have; 400 for an address that is not
-            the site's or that it has already as this kind.
+        ApiError: 404; 403 when the site is paused or has the maximum number of sources; 400 for a URL that does not
+            belong to the site or already is a source of this kind.
     """
     site = get_site(session, account_id, site_id, lock=True)
     if not site.active:
@@ -260,10 +261,10 @@ def create_source(
         raise ApiError(
             ErrorCode.SOURCE_LIMIT_REACHED, f"A site can have {counted(MAX_SOURCES, 'source')}; delete one first."
         )
-    url = check_address(site, fields["url"], private_addresses=private_addresses)
+    url = check_url(site, fields["url"], private_addresses=private_addresses)
     check_selectors(fields["selectors"])
     check_field_rules(fields["fields"])
-    _refuse_twice(session, site, fields["kind"], url)
+    _refuse_duplicate(session, site, fields["kind"], url)
     moment = now()
     source_id = f"src_{secrets.token_hex(8)}"
     source = Source(
@@ -276,7 +277,7 @@ def create_source(
     )
     session.add(source)
     if not site.search_settings and not site.document_count:
-        # A new site that is filled by crawls: its settings follow the ranks that pages name.
+        # A new site that is filled by crawls: its settings use the ranks that pages declare.
         site.search_settings = {"rank_field": RANK}
     session.flush()
     return source, request_run(session, source)
@@ -291,10 +292,10 @@ def update_source(
     *,
     private_addresses: bool,
 ) -> Source:
-    """Change a source; the next run follows it.
+    """Change a source. The change takes effect with the next run.
 
     Raises:
-        ApiError: 404; 400 for another kind, or an address as with :func:`create_source`.
+        ApiError: 404; 400 for another kind, or for a URL as with :func:`create_source`.
     """
     site = get_site(session, account_id, site_id, lock=True)
     source = get_source(session, account_id, site_id, source_id, lock=True)
@@ -303,14 +304,14 @@ def update_source(
     moment = now()
     values = dict(changes)
     if "url" in values:
-        values["url"] = check_address(site, values["url"], private_addresses=private_addresses)
+        values["url"] = check_url(site, values["url"], private_addresses=private_addresses)
         if values["url"] != source.url:
-            _refuse_twice(session, site, source.kind, values["url"])
+            _refuse_duplicate(session, site, source.kind, values["url"])
     check_selectors(values.get("selectors", {}))
     check_field_rules(values.get("fields", []))
     if values.get("schedule", source.schedule) != source.schedule:
         source.next_run_at = next_run_at(source.id, values["schedule"], moment)
-    if any(values[name] != getattr(source, name) for name in READING & values.keys()):
+    if any(values[name] != getattr(source, name) for name in READING_FIELDS & values.keys()):
         _forget_contents(session, source)
     for name, value in values.items():
         setattr(source, name, value)
@@ -319,14 +320,14 @@ def update_source(
     return source
 
 
-def _refuse_twice(session: Session, site: Site, kind: str, url: str) -> None:
+def _refuse_duplicate(session: Session, site: Site, kind: str, url: str) -> None:
     query = select(Source.id).where(Source.site_id == site.id, Source.kind == kind, Source.url == url)
     if session.scalar(query) is not None:
         raise field_error("url", "taken", "is already a source of this kind")
 
 
 def forget_contents_of_site(session: Session, site: Site) -> None:
-    """Let the next runs of a site's sources fetch every page, also those that did not change."""
+    """Make the next runs of a site's sources fetch and index every page again, changed or not."""
     for source in session.scalars(select(Source).where(Source.site_id == site.id)):
         _forget_contents(session, source)
 

@@ -1,4 +1,4 @@
-"""Regular expressions for addresses, as far as they are no more than patterns in which ``*`` stands for anything."""
+"""Conversion of simple regular expressions for URLs to patterns in which ``*`` matches anything."""
 
 from __future__ import annotations
 
@@ -7,47 +7,48 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 MAX_PATTERNS = 50
-"""Patterns that one expression may stand for."""
+"""Patterns for one expression."""
 MAX_GROUPS = 20
 MAX_LENGTH = 2_048
-"""Characters of an expression, and of a pattern: as many as an address may have."""
+"""Characters of an expression and of a pattern, the limit for a URL."""
 ANY = "*"
 
 _GROUP = re.compile(r"\((\?P<(\w+)>|\?:)?")
 _PLAIN = re.compile(r"[^\\()\[\]{}|.*+?^$]+(?![*+?{])")
-"""Characters that mean themselves, up to one that is repeated."""
+"""Literal characters before one that is repeated."""
 _REPEAT = re.compile(r"(?:[*+?]|\{\d*,?\d*\})\??")
 
 
-class NoPattern(ValueError):
-    """The expression says more than patterns can, or stands for too many of them."""
+class NotAPattern(ValueError):
+    """The expression cannot be converted to patterns, or only to too many."""
 
 
 def expand(expression: str, variables: Mapping[str, Sequence[str]]) -> list[str]:
-    """The patterns of which an address begins with one if the expression matches its beginning.
+    """Return patterns such that a URL begins with one of them if the expression matches its beginning.
 
-    A dot that is not repeated is taken as one: hardly anybody escapes those of a host. ``^`` and ``$`` are refused.
+    A dot without a quantifier counts as a literal dot, since few people escape the dots of a host. ``^`` and ``$`` are
+    rejected.
 
     Args:
         variables: Values of named groups.
 
     Raises:
-        NoPattern: There are none, or too many.
+        NotAPattern: The expression has no such patterns, or too many.
     """
     if len(expression) > MAX_LENGTH or expression.count("(") > MAX_GROUPS:
-        raise NoPattern
-    found, end = _alternatives(expression, 0, variables)
+        raise NotAPattern
+    patterns, end = _alternatives(expression, 0, variables)
     if end < len(expression):
-        raise NoPattern
-    return list(dict.fromkeys(re.sub(r"\*{2,}", ANY, pattern) for pattern in found))
+        raise NotAPattern
+    return list(dict.fromkeys(re.sub(r"\*{2,}", ANY, pattern) for pattern in patterns))
 
 
 def _alternatives(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
-    """The patterns from a place on to the end of its group, and where that is."""
-    found, current = [], [""]
+    """The patterns from a position to the end of its group, and that end."""
+    patterns, current = [], [""]
     while place < len(text) and text[place] != ")":
         if text[place] == "|":
-            found += current
+            patterns += current
             current, place = [""], place + 1
             continue
         is_dot = text[place] == "."
@@ -56,33 +57,33 @@ def _alternatives(text: str, place: int, variables: Mapping[str, Sequence[str]])
         if repeat is not None:
             place = repeat.end()
             parts = [ANY] if is_dot and repeat[0] != "?" else _repeated(parts, repeat[0], is_last=place == len(text))
-        if len(current) * len(parts) + len(found) > MAX_PATTERNS:
-            raise NoPattern
+        if len(current) * len(parts) + len(patterns) > MAX_PATTERNS:
+            raise NotAPattern
         current = [before + part for before, part in product(current, parts)]
         if max(map(len, current)) > MAX_LENGTH:
-            raise NoPattern
-    return found + current, place
+            raise NotAPattern
+    return patterns + current, place
 
 
 def _part(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
-    """The patterns of what stands at a place, and where that ends."""
+    """The patterns of the element at a position, and its end."""
     character = text[place]
     if character == "(":
         group = _GROUP.match(text, place)
         assert group is not None
         if text.startswith("?", group.end()):
-            raise NoPattern  # What stands before or behind, or flags.
+            raise NotAPattern  # A look-around, or flags.
         parts, place = _alternatives(text, group.end(), variables)
         if place == len(text):
-            raise NoPattern
+            raise NotAPattern
         return list(variables.get(group[2] or "", parts)), place + 1
     if character == "\\":
         escaped = text[place + 1 : place + 2]
         if not escaped or escaped.isalnum() or escaped == ANY:
-            raise NoPattern  # A class of characters, or a star.
+            raise NotAPattern  # A character class, or a literal star, which patterns cannot express.
         return [escaped], place + 2
     if character in "[*+?{^$":
-        raise NoPattern
+        raise NotAPattern
     plain = _PLAIN.match(text, place)
     return ([character], place + 1) if plain is None else ([plain[0]], plain.end())
 
@@ -91,5 +92,5 @@ def _repeated(parts: list[str], repeat: str, *, is_last: bool) -> list[str]:
     if repeat[0] == "?":
         return ["", *parts]
     if is_last and repeat[0] in "*+":
-        return ["" if repeat[0] == "*" else part for part in parts]  # What follows may be anything.
-    raise NoPattern
+        return ["" if repeat[0] == "*" else part for part in parts]  # A pattern also matches anything after its end.
+    raise NotAPattern

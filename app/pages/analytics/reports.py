@@ -28,7 +28,7 @@ from app.services.analytics.query_reports import get_query_analytics
 from app.services.analytics.reports import get_analytics
 from app.services.csv_export import encode_csv
 from app.services.inbox import CurrentResult, search_now
-from app.services.search.hidden_suggestions import HiddenSuggestions, hidden_suggestions
+from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
 from app.services.search_settings import learns_from_clicks, list_learned
 from app.web.parsing import check_query_string, invalid
 from app.web.permissions import choose_reported_site

@@ -20,7 +20,9 @@ from app.pages.search.tuning import change_tuning, explain_refusal, read_tuning
 from app.plans import limit_or_unlimited
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.search.search import Visitor, encode_results, make_query, parse_shown
+from app.services.search.parameters import make_query, parse_fields
+from app.services.search.responses import encode_results
+from app.services.search.search import Visitor
 from app.services.search_settings import read_gains
 from app.services.sites import get_site, site_inactive
 from app.web.parsing import check_query_string, invalid
@@ -149,7 +151,7 @@ def _page_number() -> int:
 def _search(site: Site, parameters: dict[str, Any]) -> Found:
     if not site.active:
         raise site_inactive()
-    shown_fields = parse_shown(parameters["fields"])
+    shown_fields = parse_fields(parameters["fields"])
     query = make_query(parameters)
     visitor: Visitor | None = None
     if current_caller().kind == "session":

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.crawl.run.lookup import PageLookup, encode_dead_links, list_dead_links, twins_of_run
 from app.crawl.sources import runs, sources
-from app.crawl.sources.sweeps import find_refused_sweep
+from app.crawl.sources.removal import find_refused_sweep
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
 from app.operations import sources as source_operations

@@ -1,1 +1,1 @@
-"""Embedding: texts as vectors, which are close to each other where the texts mean the same."""
+"""Embedding: vectors of texts, which are similar if the texts have a similar meaning."""

@@ -1,9 +1,16 @@
-"""The contract of an embedder."""
+"""The interface of embedders, and a wrapper with metrics, a pause after failures, and a cache of query vectors."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
+
+from prometheus_client import Counter, Histogram
+
+from app.timing import observe_calls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -11,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class EmbedderUnavailable(Exception):
-    """The embedder cannot answer now: it is away, or too slow. The message says why, for the operator."""
+    """The embedder is unavailable or too slow. The message is for the operator."""
 
 
 class EmbedderRefused(EmbedderUnavailable):
-    """The embedder will never answer this: one of the texts is not to its liking."""
+    """The embedder permanently rejects one of the texts."""
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts. Threads may share it; to be closed with the process.
+    """Computes vectors of texts. Thread-safe; close it with the process.
 
     Attributes:
-        model: Identity that is stored beside vectors: those of different models cannot be compared.
-        languages: Languages that it knows, as ISO 639-1 codes; ``None`` for all.
-        dimension: Numbers of its latest vector; ``None`` before the first one. A server may change it.
+        model: Identity that is stored with vectors, since vectors of different models cannot be compared.
+        languages: Supported languages as ISO 639-1 codes; ``None`` for all.
+        dimension: Dimension of the latest vector; ``None`` before the first one. A server may change it.
     """
 
     @property
@@ -37,22 +44,104 @@ class Embedder(Protocol):
     def dimension(self) -> int | None: ...
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
-        """The vector of a query, of length 1; not to be written to.
+        """Compute the read-only vector of a query, of length 1.
 
         Raises:
-            EmbedderUnavailable: There is none within the time.
+            EmbedderUnavailable: The vector is not ready within the time.
         """
         ...
 
     def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
-        """The vectors of texts, each of length 1, as rows in their order. Queries come first.
+        """Compute the vectors of texts, each of length 1, as rows in the order of the texts. Queries take precedence.
 
         Raises:
-            EmbedderRefused: One of the texts is refused.
-            EmbedderUnavailable: They are not complete within the time.
+            EmbedderRefused: The embedder rejects one of the texts.
+            EmbedderUnavailable: The vectors are not complete within the time.
         """
         ...
 
     def close(self) -> None:
-        """Give back what it holds. Harmless if repeated."""
+        """Release all resources. May be called again."""
         ...
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PAUSE_SECONDS = 1.0
+"""Seconds without queries after a failure, so that not every search waits for the embedder."""
+MAX_CACHED_QUERIES = 256
+"""Cached vectors of queries, for further pages and other filters of the same search."""
+OPERATIONS = ("embed_query", "embed_documents")
+EMBEDDER_SECONDS = Histogram(
+    "search_embedder_seconds",
+    "Time that the embedder takes.",
+    ["operation"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+EMBEDDER_FAILURES = Counter(
+    "search_embedder_failures_total", "Operations that the embedder could not do: away, or too slow.", ["operation"]
+)
+
+
+class GuardedEmbedder:
+    """Wraps an embedder with metrics, a pause after failures, and a cache; itself an :class:`Embedder`."""
+
+    def __init__(self, embedder: Embedder):
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._paused_until = 0.0
+        self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        observe_calls(
+            embedder,
+            OPERATIONS,
+            seconds=EMBEDDER_SECONDS.labels,
+            failures=EMBEDDER_FAILURES.labels,
+            failure=EmbedderUnavailable,
+        )
+
+    @property
+    def model(self) -> str:
+        """As of the wrapped embedder."""
+        return self._embedder.model
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """As of the wrapped embedder."""
+        return self._embedder.languages
+
+    @property
+    def dimension(self) -> int | None:
+        """As of the wrapped embedder."""
+        return self._embedder.dimension
+
+    def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
+        """Return the vector of a query. During the pause after a failure, only cached vectors are available."""
+        with self._lock:
+            cached = self._vectors.get(text)
+            if cached is not None:
+                self._vectors.move_to_end(text)
+                return cached
+            if time.monotonic() < self._paused_until:
+                raise EmbedderUnavailable("the embedder failed a moment ago")
+        try:
+            vector = self._embedder.embed_query(text, timeout_seconds)
+        except EmbedderUnavailable:
+            with self._lock:
+                self._paused_until = time.monotonic() + PAUSE_SECONDS
+            raise
+        vector.setflags(write=False)
+        with self._lock:
+            self._vectors[text] = vector
+            if len(self._vectors) > MAX_CACHED_QUERIES:
+                self._vectors.popitem(last=False)
+        return vector
+
+    def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
+        """As of the wrapped embedder."""
+        return self._embedder.embed_documents(texts, timeout_seconds)
+
+    def close(self) -> None:
+        """As of the wrapped embedder."""
+        self._embedder.close()

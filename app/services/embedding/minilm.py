@@ -1,4 +1,4 @@
-"""MiniLM, a small model for English, which one process of the machine runs for all."""
+"""MiniLM, a small model for English, in one process that all processes of the machine share."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_CHARACTERS = 4_000
-"""Characters of a text that are sent: more than its first 256 tokens are."""
-TEXTS_AT_ONCE = 64
+"""Characters of a text that are sent, more than 256 tokens have."""
+MAX_TEXTS_PER_REQUEST = 64
 RETRY_SECONDS = 0.01
 HUNG_SECONDS = 30.0
-"""How long the process greets nobody when it is killed. It takes some seconds to start on a slow disk."""
+"""Seconds without a greeting after which the process is killed. On a slow disk it takes some seconds to start."""
 STOP_SECONDS = 2.0
 FAILURE_PAUSE_SECONDS = 60.0
 MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "3276800", "MALLOC_TRIM_THRESHOLD_": "16777216"}
-"""Bounds of glibc's malloc. All that a text of 256 tokens needs is used again by the next one: to take it from the
-system each time takes twice as long. What is larger, most of what loading takes, goes back."""
+"""Limits of glibc's malloc. Memory for a text of 256 tokens is reused for the next one; requesting it from the system
+each time takes twice as long. Larger blocks, such as most of those for loading, are returned to the system."""
 MAX_SOCKET_PATH = 107
-"""Bytes of a socket's path on Linux."""
+"""Bytes of a socket path on Linux."""
 
 log = logging.getLogger(__name__)
 
 
 class MinilmEmbedder:
-    """Asks the process, and starts it if there is none.
+    """A client of the process, which it starts if necessary.
 
     Args:
         folder: DATA_DIR.
-        server: Path of the program that is started (tests).
+        server: Path of the program to start (for tests).
     """
 
     model = f"all-MiniLM-L6-v2-int8-{MODEL.sha256[:8]}"
@@ -75,51 +75,51 @@ class MinilmEmbedder:
         """As in :class:`~app.services.embedding.embedder.Embedder`."""
         deadline = time.monotonic() + timeout_seconds
         parts = [
-            self._ask("documents", texts[at : at + TEXTS_AT_ONCE], deadline)
-            for at in range(0, len(texts), TEXTS_AT_ONCE)
+            self._ask("documents", texts[at : at + MAX_TEXTS_PER_REQUEST], deadline)
+            for at in range(0, len(texts), MAX_TEXTS_PER_REQUEST)
         ]
         return np.concatenate([np.empty((0, DIMENSION), np.float32), *parts])
 
     def close(self) -> None:
-        """End the process if it was started here."""
+        """Stop the process if this one has started it."""
         self._process.stop()
 
     def _ask(self, kind: str, texts: Sequence[str], deadline: float) -> NDArray[np.float32]:
         with self._connect(deadline) as connection:
-            left = _left(deadline)
+            seconds = _seconds_until(deadline)
             try:
-                connection.settimeout(left)
-                # The tokenizer takes no halves of characters.
+                connection.settimeout(seconds)
+                # The tokenizer rejects lone surrogates.
                 shortened = [text[:MAX_CHARACTERS].encode(errors="replace").decode() for text in texts]
-                minilm_server.send_frame(connection, {"kind": kind, "texts": shortened, "seconds": left})
-                answer = minilm_server.receive_bytes(connection, len(texts) * DIMENSION * 4, deadline)
+                minilm_server.send_frame(connection, {"kind": kind, "texts": shortened, "seconds": seconds})
+                response = minilm_server.receive_bytes(connection, len(texts) * DIMENSION * 4, deadline)
             except (OSError, EOFError) as error:
-                raise EmbedderUnavailable(f"MiniLM does not answer: {error}") from error
-        return np.frombuffer(bytes(answer), dtype="<f4").reshape(len(texts), DIMENSION)
+                raise EmbedderUnavailable(f"MiniLM does not respond: {error}") from error
+        return np.frombuffer(bytes(response), dtype="<f4").reshape(len(texts), DIMENSION)
 
     def _connect(self, deadline: float) -> socket.socket:
-        """A connection that the process has greeted; it is started if there is none."""
+        """Return a connection that the process has greeted, and start the process if necessary."""
         while True:
             connection = self._greeted(deadline)
             if connection is not None:
                 return connection
             if not self._process.start():
-                raise EmbedderUnavailable("the process of MiniLM has ended with an error, which the log shows")
+                raise EmbedderUnavailable("the MiniLM process has ended with an error; see the log")
             if time.monotonic() + RETRY_SECONDS > deadline:
-                raise EmbedderUnavailable("the process of MiniLM does not run, or is full")
+                raise EmbedderUnavailable("the MiniLM process is not running, or has too many connections")
             time.sleep(RETRY_SECONDS)
 
     def _greeted(self, deadline: float) -> socket.socket | None:
-        left = _left(deadline)
+        seconds = _seconds_until(deadline)
         connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.settimeout(left)
+            connection.settimeout(seconds)
             _connect_to(connection, self._folder / SOCKET)
             greeting = connection.recv(len(GREETING))
         except TimeoutError as error:
             self._note_silence(connection)
             connection.close()
-            raise EmbedderUnavailable("the process of MiniLM does not answer in time") from error
+            raise EmbedderUnavailable("the MiniLM process does not respond in time") from error
         except OSError:
             greeting = b""
         with self._lock:
@@ -130,7 +130,7 @@ class MinilmEmbedder:
         return connection
 
     def _note_silence(self, connection: socket.socket) -> None:
-        """Kill a process that has listened, but greeted nobody, for long: the next one can take its lock."""
+        """Kill a process that has listened for long without a greeting, so that the next one can take its lock."""
         with self._lock:
             now = time.monotonic()
             if self._silent_since is None:
@@ -141,15 +141,15 @@ class MinilmEmbedder:
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         process_id, _, _ = struct.unpack("3i", credentials)
         if process_id > 0:
-            log.error("the process of MiniLM (%d) hangs and is killed", process_id)
+            log.error("the MiniLM process (%d) hangs and is killed", process_id)
             os.kill(process_id, signal.SIGKILL)
 
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise EmbedderUnavailable("MiniLM does not answer in time")
-    return left
+def _seconds_until(deadline: float) -> float:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise EmbedderUnavailable("MiniLM does not respond in time")
+    return seconds
 
 
 def _connect_to(connection: socket.socket, path: Path) -> None:

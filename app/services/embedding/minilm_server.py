@@ -1,10 +1,10 @@
 """The process that runs MiniLM for all processes of a machine.
 
-It is started by this file's path and imports nothing of the service, which would take more memory than the model.
+It is started by this file's path and does not import the service, which would take more memory than the model.
 
-A connection is one request. The server greets it with a byte; the request is a frame, JSON behind its length, with
-``kind`` (``query`` or ``documents``), ``texts``, and the ``seconds`` that it may take; the answer is a vector for each
-text, as :data:`DIMENSION` little-endian floats of 32 bits. Where something fails, the connection ends before that.
+Each connection is one request. The server greets it with a byte. The request is a frame, a length and JSON, with
+``kind`` (``query`` or ``documents``), ``texts``, and the ``seconds`` that it may take. The response is a vector
+for each text, as :data:`DIMENSION` little-endian 32-bit floats. On an error the server closes the connection early.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from typing import Any, NamedTuple
 
 DIMENSION = 384
 MAX_TOKENS = 256
-"""Tokens of a text that count, as the model was trained; what follows is left out."""
+"""Tokens of a text, as in the model's training; longer texts are truncated."""
 SOCKET = "minilm.sock"
 """Name of the socket in DATA_DIR."""
 GREETING = b"\x01"
 IDLE_SECONDS = 3600.0
-"""How long nobody has asked when the process ends."""
+"""Idle seconds after which the process exits."""
 DOCUMENTS_NICENESS = 15
-"""Documents are made vectors of at low priority, queries at that of the service."""
+"""Priority for the vectors of documents; queries have the service's priority."""
 MAX_CONNECTIONS = 64
 MAX_REQUEST_BYTES = 4_194_304
 REQUEST_SECONDS = 10.0
-"""How long a request may take to arrive, and an answer to be taken."""
+"""Seconds that a client may take to send a request, and to receive a response."""
 BACKLOG = 1024
-"""Connections that may wait; more are refused at once."""
+"""Connections that wait for the server; further ones are refused."""
 
 Encode = Callable[[str], bytes]
 
 
 class ModelFile(NamedTuple):
-    """A file of the model: the package that brings it, its place there, and the SHA-256 of the one that was tested."""
+    """A file of the model: its package, its path in the package, and the SHA-256 of the tested version."""
 
     package: str
     path: str
@@ -63,14 +63,14 @@ TOKENIZER = ModelFile(
 
 
 class ModelFileError(Exception):
-    """A file of the model is missing, or not the one that was tested."""
+    """A file of the model is missing, or is not the tested version."""
 
 
 def find_model_file(file: ModelFile) -> Path:
-    """The path of a file, whose content is checked. Its package is not imported.
+    """Return the path of a file after checking its content. Its package is not imported.
 
     Raises:
-        ModelFileError: It is missing, or another.
+        ModelFileError: The file is missing, or is another version.
     """
     spec = find_spec(file.package)
     if spec is None or not spec.submodule_search_locations:
@@ -78,21 +78,21 @@ def find_model_file(file: ModelFile) -> Path:
     path = Path(spec.submodule_search_locations[0], file.path)
     try:
         with path.open("rb") as content:
-            found = hashlib.file_digest(content, "sha256").hexdigest()
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}") from error
-    if found != file.sha256:
-        raise ModelFileError(f"{path} is not the file that was tested: its SHA-256 is {found}, not {file.sha256}")
+    if digest != file.sha256:
+        raise ModelFileError(f"{path} is not the file that was tested: its SHA-256 is {digest}, not {file.sha256}")
     return path
 
 
 def load_minilm() -> Encode:
-    """Load the model; gives what makes the vector of a text. Threads may share it.
+    """Load the model, and return a thread-safe function that computes the vector of a text.
 
-    One text is one run: batches are padded to their longest text, and took ten times as long for twice the memory.
+    Texts are not batched: a batch is padded to its longest text, and took ten times as long with twice the memory.
 
     Raises:
-        ModelFileError: A file is missing, or another.
+        ModelFileError: A file is missing, or is another version.
     """
     import numpy as np
     from onnxruntime import InferenceSession, SessionOptions
@@ -125,21 +125,21 @@ def send_frame(connection: socket.socket, message: dict[str, Any]) -> None:
 
 
 def receive_bytes(connection: socket.socket, count: int, deadline: float) -> bytearray:
-    """Receive so many bytes.
+    """Receive ``count`` bytes.
 
     Args:
         deadline: Time of :func:`time.monotonic`.
 
     Raises:
-        EOFError: The other side ended before.
-        TimeoutError: They are not there in time.
+        EOFError: The peer closed the connection before.
+        TimeoutError: The deadline has passed.
     """
     received = bytearray()
     while len(received) < count:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
             raise TimeoutError("the time is over")
-        connection.settimeout(left)
+        connection.settimeout(seconds)
         piece = connection.recv(min(count - len(received), 65_536))
         if not piece:
             raise EOFError("the connection has ended")
@@ -148,11 +148,11 @@ def receive_bytes(connection: socket.socket, count: int, deadline: float) -> byt
 
 
 def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDLE_SECONDS) -> None:
-    """Serve until nobody has asked for long.
+    """Serve until the process is idle for long.
 
     Args:
-        folder: DATA_DIR, to which the process moves: paths of sockets are short.
-        load: Loads the model; who connects meanwhile waits.
+        folder: DATA_DIR, which becomes the working directory, since paths of sockets must be short.
+        load: Loads the model, while clients wait.
     """
     os.chdir(folder)
     with _listen() as listener:
@@ -162,7 +162,7 @@ def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDL
 
         def work(connection: socket.socket) -> None:
             try:
-                # The other side ends the connection if it does not want to wait any more.
+                # A client that stops waiting closes the connection.
                 with connection, contextlib.suppress(OSError, EOFError):
                     _answer(connection, encode, turns)
             finally:
@@ -181,7 +181,7 @@ def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDL
 
 
 def _listen() -> socket.socket:
-    """Listen in place of an earlier process, which has ended: this one has its lock."""
+    """Replace the socket of an earlier process, which must have ended, since this one has its lock."""
     with contextlib.suppress(FileNotFoundError):
         Path(SOCKET).unlink()
     listener = socket.socket(socket.AF_UNIX)
@@ -201,8 +201,8 @@ def _answer(connection: socket.socket, encode: Encode, turns: dict[str, threadin
     request = json.loads(receive_bytes(connection, length, began + REQUEST_SECONDS))
     deadline = time.monotonic() + request["seconds"]
     if request["kind"] == "documents":
-        with contextlib.suppress(PermissionError):  # Some system-call filters forbid it.
-            os.nice(DOCUMENTS_NICENESS)  # Linux has one for each thread, and this one ends with the request.
+        with contextlib.suppress(PermissionError):  # System-call filters may forbid it.
+            os.nice(DOCUMENTS_NICENESS)  # On Linux, it applies to this thread, which ends with the request.
     turn = turns[request["kind"]]
     connection.settimeout(REQUEST_SECONDS)
     for text in request["texts"]:
@@ -216,7 +216,7 @@ def _answer(connection: socket.socket, encode: Encode, turns: dict[str, threadin
 
 
 def end_with_service() -> None:
-    """End the process when the service ends: its input is a pipe to which nothing is ever written."""
+    """End the process when the service ends. The service holds the other end of stdin and never writes to it."""
 
     def wait() -> None:
         os.read(0, 1)
@@ -227,7 +227,7 @@ def end_with_service() -> None:
 
 def main(folder: Path, load: Callable[[], Encode] = load_minilm) -> None:
     """Run the process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to all; the service ends this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to all processes; the service ends this one.
     end_with_service()
     try:
         serve(folder, load)

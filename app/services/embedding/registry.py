@@ -1,25 +1,24 @@
-"""Choosing the embedder by the setting."""
+"""The choice of the embedder by the setting EMBEDDER."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
 from app.config import ConfigurationError, Settings
-from app.services.embedding.embedder import Embedder
-from app.services.embedding.guarded import GuardedEmbedder
+from app.services.embedding.embedder import Embedder, GuardedEmbedder
 from app.services.embedding.minilm_server import MODEL, TOKENIZER
 
 REMOTE_PACKAGES = ("numpy",)
-"""Packages of the extra ``embeddings``, as Python imports them."""
+"""Import names of the packages of the extra ``embeddings``."""
 MINILM_PACKAGES = (MODEL.package, TOKENIZER.package, "onnxruntime", "tokenizers", "numpy")
-"""Those of the extra ``minilm``."""
+"""Import names of the packages of the extra ``minilm``."""
 
 
 def create_embedder(settings: Settings) -> Embedder | None:
-    """The embedder that EMBEDDER names; ``None`` if it is empty. Opens no file and no socket.
+    """Create the embedder of the setting EMBEDDER; ``None`` if it is empty. This opens no files and no sockets.
 
     Raises:
-        ConfigurationError: Its packages are not installed.
+        ConfigurationError: The embedder's packages are not installed.
     """
     if not settings.embedder:
         return None

@@ -1,4 +1,4 @@
-"""An embedder behind an address: OpenAI's API, or a server that speaks it."""
+"""An embedder on a server: OpenAI's API, or a compatible one."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from app.services.embedding.embedder import EmbedderRefused, EmbedderUnavailable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TEXTS_AT_ONCE = 32
-"""Texts of one request; text-embeddings-inference takes no more."""
-MAX_ANSWER_BYTES = 8_388_608
+MAX_TEXTS_PER_REQUEST = 32
+"""Texts per request, the limit of text-embeddings-inference."""
+MAX_RESPONSE_BYTES = 8_388_608
 REFUSALS = frozenset({400, 413, 422})
-"""Statuses that servers answer with to texts that are too long, or otherwise not to their liking."""
-QUERIES_AT_ONCE = 4
+"""Statuses with which servers reject texts that are too long or otherwise not accepted."""
+MAX_CONCURRENT_QUERIES = 4
 QUERY_SECONDS = 5.0
-"""How long a query goes on that nobody waits for any more: its connection is then there for the next one."""
+"""Seconds that a query continues after its search has stopped waiting, so that its connection can be reused."""
 REQUEST_SECONDS = 30.0
-"""How long one request for documents may take."""
+"""Seconds for one request for documents."""
 
 
 class _Bearer(AuthBase):
-    """The key, or none; in neither case one from a ``.netrc``."""
+    """Sends the configured key, if any, and never one from ``.netrc``."""
 
     def __init__(self, key: str):
         self._key = key
@@ -45,15 +45,15 @@ class _Bearer(AuthBase):
 
 
 class RemoteEmbedder:
-    """Asks a server.
+    """A client of an embedding server.
 
     Args:
-        url: Full address of its embeddings, such as ``https://api.openai.com/v1/embeddings``.
-        model: The model's name there.
+        url: Full URL of the embeddings endpoint, such as ``https://api.openai.com/v1/embeddings``.
+        model: Name of the model on the server.
         key: Bearer token; empty for none.
 
     Attributes:
-        model: The model's name and a hash of the address: elsewhere, another may have the name.
+        model: The model's name and a hash of the URL, since another server may use the name for another model.
     """
 
     languages = None
@@ -67,8 +67,8 @@ class RemoteEmbedder:
         self._session = requests.Session()
         self._session.auth = _Bearer(key)
         self._session.headers.update({"Accept-Encoding": "identity", "Content-Type": "application/json"})
-        # requests bounds neither the look-up of a name nor an answer that comes byte by byte.
-        self._threads = ThreadPoolExecutor(QUERIES_AT_ONCE, thread_name_prefix="embedder")
+        # requests limits neither the lookup of a name nor a response that arrives byte by byte.
+        self._threads = ThreadPoolExecutor(MAX_CONCURRENT_QUERIES, thread_name_prefix="embedder")
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
         """As in :class:`~app.services.embedding.embedder.Embedder`."""
@@ -78,7 +78,7 @@ class RemoteEmbedder:
             vector: NDArray[np.float32] = future.result(timeout_seconds)[0]
         except TimeoutError as error:
             future.cancel()
-            raise EmbedderUnavailable(f"{self._host} does not answer in time") from error
+            raise EmbedderUnavailable(f"{self._host} does not respond in time") from error
         return vector
 
     def embed_documents(self, texts: Sequence[str], timeout_seconds: float) -> NDArray[np.float32]:
@@ -87,73 +87,75 @@ class RemoteEmbedder:
             return np.empty((0, 0), np.float32)
         deadline = time.monotonic() + timeout_seconds
         parts = [
-            self._ask(texts[at : at + TEXTS_AT_ONCE], min(deadline, time.monotonic() + REQUEST_SECONDS))
-            for at in range(0, len(texts), TEXTS_AT_ONCE)
+            self._ask(texts[at : at + MAX_TEXTS_PER_REQUEST], min(deadline, time.monotonic() + REQUEST_SECONDS))
+            for at in range(0, len(texts), MAX_TEXTS_PER_REQUEST)
         ]
         if len({part.shape[1] for part in parts}) > 1:
-            raise EmbedderUnavailable(f"{self._host} answers with vectors of different dimensions")
+            raise EmbedderUnavailable(f"{self._host} returns vectors of different dimensions")
         return np.concatenate(parts)
 
     def close(self) -> None:
-        """Begin nothing more, and close the connections."""
+        """Start no more requests, and close the connections."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._session.close()
 
     def _ask(self, texts: Sequence[str], deadline: float) -> NDArray[np.float32]:
-        whole = [text.encode(errors="replace").decode() for text in texts]  # JSON has no halves of characters.
+        whole = [text.encode(errors="replace").decode() for text in texts]  # Lone surrogates cannot be encoded.
         body = orjson.dumps({"model": self._model, "input": whole, "encoding_format": "float"})
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise EmbedderUnavailable(f"{self._host} does not answer in time")
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            raise EmbedderUnavailable(f"{self._host} does not respond in time")
         try:
-            # A redirect would carry the key elsewhere.
-            with self._session.post(self._url, data=body, timeout=left, allow_redirects=False, stream=True) as answer:
-                content = b"".join(self._pieces(answer, deadline))
-                status = answer.status_code
+            # A redirect would send the key to another host.
+            with self._session.post(
+                self._url, data=body, timeout=seconds, allow_redirects=False, stream=True
+            ) as response:
+                content = b"".join(self._pieces(response, deadline))
+                status = response.status_code
         except (requests.RequestException, HTTPError, OSError) as error:
-            raise EmbedderUnavailable(f"{self._host} does not answer: {_innermost(error)}") from error
+            raise EmbedderUnavailable(f"{self._host} does not respond: {_innermost(error)}") from error
         if status in REFUSALS:
-            raise EmbedderRefused(f"{self._host} answers with status {status}")
+            raise EmbedderRefused(f"{self._host} responds with status {status}")
         if status != 200:
-            raise EmbedderUnavailable(f"{self._host} answers with status {status}")
+            raise EmbedderUnavailable(f"{self._host} responds with status {status}")
         try:
             vectors = _read_vectors(orjson.loads(content), len(texts))
         except (ValueError, TypeError, LookupError) as error:
-            raise EmbedderUnavailable(f"{self._host} does not answer as OpenAI's API does: {error}") from error
+            raise EmbedderUnavailable(f"{self._host} does not respond like OpenAI's API: {error}") from error
         self.dimension = vectors.shape[1]
         return vectors
 
-    def _pieces(self, answer: requests.Response, deadline: float) -> Iterator[bytes]:
+    def _pieces(self, response: requests.Response, deadline: float) -> Iterator[bytes]:
         size = 0
-        while piece := answer.raw.read1(65_536):
+        while piece := response.raw.read1(65_536):
             size += len(piece)
-            if size > MAX_ANSWER_BYTES or time.monotonic() > deadline:
-                raise EmbedderUnavailable(f"the answer of {self._host} is too long, or comes too slowly")
+            if size > MAX_RESPONSE_BYTES or time.monotonic() > deadline:
+                raise EmbedderUnavailable(f"the response of {self._host} is too long or too slow")
             yield piece
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The error at the root of another: those around it tell the address, which may hold a secret."""
+    """The root cause of an error. The errors around it contain the URL, which may contain a secret."""
     while error.__context__ is not None:
         error = error.__context__
     return error
 
 
-def _read_vectors(said: Any, count: int) -> NDArray[np.float32]:
-    """The vectors of an answer, in the order of the texts.
+def _read_vectors(response: Any, count: int) -> NDArray[np.float32]:
+    """Read the vectors of a response, in the order of the texts.
 
     Raises:
-        ValueError, TypeError, LookupError: It is not one to as many texts.
+        ValueError, TypeError, LookupError: The response is malformed, or is for another number of texts.
     """
-    placed = {dict(item).get("index", place): item["embedding"] for place, item in enumerate(said["data"])}
-    if len(said["data"]) != count or placed.keys() != set(range(count)):
-        raise ValueError("it has not one vector for each text")
+    placed = {dict(item).get("index", place): item["embedding"] for place, item in enumerate(response["data"])}
+    if len(response["data"]) != count or placed.keys() != set(range(count)):
+        raise ValueError("it does not contain one vector for each text")
     vectors = np.asarray([placed[place] for place in range(count)], dtype=np.float64)
     if vectors.ndim != 2 or not vectors.shape[1]:
-        raise ValueError("its vectors are no lists of numbers")
+        raise ValueError("its vectors are not lists of numbers")
     peaks = np.abs(vectors).max(axis=1, keepdims=True)
     if not (np.isfinite(peaks).all() and peaks.all()):
         raise ValueError("its vectors are zero or not finite")
-    vectors /= peaks  # Squares of large numbers are infinite.
+    vectors /= peaks  # The squares of large numbers would overflow.
     unit: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     return unit

@@ -1,1 +1,1 @@
-"""Documents on their way into SQL and the index."""
+"""Writing documents to SQL and to the index. ``documents.py`` is the entrance for writers."""

@@ -1,4 +1,4 @@
-"""Documents of a site: written to SQL first, then to the index."""
+"""Writing documents of a site: first to SQL, then to the index."""
 
 from __future__ import annotations
 
@@ -49,18 +49,19 @@ from schemas.validation.documents import DocumentChange, DocumentProblems, Valid
 from schemas.validation.problems import MAX_PROBLEMS
 
 MIN_MARKS = 1_000
-"""Removed documents that an index may not have heard of, whatever the plan."""
+"""Removed documents, on any plan, that may be pending for an index that cannot be updated."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkOutcome:
-    """The number of distinct ids that were written, and which of them were new."""
+    """The number of distinct IDs that were written, and how many of them were new."""
 
     indexed: int
     created: int
 
     @property
     def updated(self) -> int:
+        """The number of documents that were replaced."""
         return self.indexed - self.created
 
 
@@ -74,12 +75,12 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """A batch in SQL.
+    """A batch that was stored in SQL.
 
     Attributes:
-        created: How many ids of the batch were new.
-        written: All that the revision wrote, other batches' documents too.
-        day: The day whose usage it was counted in.
+        created: Number of new IDs in the batch.
+        written: All documents of the revision, including those of other batches.
+        day: The day whose usage includes the batch.
     """
 
     revision: int
@@ -90,7 +91,7 @@ class _Stored:
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """Documents whose fields were changed, in SQL."""
+    """Changes of fields that were stored in SQL."""
 
     revision: int
     changed: int
@@ -98,9 +99,9 @@ class _Changed:
 
 
 class DocumentWriter:
-    """Writes documents so that, when a call returns, they are durable and found by the next search.
+    """Writes documents so that they are durable and searchable when a call returns.
 
-    Writers that come together share a transaction, and then a commit of the engine.
+    Concurrent writers share a transaction, and then a commit of the engine.
     """
 
     def __init__(self, database: Database, counters: CounterStore, indexer: Indexer, max_site_fields: int):
@@ -118,17 +119,17 @@ class DocumentWriter:
         source: str = API_SOURCE,
         sync_id: str | None = None,
     ) -> BulkOutcome:
-        """Add or replace documents with distinct ids, all or none.
+        """Add or replace documents with distinct IDs, all or none.
 
         Args:
-            source: Whose they are from now on, unless they come with a sync.
-            sync_id: The running sync that sees them: they are its source's.
+            source: The source of the documents, unless they belong to a sync.
+            sync_id: The running sync of the documents, whose source becomes theirs.
 
         Raises:
-            TooManySiteFields: The site would know more further fields than it may.
-            ApiError: 404 for the site or the sync; 403 when the site is paused or the plan's documents would be
-                exceeded.
-            BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
+            TooManySiteFields: The site would have too many further fields.
+            ApiError: 404 for the site or the sync; 403 when the site is paused or the plan's document limit would
+                be exceeded.
+            BackendUnavailable: The documents are stored, but may not be searchable yet.
         """
         stored = self._transactions.run_together(
             account_id,
@@ -145,17 +146,17 @@ class DocumentWriter:
 
         Raises:
             ApiError: 404 for the site or the document; 403 when the site is paused.
-            BackendUnavailable: It is removed here but perhaps still found; it will not be.
+            BackendUnavailable: The document is removed, but searches may still return it for a while.
         """
         if not self.remove_ids(account_id, site_id, [document_id]):
             raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "Document not found.")
 
     def remove_ids(self, account_id: int, site_id: int, ids: Sequence[str]) -> int:
-        """Remove those of ``ids`` that the site has; gives how many.
+        """Remove documents by ID, and return the number that existed.
 
         Raises:
             ApiError: 404 for the site; 403 when it is paused.
-            BackendUnavailable: They are removed here but perhaps still found; they will not be.
+            BackendUnavailable: The documents are removed, but searches may still return them for a while.
         """
 
         removed, revision, day = self._remove_step(account_id, site_id, ids)
@@ -165,31 +166,31 @@ class DocumentWriter:
         return removed
 
     def remove_all(self, account_id: int, site_id: int, batches: Iterable[Sequence[str]], up_to: int) -> int:
-        """Remove documents in steps, each on its own, so that no other writer waits for long; gives how many.
+        """Remove documents in separate steps, so that no other writer waits for long, and return their number.
 
         Args:
-            batches: Their ids, as many as go at once; read while the steps before are done.
-            up_to: The last revision that may have written them: what was written since stays.
+            batches: The IDs of each step; read while earlier steps are executed.
+            up_to: Keep documents that were written after this revision.
 
         Raises:
             ApiError: 404 for the site; 403 when it is paused.
-            BackendUnavailable: They are removed here but perhaps still found; they will not be.
+            BackendUnavailable: The documents are removed, but searches may still return them for a while.
         """
-        total = reached = 0
+        total = last_revision = 0
         by_day: dict[date, int] = {}
         for ids in batches:
-            removed, reached, day = self._remove_step(account_id, site_id, ids, up_to=up_to)
+            removed, last_revision, day = self._remove_step(account_id, site_id, ids, up_to=up_to)
             by_day[day] = by_day.get(day, 0) + removed
             total += removed
         if total:
             with self._discounted_if_unavailable(account_id, by_day):
-                self._indexer.apply(site_id, reached)
+                self._indexer.apply(site_id, last_revision)
         return total
 
     def _remove_step(
         self, account_id: int, site_id: int, ids: Sequence[str], *, up_to: int | None = None
     ) -> tuple[int, int, date]:
-        """Remove documents in one transaction; gives how many, the site's revision, and the day it counts for."""
+        """Remove documents in one transaction. Returns their number, the site's revision, and the day of the usage."""
 
         def write(session: Session) -> Written[tuple[int, int, date]]:
             get_account(session, account_id, lock=True)
@@ -205,16 +206,16 @@ class DocumentWriter:
         return self._transactions.run(account_id, write)
 
     def change(self, account_id: int, site_id: int, changes: Sequence[DocumentChange]) -> int:
-        """Change fields of documents, all or none; gives how many documents. Their sources stay.
+        """Change fields of documents, all or none, and return the number of documents. Their sources stay.
 
         Args:
-            changes: Applied one after the other, also to one document.
+            changes: Applied in order; several may change the same document.
 
         Raises:
-            TooManySiteFields: The site would know more further fields than it may.
-            ApiError: 400 for a document that would not be valid; 404 for the site, or an id that it does not have;
-                403 when it is paused.
-            BackendUnavailable: They are stored but not, or perhaps not, searchable yet; they will be.
+            TooManySiteFields: The site would have too many further fields.
+            ApiError: 400 if a document would not be valid; 404 for the site, or an unknown ID; 403 when the site is
+                paused.
+            BackendUnavailable: The documents are stored, but may not be searchable yet.
         """
         stored = self._transactions.run(
             account_id, partial(_change, account_id, site_id, self._max_site_fields, changes)
@@ -225,7 +226,7 @@ class DocumentWriter:
 
     @contextmanager
     def _discounted_if_unavailable(self, account_id: int, changed: Mapping[date, int]) -> Iterator[None]:
-        """Whoever is told that the engine is away repeats the request, and is counted then."""
+        # A client that gets a 503 repeats the request, which is charged then.
         try:
             yield
         except BackendUnavailable:
@@ -243,7 +244,7 @@ class DocumentWriter:
 def _put(
     account_id: int, site_id: int, max_site_fields: int, session: Session, batches: Sequence[_Batch]
 ) -> Written[Sequence[_Stored | Exception]]:
-    """Store batches of one site, those that fit the site and the plan, under one revision.
+    """Store those batches of one site that are within its limits and the plan's, under one revision.
 
     Raises:
         ApiError: 404 for the site; 403 when it is paused.
@@ -251,47 +252,49 @@ def _put(
     get_account(session, account_id, lock=True)
     site = get_writable_site(session, account_id, site_id)
     ids = {document.id for batch in batches for document in batch.documents}
-    known = known_ids(session, site.id, list(ids))
-    may_exceed = known != ids and any(batch.limits.documents is not None for batch in batches)
-    have = count_documents(session, account_id) if may_exceed else 0
+    stored_ids = known_ids(session, site.id, list(ids))
+    may_exceed = stored_ids != ids and any(batch.limits.documents is not None for batch in batches)
+    document_count = count_documents(session, account_id) if may_exceed else 0
     if may_exceed and (site.rebuilding or site.applied_revision < site.revision):
         _refuse_more_marks(session, site.id, batches)
     created: list[int | ApiError] = []
-    kept: dict[str, tuple[ValidDocument, Origin]] = {}
-    seen = SeenKinds(kinds_of(site))
+    accepted: dict[str, tuple[ValidDocument, Origin]] = {}
+    site_kinds = SeenKinds(kinds_of(site))
     marks = _Marks(session)
     for batch in batches:
         sync = None if batch.sync_id is None else find_open_sync(session, site.id, batch.sync_id)
         if batch.sync_id is not None and sync is None:
             created.append(sync_not_found())
             continue
-        surplus = find_surplus(batch.documents, seen.kinds, max_site_fields)
+        surplus = find_surplus(batch.documents, site_kinds.kinds, max_site_fields)
         if surplus:
             created.append(TooManySiteFields(batch.documents, surplus, max_site_fields))
             continue
-        fresh = {document.id for document in batch.documents} - known
-        if batch.limits.documents is not None and fresh and have + len(fresh) > batch.limits.documents:
-            created.append(_over_quota(batch.limits.documents, have, len(fresh)))
+        fresh = {document.id for document in batch.documents} - stored_ids
+        if batch.limits.documents is not None and fresh and document_count + len(fresh) > batch.limits.documents:
+            created.append(_over_quota(batch.limits.documents, document_count, len(fresh)))
             continue
-        known |= fresh
-        have += len(fresh)
+        stored_ids |= fresh
+        document_count += len(fresh)
         origin = Origin(batch.source) if sync is None else marks.origin(sync, batch.documents)
-        kept |= {document.id: (document, origin) for document in batch.documents}
+        accepted |= {document.id: (document, origin) for document in batch.documents}
         for document in batch.documents:
-            seen.add(document.kinds)
+            site_kinds.add(document.kinds)
         created.append(len(fresh))
     brings_fields = False
     written: list[Document] = []
     day = today()
-    if kept:
+    if accepted:
         site.revision += 1
         site.document_count += sum(count for count in created if isinstance(count, int))
-        brings_fields = remember(site, seen.kinds)
-        changed_at = store(session, site.id, site.revision, kept.values())
+        brings_fields = remember(site, site_kinds.kinds)
+        changed_at = store(session, site.id, site.revision, accepted.values())
         session.flush()
-        taken = (len(batch.documents) for batch, count in zip(batches, created, strict=True) if isinstance(count, int))
-        day = count_changed(session, account_id, sum(taken))
-        written = [Document.of(document.id, document.fields, changed_at) for document, _ in kept.values()]
+        written_counts = (
+            len(batch.documents) for batch, count in zip(batches, created, strict=True) if isinstance(count, int)
+        )
+        day = count_changed(session, account_id, sum(written_counts))
+        written = [Document.of(document.id, document.fields, changed_at) for document, _ in accepted.values()]
     return Written(
         [count if isinstance(count, ApiError) else _Stored(site.revision, count, written, day) for count in created],
         account_id if brings_fields else None,
@@ -299,10 +302,13 @@ def _put(
 
 
 def _refuse_more_marks(session: Session, site_id: int, batches: Sequence[_Batch]) -> None:
-    """Refuse new documents while an index that cannot be updated has not heard of as many that were removed.
+    """Reject new documents while too many removals are pending for an index that cannot be updated.
+
+    Otherwise a customer could fill SQL by adding and removing the plan's documents again and again, since each removal
+    leaves a row until the index has been updated.
 
     Raises:
-        BackendUnavailable: The plan's documents could be removed again and again, and each leaves a mark.
+        BackendUnavailable: Too many removals are pending.
     """
     limits = [batch.limits.documents for batch in batches if batch.limits.documents is not None]
     if count_marks(session, site_id) > max([*limits, MIN_MARKS]):
@@ -312,46 +318,45 @@ def _refuse_more_marks(session: Session, site_id: int, batches: Sequence[_Batch]
 def _change(
     account_id: int, site_id: int, max_site_fields: int, changes: Sequence[DocumentChange], session: Session
 ) -> Written[_Changed]:
-    """Store documents with changed fields under one revision, few of them in memory at once.
+    """Store documents with changed fields under one revision, with few of them in memory at a time.
 
     Raises:
-        ApiError: 400 for a document that would not be valid; 404 for the site or an unknown id; 403 when the site is
-            paused.
+        ApiError: 400 if a document would not be valid; 404 for the site or an unknown ID; 403 when the site is paused.
     """
     get_account(session, account_id, lock=True)
     site = get_writable_site(session, account_id, site_id)
     by_id: dict[str, list[DocumentChange]] = {}
     for change in changes:
         by_id.setdefault(change.id, []).append(change)
-    seen = SeenKinds(kinds_of(site))
+    site_kinds = SeenKinds(kinds_of(site))
     problems: list[Detail] = []
-    found = 0
+    count = 0
     site.revision += 1
     for stored in read_stored(session, site.id, list(by_id)):
-        found += 1
-        wanted = by_id[stored.id]
+        count += 1
+        document_changes = by_id[stored.id]
         try:
-            document = read_document(_changed_fields(stored.body, wanted), wanted[-1].position)
+            document = read_document(_changed_fields(stored.body, document_changes), document_changes[-1].position)
         except DocumentProblems as error:
-            problems += _problems_of(wanted[-1], error)
+            problems += _problems_of(document_changes[-1], error)
             if len(problems) > MAX_PROBLEMS:
                 break
             continue
-        surplus = find_surplus([document], seen.kinds, max_site_fields)
+        surplus = find_surplus([document], site_kinds.kinds, max_site_fields)
         if surplus:
             raise TooManySiteFields([document], surplus, max_site_fields)
-        seen.add(document.kinds)
+        site_kinds.add(document.kinds)
         store(session, site.id, site.revision, [(document, stored.origin)])
     if problems:
         raise validation_error(problems)
-    if found < len(by_id):
-        known = known_ids(session, site.id, list(by_id))
-        missing = next(identifier for identifier in by_id if identifier not in known)
+    if count < len(by_id):
+        stored_ids = known_ids(session, site.id, list(by_id))
+        missing = next(identifier for identifier in by_id if identifier not in stored_ids)
         raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, f"Document {missing!r} not found. Nothing was changed.")
-    brings_fields = remember(site, seen.kinds)
+    brings_fields = remember(site, site_kinds.kinds)
     session.flush()
-    day = count_changed(session, account_id, found)
-    return Written(_Changed(site.revision, found, day), account_id if brings_fields else None)
+    day = count_changed(session, account_id, count)
+    return Written(_Changed(site.revision, count, day), account_id if brings_fields else None)
 
 
 def _changed_fields(body: bytes, changes: Iterable[DocumentChange]) -> dict[str, Any]:
@@ -375,25 +380,25 @@ def _problems_of(change: DocumentChange, error: DocumentProblems) -> Iterator[De
 
 
 class _Marks:
-    """Marks of syncs in one transaction, before they are written: each document counts once."""
+    """The documents that syncs have seen in one transaction before it is written, so that each counts once."""
 
     def __init__(self, session: Session):
         self._session = session
-        self._seen: dict[int, set[str]] = {}
+        self._ids: dict[int, set[str]] = {}
 
     def origin(self, sync: Sync, documents: Sequence[ValidDocument]) -> Origin:
-        """The origin of documents that come with a sync, which is told of them."""
-        ids = {document.id for document in documents} - self._seen.setdefault(sync.number, set())
+        """Mark documents as seen by a sync, and return their origin."""
+        ids = {document.id for document in documents} - self._ids.setdefault(sync.number, set())
         sync.seen += len(ids) - len(seen_ids(self._session, sync, list(ids)))
         sync.called_at = now()
-        self._seen[sync.number] |= ids
+        self._ids[sync.number] |= ids
         return Origin(sync.source, sync.number)
 
 
-def _over_quota(limit: int, have: int, created: int) -> ApiError:
+def _over_quota(limit: int, document_count: int, created: int) -> ApiError:
     QUOTA_REFUSALS.labels("documents").inc()
     return ApiError(
         ErrorCode.DOCUMENT_LIMIT_REACHED,
-        f"The plan allows {counted(limit, 'document')}; the account has {number(have)}, and this batch adds "
+        f"The plan allows {counted(limit, 'document')}; the account has {number(document_count)}, and this batch adds "
         f"{counted(created, 'new document')}. None of the batch was indexed.",
     )

@@ -1,6 +1,6 @@
-"""Several writers, one transaction: whoever comes while a commit is under way joins the next one.
+"""Group commit: writers that arrive during a commit share the next transaction.
 
-A commit costs the disk's time whatever it holds, so under load its cost is shared by all that wait.
+A commit takes the same disk time regardless of its content, so under load all waiting writers share its cost.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from app.storage.database import Database
 Request = TypeVar("Request")
 Result = TypeVar("Result")
 
-MAX_SHARED = 64
-"""Most writers that share a transaction."""
+MAX_GROUP = 64
+"""Writers that share a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Written(Generic[Result]):
     """The outcome of a writer.
 
     Attributes:
-        result: For its caller.
-        changed_account: The account whose cached credentials are stale after the commit, if any.
+        result: The result for its caller.
+        changed_account: ID of the account whose cached credentials are stale after the commit, if any.
     """
 
     result: Result
@@ -51,20 +51,20 @@ class _Waiting:
 
 
 class GroupCommit:
-    """Runs writers of one process in shared transactions, those of one account in the order they came."""
+    """Runs the writers of one process in shared transactions, and those of an account in order of arrival."""
 
     def __init__(self, database: Database, counters: CounterStore):
         self._database = database
         self._counters = counters
         self._queue: list[_Waiting] = []
-        self._led = False
+        self._has_leader = False
         self._lock = threading.Lock()
 
     def run(self, account_id: int, work: Callable[[Session], Written[Result]]) -> Result:
-        """Run ``work``, which writes for one account, in a transaction and return when it is committed.
+        """Run ``work``, which writes for one account, in a transaction, and return when it is committed.
 
-        ``work`` is undone alone if it raises, and its error is raised here; the others go on. If the transaction
-        as a whole fails, all that shared it raise.
+        If ``work`` raises, only its changes are rolled back, and the error is raised here. If the whole transaction
+        fails, the error is raised in all writers that shared it.
         """
 
         def alone(session: Session, _: Sequence[None]) -> Written[Sequence[Result]]:
@@ -80,19 +80,19 @@ class GroupCommit:
         request: Request,
         work: Callable[[Session, Sequence[Request]], Written[Sequence[Result | Exception]]],
     ) -> Result:
-        """The same for a request that can be worked on with others of its ``key`` at once: statements are shared too.
+        """Run a request together with others of the same ``key``, so that they share statements, too.
 
         Args:
-            work: Takes requests in the order they came; gives the result of each, or the error to be raised to its
-                caller. If it raises, nothing of any of them is written, and all raise.
+            work: Receives requests in order of arrival, and returns for each a result, or an error to raise in its
+                caller. If it raises, none of the requests is written, and the error is raised in all callers.
         """
         return cast(Result, self._wait(_Waiting(account_id, key, request, work)))
 
     def _wait(self, waiting: _Waiting) -> Any:
         with self._lock:
             self._queue.append(waiting)
-            if not self._led:
-                self._led = waiting.leads = True
+            if not self._has_leader:
+                self._has_leader = waiting.leads = True
         if not waiting.leads:
             waiting.woken.wait()
         if waiting.leads:
@@ -103,7 +103,7 @@ class GroupCommit:
 
     def _lead(self) -> None:
         with self._lock:
-            group, self._queue = self._queue[:MAX_SHARED], self._queue[MAX_SHARED:]
+            group, self._queue = self._queue[:MAX_GROUP], self._queue[MAX_GROUP:]
         try:
             with working_for(len(group)):
                 self._commit(group)
@@ -118,7 +118,7 @@ class GroupCommit:
                     self._queue[0].leads = True
                     self._queue[0].woken.set()
                 else:
-                    self._led = False
+                    self._has_leader = False
 
     def _commit(self, group: list[_Waiting]) -> None:
         with ExitStack() as after_commit, self._database.write() as session:
@@ -145,8 +145,8 @@ class GroupCommit:
 
 
 def _by_key(group: Iterable[_Waiting]) -> Iterable[list[_Waiting]]:
-    """The keys of works, one at a time; accounts in one order, in which all processes lock them without a deadlock."""
-    found: dict[tuple[int, Hashable], list[_Waiting]] = {}
+    """Group writers by key, sorted by account: all processes lock accounts in this order, which avoids deadlocks."""
+    groups: dict[tuple[int, Hashable], list[_Waiting]] = {}
     for waiting in group:
-        found.setdefault((waiting.account_id, waiting.key), []).append(waiting)
-    return sorted(found.values(), key=lambda members: members[0].account_id)
+        groups.setdefault((waiting.account_id, waiting.key), []).append(waiting)
+    return sorted(groups.values(), key=lambda members: members[0].account_id)

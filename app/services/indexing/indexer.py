@@ -1,9 +1,9 @@
-"""Bringing a site's index up to date with its documents in SQL.
+"""Updating a site's index from its documents in SQL.
 
-Every write of documents raises the site's ``revision``. The index has everything up to
-``applied_revision``. Whoever holds the site's lock applies all that is pending, whoever wrote it,
-in one go: writers that come together share one commit of the engine, and a process that was
-killed between the two leaves work that the next writer or the background job finishes.
+Every write increments the site's ``revision``; the index contains everything up to ``applied_revision``. The holder of
+the site's lock applies all pending changes at once, no matter who wrote them. So concurrent writers share one commit of
+the engine, and the next writer or the background job finishes the work of a process that was killed after its write to
+SQL.
 """
 
 from __future__ import annotations
@@ -37,36 +37,36 @@ from backends.base import Document, SearchBackend
 from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 
 STEP = 1_000
-"""Most documents handed to an engine in one call."""
+"""Documents per call of an engine."""
 
 STEP_BYTES = 16_777_216
-"""Most bytes of them, as they are stored, unless one is larger: what one request may bring."""
+"""Bytes of documents per call, as stored, unless a single one is larger; the limit of a request."""
 
 RESTORE_WAIT_SECONDS = 3.0
-"""How long a search waits for others to build the index it needs."""
+"""Seconds that a search waits while another process builds the index."""
 
 RESTORE_POLL_SECONDS = 0.05
 
 FAILURE_PAUSE_SECONDS = 2.0
-"""How long after a failure those who wait for the same index are told so without trying, while the engine is away.
+"""Seconds after a failure in which writers to the same index fail without an attempt, while the engine is unavailable.
 
-If it is there and does not take a site's changes, the pause doubles with every failure: all that is pending is sent
-with every try.
+If the engine is available but rejects a site's changes, the pause doubles with each failure, since every attempt sends
+all pending changes.
 """
 
-MOST_ERROR_CHARACTERS = 500
-LONGEST_RETRY_SECONDS = 60
-"""Most that somebody who writes is told to wait; the changes are stored and tried again whether they do or not."""
+MAX_ERROR_CHARACTERS = 500
+MAX_RETRY_SECONDS = 60
+"""Upper limit of ``Retry-After`` for writers. Their changes are stored, and applied later in any case."""
 
 log = logging.getLogger(__name__)
 
 
 class NothingToFind(Exception):
-    """A site has no documents, and its index is not there yet: whatever is searched, nothing is found."""
+    """The site has no documents, and its index does not exist yet, so that no search has results."""
 
 
 class Indexer:
-    """Applies documents to indexes, one writer per site among all processes."""
+    """Applies changes of documents to indexes, with one writer per site among all processes."""
 
     def __init__(self, database: Database, locks: Locks, counters: CounterStore, engines: Engines):
         self._database = database
@@ -78,20 +78,20 @@ class Indexer:
         self._backoff = Backoff()
         self._turns: dict[int, threading.Lock] = {}
         self._applied: dict[int, int] = {}
-        """Site to a revision its index is known to have; only for engines whose indexes last."""
+        """A revision that each site's index is known to contain; only for engines with persistent indexes."""
 
     def site_lock(self, site_id: int) -> AbstractContextManager[None]:
-        """The lock under which a site's index is written."""
+        """The lock for writing a site's index."""
         return self._locks.hold(f"site_{site_id}")
 
     def apply(self, site_id: int, revision: int, written: Sequence[Document] = ()) -> None:
-        """Return when the index has everything up to ``revision``.
+        """Return when the index contains everything up to ``revision``.
 
         Args:
-            written: All that ``revision`` wrote, if the caller has it at hand: it need not be read back then.
+            written: All documents of ``revision``, if the caller has them, so that they need not be read from SQL.
 
         Raises:
-            BackendUnavailable: It has not; the background job tries again.
+            BackendUnavailable: The index could not be updated; the background job tries again.
         """
         self._refuse_after_failure(site_id)
         with self._turns.setdefault(site_id, threading.Lock()):
@@ -104,18 +104,18 @@ class Indexer:
         if site is None:
             return
         if site.applied_revision < revision or not site_is_kept(self._engines, site):
-            with self._noted_if_it_fails(site):
-                alone = site.applied_revision + 1 == revision == site.revision
-                site.applied_revision = self._apply_pending(site, written if alone else ())
+            with self._recording_failures(site):
+                is_only_change = site.applied_revision + 1 == revision == site.revision
+                site.applied_revision = self._apply_pending(site, written if is_only_change else ())
         if self._engines.get_engine(site.engine).persistent:
             self._applied[site_id] = site.applied_revision
 
     @contextmanager
-    def _noted_if_it_fails(self, site: Site) -> Iterator[None]:
-        """Work on a site's index, unless it failed just now; if it fails, that is kept for the operator, too.
+    def _recording_failures(self, site: Site) -> Iterator[None]:
+        """Record a failure to update a site's index, also for the operator.
 
         Raises:
-            BackendUnavailable: It failed just now.
+            BackendUnavailable: An attempt failed a moment ago.
         """
         self._refuse_after_failure(site.id)
         try:
@@ -127,19 +127,19 @@ class Indexer:
         self._backoff.forget(site.id)
 
     def _note_failure(self, site: Site, error: Exception) -> None:
-        pause = self._backoff.note_failure(site.id) if self._works(site.engine) else FAILURE_PAUSE_SECONDS
+        pause = self._backoff.note_failure(site.id) if self._is_available(site.engine) else FAILURE_PAUSE_SECONDS
         if not isinstance(error, BackendUnavailable):
-            told = BackendUnavailable("The site's index cannot be brought up to date.")
+            public_error = BackendUnavailable("The site's index cannot be updated.")
         else:
-            told = error
+            public_error = error
         with self._failures_lock:
-            self._failures[site.id] = (time.monotonic() + pause, told)
-        why = f"{error} ({error.__cause__})" if error.__cause__ else str(error) or type(error).__name__
-        values = {"indexing_failed_at": now(), "indexing_error": why.replace("\0", "")[:MOST_ERROR_CHARACTERS]}
+            self._failures[site.id] = (time.monotonic() + pause, public_error)
+        cause = f"{error} ({error.__cause__})" if error.__cause__ else str(error) or type(error).__name__
+        values = {"indexing_failed_at": now(), "indexing_error": cause.replace("\0", "")[:MAX_ERROR_CHARACTERS]}
         with self._database.write() as session:
             session.execute(update(Site).where(Site.id == site.id).values(values))
 
-    def _works(self, engine: str) -> bool:
+    def _is_available(self, engine: str) -> bool:
         try:
             self._engines.get_engine(engine).check()
         except BackendError:
@@ -151,18 +151,18 @@ class Indexer:
             until, error = self._failures.get(site_id, (0.0, None))
             if error is None:
                 return
-            left = until - time.monotonic()
-            if left <= 0:
+            seconds = until - time.monotonic()
+            if seconds <= 0:
                 del self._failures[site_id]
                 return
-        retry_after = min(LONGEST_RETRY_SECONDS, max(error.retry_after, math.ceil(left)))
+        retry_after = min(MAX_RETRY_SECONDS, max(error.retry_after, math.ceil(seconds)))
         raise BackendUnavailable(str(error), retry_after=retry_after) from error
 
     def _apply_pending(self, site: Site, written: Sequence[Document]) -> int:
-        """Bring the index up to date; gives the revision it has.
+        """Update the index, and return its revision.
 
         Args:
-            written: All there is to apply; empty if that must be read from SQL.
+            written: All pending documents; empty if they must be read from SQL.
         """
         engine = self._engines.get_engine(site.engine)
         try:
@@ -171,8 +171,8 @@ class Indexer:
                     engine.upsert(site.engine_index, written[start : start + STEP], kinds_of(site))
                 applied = site.revision
             else:
-                seen = SeenKinds(kinds_of(site))
-                applied = self.send(engine, site.id, site.engine_index, site.applied_revision, seen)
+                site_kinds = SeenKinds(kinds_of(site))
+                applied = self.send(engine, site.id, site.engine_index, site.applied_revision, site_kinds)
         except IndexNotFound:
             return self._rebuild(engine, site)
         self._note_applied(site, applied)
@@ -184,39 +184,39 @@ class Indexer:
         site_id: int,
         index: str,
         after: int,
-        seen: SeenKinds,
+        site_kinds: SeenKinds,
         progress: Callable[[int], None] = lambda count: None,
     ) -> int:
-        """Apply changes after revision ``after`` to ``index``; gives the revision reached.
+        """Apply the changes after revision ``after`` to an index, and return the last applied revision.
 
         Args:
-            seen: The fields of the documents that are there; those of the changes are added, since others go on
-                writing.
-            progress: Called with the number of changes handed over since the last call.
+            site_kinds: The fields of the site's documents. The fields of the changes are added, since other processes
+                continue to write.
+            progress: Called with the number of changes since the last call.
         """
-        reached, last_id = after, ""
+        last_revision, last_id = after, ""
         while True:
             with self._database.read() as session:
-                rows, more = _changes(session, site_id, reached, last_id)
+                rows, more = _changes(session, site_id, last_revision, last_id)
             if not rows:
-                return reached
+                return last_revision
             written = [Document.of(row.id, orjson.loads(row.body), row.changed_at) for row in rows if row.body]
             removed = [row.id for row in rows if row.body is None]
             if written:
-                seen.add_stored(document.fields for document in written)
-                engine.upsert(index, written, seen.kinds)
+                site_kinds.add_stored(document.fields for document in written)
+                engine.upsert(index, written, site_kinds.kinds)
             if removed:
                 engine.delete(index, removed)
-            last_id, reached, *_ = rows[-1]
+            last_id, last_revision, *_ = rows[-1]
             progress(len(rows))
             if not more:
-                return reached
+                return last_revision
 
     def _rebuild(self, engine: SearchBackend, site: Site) -> int:
-        """Build a missing index from the start; gives the revision it has.
+        """Build a missing index, and return its revision.
 
-        Nobody searches a part of what was searchable before: unless it is the site's first, the index gets a name of
-        its own, and the site is pointed to it when it has everything.
+        Unless it is the site's first one, the index gets another name, and the site switches to it once it is complete,
+        so that no search sees an incomplete index.
         """
         log.info("index %s is missing and is built from the stored documents", site.engine_index)
         if not site.applied_revision:
@@ -233,9 +233,9 @@ class Indexer:
         return applied
 
     def begin_index(self, engine: SearchBackend, site: Site) -> str:
-        """Make the empty index that follows the site's present one; gives its name.
+        """Create the empty index that follows the site's current one, and return its name.
 
-        What a killed process left under that name goes first.
+        An incomplete index of a killed process under that name is deleted before.
         """
         index = site.index_name(site.index_generation + 1)
         engine.delete_index(index)
@@ -249,17 +249,18 @@ class Indexer:
         index: str,
         revision: int,
         old_due_at: datetime,
-        seen: SeenKinds | None = None,
+        index_kinds: SeenKinds | None = None,
     ) -> bool:
-        """Point a site to the index that :meth:`begin_index` made.
+        """Switch a site to the index that :meth:`begin_index` created. The caller holds the site's lock.
 
         Args:
-            revision: What it has; to be called under the site's lock.
-            old_due_at: When the index in use until now is to be deleted.
-            seen: The fields of the documents it has; others are forgotten. ``None`` forgets none.
+            revision: The revision of the index.
+            old_due_at: Time to delete the previous index.
+            index_kinds: The fields of the documents in the index; the site's other fields are removed. ``None`` removes
+                no fields.
 
         Returns:
-            Whether the site is still there.
+            Whether the site still exists.
         """
         with self._database.read() as session:
             account_id = session.scalar(select(Site.account_id).where(Site.id == site_id))
@@ -269,7 +270,7 @@ class Indexer:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is None:
                 return False
-            # Keys of the gateway are the site's, whichever index it has; an engine's own are for the old index.
+            # The gateway's keys belong to the site, but keys of the engine itself are for the old index.
             end_direct_keys(session, EngineCredential.site_id == site.id)
             outbox.add(session, site.engine, outbox.DELETE_INDEX, site.engine_index, due_at=old_due_at)
             site.engine = engine.identity
@@ -277,8 +278,8 @@ class Indexer:
             site.index_generation += 1
             site.applied_revision = revision
             site.indexing_failed_at = site.indexing_error = None
-            if seen is not None:
-                _forget_unseen(session, site, seen)
+            if index_kinds is not None:
+                _remove_unused_fields(session, site, index_kinds)
         return True
 
     def _note_applied(self, site: Site, revision: int) -> None:
@@ -289,7 +290,7 @@ class Indexer:
                 .values(applied_revision=revision, indexing_failed_at=None, indexing_error=None)
             )
             if session.scalar(select(Site.rebuilding).where(Site.id == site.id)):
-                return  # The index that is built beside must learn of deletions too.
+                return  # The index that is being built must also receive the deletions.
             session.execute(
                 delete(StoredDocument).where(
                     StoredDocument.site_id == site.id,
@@ -302,16 +303,16 @@ class Indexer:
         """Build a site's index from its documents if the engine does not have it.
 
         Returns:
-            The site as it is then; ``None`` if it was deleted.
+            The site with its current index; ``None`` if it was deleted.
 
         Raises:
-            NothingToFind: The site has no documents, and others are still at it, or the engine is slow to make it.
-            BackendUnavailable: The engine cannot, or others are still at it.
+            NothingToFind: The site has no documents, and another process or the engine is still creating the index.
+            BackendUnavailable: The engine is unavailable, or another process is still building the index.
         """
         deadline = time.monotonic() + RESTORE_WAIT_SECONDS
         while True:
-            with self._locks.try_hold(f"site_{site_id}") as held:
-                if held:
+            with self._locks.try_hold(f"site_{site_id}") as is_locked:
+                if is_locked:
                     return self._restore(site_id)
             self.refuse_if_empty(site_id)
             if time.monotonic() >= deadline:
@@ -319,7 +320,7 @@ class Indexer:
             time.sleep(RESTORE_POLL_SECONDS)
 
     def refuse_if_empty(self, site_id: int) -> None:
-        """Find out whether an index that is missing would hold anything.
+        """Check whether a missing index would contain any documents.
 
         Raises:
             NothingToFind: The site has no documents.
@@ -337,10 +338,10 @@ class Indexer:
             engine.count(site.engine_index)
         except IndexNotFound:
             try:
-                with self._noted_if_it_fails(site):
+                with self._recording_failures(site):
                     self._rebuild(engine, site)
             except BackendUnavailable:
-                if self._works(site.engine):
+                if self._is_available(site.engine):
                     self.refuse_if_empty(site_id)
                 raise
             return self._load(site_id)
@@ -351,27 +352,26 @@ class Indexer:
             return session.get(Site, site_id)
 
     def missing_indexes(self) -> list[int]:
-        """Sites with documents whose index the engine does not have, the smallest first.
+        """IDs of sites with documents whose index is missing, the smallest site first.
 
         Raises:
-            BackendUnavailable: An engine cannot tell.
+            BackendUnavailable: An engine is unavailable.
         """
         return self._choose_sites(lambda engine, indexes: indexes - set(engine.list_indexes()))
 
     def outdated_indexes(self) -> list[int]:
-        """Sites with documents whose index is to be built anew, see :meth:`SearchBackend.outdated_indexes`.
+        """IDs of sites with documents whose index must be rebuilt, the smallest site first.
 
-        Returns:
-            The smallest first.
+        See :meth:`SearchBackend.outdated_indexes`.
 
         Raises:
-            BackendUnavailable: An engine cannot tell.
+            BackendUnavailable: An engine is unavailable.
         """
         return self._choose_sites(lambda engine, indexes: indexes & set(engine.outdated_indexes()))
 
     def _choose_sites(self, choose: Callable[[SearchBackend, set[str]], set[str]]) -> list[int]:
-        """The sites with documents of whose indexes at an engine some are chosen, the smallest first."""
-        found: list[tuple[int, int]] = []
+        """IDs of sites with documents whose index ``choose`` selects from an engine's, the smallest site first."""
+        selected: list[tuple[int, int]] = []
         for engine in self._engines.all():
             if engine.persistent:
                 with self._database.read() as session:
@@ -381,13 +381,13 @@ class Indexer:
                         )
                     ).all()
                 chosen = choose(engine, {site.engine_index for site in sites})
-                found.extend((site.document_count, site.id) for site in sites if site.engine_index in chosen)
-        return [site_id for _, site_id in sorted(found)]
+                selected.extend((site.document_count, site.id) for site in sites if site.engine_index in chosen)
+        return [site_id for _, site_id in sorted(selected)]
 
 
-def _forget_unseen(session: Session, site: Site, seen: SeenKinds) -> None:
-    """Keep of a site's fields those of the documents in its new index and of those written since."""
-    # What was written meanwhile is applied by its writers, and must be known.
+def _remove_unused_fields(session: Session, site: Site, index_kinds: SeenKinds) -> None:
+    """Remove a site's fields that occur neither in its new index nor in documents written since."""
+    # Documents written meanwhile are applied later by their writers, so their fields must stay.
     sizes = session.execute(
         select(StoredDocument.id, func.length(StoredDocument.body)).where(
             StoredDocument.site_id == site.id,
@@ -396,14 +396,15 @@ def _forget_unseen(session: Session, site: Site, seen: SeenKinds) -> None:
         )
     )
     written = bodies_in_parts(session, site.id, [(row.id, row[1]) for row in sizes])
-    seen.add_stored(orjson.loads(body) for body in written)
-    # Of what was seen, some may have been removed since, and forgotten with the last document.
-    known = kinds_of(site)
-    remember(site, {name: kinds & known[name] for name, kinds in seen.kinds.items() if name in known})
+    index_kinds.add_stored(orjson.loads(body) for body in written)
+    # The site may have removed fields meanwhile, together with its last document.
+    current = kinds_of(site)
+    kinds_of_fields = index_kinds.kinds.items()
+    remember(site, {name: kinds & current[name] for name, kinds in kinds_of_fields if name in current})
 
 
 def site_is_kept(engines: Engines, site: Site) -> bool:
-    """Tell whether what was applied to the site's index is still there in this process: always, but for ``memory://``."""
+    """Whether the site's index still has what was applied to it: always, except for ``memory://`` in a new process."""
     engine = engines.get_engine(site.engine)
     if engine.persistent:
         return True
@@ -415,7 +416,7 @@ def site_is_kept(engines: Engines, site: Site) -> bool:
 
 
 def _create(engine: SearchBackend, site: Site, index: str) -> None:
-    """Make an empty index with the site's synonyms."""
+    """Create an empty index with the site's synonyms."""
     engine.create_index(index)
     if synonyms := read_settings(site.search_settings).synonyms:
         engine.send_synonyms(index, synonyms)
@@ -424,18 +425,18 @@ def _create(engine: SearchBackend, site: Site, index: str) -> None:
 def _changes(
     session: Session, site_id: int, revision: int, last_id: str
 ) -> tuple[Sequence[Row[str, int, int, bytes | None]], bool]:
-    """The next changes in order of revision and id, and whether there may be more.
+    """Read the next changes in order of revision and ID, and whether there may be more.
 
-    They are at most ``STEP``, of at most ``STEP_BYTES`` together unless a single one has more.
+    They are at most ``STEP``, with at most ``STEP_BYTES`` in total unless a single one is larger.
     """
     row_revision, row_id = StoredDocument.revision, StoredDocument.id
     later = row_revision > revision
     if last_id:
         later |= (row_revision == revision) & (row_id > last_id)
-    wanted = (StoredDocument.site_id == site_id) & later
+    is_next = (StoredDocument.site_id == site_id) & later
     sizes = session.execute(
         select(row_revision, row_id, func.coalesce(func.length(StoredDocument.body), 0))
-        .where(wanted)
+        .where(is_next)
         .order_by(row_revision, row_id)
         .limit(STEP)
     ).all()
@@ -448,10 +449,10 @@ def _changes(
     if not count:
         return (), False
     end_revision, end_id, _ = sizes[count - 1]
-    # What somebody changes in between has a later place by then, and comes with the next ones.
+    # A document that changes between the two queries gets a later revision, and comes with the next changes.
     rows = session.execute(
         select(row_id, row_revision, StoredDocument.changed_at, StoredDocument.body)
-        .where(wanted, (row_revision < end_revision) | ((row_revision == end_revision) & (row_id <= end_id)))
+        .where(is_next, (row_revision < end_revision) | ((row_revision == end_revision) & (row_id <= end_id)))
         .order_by(row_revision, row_id)
     ).all()
     return rows, count < len(sizes) or count == STEP

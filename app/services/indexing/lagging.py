@@ -1,4 +1,4 @@
-"""Sites whose index lacks stored changes: which, since when, and why."""
+"""Sites whose index lacks stored changes, with time and cause."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class LaggingSite:
     """A site whose index lacks changes.
 
     Attributes:
-        since: When the oldest of them was stored; ``None`` if no row tells it any more.
-        failed_at: When the last try to bring them into the index failed, if one did.
-        error: Why it failed; for the operator.
+        since: Time of the oldest missing change; ``None`` if its row no longer exists.
+        failed_at: Time of the last failed update, if any.
+        error: The cause of the failure; for the operator.
     """
 
     id: int
@@ -30,13 +30,13 @@ class LaggingSite:
 
 
 def lagging_sites(session: Session) -> Sequence[tuple[int, int]]:
-    """Sites whose index lacks changes, and the revision it should have."""
+    """IDs of sites whose index lacks changes, with the revision it should have."""
     rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision))
     return [(row.id, row.revision) for row in rows]
 
 
 def find_lagging(session: Session) -> list[LaggingSite]:
-    """Sites whose index lacks changes, the one that waits longest first."""
+    """Sites whose index lacks changes, the longest wait first."""
     oldest = (
         select(func.min(StoredDocument.changed_at))
         .where(StoredDocument.site_id == Site.id, StoredDocument.revision > Site.applied_revision)
@@ -59,7 +59,7 @@ def find_lagging(session: Session) -> list[LaggingSite]:
 
 
 def lagging_since(session: Session, site: Site) -> datetime | None:
-    """The time when the oldest change was stored that a site's index lacks."""
+    """The time of the oldest change that a site's index lacks."""
     oldest = session.scalar(
         select(func.min(StoredDocument.changed_at)).where(
             StoredDocument.site_id == site.id, StoredDocument.revision > site.applied_revision

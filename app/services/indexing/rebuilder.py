@@ -1,7 +1,7 @@
-"""Building a site's index anew beside the old one, on the same engine or another, and switching at once.
+"""Rebuilding a site's index beside the old one, on the same engine or another, and switching to it.
 
-Searches see the old index until the new one has everything. The old one is kept for a while, or until
-an operator says so. A build that was interrupted leaves nothing that the next one does not clear.
+Searches use the old index until the new one is complete. The old one is kept for a while, or until an operator drops
+it. The next rebuild removes what an interrupted one has left.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from app.storage.database import Database
 from app.storage.machine_process import Locks
 from backends.base import SearchBackend
 
-OLD_INDEX_KEPT = timedelta(minutes=2)
-"""How long requests that began before the switch may still search the old index."""
+OLD_INDEX_LIFETIME = timedelta(minutes=2)
+"""Time in which requests that started before the switch may still search the old index."""
 
-UNTIL_TOLD: datetime = from_microseconds(253_370_764_800_000_000)
-"""When an old index that is kept is due: in the year 9999."""
+NEVER: datetime = from_microseconds(253_370_764_800_000_000)
+"""The deletion time of an old index that is kept: in the year 9999."""
 
 log = logging.getLogger(__name__)
 
 
 class RebuildUnderWay(Exception):
-    """Another process is building this site's index."""
+    """Another process is rebuilding this site's index."""
 
 
 class Rebuilder:
@@ -57,20 +57,20 @@ class Rebuilder:
         keep_old: bool = False,
         progress: Callable[[int], None] = lambda count: None,
     ) -> None:
-        """Build a site's index anew and switch to it.
+        """Rebuild a site's index, and switch to it.
 
         Args:
-            target: The engine it goes to; if not given the one it is on or, if this process was not told of that
-                one, the current one.
-            keep_old: Whether the old index stays until :func:`drop_kept_indexes`.
-            progress: Called with the number of documents handed over since the last call.
+            target: The engine of the new index; by default the site's engine, or the current one if the settings of
+                this process do not contain the site's engine.
+            keep_old: Whether to keep the old index until :func:`drop_kept_indexes`.
+            progress: Called with the number of documents since the last call.
 
         Raises:
-            RebuildUnderWay: Somebody else is at it.
-            BackendUnavailable: The engine cannot; the old index stays in use.
+            RebuildUnderWay: Another process is rebuilding the index.
+            BackendUnavailable: The engine is unavailable; the old index stays in use.
         """
-        with self._locks.try_hold(f"rebuild_{site_id}") as held:
-            if not held:
+        with self._locks.try_hold(f"rebuild_{site_id}") as is_locked:
+            if not is_locked:
                 raise RebuildUnderWay
             with self._indexer.site_lock(site_id):
                 site = self._begin(site_id)
@@ -79,16 +79,16 @@ class Rebuilder:
             try:
                 engine = target or self._engine_of(site)
                 index = self._indexer.begin_index(engine, site)
-                # Known beforehand, since an engine that learns of a field takes up to the work of a build for it.
-                seen = SeenKinds()
-                self._see_all(site_id, seen)
-                reached = self._indexer.send(engine, site_id, index, 0, seen, progress)
+                # All fields are collected first: adding a field later may cost an engine as much as a whole build.
+                index_kinds = SeenKinds()
+                self._collect_kinds(site_id, index_kinds)
+                revision = self._indexer.send(engine, site_id, index, 0, index_kinds, progress)
                 with self._indexer.site_lock(site_id):
-                    reached = self._indexer.send(engine, site_id, index, reached, seen, progress)
-                    kept = keep_old or not self._engines.knows(site.engine)
-                    old_due_at = UNTIL_TOLD if kept else now() + OLD_INDEX_KEPT
-                    switched = self._indexer.switch(site_id, engine, index, reached, old_due_at, seen)
-                if not switched:  # The site was deleted meanwhile; nobody else knows of this index.
+                    revision = self._indexer.send(engine, site_id, index, revision, index_kinds, progress)
+                    is_kept = keep_old or not self._engines.knows(site.engine)
+                    old_due_at = NEVER if is_kept else now() + OLD_INDEX_LIFETIME
+                    switched = self._indexer.switch(site_id, engine, index, revision, old_due_at, index_kinds)
+                if not switched:  # The site was deleted meanwhile, so nothing else refers to this index.
                     engine.delete_index(index)
             finally:
                 self._end(site_id)
@@ -97,7 +97,7 @@ class Rebuilder:
         return self._engines.get_engine(site.engine) if self._engines.knows(site.engine) else self._engines.current
 
     def _begin(self, site_id: int) -> Site | None:
-        """From here on deletions are remembered until the build has seen them."""
+        """Mark the site, so that rows of deleted documents are kept until the new index has received them."""
         with self._database.write() as session:
             session.execute(update(Site).where(Site.id == site_id).values(rebuilding=True))
             return session.get(Site, site_id)
@@ -107,13 +107,13 @@ class Rebuilder:
             session.execute(update(Site).where(Site.id == site_id).values(rebuilding=False))
 
     def end_if_abandoned(self, site_id: int) -> None:
-        """Forget a build whose process died; the next one clears what it left at the engine."""
-        with self._locks.try_hold(f"rebuild_{site_id}") as held:
-            if held:
+        """Unmark a site whose rebuilding process has died. The next rebuild removes the incomplete index."""
+        with self._locks.try_hold(f"rebuild_{site_id}") as is_locked:
+            if is_locked:
                 self._end(site_id)
 
-    def _see_all(self, site_id: int, seen: SeenKinds) -> None:
-        """Note the fields of all documents there are."""
+    def _collect_kinds(self, site_id: int, index_kinds: SeenKinds) -> None:
+        """Add the fields of all documents."""
         last_id = ""
         while True:
             with self._database.read() as session:
@@ -124,44 +124,44 @@ class Rebuilder:
                     .limit(STEP)
                 ).all()
                 bodies = bodies_in_parts(session, site_id, [(row.id, row[1]) for row in rows])
-                seen.add_stored(orjson.loads(body) for body in bodies)
+                index_kinds.add_stored(orjson.loads(body) for body in bodies)
             if len(rows) < STEP:
                 return
             last_id = rows[-1].id
 
 
 def count_site_documents(session: Session, site_id: int) -> int:
-    """The number of rows a build of this site hands over."""
+    """The number of rows that a rebuild of a site sends to the engine."""
     return (
         session.scalar(select(func.count()).select_from(StoredDocument).where(StoredDocument.site_id == site_id)) or 0
     )
 
 
 def kept_indexes(session: Session) -> int:
-    """The number of old indexes that are kept until told."""
-    query = select(func.count()).select_from(EngineTask).where(EngineTask.due_at == UNTIL_TOLD)
+    """The number of old indexes that are kept until an operator drops them."""
+    query = select(func.count()).select_from(EngineTask).where(EngineTask.due_at == NEVER)
     return session.scalar(query) or 0
 
 
 def drop_kept_indexes(session: Session) -> int:
-    """Let the old indexes go that were kept; gives how many."""
-    kept = kept_indexes(session)
-    session.execute(update(EngineTask).where(EngineTask.due_at == UNTIL_TOLD).values(due_at=now()))
-    return kept
+    """Drop the old indexes that were kept, and return their number."""
+    count = kept_indexes(session)
+    session.execute(update(EngineTask).where(EngineTask.due_at == NEVER).values(due_at=now()))
+    return count
 
 
 def renew_indexes(session: Session, engine: str) -> int:
-    """Give every site an index that is not there yet, so that the next start builds it from the documents.
+    """Assign a new index to every site, so that the next start builds the indexes from the documents.
 
-    For a restored database: what an engine has under the old names is of other documents, or another installation's.
-    Engine keys that were handed out are forgotten, and asked for anew. So is what was still to be done at engines: the
-    original does it, and it would be done to what the original uses.
+    This is for a restored database: the engine's indexes under the old names contain other documents, or belong to
+    another installation. Engine keys are deleted, and requested again. Pending tasks at engines are deleted, since the
+    original installation executes them, and here they would damage its indexes.
 
     Args:
-        engine: Identity of the engine that is to hold the indexes.
+        engine: Identity of the engine for the indexes.
 
     Returns:
-        How many sites there are.
+        The number of sites.
     """
     session.execute(delete(EngineCredential))
     session.execute(delete(EngineTask).where(EngineTask.action.in_(outbox.AT_ENGINES)))

@@ -1,6 +1,6 @@
-"""Rows of documents, and of the syncs that see them, as the writers of a site read and change them.
+"""Rows of documents and of syncs: reading them, and changing them for the writers of a site.
 
-Whoever calls a function that changes rows holds the site's lock (:func:`app.services.sites.get_writable_site`).
+Callers of functions that change rows hold the site's lock (:func:`app.services.sites.get_writable_site`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from schemas.validation.documents import ValidDocument
 
 LOOKUP_STEP = 500
 
-BODIES_AT_ONCE = 4_194_304
-"""Bytes of bodies that are read together, unless one is larger."""
+BODIES_STEP_BYTES = 4_194_304
+"""Bytes of bodies that are read at once, unless a single one is larger."""
 
 SYNC_LAPSES_AFTER = timedelta(hours=24)
 
@@ -42,10 +42,10 @@ SET revision = excluded.revision, changed_at = excluded.changed_at, body = exclu
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The place where a document comes from.
+    """The origin of a document.
 
     Attributes:
-        source: Who wrote it last.
+        source: The source that wrote it last.
         seen_by: Number of the sync that saw it last.
     """
 
@@ -55,10 +55,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """A document as it is stored.
+    """A stored document.
 
     Attributes:
-        revision: The site's revision that wrote it.
+        revision: The site's revision of its last change.
         changed_at: Microseconds since the Unix epoch.
     """
 
@@ -71,48 +71,48 @@ class StoredBody:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place where a document stands among those of its site, in order of revision and id."""
+    """A document's place among those of its site, in order of revision and ID."""
 
     revision: int
     id: str
 
 
 def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
-    """Those of ``ids`` that the site has."""
+    """The IDs among ``ids`` of documents that the site has."""
     return _ids_where(session, site_id, ids, StoredDocument.body.is_not(None))
 
 
 def seen_ids(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
-    """Those of ``ids`` that a sync has seen, and nobody wrote since."""
+    """The IDs among ``ids`` of documents that a sync has seen and that were not written since."""
     return _ids_where(session, sync.site_id, ids, StoredDocument.seen_by == sync.number)
 
 
 def ids_from(session: Session, site_id: int, source: str, ids: Sequence[str]) -> set[str]:
-    """Those of ``ids`` that the site has from one source."""
+    """The IDs among ``ids`` of documents that the site has from one source."""
     return _ids_where(session, site_id, ids, from_source(source))
 
 
 def _ids_where(session: Session, site_id: int, ids: Sequence[str], condition: ColumnElement[bool]) -> set[str]:
-    found: set[str] = set()
+    matches: set[str] = set()
     for step in steps(ids):
-        found.update(
+        matches.update(
             session.scalars(
                 select(StoredDocument.id).where(
                     StoredDocument.site_id == site_id, StoredDocument.id.in_(step), condition
                 )
             )
         )
-    return found
+    return matches
 
 
 def steps(ids: Sequence[Id]) -> Iterator[Sequence[Id]]:
-    """The ids, with or without sizes, in parts that fit into one statement."""
+    """Split IDs, with or without sizes, into parts that fit into one statement."""
     for start in range(0, len(ids), LOOKUP_STEP):
         yield ids[start : start + LOOKUP_STEP]
 
 
 def read_stored(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[StoredBody]:
-    """Those of ``ids`` that the site has, in their order; few large ones are in memory at once."""
+    """Iterate over existing documents in the order of ``ids``, with few large ones in memory at a time."""
     for step in steps(ids):
         rows = session.execute(
             select(StoredDocument.id, func.length(StoredDocument.body)).where(
@@ -125,7 +125,7 @@ def read_stored(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[
 
 
 def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[StoredBody]:
-    """Those of some ids that the site has, in their order, all read at once."""
+    """Iterate over existing documents in the order of ``ids``, which are all read at once."""
     rows = session.execute(
         select(
             StoredDocument.id,
@@ -136,19 +136,19 @@ def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[
             StoredDocument.changed_at,
         ).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(ids))
     )
-    found = {row.id: row for row in rows}
+    by_id = {row.id: row for row in rows}
     for identifier in ids:
-        row = found.pop(identifier, None)
+        row = by_id.pop(identifier, None)
         if row is not None and row.body is not None:
             yield StoredBody(row.id, row.revision, row.body, Origin(row.source, row.seen_by), row.changed_at)
 
 
 def parts_by_size(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """The ids of documents of these sizes, in parts that are read at once."""
+    """Split the IDs of documents by their sizes into parts to be read at once."""
     part: list[str] = []
     total = 0
     for identifier, size in sizes:
-        if part and total + size > BODIES_AT_ONCE:
+        if part and total + size > BODIES_STEP_BYTES:
             yield part
             part, total = [], 0
         part.append(identifier)
@@ -158,7 +158,7 @@ def parts_by_size(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def bodies_in_parts(session: Session, site_id: int, sizes: Sequence[tuple[str, int]]) -> Iterator[bytes]:
-    """The bodies of documents of these sizes, few large ones in memory at once."""
+    """Iterate over bodies of documents with known sizes, with few large ones in memory at a time."""
     for part in parts_by_size(sizes):
         for step in steps(part):
             query = select(StoredDocument.body).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(step))
@@ -171,9 +171,9 @@ def newest_rows(
     """Places and sizes of documents, last changed first.
 
     Args:
-        source: Those of one source only.
-        ids: These only, no more than fit into a statement.
-        before: Those that come after this one in the list.
+        source: Only documents of this source.
+        ids: Only documents with these IDs, which must fit into one statement.
+        before: Only documents that follow this place in the list.
     """
     query = (
         select(StoredDocument.revision, StoredDocument.id, func.length(StoredDocument.body))
@@ -192,7 +192,7 @@ def newest_rows(
 
 
 def nearest_rows(session: Session, site_id: int, limit: int) -> list[tuple[str, int]]:
-    """Ids and sizes of a site's documents, those with the shortest ids first."""
+    """IDs and sizes of a site's documents, the shortest IDs first."""
     query = (
         select(StoredDocument.id, func.length(StoredDocument.body))
         .where(StoredDocument.site_id == site_id, StoredDocument.body.is_not(None))
@@ -203,19 +203,19 @@ def nearest_rows(session: Session, site_id: int, limit: int) -> list[tuple[str, 
 
 
 def count_from(session: Session, site_id: int, source: str) -> int:
-    """The number of documents a site has from one source."""
+    """The number of a site's documents from one source."""
     query = select(func.count()).where(StoredDocument.site_id == site_id, from_source(source))
     return session.scalar(query) or 0
 
 
 def count_marks(session: Session, site_id: int) -> int:
-    """The number of removed documents of which the site's index has not heard."""
+    """The number of removed documents that are pending for the site's index."""
     query = select(func.count()).where(StoredDocument.site_id == site_id, StoredDocument.body.is_(None))
     return session.scalar(query) or 0
 
 
 def next_source(session: Session, site_id: int, after: str) -> str | None:
-    """The source whose name follows ``after``, of those that are not ``api``: found in the index, without a scan."""
+    """The source other than ``api`` whose name follows ``after``. This uses an SQL index, not a scan."""
     query = select(func.min(StoredDocument.source)).where(
         StoredDocument.site_id == site_id,
         StoredDocument.source != literal_column(f"'{API_SOURCE}'"),
@@ -225,14 +225,14 @@ def next_source(session: Session, site_id: int, after: str) -> str | None:
 
 
 def store(session: Session, site_id: int, revision: int, written: Iterable[tuple[ValidDocument, Origin]]) -> int:
-    """Write documents under ``revision``; gives the time of their change, in microseconds."""
+    """Write documents under a revision, and return the time of the change in microseconds."""
     changed_at = to_microseconds(now())
     rows = [
         (site_id, document.id, revision, changed_at, document.body, origin.source, origin.seen_by)
         for document, origin in written
     ]
     if rows:
-        # A compiled statement would look at every value of every row.
+        # SQLAlchemy's compiled statement would process every value of every row.
         connection = session.connection()
         mark = "?" if connection.dialect.name == "sqlite" else "%s"
         connection.exec_driver_sql(_UPSERT.format(mark), rows)
@@ -240,10 +240,10 @@ def store(session: Session, site_id: int, revision: int, written: Iterable[tuple
 
 
 def remove_stored(session: Session, site: Site, ids: Sequence[str], *, up_to: int | None = None) -> int:
-    """Mark documents as deleted under a new revision of the site; gives how many there were.
+    """Mark documents as deleted under a new revision of the site, and return the number that existed.
 
     Args:
-        up_to: The last revision that may have written them.
+        up_to: Keep documents that were written after this revision.
     """
     changed_at = to_microseconds(now())
     last = site.revision if up_to is None else up_to
@@ -263,10 +263,10 @@ def remove_stored(session: Session, site: Site, ids: Sequence[str], *, up_to: in
 
 
 def mark_stored(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
-    """Mark documents of a sync's source as seen, and count those that it had not seen.
+    """Mark documents of a sync's source as seen, and count those that it had not seen before.
 
     Returns:
-        Those of ``ids`` that the site has from this source.
+        The IDs among ``ids`` of documents that the site has from this source.
     """
     for step in steps(ids):
         condition = _of_source(sync) & StoredDocument.id.in_(step) & _unseen(sync)
@@ -281,14 +281,14 @@ def _changed_rows(session: Session, condition: ColumnElement[bool], site_id: int
 
 
 def find_sync(session: Session, site_id: int, sync_id: str) -> Sync | None:
-    """A sync of the site. What cannot be the id of one is not worth a query."""
+    """The site's sync with an ID, if it exists."""
     if not _SYNC_ID.fullmatch(sync_id):
         return None
     return session.scalar(select(Sync).where(Sync.id == sync_id, Sync.site_id == site_id))
 
 
 def find_open_sync(session: Session, site_id: int, sync_id: str) -> Sync | None:
-    """A sync of the site that takes calls."""
+    """The site's sync with an ID, if it is running."""
     sync = find_sync(session, site_id, sync_id)
     return None if sync is None or sync.status != "running" or has_lapsed(sync, now()) else sync
 
@@ -299,7 +299,7 @@ def sync_not_found() -> ApiError:
 
 
 def has_lapsed(sync: Sync, moment: datetime) -> bool:
-    """Tell whether nobody called a running sync for too long. One whose sweep has begun does not lapse."""
+    """Whether a running sync has had no calls for too long. A sync whose sweep has begun does not lapse."""
     return sync.removed is None and sync.called_at + SYNC_LAPSES_AFTER <= moment
 
 
@@ -308,14 +308,14 @@ def _of_source(sync: Sync) -> ColumnElement[bool]:
 
 
 def from_source(source: str | None) -> ColumnElement[bool]:
-    """The condition for documents that are there, of one source if it is named."""
-    there = StoredDocument.body.is_not(None)
+    """The condition for existing documents, optionally of one source."""
+    exists = StoredDocument.body.is_not(None)
     if source is None:
-        return there
+        return exists
     if source == API_SOURCE:
-        return and_(there, StoredDocument.source == source)
-    # The second condition stands in the index so, which planners must know to fit.
-    return and_(there, StoredDocument.source == source, StoredDocument.source != literal_column(f"'{API_SOURCE}'"))
+        return and_(exists, StoredDocument.source == source)
+    # The partial index has the same second condition, which lets query planners use it.
+    return and_(exists, StoredDocument.source == source, StoredDocument.source != literal_column(f"'{API_SOURCE}'"))
 
 
 def _unseen(sync: Sync) -> ColumnElement[bool]:
@@ -323,7 +323,7 @@ def _unseen(sync: Sync) -> ColumnElement[bool]:
 
 
 def count_of_source(session: Session, sync: Sync) -> tuple[int, int]:
-    """The number of documents a sync's source has, and how many of them it has not seen."""
+    """The number of documents of a sync's source, and how many of them the sync has not seen."""
     row = session.execute(
         select(func.count(), func.count().filter(_unseen(sync))).where(
             StoredDocument.site_id == sync.site_id, _of_source(sync)
@@ -333,7 +333,7 @@ def count_of_source(session: Session, sync: Sync) -> tuple[int, int]:
 
 
 def unseen_rows(session: Session, sync: Sync, after: tuple[int, str], limit: int) -> Sequence[tuple[int, str]]:
-    """Revision and id of documents of its source that a sync has not seen, in this order, ``after`` one of them."""
+    """Revision and ID of documents of a sync's source that the sync has not seen, in order, after a given one."""
     revision, identifier = after
     later = (StoredDocument.revision >= revision) & (
         (StoredDocument.revision > revision) | (StoredDocument.id > identifier)

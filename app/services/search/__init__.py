@@ -1,1 +1,1 @@
-"""Searching a site: searches, their preview with other settings, suggestions."""
+"""Searches of a site, previews with other settings, and suggestions. ``search.py`` runs a search."""

@@ -1,28 +1,50 @@
-"""The passage of a site's documents that answers a question, by its words alone."""
+"""Queries that are sentences, such as questions, and the passage of a site's documents that answers them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from app.services.search.sentences import is_sentence
 from backends.base import Hit, TakeHit
+from backends.embedded.analysis.languages import recognise, stop_words
+from backends.embedded.analysis.normalization import terms_of
+from backends.embedded.query.parser import parse_query
+from backends.embedded.query.ranking import RANKING
 from backends.query import SearchQuery
 from backends.sections import Passage
 
+
+def is_sentence(text: str, language: str | None) -> bool:
+    """Whether a query is a sentence: at least four words, two of them stop words, without quotes and minus.
+
+    In languages without stop words, no query is a sentence.
+
+    Args:
+        language: ISO 639-1 code of the site's language; ``None`` to detect the query's.
+    """
+    words = terms_of(text)
+    if len(words) < RANKING.sentence_terms:
+        return False
+    stops = stop_words(language or recognise(text))
+    if sum(word in stops for word in words) < RANKING.sentence_stop_words:
+        return False
+    parsed = parse_query(text)
+    return not parsed.phrases and not parsed.excluded
+
+
 ANSWERING_HITS = 5
-"""First hits among whose passages the answer is looked for."""
+"""Number of first hits whose passages are searched for the answer."""
 
-LEAST_SHARE = 0.7
-"""Least share of the query's words that mean something, each counted once, that an answer has."""
+MIN_SHARE = 0.7
+"""Minimum share of the query's distinct content words that an answer contains."""
 
-LEAST_WORDS = 2
-"""Words of the query that mean something and stand in an answer, at least."""
+MIN_WORDS = 2
+"""Minimum number of the query's content words that an answer contains."""
 
 
 def asks(query: SearchQuery) -> bool:
-    """Tell whether a search may have an answer: the site shows them, and it is the first page of a sentence's hits.
+    """Whether a search may have an answer: the site shows answers, and this is the first page of a sentence's hits.
 
-    With an order of the caller's own there is none.
+    A search with ``sort`` has none.
     """
     return (
         query.answers
@@ -34,32 +56,32 @@ def asks(query: SearchQuery) -> bool:
 
 
 class AnswerFinder:
-    """Looks for the answer among hits as they are shown.
+    """Searches for the answer while hits are passed on.
 
     Args:
-        take: Is given every hit.
+        take: Receives every hit.
     """
 
     def __init__(self, take: TakeHit):
         self._take = take
-        self._seen = 0
+        self._hit_count = 0
         self._best: tuple[Passage, Hit] | None = None
 
     def take(self, hit: Hit) -> None:
-        """Take the next hit that is shown."""
+        """Process the next hit."""
         self._take(hit)
-        self._seen += 1
-        if self._seen > ANSWERING_HITS or hit.find_passage is None:
+        self._hit_count += 1
+        if self._hit_count > ANSWERING_HITS or hit.find_passage is None:
             return
         passage = hit.find_passage()
-        if passage is None or passage.words < LEAST_WORDS or passage.share < LEAST_SHARE:
+        if passage is None or passage.words < MIN_WORDS or passage.share < MIN_SHARE:
             return
         if self._best is None or passage.share > self._best[0].share:
             self._best = passage, hit
 
     @property
     def answer(self) -> dict[str, Any] | None:
-        """The answer as JSON; ``None`` if no passage has enough of the query."""
+        """The answer as JSON; ``None`` if no passage contains enough of the query."""
         if self._best is None:
             return None
         passage, hit = self._best

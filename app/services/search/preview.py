@@ -1,4 +1,4 @@
-"""Previews of a site's searches with other search settings. Nothing is saved, charged or recorded."""
+"""Previews of a site's searches with other search settings. Previews are not saved, charged, or recorded."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from app.clock import today
 from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record, with_settings
 from app.services.engines import Engines
-from app.services.search.search import Searcher, encode_hit, for_site
+from app.services.search.parameters import for_site
+from app.services.search.responses import encode_hit
+from app.services.search.search import Searcher
 from app.services.search_settings import Gains
 from app.services.sites import site_inactive
 from backends.query import SearchQuery
 from backends.servers.tokenizer import SynonymChange
 
 MAX_QUERIES = 50
-"""Most queries of one preview."""
+"""Queries of one preview."""
 
 MAX_QUERY_BYTES = 4096
-"""Most bytes of all of them."""
+"""Bytes of all queries of one preview."""
 
-SHOWN_DOCUMENTS = 10
+MAX_PREVIEWED_DOCUMENTS = 10
 """Documents of each query, before and after."""
 
-_SHOWN_FIELDS = frozenset({"id", "title"})
+_PREVIEWED_FIELDS = frozenset({"id", "title"})
 _FREQUENT_DAYS = 7
 _EPOCH = date(1970, 1, 1)
 
@@ -56,12 +58,12 @@ class PreviewedDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryPreview:
-    """The results of a query now, and those it would have.
+    """The results of a query with the current and the other settings.
 
     Attributes:
         before, after: The first documents, best first.
-        is_exact: Whether ``after`` is what the search answers once the settings are saved. If not, the settings change
-            synonyms of the query that the engine takes from its index, and ``after`` is without that change.
+        is_exact: Whether ``after`` is the result once the settings are saved. Otherwise the settings change synonyms
+            of the query that the engine keeps in its index, and ``after`` does not reflect that change.
     """
 
     query: str
@@ -71,7 +73,7 @@ class QueryPreview:
 
     @property
     def changed(self) -> bool:
-        """Tell whether other documents would come, or in another order."""
+        """Whether the documents or their order would change."""
         return self.before != self.after
 
 
@@ -82,33 +84,33 @@ def preview_settings(
     queries: Sequence[str],
     learned: tuple[Gains, Gains] = ({}, {}),
 ) -> list[QueryPreview]:
-    """Search with a site's settings as they are, and as they would be.
+    """Search with a site's current settings, and with others.
 
-    Engines that take synonyms from the index are asked with those that it has: what changed ones find shows when they
+    Engines that keep synonyms in the index use those in it: the effect of changed synonyms is visible only once they
     are saved.
 
     Args:
         settings: Valid settings, as they would be stored.
         queries: At most :data:`MAX_QUERIES` texts.
-        learned: What clicks change now, and what they would change.
+        learned: The gains from clicks now, and with the settings.
 
     Raises:
         ApiError: 403 ``site_inactive`` when the site is paused.
-        BackendUnavailable: The engine cannot answer now.
+        BackendUnavailable: The engine is unavailable.
     """
     if not site.active:
         raise site_inactive()
     record = site_record(site, learned[0])
-    wanted = with_settings(record, settings, learned[1])
+    changed_record = with_settings(record, settings, learned[1])
     engine = parts.engines.get_engine(record.engine)
-    searches = [SearchQuery(text.strip(), limit=SHOWN_DOCUMENTS, is_preview=True) for text in queries]
+    searches = [SearchQuery(text.strip(), limit=MAX_PREVIEWED_DOCUMENTS, is_preview=True) for text in queries]
     before = [_search(parts, record, search) for search in searches]
     if not engine.keeps_synonyms:
-        after = [_search(parts, wanted, search) for search in searches]
+        after = [_search(parts, changed_record, search) for search in searches]
         return [QueryPreview(*each) for each in zip(queries, before, after, strict=True)]
-    change = SynonymChange(record.settings.synonyms, wanted.settings.synonyms)
-    kept = replace(wanted, settings=replace(wanted.settings, synonyms=record.settings.synonyms))
-    after = [_search(parts, kept, search) for search in searches]
+    change = SynonymChange(record.settings.synonyms, changed_record.settings.synonyms)
+    comparable = replace(changed_record, settings=replace(changed_record.settings, synonyms=record.settings.synonyms))
+    after = [_search(parts, comparable, search) for search in searches]
     exact = [not change.concerns(search.text) for search in searches]
     return [QueryPreview(*each) for each in zip(queries, before, after, exact, strict=True)]
 
@@ -116,7 +118,7 @@ def preview_settings(
 def frequent_queries(session: Session, site_id: int) -> list[str]:
     """The most frequent searches of a site in the last seven days, today included, most frequent first.
 
-    They have at most :data:`MAX_QUERY_BYTES` in all.
+    Their total size is at most :data:`MAX_QUERY_BYTES`.
     """
     last = (today() - _EPOCH).days
     queries = session.scalars(
@@ -132,6 +134,6 @@ def frequent_queries(session: Session, site_id: int) -> list[str]:
 
 
 def _search(parts: PreviewParts, record: SiteRecord, search: SearchQuery) -> list[PreviewedDocument]:
-    encode = partial(encode_hit, shown=_SHOWN_FIELDS)
+    encode = partial(encode_hit, fields=_PREVIEWED_FIELDS)
     timed = parts.searcher.run(record, for_site(search, record), encode, parts.searcher.new_room())
     return [PreviewedDocument(**orjson.loads(hit)) for hit in timed.hits]

@@ -1,16 +1,16 @@
-"""Running one search."""
+"""Running a search.
+
+``parameters.py`` makes the query, ``ordering.py`` and ``answers.py`` process the hits, ``responses.py`` encodes them.
+"""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
-
-import orjson
 
 from app.clock import now
 from app.errors import ApiError, Detail, ErrorCode
@@ -18,19 +18,15 @@ from app.services.access.credentials import SiteRecord
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer, NothingToFind
-from app.services.search.answer_room import AnswerRoom
-from app.services.search.answers import AnswerFinder, asks
-from app.services.search.learned_order import LearnedOrder
-from app.services.search.mixed_order import MixedOrder
+from app.services.search.answers import AnswerFinder
+from app.services.search.ordering import LearnedOrder, MixedOrder
 from backends.base import Hit, Matched, SearchBackend, SearchResult, TakeHit
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge
 from backends.field_rules import check_filter, check_sort, facet_fields
-from backends.query import MATCH_ALL, Highlight, SearchQuery, SortKey
-from backends.sections import SECTIONS
+from backends.filters import OneOf
+from backends.query import MATCH_ALL, SearchQuery
 
-MAX_SORT_KEYS = 3
-_SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
 _REJECTED = {
     "filters": ErrorCode.INVALID_FILTER,
     "sort": ErrorCode.INVALID_SORT,
@@ -44,16 +40,63 @@ EncodeHit = Callable[[Hit], bytes]
 T = TypeVar("T")
 
 
+class AnswerRoom:
+    """The limit for documents in one response, including formatted copies, which is checked while hits are encoded.
+
+    Args:
+        max_bytes: Bytes of JSON.
+    """
+
+    def __init__(self, max_bytes: int):
+        self._max_bytes = max_bytes
+        self._available = max_bytes
+
+    @property
+    def available(self) -> int:
+        """The bytes that are still available."""
+        return self._available
+
+    def check(self, size: int) -> None:
+        """Reject a document of at least ``size`` bytes before it is encoded, if it does not fit.
+
+        Raises:
+            ApiError: 400 ``answer_too_large``.
+        """
+        if size > self._available:
+            raise self.too_small()
+
+    def fits(self, size: int) -> bool:
+        """Whether ``size`` bytes are available."""
+        return size <= self._available
+
+    def too_small(self) -> ApiError:
+        """The 400 for documents that exceed the limit."""
+        return ApiError(
+            ErrorCode.ANSWER_TOO_LARGE,
+            f"The response would contain more than {self._max_bytes} bytes of documents: "
+            "request fewer hits, or select the fields you need.",
+        )
+
+    def take(self, size: int) -> None:
+        """Use ``size`` bytes.
+
+        Raises:
+            ApiError: 400 ``answer_too_large``.
+        """
+        self.check(size)
+        self._available -= size
+
+
 @dataclass(frozen=True, slots=True)
 class TimedResult:
-    """The result of a search, and how long the service took for it.
+    """The result of a search, and the time that it took.
 
     Attributes:
-        result: All but the hits.
-        hits: Each as JSON, as it is answered.
+        result: The result without hits.
+        hits: The JSON of each hit.
         took_ms: Milliseconds.
-        searched_at: When, aware.
-        answer: The passage that answers the query, as JSON; ``None`` if there is none, or none was asked for.
+        searched_at: Aware time.
+        answer: The passage that answers the query, as JSON; ``None`` without one, or if it was not requested.
     """
 
     result: SearchResult
@@ -65,13 +108,13 @@ class TimedResult:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """A visitor who searches, as analytics know them.
+    """The visitor who searches, as analytics record them.
 
     Attributes:
-        session_id: Their session, in which keystrokes merge; ``None`` or empty: none.
-        number: What stands for them (:mod:`app.services.analytics.visitors`); ``None``: they are not told apart.
-        channel: How they search, of ``CHANNELS``.
-        page: Path of the page from which they search; ``None``: not told.
+        session_id: The visitor's session, in which keystrokes merge; ``None`` or empty without one.
+        number: Hashed visitor ID (:mod:`app.services.analytics.visitors`); ``None`` if visitors are not counted.
+        channel: One of ``CHANNELS``.
+        page: Path of the page with the search box; ``None`` if it is unknown.
     """
 
     session_id: str | None
@@ -81,7 +124,7 @@ class Visitor:
 
 
 class Searcher:
-    """Runs searches on whichever engine holds a site's index."""
+    """Runs searches on the engine of each site's index."""
 
     def __init__(
         self,
@@ -91,7 +134,7 @@ class Searcher:
         max_answer_bytes: int,
         mixed_order: MixedOrder | None = None,
     ):
-        """``mixed_order`` orders the hits of sentences; ``None`` where there is no embedder."""
+        """``mixed_order`` orders the hits of sentences; ``None`` without an embedder."""
         self._engines = engines
         self._indexer = indexer
         self._events = events
@@ -99,7 +142,7 @@ class Searcher:
         self._mixed_order = mixed_order
 
     def new_room(self) -> AnswerRoom:
-        """The room of one answer, which may take the hits of several searches."""
+        """The limit of one response, which may contain the hits of several searches."""
         return AnswerRoom(self._max_answer_bytes)
 
     def run(
@@ -112,25 +155,26 @@ class Searcher:
         record_for: Visitor | None = None,
         is_whole: bool = False,
     ) -> TimedResult:
-        """Search one site, and record the search for analytics. Its charge was reserved before.
+        """Search one site, and record the search for analytics. The caller has charged the search.
 
         Args:
-            encode: Makes the JSON of a hit.
-            room: What the hits must fit into.
-            is_whole: Whether that JSON has the whole document.
-            record_for: Who searched; ``None`` if it is not to be recorded, as a search without words never is.
+            encode: Returns the JSON of a hit.
+            room: The limit of the response.
+            record_for: The visitor, or ``None`` to keep the search out of analytics. A search without words is never
+                recorded.
+            is_whole: Whether the JSON of a hit contains the whole document.
 
         Raises:
-            ApiError: 400 for what the query got wrong, or for hits that do not fit.
-            BackendUnavailable: The engine cannot answer now.
+            ApiError: 400 for an invalid query, or for hits that exceed the limit.
+            BackendUnavailable: The engine is unavailable.
         """
-        timed = self._search(site, replace(query, max_bytes=room.left) if is_whole else query, encode, room)
+        timed = self._search(site, replace(query, max_bytes=room.available) if is_whole else query, encode, room)
         if record_for is not None:
             self.record(site, query, timed, record_for)
         return timed
 
     def record(self, site: SiteRecord, query: SearchQuery, timed: TimedResult, visitor: Visitor) -> None:
-        """Record a search for analytics, unless it is one without words."""
+        """Record a search for analytics, unless it has no words."""
         if query.typed != MATCH_ALL:
             self._events.record_if_possible(
                 SearchEvent(
@@ -185,20 +229,20 @@ class Searcher:
         return engine.search(index, query, take)
 
     def ask(self, site: SiteRecord, question: Callable[[SearchBackend, str], T], nothing: Callable[[], T]) -> T:
-        """Ask the engine that holds a site's index.
+        """Call a function with the engine and the index of a site.
 
         Args:
-            question: Gets the engine and the name of the index; may be asked twice.
-            nothing: Gives the answer while a site has no documents, and no index yet.
+            question: Receives the engine and the name of the index; may be called twice.
+            nothing: Returns the result for a site without documents, whose index does not exist yet.
 
         Raises:
-            BackendUnavailable: The engine cannot answer now, or the index is being rebuilt.
+            BackendUnavailable: The engine is unavailable, or the index is being rebuilt.
         """
         try:
             try:
                 return question(self._engines.get_engine(site.engine), site.engine_index)
             except IndexNotFound:
-                # It was lost, or replaced since the caller's record of the site was read.
+                # The index was lost, or has been replaced since the caller's record of the site was read.
                 restored = self._indexer.restore(site.id)
                 if restored is None:
                     raise
@@ -213,8 +257,8 @@ def _find_nothing(query: SearchQuery) -> SearchResult:
     """The result of an empty index.
 
     Raises:
-        BackendRejected: The filter, sort, facets or distinct cannot be run. The engine's own syntax of filters is not
-            looked at.
+        BackendRejected: The filter, sort, facets, or distinct is not valid. The engine's own filter syntax is not
+            checked.
     """
     if query.condition is not None:
         check_filter(query.condition, query.kinds)
@@ -231,143 +275,29 @@ def rejected(error: BackendRejected) -> ApiError:
     return ApiError(code, str(error), details=[Detail(error.part, code.value, str(error), extra)])
 
 
-def make_query(parameters: dict[str, Any]) -> SearchQuery:
-    """The checked parameters of a request as a query, before it is known for which site.
+def find_ids(searcher: Searcher, site: SiteRecord, query: SearchQuery) -> list[str]:
+    """The IDs of the documents that a query finds, best first, without the site's pins, hidden hits, and distinct.
 
     Raises:
-        ApiError: 400 for ``sort`` or ``facets``.
+        ApiError: 400 for a query that the engine rejects.
+        BackendUnavailable: The engine is unavailable.
     """
-    limit = parameters["limit"]
-    offset = parameters["offset"]
-    if parameters["page"] > 1:
-        offset = (parameters["page"] - 1) * limit
-        if offset > 2147483647:
-            raise ApiError(
-                ErrorCode.VALIDATION_FAILED,
-                "page is out of range",
-                details=[Detail("page", "out_of_range", "page is out of range")],
-            )
-    return SearchQuery(
-        text=parameters["q"].strip(),
-        limit=limit,
-        offset=offset,
-        filters=parameters["filters"].strip(),
-        sort=parse_sort(parameters["sort"]),
-        facets=parse_names(parameters["facets"]),
-        highlight=(
-            Highlight(only_fields=parse_shown(parameters["fields"]), sentences=True)
-            if parameters["highlight"]
-            else None
-        ),
-        sections=parameters["sections"],
-        distinct=parameters["distinct"],
-        explain=parameters["explain"],
-        answers=True,
-    )
+    ids: list[str] = []
+
+    def note(hit: Hit) -> bytes:
+        ids.append(hit.id)
+        return b""
+
+    settings = replace(site.settings, pinned={}, hidden={}, distinct="")
+    plain_query = replace(query, kinds=site.kinds, settings=settings)
+    searcher.run(site, plain_query, note, searcher.new_room())
+    return ids
 
 
-def for_site(query: SearchQuery, site: SiteRecord) -> SearchQuery:
-    """``query`` with what the site knows of its fields and how it wants to be searched: its settings and rules."""
-    answers = query.answers and site.settings.answers
-    wanted = site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings, answers=answers), now)
-    return replace(wanted, answers=False) if answers and not asks(wanted) else wanted
-
-
-def parse_sort(text: str) -> tuple[SortKey, ...]:
-    """``date:desc,title`` as sort keys.
+def find_ids_at(searcher: Searcher, site: SiteRecord, urls: tuple[str, ...], limit: int) -> list[str]:
+    """The IDs of the documents whose ``url`` exactly equals one of these.
 
     Raises:
-        ApiError: 400 ``invalid_sort``.
+        BackendUnavailable: The engine is unavailable.
     """
-    if not text.strip():
-        return ()
-    keys: list[SortKey] = []
-    for part in text.split(","):
-        match = _SORT_KEY.fullmatch(part)
-        if match is None:
-            raise rejected(
-                BackendRejected("sort", f"sort must be like date:desc,title:asc; {part.strip()[:80]!r} is not.")
-            )
-        keys.append(SortKey(match[1], (match[2] or "asc").lower() == "desc"))
-    if len(keys) > MAX_SORT_KEYS:
-        raise rejected(BackendRejected("sort", f"sort accepts at most {MAX_SORT_KEYS} fields."))
-    if len({key.field for key in keys}) < len(keys):
-        raise rejected(BackendRejected("sort", "sort names a field twice."))
-    return tuple(keys)
-
-
-def parse_names(text: str) -> tuple[str, ...]:
-    """``author,category`` as names, each once.
-
-    Raises:
-        ApiError: 400 ``invalid_facet``.
-    """
-    if not text.strip():
-        return ()
-    names = [part.strip() for part in text.split(",")]
-    if "" in names:
-        raise rejected(BackendRejected("facets", "facets must be field names separated by commas, or *."))
-    return tuple(dict.fromkeys(names))
-
-
-def parse_shown(text: str) -> frozenset[str] | None:
-    """``title,url`` as the fields of a hit, always with ``id``; ``None``, which is all, if none is named."""
-    names = {part.strip() for part in text.split(",")} - {""} if text else set()
-    return frozenset({*names, "id"}) if names else None
-
-
-def encode_hit(hit: Hit, shown: Set[str] | None = None) -> bytes:
-    """A hit as JSON, with ``_formatted`` and ``_explain``; its document is decoded only if not all of it is shown."""
-    document = hit.json
-    if hit.sections is not None and SECTIONS in hit.document:
-        shown = (shown or hit.document.keys()) - {SECTIONS}
-    if shown is not None:
-        document = orjson.dumps({name: value for name, value in hit.document.items() if name in shown})
-    parts: list[bytes | memoryview] = [memoryview(document)[:-1]]
-    if hit.sections is not None:
-        parts += (b',"sections":', orjson.dumps([section.as_json() for section in hit.sections]))
-    if hit.formatted is not None:
-        parts += (b',"_formatted":', orjson.dumps(hit.formatted))
-    if hit.explanation is not None:
-        parts += (b',"_explain":', orjson.dumps(hit.explanation))
-    return b"".join((*parts, b"}")) if len(parts) > 1 else document
-
-
-def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Statements of a site's settings beside the hits of a search: rules that hold, an answer, and links for nothing.
-
-    Args:
-        links: The site's links for searches that find nothing.
-    """
-    effects = query.effects
-    said = {
-        "rules": effects.rules,
-        "redirect": effects.redirect,
-        "notice": effects.notice,
-        "answer": timed.answer,
-        "no_results_links": () if timed.result.total else links,
-    }
-    return {name: value for name, value in said.items() if value}
-
-
-def encode_results(
-    query: SearchQuery, sent_text: str, timed: TimedResult, query_id: str, links: Sequence[Mapping[str, str]]
-) -> dict[str, Any]:
-    """The ``results`` member of an answer, for orjson; ``links`` as for :func:`encode_effects`."""
-    result = timed.result
-    results: dict[str, Any] = {
-        "hits": [orjson.Fragment(hit) for hit in timed.hits],
-        "estimatedTotalHits": result.total,
-        "processingTimeMs": timed.took_ms,
-        "query": sent_text,
-        "query_id": query_id,
-        "matched": result.matched.value,
-        "corrected_query": result.corrected_query,
-        "limit": query.limit,
-        "offset": query.offset,
-    }
-    results |= encode_effects(query, timed, links)
-    if query.facets:
-        results["facetDistribution"] = result.facets
-        results["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
-    return results
+    return find_ids(searcher, site, SearchQuery(MATCH_ALL, limit=limit, filter=OneOf("url", urls)))

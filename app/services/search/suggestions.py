@@ -1,4 +1,4 @@
-"""Suggestions while somebody types: what others searched, then titles of documents."""
+"""Suggestions while a visitor types: queries of other visitors, then titles of documents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, Literal
 
@@ -20,49 +20,97 @@ from app.models import QueryDay, Site
 from app.models.base import to_microseconds
 from app.models.events import ALL_WORDS, DAY_MICROSECONDS, RUN_CODES, SUGGESTED_FROM
 from app.services.access.credentials import SiteRecord
-from app.services.search.hidden_suggestions import hidden_suggestions
-from app.services.search.search import Searcher, for_site, rejected
+from app.services.search.parameters import for_site
+from app.services.search.search import Searcher, rejected
 from app.storage.database import Database
 from backends.base import Matched, TitleMatch
 from backends.errors import BackendRejected, ReplyTooLarge
 from backends.query import SearchQuery
 from backends.text import normal_form
 
+WILDCARD = "*"
+"""Matches any text, including an empty one."""
+
+
+class HiddenSuggestions:
+    """The texts that a site never suggests.
+
+    Args:
+        patterns: In normal form, each exact or with :data:`WILDCARD`.
+    """
+
+    def __init__(self, patterns: Sequence[str]):
+        self._exact = frozenset(pattern for pattern in patterns if WILDCARD not in pattern)
+        parts = [pattern.split(WILDCARD) for pattern in patterns if WILDCARD in pattern]
+        # Hardly any text contains the longest part of a pattern, and that is the fastest check.
+        self._wild = [(max(each, key=len), each) for each in parts]
+
+    def __bool__(self) -> bool:
+        return bool(self._exact or self._wild)
+
+    def __contains__(self, text: str) -> bool:
+        """Whether a text must not be suggested."""
+        if not self:
+            return False
+        text = normal_form(text)
+        return text in self._exact or any(_consists_of(text, parts) for longest, parts in self._wild if longest in text)
+
+
+@lru_cache(maxsize=256)
+def hidden_suggestions(patterns: tuple[str, ...]) -> HiddenSuggestions:
+    """The hidden texts for a site's patterns, cached."""
+    return HiddenSuggestions(patterns)
+
+
+def _consists_of(text: str, parts: Sequence[str]) -> bool:
+    """Whether a text consists of some parts in order, with any text between them."""
+    first, *middle, last = parts
+    if sum(map(len, parts)) > len(text) or not (text.startswith(first) and text.endswith(last)):
+        return False
+    at = len(first)
+    for part in middle:
+        start = text.find(part, at)
+        if start < 0:
+            return False
+        at = start + len(part)
+    return at + len(last) <= len(text)
+
+
 PERIOD_DAYS = 30
-"""UTC days, today included, in which visitors must have searched a query that is suggested."""
+"""UTC days, including today, in which visitors must have made a query for it to be suggested."""
 
 MAX_QUERIES = 1_000
-"""Queries of a site that are suggested: those of the most visitors."""
+"""Queries of a site that may be suggested: those of the most visitors."""
 
 MAX_QUERY_LENGTH = 100
-"""Characters of a query that is suggested."""
+"""Characters of a suggested query."""
 
 MAX_TITLES = 20
-"""Titles that are looked for where some may be hidden."""
+"""Titles to search for if the site hides some."""
 
 MAX_TITLE_LENGTH = 200
-"""Characters of a suggested title; of a longer one the rest is cut off."""
+"""Characters of a suggested title; longer ones are truncated."""
 
 MAX_CHECKS = 20
-"""Queries that were only logged, and that one request searches for before they are suggested; others wait."""
+"""Logged queries that one request searches for before they are suggested. Others are left to later requests."""
 
 LIFETIME = timedelta(seconds=60)
-"""How long a process goes by the queries it has read."""
+"""Lifetime of a process's cached queries."""
 
 CACHE_BYTES = 8 * 2**20
-"""Memory of a process for queries, of however many sites; the least recently used go first."""
+"""Bytes of a process's cached queries, of all sites; the least recently used are evicted first."""
 
 _CACHE_ENTRY_BYTES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A line to choose.
+    """A suggestion.
 
     Attributes:
         text: A query in normal form, or a title.
-        kind: Which of them.
-        url: The address of the document with the title, as sent.
+        kind: Which of the two.
+        url: The ``url`` of the document with the title.
     """
 
     text: str
@@ -71,11 +119,11 @@ class Suggestion:
 
 
 class FrequentQueries:
-    """The queries of one site that may be suggested, the most frequent first, as one text that is scanned.
+    """The queries of one site that may be suggested, most frequent first, as one text that is scanned.
 
     Args:
-        queries: In normal form, so that they have single spaces and no other white space.
-        unchecked: Those of which it is not known what the service finds for them.
+        queries: In normal form, so their only white space is single spaces.
+        unchecked: The queries whose results are unknown.
     """
 
     def __init__(self, queries: Iterable[str], unchecked: Iterable[str] = ()):
@@ -84,43 +132,43 @@ class FrequentQueries:
 
     @property
     def size(self) -> int:
-        """Bytes of memory."""
+        """Memory in bytes."""
         return sys.getsizeof(self._lines) + sys.getsizeof(self._checked) + sum(map(sys.getsizeof, self._checked))
 
     def continuing(self, start: str) -> Iterator[str]:
-        """The queries that begin with a text, then those of which a later word does.
+        """Iterate over the queries that begin with a text, then over those in which a later word does.
 
         Args:
             start: In normal form; empty for all.
         """
         lines = self._lines
-        wanted = f" {start}"
+        word_start = f" {start}"
         later: list[int] = []
-        at = lines.find(wanted)
+        at = lines.find(word_start)
         while at >= 0:
             end = lines.index("\n", at)
             if lines[at - 1] == "\n":
                 yield lines[at + 1 : end]
             else:
                 later.append(at)
-            at = lines.find(wanted, end)
+            at = lines.find(word_start, end)
         for at in later:
             yield lines[lines.rindex("\n", 0, at) + 2 : lines.index("\n", at)]
 
-    def is_found(self, query: str, find: Callable[[str], bool | None]) -> bool:
-        """Tell whether the service finds what it should for a query; it is asked once.
+    def has_results(self, query: str, find: Callable[[str], bool | None]) -> bool:
+        """Whether a search for a query has results with every word; the outcome is cached.
 
         Args:
-            find: Asks it; gives ``None`` if it is not to be asked now.
+            find: Runs the search; returns ``None`` to leave it to a later request.
         """
-        found = self._checked.get(query, True)
-        if found is None:
-            found = self._checked[query] = find(query)
-        return bool(found)
+        has_results = self._checked.get(query, True)
+        if has_results is None:
+            has_results = self._checked[query] = find(query)
+        return bool(has_results)
 
 
 class FrequentQueryCache:
-    """Queries of sites as they were read at most :data:`LIFETIME` ago, in at most :data:`CACHE_BYTES`."""
+    """Cached queries of sites, at most :data:`LIFETIME` old, in at most :data:`CACHE_BYTES`."""
 
     def __init__(self, database: Database, max_bytes: int = CACHE_BYTES):
         self._database = database
@@ -131,7 +179,7 @@ class FrequentQueryCache:
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """Approximate memory in bytes."""
         return self._bytes
 
     def get(self, site_id: int) -> FrequentQueries:
@@ -157,8 +205,8 @@ class FrequentQueryCache:
             self._bytes -= entry[1].size + _CACHE_ENTRY_BYTES
 
     def _read(self, site_id: int) -> tuple[list[str], list[str]]:
-        """The queries that enough visitors made and whose last search found documents with every word, and those of
-        them that were only logged; none of a site that has no documents any more.
+        """Read the queries that enough visitors made and whose last search found documents with every word, and those
+        of them that were only logged. A site without documents has none.
         """
         first = to_microseconds(now()) // DAY_MICROSECONDS - PERIOD_DAYS + 1
         visitors, last_run = func.sum(QueryDay.visitors), func.max(QueryDay.last_run)
@@ -181,16 +229,17 @@ class FrequentQueryCache:
 
 
 class Suggester:
-    """Completes what somebody types."""
+    """Suggests queries and titles while a visitor types."""
 
     def __init__(self, database: Database, searcher: Searcher):
         self.frequent_queries = FrequentQueryCache(database)
         self._searcher = searcher
 
     def suggest(self, site: SiteRecord, typed: str, limit: int, within: SearchQuery | None = None) -> list[Suggestion]:
-        """At most ``limit`` suggestions: queries that continue what was typed, those of the most visitors first; then
-        titles that have its words, the last one as the beginning of a word. Of nothing typed, the most frequent
-        queries. What the site hides is not among them.
+        """Return suggestions that the site does not hide.
+
+        First come queries that continue the typed text, by number of visitors, then titles that contain its words, the
+        last one as a prefix. For an empty text, these are the most frequent queries.
 
         Args:
             typed: At most 512 bytes.
@@ -198,9 +247,9 @@ class Suggester:
             within: A search whose filters the documents with the titles must match; ``None`` for all documents.
 
         Raises:
-            ApiError: 400 for the filters, or where the documents are too large for what the engine may answer.
-            BackendUnavailable: The engine cannot answer now.
-            SQLAlchemyError: The queries have to be read, and the database cannot.
+            ApiError: 400 for the filters, or if the documents exceed the limit of the engine's response.
+            BackendUnavailable: The engine is unavailable.
+            SQLAlchemyError: The queries are not cached, and the database is unavailable.
         """
         start = normal_form(typed)
         hidden = hidden_suggestions(site.suggestions_hidden)
@@ -210,14 +259,16 @@ class Suggester:
         def find(query: str) -> bool | None:
             return None if next(checks, None) is None else self._finds_all_words(site, query)
 
-        shown = (query for query in queries.continuing(start) if query not in hidden and queries.is_found(query, find))
-        found = [Suggestion(query, "query") for query in islice(shown, limit)]
-        room = limit - len(found)
+        visible = (
+            query for query in queries.continuing(start) if query not in hidden and queries.has_results(query, find)
+        )
+        suggestions = [Suggestion(query, "query") for query in islice(visible, limit)]
+        room = limit - len(suggestions)
         if start and room:
             titles = self._find_titles(site, start, MAX_TITLES if hidden else room, within)
-            shown_titles = [_suggested(title) for title in titles if title.title not in hidden][:room]
-            found += sorted(shown_titles, key=partial(_begins_later, start))
-        return found
+            visible_titles = [_suggested(title) for title in titles if title.title not in hidden][:room]
+            suggestions += sorted(visible_titles, key=partial(_begins_later, start))
+        return suggestions
 
     def _find_titles(
         self, site: SiteRecord, start: str, limit: int, within: SearchQuery | None
@@ -235,21 +286,22 @@ class Suggester:
             raise self._searcher.new_room().too_small() from error
 
     def _finds_all_words(self, site: SiteRecord, query: str) -> bool:
-        """Tell whether documents have every word of a query that was only logged."""
+        """Whether any document contains every word of a query."""
         try:
-            found = self._searcher.run(
+            result = self._searcher.run(
                 site, for_site(SearchQuery(query, limit=1), site), lambda hit: b"", self._searcher.new_room()
             ).result
         except ApiError:
-            return False  # The engine refuses to search for it.
-        return found.total > 0 and found.matched is Matched.ALL
+            return False  # The engine rejects the query.
+        return result.total > 0 and result.matched is Matched.ALL
 
 
-def encode_suggestions(found: Iterable[Suggestion]) -> dict[str, Any]:
-    """The answer, for orjson."""
+def encode_suggestions(suggestions: Iterable[Suggestion]) -> dict[str, Any]:
+    """The response, for orjson."""
     return {
         "suggestions": [
-            {"text": each.text, "kind": each.kind, **({} if each.url is None else {"url": each.url})} for each in found
+            {"text": each.text, "kind": each.kind, **({} if each.url is None else {"url": each.url})}
+            for each in suggestions
         ]
     }
 

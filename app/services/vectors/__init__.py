@@ -1,1 +1,1 @@
-"""Vectors of documents: made in the background, and compared with the vector of a query."""
+"""Vectors of documents, which are computed in the background and compared with the vector of a query."""

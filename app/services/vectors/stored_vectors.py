@@ -1,21 +1,25 @@
-"""Rows of vectors, as signed bytes."""
+"""Stored vectors of documents: rows of signed bytes, and reading them for a search within a time limit."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, delete, exists, select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.models import DocumentVector, StoredDocument
+from app.storage.database import Database, is_unavailable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 SCALE = 127
-"""The largest number of a signed byte, which stands for 1."""
+"""The largest signed byte, which represents 1."""
 
 _STORE = """
 INSERT INTO document_vectors (site_id, id, revision, model, vector)
@@ -24,16 +28,16 @@ WHERE site_id = {0} AND id = {0} AND revision = {0} AND body IS NOT NULL
 ON CONFLICT (site_id, id) DO UPDATE
 SET revision = excluded.revision, model = excluded.model, vector = excluded.vector
 """
-"""Nothing is stored for a document that was changed or deleted meanwhile."""
+"""Stores nothing for a document that was changed or deleted meanwhile."""
 
 
 def model_of(model: str, dimension: int) -> str:
-    """Name the model of vectors: two of one name that make vectors of different dimensions are not the same."""
+    """The identity of a model in SQL. It includes the dimension, which a server may change under the same name."""
     return f"{model}:{dimension}"
 
 
 def quantize(vector: NDArray[np.float32]) -> bytes:
-    """A vector as one signed byte a dimension; its length does not count."""
+    """Encode a vector with one signed byte per dimension, regardless of its length."""
     import numpy as np
 
     unit = vector / max(float(np.linalg.norm(vector)), 1e-9)
@@ -42,17 +46,17 @@ def quantize(vector: NDArray[np.float32]) -> bytes:
 
 
 def cosines(query: NDArray[np.float32], vectors: Sequence[bytes]) -> list[float]:
-    """Cosines between a query of length 1 and stored vectors of as many dimensions."""
+    """The cosines between a query of length 1 and stored vectors of the same dimension."""
     import numpy as np
 
     matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(len(vectors), -1).astype(np.float32)
     lengths = np.linalg.norm(matrix, axis=1)
-    found: list[float] = ((matrix @ query) / np.maximum(lengths, 1e-9)).tolist()
-    return found
+    values: list[float] = ((matrix @ query) / np.maximum(lengths, 1e-9)).tolist()
+    return values
 
 
 def read_vectors(session: Session, model: str, site_id: int, ids: Sequence[str]) -> dict[str, bytes]:
-    """The vectors of those of some documents that have one of a model."""
+    """The vectors of documents, by ID, for those that have one of the model."""
     rows = session.execute(
         select(DocumentVector.id, DocumentVector.vector).where(
             DocumentVector.site_id == site_id, DocumentVector.id.in_(ids), DocumentVector.model == model
@@ -62,7 +66,7 @@ def read_vectors(session: Session, model: str, site_id: int, ids: Sequence[str])
 
 
 def pending_rows(session: Session, site_id: int, model: str, after: int, limit: int) -> list[tuple[int, str]]:
-    """Revision and id of documents without a current vector of a model, of revisions after one, in this order."""
+    """Revision and ID of documents without a current vector of a model, after a revision, in order."""
     current = and_(
         DocumentVector.site_id == StoredDocument.site_id,
         DocumentVector.id == StoredDocument.id,
@@ -85,7 +89,7 @@ def pending_rows(session: Session, site_id: int, model: str, after: int, limit: 
 
 
 def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> dict[tuple[int, str], bytes]:
-    """The documents with some ids, as JSON, by revision and id."""
+    """The JSON of documents by revision and ID."""
     rows = session.execute(
         select(StoredDocument.revision, StoredDocument.id, StoredDocument.body).where(
             StoredDocument.site_id == site_id, StoredDocument.id.in_(ids), StoredDocument.body.is_not(None)
@@ -94,27 +98,27 @@ def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> dict[tupl
     return {(row.revision, row.id): row.body for row in rows}
 
 
-def store_vectors(session: Session, site_id: int, model: str, made: Mapping[tuple[int, str], bytes]) -> None:
-    """Keep the vectors of documents, by revision and id."""
+def store_vectors(session: Session, site_id: int, model: str, vectors: Mapping[tuple[int, str], bytes]) -> None:
+    """Store vectors of documents, given by revision and ID."""
     connection = session.connection()
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
-    rows = [(model, vector, site_id, id, revision) for (revision, id), vector in made.items()]
+    rows = [(model, vector, site_id, id, revision) for (revision, id), vector in vectors.items()]
     if rows:
         connection.exec_driver_sql(_STORE.format(mark), rows)
 
 
 def remove_orphans(session: Session, site_id: int) -> None:
-    """Remove vectors of documents that are no more."""
-    there = exists().where(
+    """Remove the vectors of deleted documents."""
+    document_exists = exists().where(
         StoredDocument.site_id == DocumentVector.site_id,
         StoredDocument.id == DocumentVector.id,
         StoredDocument.body.is_not(None),
     )
-    session.execute(delete(DocumentVector).where(DocumentVector.site_id == site_id, ~there))
+    session.execute(delete(DocumentVector).where(DocumentVector.site_id == site_id, ~document_exists))
 
 
 def remove_vectors(session: Session, site_id: int, limit: int) -> bool:
-    """Remove some of a site's vectors; tells whether there were any."""
+    """Remove up to ``limit`` of a site's vectors. Returns whether there were any."""
     ids: Iterable[str] = session.scalars(
         select(DocumentVector.id)
         .where(DocumentVector.site_id == site_id)
@@ -126,3 +130,45 @@ def remove_vectors(session: Session, site_id: int, limit: int) -> bool:
         return False
     session.execute(delete(DocumentVector).where(DocumentVector.site_id == site_id, DocumentVector.id.in_(ids)))
     return True
+
+
+READ_SECONDS = 0.1
+"""Seconds that a search waits for vectors. Reading a hundred takes 2 ms."""
+PAUSE_SECONDS = 1.0
+"""Seconds without reads after a timeout, so that not every search waits."""
+MAX_CONCURRENT_READS = 8
+
+
+class VectorReader:
+    """Reads vectors of one model for searches."""
+
+    def __init__(self, database: Database, model: str):
+        self._database = database
+        self._model = model
+        # Reads have threads of their own, since connecting to a database that hangs takes seconds to fail.
+        self._threads = ThreadPoolExecutor(MAX_CONCURRENT_READS, thread_name_prefix="vectors")
+        self._paused_until = 0.0
+
+    def read(self, site_id: int, ids: Sequence[str], dimension: int) -> dict[str, bytes] | None:
+        """Return the vectors of documents, by ID, for those that have one; ``None`` if the database is slow or
+        unavailable.
+
+        Args:
+            dimension: Dimension of the vectors.
+        """
+        if time.monotonic() < self._paused_until:
+            return None
+        future = self._threads.submit(self._read, site_id, ids, dimension)
+        try:
+            return future.result(READ_SECONDS)
+        except TimeoutError:
+            future.cancel()
+        except SQLAlchemyError as error:
+            if not is_unavailable(error):
+                raise
+        self._paused_until = time.monotonic() + PAUSE_SECONDS
+        return None
+
+    def _read(self, site_id: int, ids: Sequence[str], dimension: int) -> dict[str, bytes]:
+        with self._database.read() as session:
+            return read_vectors(session, model_of(self._model, dimension), site_id, ids)

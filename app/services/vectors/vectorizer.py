@@ -1,11 +1,12 @@
-"""Making the vectors of documents in the background, after their writes have been answered."""
+"""Computing the vectors of documents in the background, after their writes have been answered."""
 
 from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import orjson
 from sqlalchemy import func, or_, select, update
@@ -13,7 +14,6 @@ from sqlalchemy import func, or_, select, update
 from app.clock import now
 from app.models import DocumentVector, Site
 from app.services.embedding.embedder import Embedder, EmbedderRefused, EmbedderUnavailable
-from app.services.vectors.chunks import chunks_of
 from app.services.vectors.stored_vectors import (
     model_of,
     pending_rows,
@@ -27,36 +27,66 @@ from app.storage.backoff import Backoff
 from app.storage.database import ROW_LOCK, Database
 from app.storage.machine_process import Locks
 
-DOCUMENTS_AT_ONCE = 16
-"""Documents whose vectors are made and stored together: a process that is killed repeats no more."""
+CHUNK_CHARACTERS = 900
+"""Characters of a chunk, about the limit of small models."""
 
-REMOVED_AT_ONCE = 500
+TITLE_CHARACTERS = 300
+"""Characters of the title before each chunk."""
+
+MAX_CHUNKS = 3
+"""Chunks of a document, from its beginning."""
+
+
+def chunks_of(document: Mapping[str, Any]) -> list[str]:
+    """The first chunks of a document's content or excerpt, each after the title; without either, only the title.
+
+    A chunk ends between words, unless that would halve its length.
+    """
+    title = str(document.get("title", ""))[:TITLE_CHARACTERS]
+    text = str(document.get("content") or document.get("excerpt") or "").strip()
+    chunks: list[str] = []
+    while text and len(chunks) < MAX_CHUNKS:
+        end = len(text)
+        if end > CHUNK_CHARACTERS:
+            end = max(text.rfind(space, 0, CHUNK_CHARACTERS) for space in " \n")
+            if end < CHUNK_CHARACTERS // 2:
+                end = CHUNK_CHARACTERS
+        chunks.append(f"{title}\n{text[:end].rstrip()}")
+        text = text[end:].lstrip()
+    return chunks or [title]
+
+
+BATCH_DOCUMENTS = 16
+"""Documents whose vectors are computed and stored together, and repeated after the process was killed."""
+
+REMOVAL_STEP = 500
 
 EMBEDDING_SECONDS = 60.0
-"""How long the vectors of these may take."""
+"""Seconds for the vectors of a batch."""
 
-WANTED_FOR = timedelta(days=7)
-"""How long a site's vectors are kept up for previews after the last one."""
+PREVIEW_LIFETIME = timedelta(days=7)
+"""Time after a preview in which a site's vectors are kept current."""
 
-WANTED_AGAIN_AFTER = timedelta(hours=1)
+PREVIEW_RENEWAL = timedelta(hours=1)
+"""Time after which another preview extends it, so that not each keystroke in the settings causes a write."""
 
 PROBE = "search"
-"""A text that every embedder accepts: if one does not, the embedder is at fault, and not the documents."""
+"""A text that every embedder accepts: if it fails, the cause is the embedder, not a document."""
 
 PROBE_SECONDS = 10.0
 
 log = logging.getLogger(__name__)
 
 Pending = Sequence[tuple[int, str]]
-"""Revision and id of documents."""
+"""Revision and ID of documents."""
 
 
 class Vectorizer:
-    """Keeps the vectors of sites in step with their documents.
+    """Keeps the vectors of sites current.
 
-    A site's row tells up to which revision its documents have vectors, and of which model: with another one, or with
-    another dimension of the same one, all are made anew. One process works on a site at a time. Sites take turns, also
-    from one run to the next, and a site whose documents make the embedder fail waits longer with each failure.
+    A site's row contains the revision up to which its documents have vectors, and the model. If the model or its
+    dimension changes, all vectors are computed again. One process works on a site at a time. Sites take turns, also
+    from one run to the next, and a site whose documents make the embedder fail waits longer after each failure.
     """
 
     def __init__(self, database: Database, locks: Locks, embedder: Embedder, failing: Backoff | None = None):
@@ -66,18 +96,18 @@ class Vectorizer:
         self._failing = failing or Backoff()
         self._last_site_id = 0
 
-    def want(self, site_id: int) -> None:
-        """Make a site's vectors for a while, for previews, also if its settings do not wish for them."""
-        until = now() + WANTED_FOR
+    def enable_for_preview(self, site_id: int) -> None:
+        """Keep a site's vectors current for a while, for previews, even if its settings do not use them."""
+        until = now() + PREVIEW_LIFETIME
         with self._database.read() as session:
-            wanted_until = session.scalar(select(Site.vectors_wanted_until).where(Site.id == site_id))
-        if wanted_until is not None and wanted_until > until - WANTED_AGAIN_AFTER:
-            return  # Settings are previewed as somebody types them.
+            enabled_until = session.scalar(select(Site.vectors_wanted_until).where(Site.id == site_id))
+        if enabled_until is not None and enabled_until > until - PREVIEW_RENEWAL:
+            return
         with self._database.write() as session:
             session.execute(update(Site).where(Site.id == site_id).values(vectors_wanted_until=until))
 
     def count_missing(self, site_id: int) -> int:
-        """The number of documents of a site that have no vector of the model yet, as far as is known."""
+        """The approximate number of a site's documents without a vector of the model."""
         with self._database.read() as session:
             site = session.get(Site, site_id)
             if site is None:
@@ -87,74 +117,74 @@ class Vectorizer:
             if is_current and site.vectors_revision == site.revision:
                 return 0
             model = site.vectors_model if is_current or dimension is None else model_of(self._embedder.model, dimension)
-            made = select(func.count()).where(DocumentVector.site_id == site_id, DocumentVector.model == model)
-            return max(0, site.document_count - (session.scalar(made) or 0))
+            vectors = select(func.count()).where(DocumentVector.site_id == site_id, DocumentVector.model == model)
+            return max(0, site.document_count - (session.scalar(vectors) or 0))
 
     def run(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
-        """Make the vectors that are missing, in turns of all sites that lack some, and remove those not wished for.
+        """Compute missing vectors, with all sites taking turns, and remove vectors that are no longer used.
 
         Returns:
-            For how many documents one was made.
+            The number of documents that got a vector.
 
         Raises:
-            EmbedderUnavailable: It cannot answer now; what is done stays.
+            EmbedderUnavailable: The embedder is unavailable; vectors computed so far are stored.
         """
-        made = 0
+        total = 0
         is_working = True
         while is_working:
             is_working = False
-            for site_id in self._due():  # Anew each time: a site written to meanwhile takes its turns, too.
+            for site_id in self._due():  # Read again each time, so that a site with new writes takes its turn, too.
                 if is_stopping():
                     break
-                with self._locks.try_hold(f"vectors-{site_id}") as held:
+                with self._locks.try_hold(f"vectors-{site_id}") as is_locked:
                     try:
-                        count = self._step(site_id) if held else 0
+                        count = self._step(site_id) if is_locked else 0
                     except EmbedderUnavailable as error:
-                        self._probe()  # If it raises, the embedder is away, and no site is at fault.
+                        self._probe()  # Raises if the embedder is unavailable, so that no site is blamed.
                         log.warning("site %s: the embedder fails at its documents: %s", site_id, error)
                         self._failing.note_failure(site_id)
                         count = 0
                 self._last_site_id = site_id
                 if count:
-                    made += count
+                    total += count
                     is_working = True
                     self._failing.forget(site_id)
-        return made
+        return total
 
     def _probe(self) -> None:
-        """Find out whether the embedder works, and the dimension of its vectors.
+        """Check that the embedder works, and learn the dimension of its vectors.
 
         Raises:
-            EmbedderUnavailable: It does not work.
+            EmbedderUnavailable: The embedder does not work.
         """
         self._embedder.embed_documents([PROBE], PROBE_SECONDS)
 
     def _due(self) -> list[int]:
-        """The sites with work to do, beginning with the one after the last that had its turn."""
+        """The sites with work to do, starting after the site that had the last turn."""
         is_semantic = Site.search_settings["semantic"].as_boolean()
         is_previewed = Site.vectors_wanted_until > now()
-        wished = or_(is_semantic.is_(True), is_previewed) & Site.active
+        uses_vectors = or_(is_semantic.is_(True), is_previewed) & Site.active
         model, dimension = self._embedder.model, self._embedder.dimension
         if dimension is None:
             is_other = ~Site.vectors_model.startswith(f"{model}:", autoescape=True)
         else:
             is_other = Site.vectors_model != model_of(model, dimension)
         missing = is_other | (Site.vectors_revision < Site.revision)
-        unwished = (Site.vectors_model != "") & is_semantic.is_not(True) & is_previewed.is_not(True)
+        unused = (Site.vectors_model != "") & is_semantic.is_not(True) & is_previewed.is_not(True)
         with self._database.read() as session:
-            due = session.scalars(select(Site.id).where(or_(wished & missing, unwished)).order_by(Site.id)).all()
+            due = session.scalars(select(Site.id).where(or_(uses_vectors & missing, unused)).order_by(Site.id)).all()
         waiting = {site_id for site_id in due if site_id in self._failing}.difference(self._failing.due())
         ready = [site_id for site_id in due if site_id not in waiting]
         start = bisect_right(ready, self._last_site_id)
         return ready[start:] + ready[:start]
 
     def _step(self, site_id: int) -> int:
-        """Make some vectors of a site; gives for how many documents, 0 if there is nothing more to do."""
+        """Compute some vectors of a site. Returns the number of documents, 0 if there is nothing more to do."""
         with self._database.read() as session:
             site = session.get(Site, site_id)
         if site is None:
             return 0
-        if not _is_wished(site):
+        if not _uses_vectors(site):
             self._remove(site_id)
             return 0
         if not site.active:
@@ -162,95 +192,95 @@ class Vectorizer:
         if self._embedder.dimension is None:
             self._probe()
         dimension = self._embedder.dimension
-        assert dimension is not None  # It has answered.
+        assert dimension is not None, "the embedder has responded"
         model = model_of(self._embedder.model, dimension)
         after = site.vectors_revision if site.vectors_model == model else 0
         with self._database.read() as session:
-            wanted = pending_rows(session, site_id, model, after, DOCUMENTS_AT_ONCE)
-        if not wanted:
+            pending = pending_rows(session, site_id, model, after, BATCH_DOCUMENTS)
+        if not pending:
             self._finish(site_id, model, site.revision)
             return 0
-        vectors = self._make(site_id, wanted)
+        vectors = self._compute(site_id, pending)
         if self._embedder.dimension != dimension:
-            return 0  # The server has changed its model meanwhile: all vectors of the site are due again.
+            return 0  # The server has changed its model meanwhile, so all vectors of the site are due again.
         with self._database.write() as session:
             store_vectors(session, site_id, model, vectors)
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is not None:
-                site.vectors_model, site.vectors_revision = model, max(after, wanted[0][0] - 1)
-        return len(wanted)
+                site.vectors_model, site.vectors_revision = model, max(after, pending[0][0] - 1)
+        return len(pending)
 
-    def _make(self, site_id: int, wanted: Pending) -> dict[tuple[int, str], bytes]:
-        """The vectors of documents as they are; empty ones for those that the embedder refuses.
+    def _compute(self, site_id: int, pending: Pending) -> dict[tuple[int, str], bytes]:
+        """Compute the vectors of documents; documents that the embedder rejects get an empty one.
 
         Raises:
-            EmbedderUnavailable: It cannot answer now.
+            EmbedderUnavailable: The embedder is unavailable.
         """
         with self._database.read() as session:
-            bodies = read_bodies(session, site_id, [id for _, id in wanted])
+            bodies = read_bodies(session, site_id, [id for _, id in pending])
         chunks = {place: chunks_of(orjson.loads(body)) for place, body in bodies.items()}
         try:
             return self._embed(chunks)
         except EmbedderRefused:
-            made: dict[tuple[int, str], bytes] = {}
+            vectors: dict[tuple[int, str], bytes] = {}
             refusals: dict[tuple[int, str], EmbedderRefused] = {}
         for place, texts in chunks.items():
             try:
-                made |= self._embed({place: texts})
+                vectors |= self._embed({place: texts})
             except EmbedderRefused as error:
                 refusals[place] = error
         if len(refusals) == len(chunks):
-            self._probe()  # It raises if the embedder refuses everything: then the documents are not at fault.
+            self._probe()  # Raises if the embedder rejects everything, so that the documents are not blamed.
         for (_, id), refusal in refusals.items():
             log.warning("site %s: the embedder refuses the document %r: %s", site_id, id, refusal)
-        return made | dict.fromkeys(refusals, b"")
+        return vectors | dict.fromkeys(refusals, b"")
 
     def _embed(self, chunks: dict[tuple[int, str], list[str]]) -> dict[tuple[int, str], bytes]:
         vectors = self._embedder.embed_documents(
             [text for texts in chunks.values() for text in texts], EMBEDDING_SECONDS
         )
-        made: dict[tuple[int, str], bytes] = {}
+        quantized: dict[tuple[int, str], bytes] = {}
         start = 0
         for place, texts in chunks.items():
-            made[place] = quantize(vectors[start : start + len(texts)].mean(axis=0))
+            quantized[place] = quantize(vectors[start : start + len(texts)].mean(axis=0))
             start += len(texts)
-        return made
+        return quantized
 
-    def _finish(self, site_id: int, model: str, reached: int) -> None:
+    def _finish(self, site_id: int, model: str, revision: int) -> None:
         with self._database.write() as session:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is None:
                 return
-            site.vectors_model, site.vectors_revision = model, reached
+            site.vectors_model, site.vectors_revision = model, revision
             count = session.scalar(select(func.count()).where(DocumentVector.site_id == site_id)) or 0
             if count > site.document_count:
                 remove_orphans(session, site_id)
 
     def _remove(self, site_id: int) -> None:
-        left = self._forget_progress(site_id)
-        while left:
+        has_more = self._reset_progress(site_id)
+        while has_more:
             with self._database.write() as session:
-                left = remove_vectors(session, site_id, REMOVED_AT_ONCE)
+                has_more = remove_vectors(session, site_id, REMOVAL_STEP)
         with self._database.write() as session:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
-            if site is not None and not _is_wished(site):
+            if site is not None and not _uses_vectors(site):
                 site.vectors_model = ""
 
-    def _forget_progress(self, site_id: int) -> bool:
-        """Note that vectors are missing, before some are: whoever wishes for them meanwhile gets all of them anew."""
+    def _reset_progress(self, site_id: int) -> bool:
+        """Reset the revision before any vector is removed, so that a site that needs them meanwhile gets all again."""
         with self._database.write() as session:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
-            if site is None or _is_wished(site):
+            if site is None or _uses_vectors(site):
                 return False
             site.vectors_revision = 0
             return True
 
 
 def _is_of(model: str, stored: str, dimension: int | None) -> bool:
-    """Whether stored vectors are of a model, as far as is known before its first answer tells the dimension."""
+    """Whether stored vectors are of a model. Its dimension only counts once the first response has revealed it."""
     return stored.startswith(f"{model}:") if dimension is None else stored == model_of(model, dimension)
 
 
-def _is_wished(site: Site) -> bool:
+def _uses_vectors(site: Site) -> bool:
     until = site.vectors_wanted_until
     return bool(site.search_settings.get("semantic")) or (until is not None and until > now())

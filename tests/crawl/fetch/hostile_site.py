@@ -12,7 +12,7 @@ from ipaddress import ip_address
 
 import httpcore
 
-from app.crawl.fetch.ip_addresses import IPAddress
+from app.crawl.fetch.addresses import IPAddress
 
 PUBLIC = "93.184.216.34"
 """The address that hosts of the tests have unless they say otherwise."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawl.fetch.cookies import Cookies
+from app.crawl.fetch.responses import Cookies
 
 SITE = "https://www.example.com/docs/"
 
@@ -12,7 +12,7 @@ SITE = "https://www.example.com/docs/"
 def test_a_cookie_goes_back_to_its_site() -> None:
     cookies = Cookies()
 
-    cookies.keep(SITE, ["session=1; Path=/; HttpOnly; Secure", "lang=en"])
+    cookies.store(SITE, ["session=1; Path=/; HttpOnly; Secure", "lang=en"])
 
     assert sorted(cookies.header("https://www.example.com/docs/a").split("; ")) == ["lang=en", "session=1"]
     assert cookies.header("https://www.example.com/") == "session=1"
@@ -22,7 +22,7 @@ def test_a_cookie_goes_back_to_its_site() -> None:
 def test_a_cookie_goes_nowhere_else(url: str) -> None:
     cookies = Cookies()
 
-    cookies.keep(SITE, ["session=1", "wide=1; Domain=com", "foreign=1; Domain=evil.org"])
+    cookies.store(SITE, ["session=1", "wide=1; Domain=com", "foreign=1; Domain=evil.org"])
 
     assert cookies.header(url) == ""
     assert cookies.header(SITE) == "session=1"
@@ -31,7 +31,7 @@ def test_a_cookie_goes_nowhere_else(url: str) -> None:
 def test_a_cookie_for_a_domain_goes_to_all_hosts_below_it_but_a_secure_one_not_by_http() -> None:
     cookies = Cookies()
 
-    cookies.keep(SITE, ["wide=1; Domain=example.com; Path=/", "safe=1; Domain=example.com; Path=/; Secure"])
+    cookies.store(SITE, ["wide=1; Domain=example.com; Path=/", "safe=1; Domain=example.com; Path=/; Secure"])
 
     assert cookies.header("http://other.example.com/") == "wide=1"
 
@@ -40,9 +40,9 @@ def test_a_flood_of_cookies_is_forgotten_and_long_ones_are_not_sent() -> None:
     cookies = Cookies()
 
     for number in range(500):
-        cookies.keep(SITE, [f"c{number}=1"])
+        cookies.store(SITE, [f"c{number}=1"])
     few = cookies.header(SITE)
-    cookies.keep(SITE, ["long=" + "x" * 9_000])
+    cookies.store(SITE, ["long=" + "x" * 9_000])
 
     assert few.count("=") <= 100
     assert cookies.header(SITE) == ""
@@ -52,6 +52,6 @@ def test_a_flood_of_cookies_is_forgotten_and_long_ones_are_not_sent() -> None:
 def test_a_strange_cookie_is_no_error(value: str) -> None:
     cookies = Cookies()
 
-    cookies.keep(SITE, [value])
+    cookies.store(SITE, [value])
 
     assert len(cookies.header(SITE)) <= 8_192

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.crawl.fetch.ip_addresses import is_public, literal_address
+from app.crawl.fetch.addresses import is_public, literal_address
 
 NOT_PUBLIC = [
     *("127.0.0.1", "127.255.255.254", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.0.1"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawl.fetch.media_types import OFFICE_TYPES, is_page, sniff
+from app.crawl.fetch.responses import OFFICE_TYPES, is_page, sniff
 
 
 def entry(name: bytes) -> bytes:

@@ -14,8 +14,7 @@ import pytest
 import trustme
 
 from app.crawl.fetch import network as network_module
-from app.crawl.fetch.addresses import parse_url
-from app.crawl.fetch.ip_addresses import IPAddress
+from app.crawl.fetch.addresses import IPAddress, parse_url
 from app.crawl.fetch.network import (
     CertificateError,
     CheckedBackend,

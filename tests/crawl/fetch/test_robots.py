@@ -233,7 +233,7 @@ class TestRobots:
             robots.check(f"{host}/")
 
         assert len(fetch.urls) == 2 * len(hosts)
-        assert list(robots._known) == hosts[-held:]
+        assert list(robots._cache) == hosts[-held:]
 
     def test_a_host_that_is_asked_for_again_is_not_forgotten(self) -> None:
         fetch = Fetches(b"#" * 400_000)

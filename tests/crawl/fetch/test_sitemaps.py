@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from app.crawl.fetch.sitemaps import MAX_ADDRESSES, MAX_FILES, MAX_SITEMAP_BYTES, read_sitemap, walk_sitemaps
+from app.crawl.fetch.sitemaps import MAX_FILES, MAX_SITEMAP_BYTES, MAX_URLS, read_sitemap, walk_sitemaps
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason
 
 SITE = "https://www.example.com"
@@ -159,9 +159,9 @@ class TestHostileFiles:
         assert peak < 5_000_000
 
     def test_more_addresses_than_the_protocol_allows_are_not_read(self) -> None:
-        body = urlset(*(f"{SITE}/{number}" for number in range(MAX_ADDRESSES + 10)))
+        body = urlset(*(f"{SITE}/{number}" for number in range(MAX_URLS + 10)))
 
-        assert len(pages(body)) == MAX_ADDRESSES
+        assert len(pages(body)) == MAX_URLS
 
     @pytest.mark.parametrize("body", ["<a>" * 100_000, "<urlset>" + "<x/>" * 100_000, "<urlset " + "x='&' " * 50_000])
     def test_depth_and_width_build_nothing(self, body: str) -> None:

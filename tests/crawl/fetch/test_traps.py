@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import pytest
 import time_machine
 
-from app.crawl.fetch.traps import MAX_CALENDAR_ADDRESSES, MAX_COMBINATIONS, Traps
+from app.crawl.fetch.traps import MAX_CALENDAR_URLS, MAX_COMBINATIONS, Traps
 from app.crawl.fetch.values import NotIndexed, Reason
 
 SITE = "https://www.example.com"
@@ -89,11 +89,11 @@ def test_an_ordinary_address_is_none(path: str) -> None:
 
 def test_a_calendar_ends_in_the_past_too() -> None:
     traps = Traps()
-    days = [date(2026, 5, 1) - timedelta(days=number) for number in range(MAX_CALENDAR_ADDRESSES + 5)]
+    days = [date(2026, 5, 1) - timedelta(days=number) for number in range(MAX_CALENDAR_URLS + 5)]
 
     caught = [is_trap(traps, f"/calendar/{day:%Y/%m/%d}/") for day in days]
 
-    assert caught == [False] * MAX_CALENDAR_ADDRESSES + [True] * 5
+    assert caught == [False] * MAX_CALENDAR_URLS + [True] * 5
     assert not is_trap(traps, "/news/2026/05/01/")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.crawl.fetch.unpacking import UnpackingError, unpack
+from app.crawl.fetch.responses import UnpackingError, unpack
 
 
 def raw_deflate(data: bytes) -> bytes:

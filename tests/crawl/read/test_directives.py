@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from turbohtml import parse
 
-from app.crawl.read.directives import Directives, header_directives, meta_directives
+from app.crawl.read.links import Directives, header_directives, meta_directives
 
 BOTH = Directives(noindex=True, nofollow=True)
 NOINDEX = Directives(noindex=True)

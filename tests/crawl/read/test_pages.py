@@ -61,7 +61,7 @@ PIECES = (
 def test_a_body_is_read_by_its_type(body: str | bytes, content_type: str, title: str, content: str) -> None:
     page = read_page(fetched(body, content_type))
 
-    assert (page.title, page.content, page.left_out) == (title, content, None)
+    assert (page.title, page.content, page.skip_reason) == (title, content, None)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_any_body_becomes_a_page_or_a_reason(body: str | bytes, content_type: st
         page = read_page(fetched(data, content_type), selectors)
     except NotIndexed:
         return
-    assert bool(page.content) or page.left_out is not None
+    assert bool(page.content) or page.skip_reason is not None
     assert "\0" not in f"{page.title}{page.content}{page.fields}"
     f"{page.title}{page.content}".encode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.crawl.fetch.values import NotIndexed
-from app.crawl.read.pdf import read_pdf
+from app.crawl.read.files import read_pdf
 from tests.crawl.read.samples import pdf
 
 

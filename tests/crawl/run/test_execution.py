@@ -1204,7 +1204,7 @@ def test_two_failed_runs_in_a_row_are_told_once(runner: Runner, website: Website
         "failed_runs", runner.tenant.email, runner.tenant.account_id,
     )  # fmt: skip
     assert mail.subject == f"The last two crawls of {source.url} failed"
-    assert "for Pages failed. The server answers with status 500." in mail.text.replace("\n", " ")
+    assert "for Pages failed. The server responds with status 500." in mail.text.replace("\n", " ")
     assert f"https://search.example.com/api/sites/{source.site_id}/sources/{source.id}" in mail.text
 
 

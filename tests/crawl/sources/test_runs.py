@@ -11,7 +11,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.crawl.sources import runs
-from app.crawl.sources.runs import LEASE, MAX_ASKED, Claim, ClaimState
+from app.crawl.sources.runs import LEASE, MAX_REQUESTED_URLS, Claim, ClaimState
 from app.errors import ApiError
 from app.models import RunPage, Site, Source, SourceRun
 from app.storage.database import Database
@@ -106,7 +106,7 @@ def test_a_killed_process_loses_its_run_to_another_when_the_claim_lapses(
     assert second.run_id == killed.run_id
     assert load(database, second.run_id).started_at == started_at
     assert renew(database, killed) is ClaimState.LOST
-    assert renew(database, second) is ClaimState.HELD
+    assert renew(database, second) is ClaimState.VALID
 
 
 def test_a_claim_that_is_renewed_holds(database: Database, source: Source, clock: time_machine.Coordinates) -> None:
@@ -115,7 +115,7 @@ def test_a_claim_that_is_renewed_holds(database: Database, source: Source, clock
 
     for _ in range(5):
         clock.shift(LEASE * 0.9)
-        assert renew(database, claimed) is ClaimState.HELD
+        assert renew(database, claimed) is ClaimState.VALID
         assert claim_none(database)
 
 
@@ -297,7 +297,7 @@ def test_a_run_that_may_remove_more_keeps_that(database: Database, source: Sourc
 
 
 def test_of_more_addresses_than_a_run_is_limited_to_all_are_read(database: Database, source: Source) -> None:
-    assert len(ask(database, source, *map(str, range(MAX_ASKED))).options["urls"]) == MAX_ASKED
+    assert len(ask(database, source, *map(str, range(MAX_REQUESTED_URLS))).options["urls"]) == MAX_REQUESTED_URLS
 
     assert ask(database, source, "one more").options == {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawl.sources.url_patterns import NoPattern, expand
+from app.crawl.sources.url_patterns import NotAPattern, expand
 
 
 @pytest.mark.parametrize(
@@ -44,5 +44,5 @@ def test_what_is_no_more_than_a_pattern(expression: str, patterns: list[str]) ->
     ],
 )
 def test_what_is_more_is_refused(expression: str) -> None:
-    with pytest.raises(NoPattern):
+    with pytest.raises(NotAPattern):
         expand(expression, {})

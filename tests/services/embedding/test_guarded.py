@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from prometheus_client import REGISTRY
 
-from app.services.embedding import guarded
-from app.services.embedding.embedder import EmbedderUnavailable
-from app.services.embedding.guarded import GuardedEmbedder
+from app.services.embedding import embedder as guarded
+from app.services.embedding.embedder import EmbedderUnavailable, GuardedEmbedder
 
 
 class Stub:
@@ -95,7 +94,7 @@ def test_failed_documents_hold_up_no_query(stub: Stub, embedder: GuardedEmbedder
 def test_the_latest_queries_are_not_asked_again(
     stub: Stub, embedder: GuardedEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarded, "MAX_KEPT_QUERIES", 2)
+    monkeypatch.setattr(guarded, "MAX_CACHED_QUERIES", 2)
     for text in ("a", "b", "a", "c", "a", "b"):
         embedder.embed_query(text, 0.1)
 

@@ -100,7 +100,7 @@ def test_vectors_may_come_in_another_order_or_without_their_places(
 def test_an_error_is_told_without_the_key(embedder: RemoteEmbedder, server: EmbeddingServer, status: int) -> None:
     server.reply = failing(status, {"Location": server.url + "/elsewhere", "Retry-After": "100"})
 
-    assert refusal(embedder).endswith(f"answers with status {status}")
+    assert refusal(embedder).endswith(f"responds with status {status}")
     assert KEY not in refusal(embedder)
     assert len(server.requests) == 4
 
@@ -151,7 +151,7 @@ def test_what_is_not_a_vector_for_each_text_is_refused(
 ) -> None:
     server.reply = answering(lambda _: data)
 
-    assert "does not answer as OpenAI's API does" in refusal(embedder)
+    assert "does not respond like OpenAI's API" in refusal(embedder)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_is_not_a_vector_for_each_text_is_refused(
 def test_what_is_not_an_answer_is_refused(embedder: RemoteEmbedder, server: EmbeddingServer, body: bytes) -> None:
     server.reply = lambda _: (200, {}, iter([body] if body else []))
 
-    assert "does not answer as OpenAI's API does" in refusal(embedder)
+    assert "does not respond like OpenAI's API" in refusal(embedder)
 
 
 def test_a_vector_of_any_length_becomes_one_of_length_1(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
@@ -191,7 +191,7 @@ def test_vectors_of_different_dimensions_are_refused(embedder: RemoteEmbedder, s
 def test_an_answer_that_is_too_long_is_not_read(
     embedder: RemoteEmbedder, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "MAX_ANSWER_BYTES", 50)
+    monkeypatch.setattr(remote, "MAX_RESPONSE_BYTES", 50)
 
     assert "too long" in refusal(embedder)
 
@@ -220,10 +220,10 @@ def test_a_query_is_not_waited_for_longer_than_agreed(embedder: RemoteEmbedder, 
         return 200, {}, pieces()
 
     server.reply = drip
-    for _ in range(remote.QUERIES_AT_ONCE + 1):  # Also if as many as may be under way are waited for by nobody.
+    for _ in range(remote.MAX_CONCURRENT_QUERIES + 1):  # Also if as many as may be under way are waited for by nobody.
         with pytest.raises(EmbedderUnavailable, match="not answer in time"):
             embedder.embed_query("a query", 0.05)
-    eventually(lambda: len(server.requests) == remote.QUERIES_AT_ONCE)
+    eventually(lambda: len(server.requests) == remote.MAX_CONCURRENT_QUERIES)
     with pytest.raises(EmbedderUnavailable):
         embedder.embed_documents(["a query"], 0.05)
 

@@ -27,7 +27,7 @@ def test_documents_are_read_in_the_order_asked_for_and_what_is_not_there_is_pass
 
 
 def test_large_bodies_are_not_in_memory_together(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_documents, "BODIES_AT_ONCE", 1_000)
+    monkeypatch.setattr(stored_documents, "BODIES_STEP_BYTES", 1_000)
     sizes = [100, 900, 100, 2_000, 50, 50]
     tenant.index(*(page(number, content="x" * size) for number, size in enumerate(sizes)))
     database = app.extensions["runtime"].database

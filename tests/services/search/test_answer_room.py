@@ -11,7 +11,7 @@ import orjson
 import pytest
 from flask import Flask
 
-from app.services.search import search
+from app.services.search import responses
 from backends.errors import ReplyTooLarge
 from tests.answers import assert_error, assert_ok
 from tests.backends.contract import has_native_filters
@@ -162,7 +162,7 @@ class TestAnswers:
         """However many documents there are and however large they are."""
         owner.index(*(long_page(number, 300_000) for number in range(40)))
         encoded: list[int] = []
-        real = search.encode_hit
+        real = responses.encode_hit
         monkeypatch.setattr(
             "app.web.searches.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs)
         )

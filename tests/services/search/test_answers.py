@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.services.search.answers import ANSWERING_HITS, LEAST_SHARE, LEAST_WORDS, AnswerFinder, asks
+from app.services.search.answers import ANSWERING_HITS, MIN_SHARE, MIN_WORDS, AnswerFinder, asks
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings, SortKey
 from backends.sections import Passage
@@ -48,11 +48,11 @@ def test_of_the_first_five_hits_the_passage_with_the_most_words_answers() -> Non
 
 
 def test_too_few_words_are_no_answer() -> None:
-    assert LEAST_SHARE == 0.7
+    assert MIN_SHARE == 0.7
     assert answer([hit("a", 7, 0.7)]) == "a"
     assert answer([hit("a", 6, 0.69)]) is None
-    assert answer([hit("a", LEAST_WORDS - 1, 1.0)]) is None
-    assert answer([hit("a", LEAST_WORDS, 1.0)]) == "a"
+    assert answer([hit("a", MIN_WORDS - 1, 1.0)]) is None
+    assert answer([hit("a", MIN_WORDS, 1.0)]) == "a"
     assert answer([Hit("a", b"{}")]) is None
     assert answer([]) is None
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.search.hidden_suggestions import HiddenSuggestions
+from app.services.search.suggestions import HiddenSuggestions
 from backends.text import normal_form
 
 texts = st.text(st.sampled_from("ab *.[\\é"), min_size=1, max_size=8).map(normal_form).filter(bool)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.search.learned_order import MOST_PLACES, LearnedOrder
+from app.services.search.ordering import MAX_PLACES, LearnedOrder
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings, SortKey
 
-GAINS = st.dictionaries(st.integers(0, 30).map(str), st.floats(0.01, MOST_PLACES), max_size=12)
+GAINS = st.dictionaries(st.integers(0, 30).map(str), st.floats(0.01, MAX_PLACES), max_size=12)
 
 
 def page(total: int, gains: dict[str, float], offset: int, limit: int) -> list[str]:
@@ -38,7 +38,7 @@ def test_pages_put_together_are_the_whole_list(gains: dict[str, float], total: i
 
 @given(GAINS, st.integers(1, 35))
 def test_no_hit_moves_by_more_than_three_places(gains: dict[str, float], total: int) -> None:
-    assert all(abs(int(id) - place) <= MOST_PLACES for place, id in enumerate(page(total, gains, 0, 107)))
+    assert all(abs(int(id) - place) <= MAX_PLACES for place, id in enumerate(page(total, gains, 0, 107)))
 
 
 def test_a_hit_passes_its_neighbour_only_with_a_gain_that_is_greater_by_one() -> None:

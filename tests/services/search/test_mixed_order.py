@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from app.services.search.mixed_order import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
+from app.services.search.ordering import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
 from backends.base import Hit, SearchBackend, SearchResult, TakeHit
 from backends.errors import ReplyTooLarge
 from backends.query import SearchQuery

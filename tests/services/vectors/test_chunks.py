@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.services.vectors.chunks import CHUNK_CHARACTERS, CHUNKS, chunks_of
+from app.services.vectors.vectorizer import CHUNK_CHARACTERS, CHUNKS, chunks_of
 
 
 def test_each_part_begins_with_the_title() -> None:

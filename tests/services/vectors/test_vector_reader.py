@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from app.services.vectors import vector_reader
-from app.services.vectors.vector_reader import VectorReader
+from app.services.vectors import stored_vectors as vector_reader
+from app.services.vectors.stored_vectors import VectorReader
 from app.storage.database import Database
 
 

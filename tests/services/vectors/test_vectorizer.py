@@ -13,7 +13,7 @@ from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.outbox import purge_site
 from app.services.vectors import vectorizer as vectorizer_module
 from app.services.vectors.stored_vectors import store_vectors
-from app.services.vectors.vectorizer import DOCUMENTS_AT_ONCE, Vectorizer
+from app.services.vectors.vectorizer import BATCH_DOCUMENTS, Vectorizer
 from app.storage.backoff import Backoff
 from tests.answers import assert_ok
 from tests.callers import Tenant, page
@@ -47,13 +47,13 @@ def switch(site: Tenant, *, on: bool) -> None:
 
 
 def test_each_document_gets_one_vector_and_only_once(site: Tenant, embedder: StubEmbedder) -> None:
-    site.index(*(page(number) for number in range(DOCUMENTS_AT_ONCE + 3)))
+    site.index(*(page(number) for number in range(BATCH_DOCUMENTS + 3)))
 
-    assert run(site) == DOCUMENTS_AT_ONCE + 3
+    assert run(site) == BATCH_DOCUMENTS + 3
     assert run(site) == 0
 
-    assert len(stored(site)) == DOCUMENTS_AT_ONCE + 3
-    assert len(embedder.asked) == DOCUMENTS_AT_ONCE + 3
+    assert len(stored(site)) == BATCH_DOCUMENTS + 3
+    assert len(embedder.asked) == BATCH_DOCUMENTS + 3
     revision, reached, model = progress(site)
     assert (reached, model) == (revision, "stub:4")
 
@@ -134,11 +134,11 @@ def test_a_site_that_does_not_wish_for_meaning_has_no_vectors(site: Tenant) -> N
 
 
 def test_what_is_done_before_the_embedder_goes_away_stays(site: Tenant, embedder: StubEmbedder) -> None:
-    site.index(*(page(number) for number in range(DOCUMENTS_AT_ONCE)), page(99, title="zzz"))
+    site.index(*(page(number) for number in range(BATCH_DOCUMENTS)), page(99, title="zzz"))
     site.index(page(100))
     embedder.refused = "zzz"
 
-    assert run(site) == DOCUMENTS_AT_ONCE + 2
+    assert run(site) == BATCH_DOCUMENTS + 2
     assert stored(site)["page-99"][2] == 0
 
     embedder.is_away = True
@@ -204,14 +204,14 @@ def test_a_document_at_which_the_embedder_fails_keeps_no_other_site_waiting(
     site: Tenant, other: Tenant, embedder: StubEmbedder
 ) -> None:
     site.index(page(1, title="zzz"))
-    other.index(*(page(number) for number in range(DOCUMENTS_AT_ONCE + 1)))
+    other.index(*(page(number) for number in range(BATCH_DOCUMENTS + 1)))
     embedder.failing = "zzz"
 
     moment = 0.0
     runtime = site.app.extensions["runtime"]
     vectorizer = Vectorizer(runtime.database, runtime.locks, embedder, Backoff(lambda: moment))
     vectorizer.run()
-    assert (len(stored(site)), len(stored(other))) == (0, DOCUMENTS_AT_ONCE + 1)
+    assert (len(stored(site)), len(stored(other))) == (0, BATCH_DOCUMENTS + 1)
 
     embedder.failing = ""
     assert vectorizer.run() == 0, "it waits"
@@ -225,7 +225,7 @@ def test_sites_whose_documents_are_all_refused_keep_no_other_site_waiting(
     third = register_tenant(site.app, "cy@example.com")
     switch(third, on=True)
     for refused in (site, other):
-        refused.index(*(page(number, title="zzz") for number in range(DOCUMENTS_AT_ONCE + 1)))
+        refused.index(*(page(number, title="zzz") for number in range(BATCH_DOCUMENTS + 1)))
     third.index(page(1))
     embedder.refused = "zzz"
 
@@ -251,15 +251,15 @@ def test_the_site_after_the_last_one_has_the_first_turn_of_the_next_run(site: Te
     embedder.dimension = 4
     runtime = site.app.extensions["runtime"]
     vectorizer = Vectorizer(runtime.database, runtime.locks, embedder)
-    site.index(*(page(number) for number in range(5 * DOCUMENTS_AT_ONCE)))
-    other.index(*(page(number) for number in range(5 * DOCUMENTS_AT_ONCE)))
+    site.index(*(page(number) for number in range(5 * BATCH_DOCUMENTS)))
+    other.index(*(page(number) for number in range(5 * BATCH_DOCUMENTS)))
 
     for _ in range(4):
         embedder.answers = 1
         with pytest.raises(EmbedderUnavailable):
             vectorizer.run()
 
-    assert [len(stored(one)) for one in (site, other)] == [2 * DOCUMENTS_AT_ONCE] * 2
+    assert [len(stored(one)) for one in (site, other)] == [2 * BATCH_DOCUMENTS] * 2
 
 
 def test_the_only_document_that_is_missing_may_be_refused(site: Tenant, embedder: StubEmbedder) -> None:
@@ -293,13 +293,13 @@ def test_a_site_that_is_written_to_meanwhile_takes_its_turns(site: Tenant, other
 
 
 def test_a_site_that_is_paused_is_sent_to_no_embedder(site: Tenant) -> None:
-    site.index(*(page(number) for number in range(2 * DOCUMENTS_AT_ONCE)))
+    site.index(*(page(number) for number in range(2 * BATCH_DOCUMENTS)))
 
     def pause() -> None:
         with site.app.extensions["runtime"].database.write() as session:
             session.execute(update(Site).where(Site.id == site.site_id).values(active=False))
 
-    assert run(site, Meddler(pause)) == DOCUMENTS_AT_ONCE
+    assert run(site, Meddler(pause)) == BATCH_DOCUMENTS
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -344,9 +344,9 @@ def test_previews_in_a_row_write_once(site: Tenant) -> None:
         with runtime.database.read() as session:
             return session.scalar(select(Site.vectors_wanted_until).where(Site.id == site.site_id))
 
-    runtime.vectorizer.want(site.site_id)
+    runtime.vectorizer.enable_for_preview(site.site_id)
     first = wanted_until()
-    runtime.vectorizer.want(site.site_id)
+    runtime.vectorizer.enable_for_preview(site.site_id)
 
     assert first is not None
     assert wanted_until() == first

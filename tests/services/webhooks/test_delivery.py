@@ -229,14 +229,14 @@ class TestFailures:
 
         (delivery,) = deliveries(tenant, webhook)
         assert (delivery["status"], delivery["response_status"]) == ("waiting", None)
-        assert delivery["error"] == "127.0.0.1 takes too long to answer."
+        assert delivery["error"] == "127.0.0.1 takes too long to respond."
 
     def test_nobody_at_the_address_is_a_failure(self, app: Flask, tenant: Tenant) -> None:
         webhook, _ = add_webhook(tenant, "https://nobody.invalid/hook")
         tell(tenant)
         send(app)
 
-        assert deliveries(tenant, webhook)[0]["error"] == "nobody.invalid has no address."
+        assert deliveries(tenant, webhook)[0]["error"] == "The host name nobody.invalid does not resolve."
 
     def test_a_slow_receiver_holds_up_no_other(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
         add_webhook(tenant, f"{receiver.base_url}/slow")
@@ -283,7 +283,7 @@ class TestBounds:
         send(app)
 
         assert receiver.received == []
-        assert deliveries(tenant, webhook)[0]["error"] == "localhost is at an address that is not public."
+        assert deliveries(tenant, webhook)[0]["error"] == "localhost has an IP address that is not public."
 
     def test_an_address_that_was_stored_while_it_was_allowed_is_not_connected_to(
         self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver
@@ -295,7 +295,7 @@ class TestBounds:
         send(app)
 
         assert receiver.received == []
-        assert deliveries(tenant, webhook)[0]["error"] == "127.0.0.1 is at an address that is not public."
+        assert deliveries(tenant, webhook)[0]["error"] == "127.0.0.1 has an IP address that is not public."
 
 
 class TestProcesses:

@@ -1,1 +1,1 @@
-"""From HTML to a page."""
+"""Pages from HTML."""

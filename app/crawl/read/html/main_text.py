@@ -8,65 +8,65 @@ from dataclasses import dataclass
 
 from turbohtml import Document, Element, Node, Text
 
-from app.crawl.read.html.page_frames import CHROME, EDGES, NAMED, Roles, roles_of_names
-from app.texts.formats import UNREAD, node_to_text
+from app.crawl.read.html.page_frames import CHROME, EDGES, ELEMENTS_WITH_ROLES, Roles, roles_of_names
+from app.texts.formats import INVISIBLE, node_to_text
 from app.texts.sections import keep_anchors, mark_headings
 
-KEPT_WHOLE = frozenset(("code", "pre", "math", "textarea"))
+OPAQUE = frozenset(("code", "pre", "math", "textarea"))
 HEADER_TITLE = "h2.title, .headertitle"
-"""Selects a page's title in the header of a manual that has no ``h1`` (javadoc, Doxygen)."""
+"""Selects the page title in the header of manuals without ``h1`` (javadoc, Doxygen)."""
 QUOTES = frozenset(("blockquote", "figure"))
-"""Elements whose footer tells where they are from."""
+"""Elements whose footer is a citation."""
 PROSE = frozenset(("blockquote", "p"))
-"""Elements beside which a note stands, rather than a part of the page's frame."""
+"""Elements that make a neighboring sidebar a note rather than a part of the page's frame."""
 MARKED = "main, [role=main]"
 SECTIONS = frozenset(("article", "aside", "main", "section"))
-"""Elements whose headers are theirs, rather than the page's."""
+"""Elements with headers of their own."""
 TITLE = "h1, .title, .headertitle"
 HEADINGS = frozenset(("h2", "h3", "h4", "h5", "h6"))
 NO_WORD = re.compile(r"\W+")
 CODE = "code, kbd, samp, tt"
 DATA = "caption, colgroup, thead"
-"""Selects what tables of data have, rather than those that lay a page out."""
+"""Selects elements that occur in data tables but not in layout tables."""
 
 MAX_FRAME_SHARE = 0.5
-"""Share of what there is that a part of the frame may have, on a page that does not mark its main part."""
+"""Share of the text that a part of the frame may have on a page that does not mark its main part."""
 MAX_LIST_SHARE = 0.4
-"""Share of a page's text that a list of links may have and still be taken for one that is beside the text."""
+"""Share of a page's text up to which a list of links may be beside the text rather than its content."""
 MIN_REST = 300
-"""Characters that are no links and must remain of a page when what is named as noise is taken off."""
+"""Characters outside links that must remain when noise is removed."""
 MIN_CODE_SHARE = 0.5
-"""Share of the text of links that is code, from which on they are an overview of names that the page explains."""
+"""Share of code in the text of links from which they are an overview of the names that the page explains."""
 MIN_LINKED_SHARE = 0.5
-"""Share of an element's text that is links, from which on it is a list of links if its name says so."""
-NEARLY_ALL = 0.8
-"""The same without a name."""
+"""Share of links in an element's text from which it is a list of links if its name suggests it."""
+MIN_LINKED_SHARE_UNNAMED = 0.8
+"""Share of links in an element's text from which it is a list of links without such a name."""
 MIN_LIST_CHARACTERS = 100
-"""Characters of links that a list without a name has at least; shorter ones are part of a text."""
+"""Characters of links in a list without such a name; shorter lists are part of a text."""
 MIN_LISTED, MIN_LISTED_SHARE = 20, 0.8
-"""Links, and their share of the text, from which on a page does nothing but list."""
+"""Links, and their share of the text, from which a page only lists other pages."""
 MAX_BESIDE_SEARCH = 400
-"""Characters beside its field that a page for searching has at most."""
+"""Characters outside links on a search page."""
 LINK = "a[href]"
 SEARCH_FIELD = "input[type=search], input[name=q], input[name=query], input[name=s]"
 MAX_MARK_CHARACTERS = 20
 MAX_NAMES_CHARACTERS = 1_000
 MIN_SHARE_ALONE = 0.1
 MIN_SHARE_OF_SEVERAL = 0.5
-"""Share of a page's text without links that the element must have that the page marks as its main one: the only such
-element, or the largest of several."""
+"""Share of a page's text outside links that an element marked as the main one must have:
+the only marked element, or the largest of several."""
 
 
 @dataclass(slots=True)
 class Size:
-    """The content of an element: characters of text, and elements that tell what the text is.
+    """Measures of an element.
 
     Attributes:
-        text, linked: Characters of all of it, and of its links.
-        in_section: Whether it stands in a part of the page that may have a header of its own.
-        headings: How many ``h1`` are in it.
-        has_prose: Whether a paragraph is right below it, so that a note may stand in its text; not of all of the page.
-        is_body: Whether it is all of the page.
+        text, linked: Characters of its text, and of the links in it.
+        in_section: Whether it is within an element that may have a header of its own.
+        headings: Number of ``h1`` in it.
+        has_prose: Whether one of its children is a paragraph, so that a sidebar in it is a note; false for ``body``.
+        is_body: Whether it is ``body``.
     """
 
     text: int = 0
@@ -78,7 +78,7 @@ class Size:
 
     @property
     def unlinked(self) -> int:
-        """Characters that are no links."""
+        """Characters outside links."""
         return self.text - self.linked
 
 
@@ -88,7 +88,7 @@ def main_text(document: Document) -> str:
 
 
 def only_lists(main: Node) -> bool:
-    """Tell whether a page only leads to others, by what :func:`main_part` gives: an index, a tag cloud, a search."""
+    """Whether a page only leads to others, judging by its :func:`main_part`: an index, a tag cloud, a search page."""
     size = _sizes(main)[main]
     if len(main.select(LINK)) >= MIN_LISTED and size.linked >= MIN_LISTED_SHARE * size.text:
         return True
@@ -96,9 +96,9 @@ def only_lists(main: Node) -> bool:
 
 
 def main_part(document: Document) -> Node:
-    """The part of a page with its main text, without what is no text, its headings marked; the page is changed by it.
+    """The part of a page with its main text, with headings marked. This modifies the document.
 
-    Empty if nothing remains.
+    The part is empty if nothing remains.
     """
     keep_anchors(document)
     document.remove(CHROME)
@@ -117,7 +117,7 @@ def main_part(document: Document) -> Node:
 
 
 def _sizes(document: Node) -> dict[Node, Size]:
-    """The sizes of a page, or a part of it, and of all elements in it, in one walk."""
+    """Measure a page or a part of it and all elements in it, in one walk."""
     sizes: dict[Node, Size] = {}
     whole = Size()
     open_elements: list[tuple[Iterator[Node], Size, bool]] = [(iter(document.children), whole, False)]
@@ -129,7 +129,7 @@ def _sizes(document: Node) -> dict[Node, Size]:
                 size.text += length
                 if in_link:
                     size.linked += length
-            elif isinstance(child, Element) and (tag := child.tag) not in UNREAD:
+            elif isinstance(child, Element) and (tag := child.tag) not in INVISIBLE:
                 sizes[child] = own = Size(in_section=size.in_section or tag in SECTIONS)
                 size.headings += tag == "h1"
                 size.has_prose = size.has_prose or (tag in PROSE and not size.is_body)
@@ -150,7 +150,7 @@ def _sizes(document: Node) -> dict[Node, Size]:
 
 
 def _main_element(document: Document, sizes: dict[Node, Size]) -> Node:
-    """The element that the page marks as its main one, or all of the page."""
+    """The element that the page marks as its main one, or the whole page."""
     main: Node = document
     for selector in (MARKED, "article", "[itemprop~=articleBody]"):
         marked = [element for element in main.select(selector) if element in sizes]
@@ -162,10 +162,10 @@ def _main_element(document: Document, sizes: dict[Node, Size]) -> Node:
 
 
 def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[Element]:
-    """Outermost elements below the main one that are no main text, by their names and by how much of them is links.
+    """The outermost elements within the main part that are not main text, judging by names and share of links.
 
     Args:
-        is_marked: Whether another element is marked as the main one, so that these are none whatever they hold.
+        is_marked: Whether another element is marked as the main one, so that the size of these does not matter.
     """
     whole = sizes[main]
     rest = whole.unlinked
@@ -173,11 +173,11 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
     while elements:
         above, children = elements[-1]
         for child in children:
-            if not isinstance(child, Element) or child not in sizes or child.tag in KEPT_WHOLE:
+            if not isinstance(child, Element) or child not in sizes or child.tag in OPAQUE:
                 continue
             size = sizes[child]
             if _is_mark(child) or (
-                child.tag in NAMED
+                child.tag in ELEMENTS_WITH_ROLES
                 and _is_around_text(child, sizes, above, whole, rest - size.unlinked, is_marked=is_marked)
             ):
                 rest -= size.unlinked
@@ -192,38 +192,38 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
 def _is_around_text(
     element: Element, sizes: Mapping[Node, Size], above: Node, whole: Size, rest: int, *, is_marked: bool
 ) -> bool:
-    """Tell whether an element is no main text, but beside it.
+    """Whether an element is beside the main text.
 
     Args:
-        above: What it is in.
-        whole: The size of the main element.
-        rest: Characters that are no links and remain without it.
+        above: The element's parent.
+        whole: The size of the main part.
+        rest: Characters outside links that remain without the element.
         is_marked: Whether another element is marked as the main one.
     """
     size = sizes[element]
-    roles = _named(element)
-    most_is_left = is_marked or size.unlinked <= MAX_FRAME_SHARE * (rest + size.unlinked)
+    roles = _roles_of(element)
+    is_minor_part = is_marked or size.unlinked <= MAX_FRAME_SHARE * (rest + size.unlinked)
     has_title = size.headings > 0 and size.headings == whole.headings
     return (
-        (most_is_left and not has_title and _is_frame(element, size, sizes[above], roles))
+        (is_minor_part and not has_title and _is_frame(element, size, sizes[above], roles))
         or (roles.noise and rest >= MIN_REST and not size.headings)
         or _is_link_list(element, sizes, whole, roles)
     )
 
 
 def _is_frame(element: Element, size: Size, above: Size, roles: Roles) -> bool:
-    """Tell whether an element says by its tag, its role, or its names that it is a part of the page's frame."""
+    """Whether an element is a part of the page's frame, judging by tag, role, and names."""
     if element.tag == "footer":
         parent = element.parent
         return not (isinstance(parent, Element) and parent.tag in QUOTES)
-    said = roles.frame or (element.tag == "header" and not size.in_section)
+    is_framing = roles.frame or (element.tag == "header" and not size.in_section)
     beside = roles.sidebar or element.attr("role") == "complementary"
-    return (said and element.select_one(HEADER_TITLE) is None) or (beside and not above.has_prose)
+    return (is_framing and element.select_one(HEADER_TITLE) is None) or (beside and not above.has_prose)
 
 
 def _is_mark(element: Element) -> bool:
-    """Tell whether an element is the sign behind a heading that links to it, or a way around the page's frame."""
-    return element.tag == "a" and (_is_sign(element) or (_leads_inside(element) and _named(element).noise))
+    """Whether an element is the permalink sign of a heading, or a link to skip the page's frame."""
+    return element.tag == "a" and (_is_sign(element) or (_leads_inside(element) and _roles_of(element).noise))
 
 
 def _is_sign(link: Element) -> bool:
@@ -235,36 +235,36 @@ def _leads_inside(link: Element) -> bool:
 
 
 def _is_link_list(element: Element, sizes: Mapping[Node, Size], whole: Size, roles: Roles) -> bool:
-    """Tell whether an element is links beside the text: by name if half of it is links, in a text if nearly all is."""
+    """Whether an element is a list of links beside the text. Without a telling name, nearly all of it must be links."""
     size = sizes[element]
     if size.text > MAX_LIST_SHARE * whole.text or size.linked < MIN_LINKED_SHARE * size.text:
         return False
     overview = element.tag == "section" and _is_code(element, sizes)
-    named = element.tag in ("aside", "footer", "header") or (roles.links and not overview)
+    has_link_list_name = element.tag in ("aside", "footer", "header") or (roles.links and not overview)
     beside_text = (
         whole.unlinked >= whole.linked
-        and size.linked >= max(MIN_LIST_CHARACTERS, NEARLY_ALL * size.text)
+        and size.linked >= max(MIN_LIST_CHARACTERS, MIN_LINKED_SHARE_UNNAMED * size.text)
         and element.tag in ("div", "section", "table", "ul")
-        and not (roles.aside or _is_of_a_note(element) or element.select_one(DATA) is not None)
+        and not (roles.aside or _is_in_note(element) or element.select_one(DATA) is not None)
         and not _is_code(element, sizes)
     )
-    return (named or beside_text) and element.select_one(TITLE) is None
+    return (has_link_list_name or beside_text) and element.select_one(TITLE) is None
 
 
-def _is_of_a_note(element: Element) -> bool:
-    """Tell whether an element is right in a note or a definition."""
+def _is_in_note(element: Element) -> bool:
+    """Whether the element's parent is a note or a definition."""
     parent = element.parent
-    return isinstance(parent, Element) and (parent.tag == "dd" or _named(parent).aside)
+    return isinstance(parent, Element) and (parent.tag == "dd" or _roles_of(parent).aside)
 
 
 def _is_code(element: Element, sizes: Mapping[Node, Size]) -> bool:
-    """Tell whether the text of an element is code for the most part."""
+    """Whether most of an element's text is code."""
     code = sum(sizes[each].text for each in element.select(CODE) if each in sizes)
     return code >= MIN_CODE_SHARE * sizes[element].text
 
 
-def _named(element: Element) -> Roles:
-    """The meaning of an element's names; of its classes alone where its id is the address of a section."""
+def _roles_of(element: Element) -> Roles:
+    """The roles that an element's classes and ID suggest. The ID of a section does not count, as it names its topic."""
     classes = (element.attr("class") or "")[:MAX_NAMES_CHARACTERS]
     own_id = (element.attr("id") or "")[:MAX_NAMES_CHARACTERS]
     roles = roles_of_names(f"{classes} {own_id}") if classes or own_id else Roles()
@@ -272,9 +272,9 @@ def _named(element: Element) -> Roles:
 
 
 def _is_section(element: Element, own_id: str) -> bool:
-    """Tell whether an element is a section of a text: its heading has a sign that links to it, or is its id."""
+    """Whether an element is a section of a text: its heading has a permalink sign, or equals its ID."""
     heading = next((child for child in element.children if isinstance(child, Element) and child.tag in HEADINGS), None)
     if heading is None:
         return False
-    signed = any(link.tag == "a" and _is_sign(link) for link in heading.children if isinstance(link, Element))
-    return signed or NO_WORD.sub("-", heading.text.strip()) == own_id
+    has_sign = any(link.tag == "a" and _is_sign(link) for link in heading.children if isinstance(link, Element))
+    return has_sign or NO_WORD.sub("-", heading.text.strip()) == own_id

@@ -1,4 +1,4 @@
-"""Names by which web pages mark what is around their main text: their vocabulary of classes and ids."""
+"""Classes and IDs that web pages use for the parts around their main text."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ CHROME = (
     "nav, dialog, [role=navigation], [role=banner], [role=contentinfo], [role=search], [role=menubar], [role=menu], "
     "[role=dialog], [role=alertdialog], [role=toolbar], [aria-hidden=true]"
 )
-"""Selects elements that say by their tag or role that they are no main text."""
+"""Selects elements that are not main text, by tag or role."""
 EDGES = "body > header, body > footer"
-"""Selects those that are none if little of the page is in them: some never end."""
+"""Selects elements that are not main text if they contain little of the page. Unclosed ones may contain all of it."""
 
 _PAGE = "(?:(?:dm|global|inner|main|mobile|outer|page|primary|secondary|site|sticky|top|web|website|wp|wrapper)-)*"
-_NO_PIECE = "(?!(?:block|box|card|code|has|is|js|modal|no|not|panel|post-?content|quote|table|with|without)-)"
+_NOT_A_PART = "(?!(?:block|box|card|code|has|is|js|modal|no|not|panel|post-?content|quote|table|with|without)-)"
 FRAMES = (
     rf"{_PAGE}(?:head|header|masthead)|"
-    rf"{_NO_PIECE}(?:[a-z0-9]+-)?(?:consent|cookies?|cookie-(?:consent|law|notice|policy)|foot|footer|gdpr|[a-z]*nav|"
+    rf"{_NOT_A_PART}(?:[a-z0-9]+-)?(?:consent|cookies?|cookie-(?:consent|law|notice|policy)|foot|footer|gdpr|[a-z]*nav|"
     "nav[a-z]*|off-?canvas-(?:menu|left|right))"
 )
-"""Parts of a page's frame: they are no content however little else there is."""
-SIDEBARS = rf"{_NO_PIECE}(?:[a-z0-9]+-)?(?:(?:left|right)-?bar|[a-z]*sidebar|side-?bar)"
-"""The same, unless they stand in a text."""
+"""Parts of a page's frame, which are never content, however little else the page contains."""
+SIDEBARS = rf"{_NOT_A_PART}(?:[a-z0-9]+-)?(?:(?:left|right)-?bar|[a-z]*sidebar|side-?bar)"
+"""Parts of the frame unless they are within text."""
 NOISE = (
     "ads?|advert|advertisement|ad-?slot|author-?(?:bio|box|card|description|info|profile|section)|about-?author|"
     "breadcrumbs?|byline|buy-?box|comments|comment-?(?:form|list|respond)|commentlist|consent|cookies?|copyright|disqus|"
@@ -40,7 +40,7 @@ LINK_LISTS = (
     "popular|prev|next|side|[a-z]*sidebar|tags|teaser|toc|toolbar|top|topics|utility|widget"
 )
 ASIDES = "admonition(?:-?block)?"
-"""Notes in a text, also those that only name what to see, too."""
+"""Notes in a text, including those that only contain references."""
 BEFORE = "(?!(?:has|is|js|no|not|with|without)-)[a-z0-9]+-"
 NUMBER = "-?[0-9]{0,2}"
 AFTER = (
@@ -57,19 +57,20 @@ JOINTS = re.compile(r"[_-]+")
 MAX_NAMES = 20
 MAX_NAME_CHARACTERS = 60
 
-NAMED = frozenset(
+ELEMENTS_WITH_ROLES = frozenset(
     ("aside", "center", "details", "div", "dl", "fieldset", "footer", "form", "header", "ol", "p", "section", "span")
 ) | {"table", "ul"}
-"""Elements whose names tell what they are for. Others hold a piece of a text, and are named for what it means."""
+"""Elements whose names describe their role. Other elements contain a piece of text, and their names describe its
+meaning."""
 
 
 class Roles(NamedTuple):
-    """The meaning of an element's names.
+    """The roles that an element's names suggest.
 
     Attributes:
         frame: A part of the page's frame.
-        sidebar: The same, unless it stands in a text.
-        noise: No text, but only if enough remains without it.
+        sidebar: A part of the frame unless it is within text.
+        noise: Not text, provided that enough text remains without it.
         links: Links beside a text.
         aside: A note in a text.
     """
@@ -83,10 +84,10 @@ class Roles(NamedTuple):
 
 @lru_cache(maxsize=4_096)
 def roles_of_names(names: str) -> Roles:
-    """Tell what one of an element's names says that it is.
+    """Return all roles that any of an element's names suggests.
 
     Args:
-        names: The element's classes and id, by blanks.
+        names: The element's classes and ID, separated by blanks.
     """
     words = [
         JOINTS.sub("-", CAPITAL.sub("-", name)).lower().strip("-")

@@ -1,1 +1,1 @@
-"""Text out of office files and e-books: archives of XML, read as streams within bounds."""
+"""Text from office files and e-books: ZIP archives of XML, read as streams within limits."""

@@ -1,4 +1,4 @@
-"""Text as it is gathered from the elements of an office file, with the breaks between its pieces."""
+"""Text collected from the elements of an office file, with the breaks between its pieces."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from app.crawl.read.bounds import MAX_TEXT_BYTES, cut_line
 
 NONE, WORD, LINE_IN_CELL, CELL, LINE, BLOCK = range(6)
-"""Breaks between two pieces of text; the strongest one wins. The paragraphs of a cell are lines, but where its last one
-ends, the cell does."""
+"""Breaks between two pieces of text; the strongest one wins. The paragraphs of a cell are separated by lines, but the
+break after the last one is that of the cell."""
 WRITTEN = ("", " ", "\n", "\t", "\n", "\n\n")
 
 BLANKS = re.compile(r"[ \t\r\n]+")
@@ -17,14 +17,14 @@ AROUND_BREAKS = re.compile(r" ?([\t\n]+) ?")
 
 
 class TextIsFull(Exception):
-    """There is as much text as a document takes. The rest of the file need not be read."""
+    """The text has reached the limit of a document. The rest of the file need not be read."""
 
 
 class FlowingText:
-    """Gathers the text of a file.
+    """Collects the text of a file.
 
     Attributes:
-        pages: The text of each page that ended.
+        pages: The text of each finished page.
     """
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ class FlowingText:
 
     @property
     def title(self) -> str:
-        """The first heading that is the title of all, else the first one; empty if there is none."""
+        """The first heading marked as the title, otherwise the first heading; empty without headings."""
         return self._titles.get(True) or self._titles.get(False, "")
 
     def add(self, text: str) -> None:
-        """Add a piece of text, in which line breaks and tabs are blanks.
+        """Add a piece of text. Its line breaks and tabs count as blanks.
 
         Raises:
-            TextIsFull: There was room for no more.
+            TextIsFull: The text has reached the limit.
         """
         text = BLANKS.sub(" ", text)
         if not text or (text == " " and self._pending > WORD):
@@ -64,7 +64,7 @@ class FlowingText:
             self._heading.append(text)
 
     def end(self, strength: int) -> None:
-        """A break: what follows is another word, line, cell, or block."""
+        """End a word, line, cell, or block."""
         if self._cells and strength != CELL:
             strength = min(strength, LINE_IN_CELL)
         self._pending = max(self._pending, strength)
@@ -72,21 +72,21 @@ class FlowingText:
             self._heading.append(" ")
 
     def begin_cell(self) -> None:
-        """A cell of a table begins."""
+        """Begin a cell of a table."""
         self._cells += 1
 
     def end_cell(self) -> None:
-        """It ends."""
+        """End a cell of a table."""
         self._cells -= 1
         self.end(CELL)
 
     def begin_heading(self, *, is_title: bool = False) -> None:
-        """A heading begins; ``is_title`` if it is that of all."""
+        """Begin a heading; ``is_title`` marks the title of the document."""
         self.end(BLOCK)
         self._heading, self._is_title = [], is_title
 
     def end_paragraph(self) -> None:
-        """A paragraph ends, or a heading if one began."""
+        """End the current heading or paragraph."""
         if self._heading is not None:
             if heading := cut_line("".join(self._heading)):
                 self._titles.setdefault(self._is_title, heading)
@@ -96,12 +96,12 @@ class FlowingText:
             self.end(LINE)
 
     def finish(self) -> None:
-        """The text ends, and with it the page that is not ended."""
+        """End the text and its last page."""
         if self._parts or not self.pages:
             self.end_page()
 
     def end_page(self) -> None:
-        """A page ends."""
+        """End a page."""
         text = SEVERAL_BLANKS.sub(" ", "".join(self._parts))
         self.pages.append(AROUND_BREAKS.sub(r"\1", text).strip())
         self._parts.clear()

@@ -1,4 +1,4 @@
-"""Text out of Excel's workbooks."""
+"""Text from Excel workbooks."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from app.crawl.read.office.flowing_text import BLOCK, CELL, LINE, FlowingText
 from app.crawl.read.office.open_xml import is_on, relationships, targets
 
 PHONETIC = frozenset(("rPh",))
-"""How a word is spoken, beside the word."""
-FORMATS_OF_DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
-"""The numbers of those formats of dates and times that stand in no file."""
-NO_PART_OF_A_DATE = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|[_*].', re.IGNORECASE)
-PART_OF_A_DATE = re.compile("[dmyhs]", re.IGNORECASE)
+"""Pronunciations beside words."""
+BUILT_IN_DATE_FORMATS = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
+"""Numbers of the built-in formats for dates and times, which files do not define."""
+LITERALS = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|[_*].', re.IGNORECASE)
+DATE_CODES = re.compile("[dmyhs]", re.IGNORECASE)
 FIRST_DAY = datetime(1899, 12, 30, tzinfo=UTC)
-"""Day 0. The year 1900 has a 29th of February in Excel, so that this is right from March 1900 on. Cells have no zone:
-it is never shown."""
+"""Day 0. Excel counts a 29 February 1900, so this is correct from March 1900 on. Cells have no time zone, and the text
+has none either."""
 FIRST_DAY_OF_1904 = datetime(1904, 1, 1, tzinfo=UTC)
 LAST_DAY = 2_958_465
-"""The last day of the year 9999."""
+"""31 December 9999."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workbook:
-    """Texts and formats that the cells of all sheets refer to.
+    """Strings and formats that the cells of all sheets refer to.
 
     Attributes:
-        strings: The shared texts.
-        dates: Of each style, whether its numbers are dates.
-        first_day: The day 0 of dates.
+        strings: The shared strings.
+        dates: For each style, whether its numbers are dates.
+        first_day: Day 0 of dates.
     """
 
     strings: Sequence[str]
@@ -41,11 +41,11 @@ class Workbook:
 
 
 def read_xlsx(archive: Archive, part: str, text: FlowingText) -> None:
-    """Read the sheets in their order: the name of each, then its rows. Hidden ones are not read.
+    """Read the visible sheets in their order: the name of each, then its rows.
 
     Raises:
         NotIndexed: A part is broken or too large.
-        TextIsFull: There is more text than is kept.
+        TextIsFull: The text has reached the limit.
     """
     parts = relationships(archive, part)
     sheets: list[tuple[str, str]] = []
@@ -79,14 +79,14 @@ def _read_sheet(archive: Archive, part: str, text: FlowingText, workbook: Workbo
                 is_value = False
             case "/c":
                 if pieces:
-                    text.add(_shown("".join(pieces), kind, style, workbook))
+                    text.add(_cell_text("".join(pieces), kind, style, workbook))
                     pieces.clear()
                     text.end(CELL)
             case "/row":
                 text.end(LINE)
 
 
-def _shown(value: str, kind: str, style: str, workbook: Workbook) -> str:
+def _cell_text(value: str, kind: str, style: str, workbook: Workbook) -> str:
     """The text of a cell."""
     match kind:
         case "s":
@@ -99,7 +99,7 @@ def _shown(value: str, kind: str, style: str, workbook: Workbook) -> str:
         case "n":
             place = _number(style)
             is_date = place is not None and place < len(workbook.dates) and workbook.dates[place]
-            return _shown_number(value, workbook.first_day if is_date else None)
+            return _number_text(value, workbook.first_day if is_date else None)
     return value
 
 
@@ -107,8 +107,8 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def _shown_number(text: str, first_day: datetime | None) -> str:
-    """A number as people read it: with the 15 digits that Excel knows; a date or a time in ISO 8601."""
+def _number_text(text: str, first_day: datetime | None) -> str:
+    """Format a number with the 15 digits of Excel's precision, or as a date or time in ISO 8601."""
     try:
         number = float(text)
     except ValueError:
@@ -123,7 +123,7 @@ def _shown_number(text: str, first_day: datetime | None) -> str:
 
 
 def _strings(archive: Archive, part: str) -> list[str]:
-    """The shared texts, which cells refer to by number."""
+    """The shared strings, which cells refer to by number."""
     strings: list[str] = []
     pieces: list[str] = []
     is_text = False
@@ -143,25 +143,25 @@ def _strings(archive: Archive, part: str) -> list[str]:
 
 
 def _dates(archive: Archive, part: str) -> list[bool]:
-    """Of each style of cells, by number, whether it shows a date or a time."""
-    named: dict[str, str] = {}
+    """For each cell style, by number, whether it displays a date or a time."""
+    formats: dict[str, str] = {}
     dates: list[bool] = []
     is_used = False
     for styles in targets(archive, part, "styles"):
         for tag, value in archive.elements(styles):
             match tag:
                 case "numFmt":
-                    named[value.get("numFmtId", "")] = value.get("formatCode", "")
+                    formats[value.get("numFmtId", "")] = value.get("formatCode", "")
                 case "cellXfs":
                     is_used = True
                 case "/cellXfs":
                     is_used = False
                 case "xf" if is_used:
-                    dates.append(_is_date(value.get("numFmtId", ""), named))
+                    dates.append(_is_date(value.get("numFmtId", ""), formats))
     return dates
 
 
-def _is_date(number: str, named: dict[str, str]) -> bool:
-    if number in named:
-        return PART_OF_A_DATE.search(NO_PART_OF_A_DATE.sub("", named[number])) is not None
-    return _number(number) in FORMATS_OF_DATES
+def _is_date(number: str, formats: dict[str, str]) -> bool:
+    if number in formats:
+        return DATE_CODES.search(LITERALS.sub("", formats[number])) is not None
+    return _number(number) in BUILT_IN_DATE_FORMATS

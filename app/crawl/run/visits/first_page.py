@@ -50,8 +50,8 @@ def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selec
         raise NotIndexed(Reason.EMPTY, "The blog has no published post.")
     fetched = visitor.fetch_page(_first_url(visitor, reader, source))
     page = reader.read(fetched, selectors, field_rules(source))
-    if page.left_out is not None:
-        raise NotIndexed(page.left_out, "The page gives no document.")
+    if page.skip_reason is not None:
+        raise NotIndexed(page.skip_reason, "The page gives no document.")
     if page.canonical not in (None, fetched.url):
         raise NotIndexed(Reason.CANONICAL, "The page names another URL as its canonical URL.")
     return make_document(page, fetched.url, page.title).fields

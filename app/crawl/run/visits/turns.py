@@ -70,4 +70,4 @@ def _load_pace(row: CrawlHost | None) -> HostPace:
 
 
 def _store_pace(row: CrawlHost, pace: HostPace) -> None:
-    row.next_at, row.slowness, row.taken = pace.next_at, pace.slowness, dict(pace.taken)
+    row.next_at, row.slowness, row.taken = pace.next_at, pace.slowness, dict(pace.active)

@@ -81,7 +81,7 @@ def test_what_is_no_selector_is_an_error(name: str, selector: str) -> None:
 def test_why_a_page_gives_no_document(html: str, headers: dict[str, str], left_out: Reason | None) -> None:
     page = read(html, **headers)
 
-    assert page.left_out == left_out
+    assert page.skip_reason == left_out
     assert page.noindex == (left_out == Reason.NOINDEX)
 
 

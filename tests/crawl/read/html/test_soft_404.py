@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawl.read.html.soft_404 import is_soft_404
+from app.crawl.read.html.titles import is_soft_404
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from turbohtml import parse
 
-from app.crawl.read.html.found_fields import MAX_CRUMBS, found_fields
+from app.crawl.read.html.page_fields import MAX_CRUMBS, detected_fields
 from app.crawl.read.metadata import Metadata
 
 PAGE = "https://www.example.com/docs/guide/install"
@@ -16,7 +16,7 @@ PAGE = "https://www.example.com/docs/guide/install"
 
 def found(html: str, start: str | None = None) -> dict[str, Any]:
     document = parse(html)
-    return found_fields(document, Metadata(document, {}), PAGE, start)
+    return detected_fields(document, Metadata(document, {}), PAGE, start)
 
 
 def json_ld(*values: Any) -> str:

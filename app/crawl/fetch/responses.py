@@ -1,0 +1,231 @@
+"""Parts of HTTP responses: media types and their detection, compression, and cookies."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from email.message import Message
+from http.cookiejar import CookieJar
+from threading import Lock
+from urllib.request import Request
+
+HEAD_BYTES = 1_024
+"""Bytes of a body from which its type is detected."""
+
+OFFICE_TYPES = (
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.oasis.opendocument.text",
+    "application/vnd.oasis.opendocument.presentation",
+    "application/vnd.oasis.opendocument.spreadsheet",
+    "application/epub+zip",
+)
+"""Office files and e-books, archives of XML. Only the content decides whether a file is one, and of which kind."""
+
+_ARCHIVE_TYPE = "application/zip"
+_ARCHIVE = b"PK\x03\x04"
+_OFFICE_PARTS = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"customXml/", b"word/", b"ppt/", b"xl/", b"mimetype")
+"""Prefixes of names of parts, one of which comes first in an office file."""
+_NAME_LENGTH_AT = 26
+_NAME_AT = 30
+
+_FILES = {"application/pdf", "application/x-pdf", *OFFICE_TYPES}
+_PAGES = {*_FILES, "application/xhtml+xml", "application/xml", "text/xml"}
+_NOT_PAGES = {
+    "text/calendar",
+    "text/css",
+    "text/ecmascript",
+    "text/event-stream",
+    "text/javascript",
+    "text/vcard",
+}
+_UNTYPED = {
+    "",
+    "*/*",
+    "application/octet-stream",
+    "application/unknown",
+    "binary/octet-stream",
+    "unknown/unknown",
+}
+"""Types that servers send for files of unknown type."""
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_BYTES_PER_STRAY = 20
+"""Bytes of a text for each stray control character that is accepted, since some programs leave such behind."""
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]{1,64})", re.IGNORECASE)
+_CONTROL_CHARACTERS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r\x1b")
+
+
+def media_type(content_type: str) -> str:
+    """The media type of a header ``Content-Type``: lower case, without parameters; empty without a type."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def charset_of(content_type: str) -> str | None:
+    """The ``charset`` of a header ``Content-Type`` as written; ``None`` without one."""
+    match = _CHARSET.search(content_type)
+    return match[1] if match else None
+
+
+def is_page(content_type: str) -> bool:
+    """Whether a body with a ``Content-Type`` may be text, a PDF, or an office file. An unknown type may."""
+    kind = media_type(content_type)
+    return kind in _PAGES or kind in _UNTYPED or (kind.startswith("text/") and kind not in _NOT_PAGES)
+
+
+def is_archive(head: bytes) -> bool:
+    """Whether a body with this beginning is a ZIP archive."""
+    return head.startswith(_ARCHIVE)
+
+
+def sniff(content_type: str, head: bytes) -> str | None:
+    """Detect the type of a page from the server's ``Content-Type`` and the beginning of the body.
+
+    Args:
+        content_type: The server's; empty if there is none.
+        head: The first :data:`HEAD_BYTES` of the body, or all of it.
+
+    Returns:
+        The server's type if it is specific, otherwise the detected one; ``None`` if the body is neither
+        text, a PDF, nor an office file.
+    """
+    start = head.lstrip()
+    if start.startswith(b"%PDF-"):
+        return "application/pdf"
+    kind = media_type(content_type)
+    if is_archive(head) and (kind in OFFICE_TYPES or _begins_office_file(head)):
+        return content_type if kind in OFFICE_TYPES else _ARCHIVE_TYPE
+    if kind in _FILES:
+        return None
+    wide = "utf-16" in content_type.lower() or "utf-32" in content_type.lower()
+    if not (wide or head.startswith(_BYTE_ORDER_MARKS)):
+        stray = len(head) - len(head.translate(None, _CONTROL_CHARACTERS))
+        if stray > (max(1, len(head) // _BYTES_PER_STRAY) if is_page(content_type) and kind not in _UNTYPED else 0):
+            return None
+    if kind not in _UNTYPED:
+        return content_type
+    return "text/html" if start.startswith(b"<") else "text/plain"
+
+
+def _begins_office_file(head: bytes) -> bool:
+    length = int.from_bytes(head[_NAME_LENGTH_AT:_NAME_AT], "little") & 0xFFFF
+    return head[_NAME_AT : _NAME_AT + length].startswith(_OFFICE_PARTS)
+
+
+PACKED = "gzip, deflate"
+"""The ``Accept-Encoding`` of a client that reads bodies with :func:`unpack`."""
+
+_UNPACKED_PIECE_BYTES = 65_536
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_MAX_ENCODINGS = 2
+
+
+class UnpackingError(Exception):
+    """A body is not compressed as declared, or with a method that was not offered."""
+
+
+def unpack(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Decompress a body into pieces of at most 64 KiB, so that a bomb takes no memory until it is read.
+
+    Args:
+        pieces: The body as transferred.
+        encoding: The value of ``Content-Encoding``; empty for none.
+
+    Raises:
+        UnpackingError: The body is not compressed with this method or ends too early, or the method is unknown.
+    """
+    names = [name.strip().lower() for name in encoding.split(",")]
+    layers = [name for name in names if name not in {"", "identity"}]
+    if len(layers) > _MAX_ENCODINGS:
+        raise UnpackingError("compressed too many times")
+    for name in reversed(layers):
+        if name in {"gzip", "x-gzip"}:
+            pieces = _inflate(pieces, _GZIP_OR_ZLIB)
+        elif name == "deflate":
+            pieces = _inflate(pieces, None)
+        else:
+            raise UnpackingError(f"compressed with {name[:40]}, which was not requested")
+    yield from pieces
+
+
+def _inflate(pieces: Iterable[bytes], wbits: int | None) -> Iterator[bytes]:
+    """Decompress gzip members or zlib streams; with ``wbits`` of ``None``, zlib or raw deflate, which is detected."""
+    inflater: zlib._Decompress | None = None
+    has_started = False
+    for piece in pieces:
+        packed = piece
+        while packed or inflater is not None:
+            if inflater is None:
+                if has_started and not packed.startswith(b"\x1f"):
+                    return  # Some servers pad the end with zeros.
+                inflater = zlib.decompressobj(wbits or _deflate_wbits(packed))
+                has_started = True
+            try:
+                unpacked = inflater.decompress(packed, _UNPACKED_PIECE_BYTES)
+            except zlib.error as error:
+                raise UnpackingError(str(error)) from error
+            if unpacked:
+                yield unpacked
+            if inflater.eof:
+                packed = inflater.unused_data
+                inflater = None
+            else:
+                packed = inflater.unconsumed_tail
+                if not packed and len(unpacked) < _UNPACKED_PIECE_BYTES:
+                    break
+    if inflater is not None:
+        raise UnpackingError("the body ends too early")
+
+
+def _deflate_wbits(packed: bytes) -> int:
+    """Detect the format of deflate: some servers omit the zlib header that RFC 9110 requires."""
+    return zlib.MAX_WBITS if packed[0] & 0x0F == zlib.DEFLATED else -zlib.MAX_WBITS
+
+
+_MAX_COOKIES = 100
+_MAX_COOKIE_BYTES = 8_192
+
+
+class Cookies:
+    """The cookies of one run, in memory: at most 100, of which at most 8 KiB are sent with a request."""
+
+    def __init__(self) -> None:
+        self._jar = CookieJar()
+        self._lock = Lock()
+
+    def header(self, url: str) -> str:
+        """The value of the header ``Cookie`` for a request; empty without cookies."""
+        request = Request(url)  # noqa: S310  The request is not opened.
+        with self._lock:
+            self._jar.add_cookie_header(request)
+        cookies = str(request.get_header("Cookie", ""))
+        return cookies if len(cookies) <= _MAX_COOKIE_BYTES else ""
+
+    def store(self, url: str, set_cookies: list[str]) -> None:
+        """Store the cookies of a response.
+
+        Args:
+            url: The URL of the response.
+            set_cookies: The values of its headers ``Set-Cookie``.
+        """
+        if not set_cookies:
+            return
+        headers = Message()
+        for value in set_cookies[:_MAX_COOKIES]:
+            headers["Set-Cookie"] = value
+        with self._lock:
+            self._jar.extract_cookies(_Response(headers), Request(url))  # type: ignore[arg-type]  # noqa: S310
+            if len(self._jar) > _MAX_COOKIES:
+                self._jar.clear()
+
+
+class _Response:
+    """The part of a response that :meth:`CookieJar.extract_cookies` reads."""
+
+    def __init__(self, headers: Message):
+        self._headers = headers
+
+    def info(self) -> Message:
+        return self._headers
