@@ -22,7 +22,7 @@ from app.jobs import Jobs
 from app.metrics import views as metrics
 from app.runtime import attach, create_runtime
 from app.services.audit_log.recording import watch
-from app.web import compression, error_handlers, headers, request_checks
+from app.web import error_handlers, headers, request_checks
 from app.web.actors import find_actor
 from app.web.parsing import PathInteger
 from app.web.policy import require_policies
@@ -78,7 +78,7 @@ def create_app(
     error_handlers.register(app)
     logs.register(app)
     metrics.register(app, runtime)
-    compression.register(app)
+    headers.register_compression(app)
     headers.register(app)
     request_checks.guard(app)
     runtime.limiter.init_app(app)

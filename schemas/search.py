@@ -149,6 +149,11 @@ class SearchBodySchema(BodySchema):
         return data
 
 
+for _name, _field in SearchBodySchema._declared_fields.items():
+    if not isinstance(_field, NamesOrList):  # In the OpenAPI document, a reference to the shared schema "Names".
+        _field.metadata["description"] = SearchQuerySchema._declared_fields[_name].metadata["description"]
+
+
 class FormattedSectionSchema(Schema):
     """Title and text of a section, with matches in `<em>`, everything else HTML-escaped."""
 

@@ -23,8 +23,7 @@ from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
-from app.web.searches import search_site
-from app.web.visitors import current_visitor
+from app.web.searches import current_visitor, search_site
 from backends.query import SearchQuery
 from schemas.clicks import ClickSchema
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema

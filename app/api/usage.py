@@ -26,7 +26,7 @@ from app.web.hosts import base_url
 from app.web.permissions import own_site, refuse_other_site
 from app.web.policy import OperationPolicy
 from app.web.request_checks import count_logged_search, current_caller, used_today
-from app.web.visitors import current_visitor
+from app.web.searches import current_visitor
 from backends.errors import BackendUnavailable
 from backends.query import MATCH_ALL
 from schemas.usage import (

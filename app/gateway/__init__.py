@@ -1,1 +1,1 @@
-"""The search subset of Meilisearch's HTTP API."""
+"""The gateway: the search subset of Meilisearch's HTTP API."""

@@ -1,7 +1,7 @@
-"""Hits in Meilisearch's shape: chosen fields, ``_formatted``, ``_matchesPosition``.
+"""Hits in Meilisearch's format: selected fields, ``_formatted``, ``_matchesPosition``.
 
-Engines mark matches with two tags that no document can hold (documents have no NUL), so that matches are told
-from text that looks like a tag, and can be located.
+Engines mark matches with two tags that no document can contain (documents have no NUL), so that matches can be located
+and distinguished from text that looks like a tag.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _LEAST_POSITION = len('{"start":0,"length":1}')
 
 @dataclass(frozen=True, slots=True)
 class HitShape:
-    """The shape of a hit as it is shown.
+    """The requested format of hits.
 
     Attributes:
-        retrieved: Fields of the hit; ``*`` among them for all.
-        highlighted: Fields in which matches are marked; ``*`` for all that are retrieved.
-        cropped: Field to the length of its crop in words, never 0.
+        retrieved: Fields of the hit; ``*`` for all.
+        highlighted: Fields with marked matches; ``*`` for all retrieved fields.
+        cropped: Maps fields to the length of their crop in words, at least 1.
         pre_tag, post_tag, crop_marker: As in :class:`backends.query.Highlight`.
-        positions: Whether the places of the matches are told.
+        positions: Whether to return the positions of matches.
     """
 
     retrieved: Collection[str] = (EVERY,)
@@ -47,11 +47,11 @@ class HitShape:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], kinds: FieldKinds) -> HitShape:
-        """The shape that a request's checked parameters ask for."""
+        """The format for a request's checked parameters."""
         highlighted = frozenset(parameters["attributesToHighlight"])
         crops = parameters["attributesToCrop"]
         retrieved = parameters["attributesToRetrieve"]
-        known = {EVERY, *STANDARD_FIELDS, *kinds}
+        known_fields = {EVERY, *STANDARD_FIELDS, *kinds}
         return cls(
             retrieved=(EVERY,) if EVERY in retrieved else frozenset(retrieved),
             highlighted=highlighted,
@@ -60,7 +60,9 @@ class HitShape:
             post_tag=parameters["highlightPostTag"],
             crop_marker=parameters["cropMarker"],
             positions=parameters["showMatchesPosition"],
-            has_formatted=any(name in known for name in (*highlighted, *(crop.partition(":")[0] for crop in crops))),
+            has_formatted=any(
+                name in known_fields for name in (*highlighted, *(crop.partition(":")[0] for crop in crops))
+            ),
         )
 
     @property
@@ -69,7 +71,7 @@ class HitShape:
         return EVERY in self.retrieved
 
     def highlight(self) -> Highlight | None:
-        """The highlighting to ask for; ``None`` for nothing."""
+        """The highlighting for the engine, or ``None``."""
         if not (self.has_formatted or self.positions):
             return None
         return Highlight(
@@ -79,14 +81,14 @@ class HitShape:
             fields=(EVERY,) if self.positions else tuple(self.highlighted),
             crop_fields={} if self.positions else self.cropped,
             crop_marker=self.crop_marker,
-            only_fields=None if self.positions or EVERY in self.retrieved else self._shown(),
+            only_fields=None if self.positions or EVERY in self.retrieved else self._formatted_fields(),
         )
 
     def encode(self, hit: Hit, room: AnswerRoom) -> bytes:
-        """A hit as JSON.
+        """Encode a hit as JSON.
 
         Raises:
-            ApiError: 400 if it does not fit into ``room``, and it is so much larger that it is not made at all.
+            ApiError: 400 if even its minimum size exceeds ``room``, before it is encoded.
         """
         extra: dict[str, Any] = {}
         if hit.formatted is not None:
@@ -98,8 +100,8 @@ class HitShape:
         if hit.sections is not None:
             extra[SECTIONS] = [self._section(section) for section in hit.sections]
         if not self.is_whole:
-            shown = {name: value for name, value in hit.document.items() if name in self.retrieved}
-            return orjson.dumps({**shown, **extra})
+            retrieved = {name: value for name, value in hit.document.items() if name in self.retrieved}
+            return orjson.dumps({**retrieved, **extra})
         if hit.sections is not None and SECTIONS in hit.document:
             return orjson.dumps({**hit.document, **extra})
         if not extra:
@@ -107,18 +109,18 @@ class HitShape:
         return hit.json[:-1] + b"," + orjson.dumps(extra)[1:]
 
     def _section(self, section: SectionHit) -> dict[str, Any]:
-        shown = section.as_json()
+        encoded = section.as_json()
         if section.formatted is not None:
-            del shown["_formatted"]
+            del encoded["_formatted"]
         if section.formatted is not None and self.has_formatted:
             tags = (self.pre_tag, self.post_tag) if self.highlighted else ("", "")
-            shown["_formatted"] = {
+            encoded["_formatted"] = {
                 name: text.replace(_OPEN, tags[0]).replace(_CLOSE, tags[1]) for name, text in section.formatted.items()
             }
-        return shown
+        return encoded
 
     def _least_size(self, marked: Mapping[str, Any]) -> int:
-        """Bytes that tags and positions take at the least: a text may consist of matches."""
+        """Minimum size of tags and positions in bytes. A text may consist of matches only."""
         tags = len(self.pre_tag) + len(self.post_tag)
         each = _LEAST_POSITION if self.positions else 0
         size = 0
@@ -137,14 +139,16 @@ class HitShape:
             return EVERY in self.retrieved or name in self.retrieved
         return name in self.highlighted
 
-    def _shown(self) -> frozenset[str]:
+    def _formatted_fields(self) -> frozenset[str]:
         """The fields of ``_formatted``."""
         return frozenset({*self.retrieved, *self.highlighted, *self.cropped})
 
     def _formatted(self, marked: Mapping[str, Any]) -> dict[str, Any]:
-        shown = self._shown()
+        fields = self._formatted_fields()
         return {
-            name: self._value(name, value) for name, value in marked.items() if EVERY in self.retrieved or name in shown
+            name: self._value(name, value)
+            for name, value in marked.items()
+            if EVERY in self.retrieved or name in fields
         }
 
     def _value(self, name: str, value: Any) -> Any:
@@ -162,18 +166,18 @@ class HitShape:
         return text.replace(_OPEN, pre).replace(_CLOSE, post)
 
 
-def _crops(wanted: Sequence[str], default: int, kinds: FieldKinds, retrieved: Collection[str]) -> dict[str, int]:
-    """``content``, ``content:20`` and ``*`` as fields and lengths. Members of lists are not cropped."""
-    texts = [*STANDARD_FIELDS, *(name for name, seen in kinds.items() if FieldKind.STRING in seen)]
-    found: dict[str, int] = {}
-    for entry in wanted:
+def _crops(crops: Sequence[str], default: int, kinds: FieldKinds, retrieved: Collection[str]) -> dict[str, int]:
+    """Converts ``content``, ``content:20``, and ``*`` to fields and lengths. List items are not cropped."""
+    texts = [*STANDARD_FIELDS, *(name for name, field_kinds in kinds.items() if FieldKind.STRING in field_kinds)]
+    lengths: dict[str, int] = {}
+    for entry in crops:
         name, _, length = entry.rpartition(":")
         if not name:
             name, length = entry, ""
         words = min(int(length), 1_000_000) if length.isascii() and length.isdigit() and len(length) < 10 else default
         chosen = [text for text in texts if EVERY in retrieved or text in retrieved] if name == EVERY else [name]
-        found |= dict.fromkeys((text for text in chosen if text in texts), words)
-    return {name: words for name, words in found.items() if words > 0}
+        lengths |= dict.fromkeys((text for text in chosen if text in texts), words)
+    return {name: words for name, words in lengths.items() if words > 0}
 
 
 def _as_text(value: Any) -> str:
@@ -181,13 +185,13 @@ def _as_text(value: Any) -> str:
 
 
 def _pieces(marked: str) -> list[tuple[str, bool]]:
-    """The text in pieces, each with whether it is a match."""
+    """The pieces of a text, and whether each is a match."""
     first, *others = marked.split("\0")
     return [(first, False), *((piece[1:], piece[0] == _OPEN[1]) for piece in others)]
 
 
 def _spans(marked: str, measure: Callable[[str], int]) -> list[tuple[int, int]]:
-    """The place where the matches begin and end in the text without tags."""
+    """Start and end of each match in the text without tags."""
     spans: list[tuple[int, int]] = []
     at = 0
     for piece, is_match in _pieces(marked):
@@ -199,7 +203,7 @@ def _spans(marked: str, measure: Callable[[str], int]) -> list[tuple[int, int]]:
 
 
 def _crop(marked: str, words: int, marker: str) -> str:
-    """A marked text, cut around its best matches."""
+    """Crop a marked text around its best matches."""
     text = "".join(piece for piece, _ in _pieces(marked))
     spans = _spans(marked, len)
     start, end = crop_window(text, spans, words)
@@ -216,8 +220,8 @@ def _crop(marked: str, words: int, marker: str) -> str:
 
 
 def _positions(marked: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Field to its matches, in bytes."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    """Maps fields to the positions of their matches in bytes."""
+    positions: dict[str, list[dict[str, Any]]] = {}
     for name, value in marked.items():
         places: list[dict[str, Any]] = []
         if isinstance(value, str):
@@ -230,8 +234,8 @@ def _positions(marked: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
                 for place in _places(item)
             ]
         if places:
-            found[name] = places
-    return found
+            positions[name] = places
+    return positions
 
 
 def _places(marked: str) -> list[dict[str, Any]]:

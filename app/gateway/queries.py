@@ -1,4 +1,4 @@
-"""Searches of the gateway: Meilisearch's parameters as a query of ours, our results in Meilisearch's shape."""
+"""Converts Meilisearch's parameters to our queries, and our results to Meilisearch's format."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _SORT = re.compile(r"(.+):(asc|desc)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class EngineSearch:
-    """One search of the gateway, checked.
+    """A checked search of the gateway.
 
     Attributes:
-        query: What the engine runs.
-        shape: How hits are shown.
+        query: Query for the engine.
+        shape: Format of the hits.
         text: The query's text as sent.
-        size: Hits asked for.
-        page: Page number, if pages are counted.
-        counts_facets: Whether facets were asked for, even if none.
-        links: The site's, for searches that find nothing.
+        size: Number of requested hits.
+        page: Page number, or ``None`` for ``limit`` and ``offset``.
+        counts_facets: Whether the request has facets, even an empty list.
+        links: The site's links for searches without results.
     """
 
     query: SearchQuery
@@ -55,7 +55,7 @@ class EngineSearch:
     links: Sequence[Mapping[str, str]]
 
     def encode(self, timed: TimedResult) -> dict[str, Any]:
-        """The answer, for orjson."""
+        """The response, for orjson."""
         result = timed.result
         answer: dict[str, Any] = {
             "hits": [orjson.Fragment(hit) for hit in timed.hits],
@@ -75,10 +75,10 @@ class EngineSearch:
 
 
 def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, secret: str) -> dict[str, Any]:
-    """Metadata that clients get of a search if they ask for it, as by Meilisearch.
+    """Metadata of a search for clients that request it, as in Meilisearch.
 
     Args:
-        secret: The installation's.
+        secret: Secret key of the installation.
     """
     return {
         "query": search.text,
@@ -91,10 +91,10 @@ def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, 
 
 
 def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> EngineSearch:
-    """The checked parameters of a search as what is run.
+    """Create a search from checked parameters.
 
     Raises:
-        ApiError: 400 for what does not fit the site, or is not supported.
+        ApiError: 400 for unsupported parameters, or values that are invalid for the site.
     """
     if parameters["showRankingScore"]:
         raise GatewayError(
@@ -104,7 +104,7 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
     page, size, offset = _window(parameters)
     query = SearchQuery(
         text=_text(parameters["q"]),
-        # Before the first page there is nothing, as in Meilisearch.
+        # Page 0 is empty, as in Meilisearch.
         limit=0 if page == 0 else size,
         offset=offset,
         filter=read_filter(parameters["filter"]),
@@ -128,10 +128,10 @@ def make_engine_search(parameters: Mapping[str, Any], site: SiteRecord) -> Engin
 
 
 def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQuery:
-    """The checked parameters of a facet search as a query without hits.
+    """Create a query without hits from checked parameters of a facet search.
 
     Raises:
-        ApiError: 400 for what does not fit the site.
+        ApiError: 400 for values that are invalid for the site.
     """
     name = parameters["facetName"]
     if name == EVERY:
@@ -150,19 +150,19 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
 
 
 def matching_values(counts: Mapping[str, int], facet_query: str | None) -> list[dict[str, Any]]:
-    """The values with the words of ``facet_query`` in a row, the last as a beginning; case and accents do not count."""
-    wanted = " ".join(split_words(facet_query or ""))
-    if facet_query is not None and facet_query.strip() and not wanted:
+    """Values that contain the words of ``facet_query`` in sequence, the last as a prefix. Ignores case and accents."""
+    words = " ".join(split_words(facet_query or ""))
+    if facet_query is not None and facet_query.strip() and not words:
         return []
-    matching = (value for value in counts if not wanted or f" {wanted}" in f" {' '.join(split_words(value))}")
+    matching = (value for value in counts if not words or f" {words}" in f" {' '.join(split_words(value))}")
     return [{"value": value, "count": counts[value]} for value in itertools.islice(matching, MAX_FACET_HITS)]
 
 
 def read_filter(value: str | Sequence[str | Sequence[str]]) -> Filter | None:
-    """A filter in any of its forms as one expression; ``None`` if it says nothing.
+    """Convert a filter in any of its forms to one expression, or ``None`` if it is empty.
 
     Raises:
-        ApiError: 400 for an expression that cannot be read.
+        ApiError: 400 for an invalid expression.
     """
     if isinstance(value, str):
         return _parse(value)
@@ -186,12 +186,12 @@ def _parse(text: str) -> Filter | None:
         raise rejected(error) from error
 
 
-def _text(sent: str) -> str:
-    return sent.strip() or MATCH_ALL
+def _text(text: str) -> str:
+    return text.strip() or MATCH_ALL
 
 
 def _window(parameters: Mapping[str, Any]) -> tuple[int | None, int, int]:
-    """Page number if pages are counted, hits asked for, hits passed over."""
+    """Page number (``None`` for ``limit`` and ``offset``), number of hits, and number of skipped hits."""
     page, size = parameters["page"], parameters["hitsPerPage"]
     if page is None and size is None:
         return None, parameters["limit"], parameters["offset"]
@@ -203,9 +203,9 @@ def _window(parameters: Mapping[str, Any]) -> tuple[int | None, int, int]:
     return page, size, offset
 
 
-def _sort(wanted: Sequence[str]) -> tuple[SortKey, ...]:
+def _sort(keys_sent: Sequence[str]) -> tuple[SortKey, ...]:
     keys: dict[str, SortKey] = {}
-    for text in wanted:
+    for text in keys_sent:
         match = _SORT.fullmatch(text)
         if match is None:
             message = f"Invalid value at `.sort`: {text[:80]!r} is not `field:asc` or `field:desc`."
@@ -218,13 +218,13 @@ def _sort(wanted: Sequence[str]) -> tuple[SortKey, ...]:
     return tuple(keys.values())
 
 
-def _searched(wanted: Sequence[str]) -> tuple[str, ...]:
-    if EVERY in wanted:
+def _searched(names: Sequence[str]) -> tuple[str, ...]:
+    if EVERY in names:
         return ()
-    for name in wanted:
+    for name in names:
         if name not in TEXT_FIELDS:
             raise GatewayError(
                 "invalid_search_attributes_to_search_on",
                 f"Invalid value at `.attributesToSearchOn`: {name[:80]!r} is not one of {', '.join(TEXT_FIELDS)}.",
             )
-    return tuple(dict.fromkeys(wanted))
+    return tuple(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""The gateway: Meilisearch's search API over whichever engine runs."""
+"""The gateway: Meilisearch's search API on top of any engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from app.web.parsing import check_query_string, read_json_once
 from app.web.policy import OperationPolicy
 from app.web.request_checks import current_caller, require_search
 from app.web.responses import json_answer
-from app.web.visitors import typing_visitor
+from app.web.searches import typing_visitor
 from backends.query import SearchQuery
 from backends.text import normal_form
 from schemas.gateway.answers import (
@@ -70,7 +70,7 @@ _HEADERS = [
         "name": METADATA_HEADER,
         "in": "header",
         "schema": {"type": "boolean"},
-        "description": "Whether the answer has `metadata`, with the `queryUid` by which clicks refer to the search.",
+        "description": "Whether the response has `metadata` with the `queryUid`, which clicks refer to.",
     }
 ]
 
@@ -100,7 +100,7 @@ def _answer_errors(state: BlueprintSetupState) -> None:
 
 
 def respond(error: ApiError) -> Response | None:
-    """Answer an error that happened below ``/engine``."""
+    """Render errors below ``/engine`` in Meilisearch's format."""
     if not is_gateway_path(request.path):
         return None
     return json_answer(gateway_error_body(error, base_url()), error.status)
@@ -109,7 +109,7 @@ def respond(error: ApiError) -> Response | None:
 def _operation(
     operation_id: str, policy: OperationPolicy, errors: dict[int, tuple[str, ...]]
 ) -> Callable[[View], View]:
-    """Say what holds for an operation and what it may answer, in the gateway's words."""
+    """Declare the policy and the error responses of an operation of the gateway."""
     return blp.declare(operation_id, policy, described_errors(errors, EngineErrorSchema, prefix=GATEWAY_PREFIX))
 
 
@@ -117,11 +117,11 @@ def _json_body(schema: type[Schema]) -> dict[str, Any]:
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
-# --- what a request holds
+# --- reading requests
 
 
 def searched_texts() -> list[str]:
-    """The texts that a request searches, in normal form."""
+    """The queries of the request in normal form."""
     return [_normal_text(text) for text in _sent_texts()[:MAX_QUERIES]]
 
 
@@ -131,17 +131,17 @@ def _sent_texts() -> list[Any]:
     try:
         body = read_json_once(request)
     except ApiError:
-        return []  # The view raises it, when it is its turn.
+        return []  # The view raises the error.
     if not isinstance(body, dict):
         return []
-    # Only a multi-search has queries: elsewhere they are ignored, and the text that is searched stands beside them.
+    # Only a multi-search reads queries. Elsewhere they are ignored, and the query is beside them.
     several = request.endpoint == "engine.multi_search" and isinstance(body.get("queries"), list)
     queries = body["queries"] if several else [body]
     return [query.get("q") for query in queries if isinstance(query, dict)]
 
 
 def _normal_text(text: Any) -> str:
-    # What is no valid query is refused by the view, but is compared, and kept for a moment, before.
+    # The view rejects invalid queries, but they are compared and stored briefly before that.
     return normal_form(text[:MAX_QUERY_BYTES].encode("utf-8", "replace").decode()) if isinstance(text, str) else ""
 
 
@@ -150,7 +150,7 @@ _SUGGESTS = OperationPolicy(GATEWAY, searches=True)
 
 
 def _covered_site(index: str) -> SiteRecord:
-    """The site whose index the caller's key searches, if that is the index meant.
+    """The site of the caller's key, if ``index`` is its index.
 
     Raises:
         ApiError: 403.
@@ -225,7 +225,7 @@ def multi_search() -> Response:
     require_search()
     room = runtime().searcher.new_room()
     visitor = typing_visitor(covered[0].id) if covered else None
-    # Several queries of one text are one search, of which the first shows the hits and the others count facets.
+    # Several queries with one text are one search: the first gets the hits, the others count facets.
     first = {_normal_text(search.text): at for at, search in reversed(list(enumerate(searches)))}
     results = [
         {
@@ -238,7 +238,7 @@ def multi_search() -> Response:
 
 
 def _inside(at: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """``work`` for the query at this place, which its errors name."""
+    """Run ``work`` for the query at this position, and add the position to its errors."""
     try:
         return work(*args, **kwargs)
     except ApiError as error:
@@ -276,7 +276,7 @@ def search_facet(uid: str) -> Response:
 @blp.doc(requestBody=_json_body(EngineSuggestSchema))
 @blp.response(200, SuggestionsSchema)
 def suggest() -> Response:
-    """Complete what somebody types: frequent queries first, then titles. Not part of Meilisearch's API."""
+    """Complete a prefix: frequent queries first, then titles. Not part of Meilisearch's API."""
     return _suggest(_load(EngineSuggestSchema(), read_json_once(request)))
 
 
@@ -285,7 +285,7 @@ def suggest() -> Response:
 @blp.doc(parameters=query_parameters(EngineSuggestSchema))
 @blp.response(200, SuggestionsSchema)
 def suggest_by_query() -> Response:
-    """Complete what somebody types, with the parameters in the query string."""
+    """Complete a prefix, with the parameters in the query string."""
     check_query_string(request)
     return _suggest(_load(EngineSuggestSchema(), read_query_string(EngineSuggestSchema, request.args.to_dict())))
 
@@ -294,8 +294,8 @@ def _suggest(parameters: dict[str, Any]) -> Response:
     site = current_caller().site
     assert site is not None
     within = SearchQuery("", filter=read_filter(parameters["filter"]))
-    found = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
-    return json_answer(encode_suggestions(found))
+    suggestions = runtime().suggester.suggest(site, parameters["q"], parameters["limit"], within)
+    return json_answer(encode_suggestions(suggestions))
 
 
 @blp.route("/engine/health", methods=["GET"])

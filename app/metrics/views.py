@@ -32,7 +32,7 @@ from app.services.health import DATABASE
 from app.services.indexing.lagging import find_lagging
 from app.storage.database import is_unavailable
 from app.web.auth import ANYONE, bearer_token, invalid_key, missing_key
-from app.web.client_ip import is_forwarded, is_loopback
+from app.web.hosts import is_forwarded, is_loopback
 from app.web.policy import OperationPolicy, set_policy
 from backends.base import SearchBackend
 from backends.errors import BackendError

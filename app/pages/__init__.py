@@ -37,7 +37,7 @@ from app.services.access.rights import Role
 from app.services.accounts import emails
 from app.services.mail import digests as unsubscribing
 from app.web.auth import ANYONE, MANAGING
-from app.web.compression import API_DOCUMENT
+from app.web.headers import API_DOCUMENT
 from app.web.policy import OperationPolicy, set_policy
 from schemas.validation.keys import Scope
 

@@ -1,8 +1,8 @@
-// The documentation works without this; it puts the reader's key into code, keeps the language of samples, and sends requests from forms.
+// Optional script of the documentation: inserts the reader's key into code, remembers the language of samples, and sends requests from forms.
 "use strict";
 
 (() => {
-  // --- Sections that have moved
+  // --- Moved sections
 
   function findMoved() {
     const anchor = decodeURIComponent(location.hash.slice(1));
@@ -19,10 +19,10 @@
   const moved = findMoved();
   if (moved) location.replace(moved);
 
-  // Browsers that cannot tell the style sheet that scripts run are shown here what only scripts can do.
+  // Show what needs scripts, for browsers in which the style sheet can't detect them.
   for (const part of document.querySelectorAll(".scripted")) part.classList.remove("scripted");
 
-  // --- The language of samples
+  // --- Language of samples
 
   document.addEventListener("change", ({ target }) => {
     if (!target.name?.startsWith("language-")) return;
@@ -30,7 +30,7 @@
     for (const other of document.querySelectorAll(`input[name^="language-"][value="${target.value}"]`)) other.checked = true;
   });
 
-  // --- The reader's key: in this tab alone, never sent but as a key
+  // --- The reader's key, which stays in this tab and is sent only as a key
 
   const TRIAL_NAME = "Trying out the documentation";
   const DAY_MS = 86_400_000;
@@ -47,7 +47,7 @@
     const site = sessionStorage.getItem("docs-site") ?? "";
     if (placeholder === "YOUR_SITE") return site;
     if (placeholder === "YOUR_INDEX") return site && `site_${site}`;
-    // The guide's commands need a private key; what is no key at all stays out of code.
+    // The guides' commands need a private key. Invalid keys are not inserted.
     return (placeholder.startsWith("svc_prv_") ? /^svc_prv_\w+$/ : /^svc_\w+$/).test(key) ? key : "";
   }
 
@@ -71,11 +71,11 @@
     try {
       const answer = await fetch("/v1/client-info", { headers: { Authorization: `Bearer ${key}` }, credentials: "omit" });
       const info = await answer.json();
-      if (field.value.trim() !== key) return; // Another key was put in meanwhile.
+      if (field.value.trim() !== key) return; // The reader has entered another key in the meantime.
       told.textContent = answer.ok ? `The key works; its site is ${info.domain}.` : info.message;
       if (answer.ok) keep(key, /^site_(\d+)$/.exec(info.index)?.[1]);
     } catch (error) {
-      told.textContent = `No answer: ${error.message}`;
+      told.textContent = `No response: ${error.message}`;
     }
   }
 
@@ -110,7 +110,7 @@
       const made = await manage(`/api/sites/${site}/keys`, "POST", { name: TRIAL_NAME, type: "private", expires_at });
       field.value = made.api_key;
       keep(made.api_key, site);
-      told.textContent = "Made. It is in the code below, and ends in a day.";
+      told.textContent = "Key created. It is in the code below and expires in a day.";
     } catch (error) {
       told.textContent = error.message;
     } finally {
@@ -118,7 +118,7 @@
     }
   }
 
-  // --- Forms that send a request
+  // --- Forms that send requests
 
   const SHOWN_HEADERS = ["Content-Type", "Location", "Allow", "Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id"];
   const MOST_CHARACTERS = 100_000;
@@ -218,7 +218,7 @@
     if (operation.asks && !confirm(`${operation.method} ${address}\n\nThis cannot be undone. Send it?`)) return;
     answer.replaceChildren();
     if (operation.key && !readKey()) {
-      status.textContent = "Put in your key at the top of this page first.";
+      status.textContent = "Enter your key at the top of this page first.";
       return;
     }
     const button = trial.querySelector("button");
@@ -228,14 +228,14 @@
       const token = await tokenFor(operation);
       if (token) headers.Authorization = `Bearer ${token}`;
       const began = performance.now();
-      // Without the session: what is shown is what a program with this key gets.
+      // Without the session, to show what a program with this key gets.
       const response = await fetch(address, { method: operation.method, headers, body, credentials: "omit", cache: "no-store" });
       const text = await response.text();
       const took = Math.round(performance.now() - began);
       status.textContent = `${response.status} ${response.statusText} in ${took} ms`;
       show(answer, response, text);
     } catch (error) {
-      status.textContent = `No answer: ${error.message}`;
+      status.textContent = `No response: ${error.message}`;
     } finally {
       button.disabled = false;
     }
@@ -254,6 +254,6 @@
     answer.append(make("dl", { class: "headers" }, ...rows));
     const shown = pretty(text);
     const cut = shown.length > MOST_CHARACTERS ? `${shown.slice(0, MOST_CHARACTERS)}\n… (${shown.length - MOST_CHARACTERS} more characters)` : shown;
-    if (cut) answer.append(make("div", { class: "code" }, make("pre", { tabindex: "0", "aria-label": "Body of the answer" }, make("code", {}, cut))));
+    if (cut) answer.append(make("div", { class: "code" }, make("pre", { tabindex: "0", "aria-label": "Response body" }, make("code", {}, cut))));
   }
 })();

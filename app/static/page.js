@@ -1,4 +1,4 @@
-// Pages work without this; it adds a button that copies what stands beside it.
+// Optional script of all pages: adds a button that copies the code beside it.
 "use strict";
 
 for (const button of document.querySelectorAll("[data-copy]")) {
@@ -10,13 +10,13 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
     } catch {
-      button.textContent = "Select it and copy by hand";
+      button.textContent = "Select the text and copy it";
     }
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 }
 
-// What goes on by itself, such as a crawl, is fetched again and put in its place, until it has ended.
+// Refreshes live parts, such as the progress of a crawl, until they end.
 async function follow() {
   const part = document.querySelector("[data-live]");
   if (!part) return;
@@ -25,7 +25,7 @@ async function follow() {
     const answer = document.hidden ? null : await fetch(location.href, { headers: { Accept: "text/html" } });
     if (answer?.ok) replace(part, new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch {
-    // Without a network, the next look finds out.
+    // Without a network, the next refresh tries again.
   }
   follow();
 }

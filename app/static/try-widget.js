@@ -1,4 +1,4 @@
-// Pages on which every option of the search box is tried: the documentation, and each site's own.
+// Search box designer, on a page of the documentation and on each site's own page.
 "use strict";
 
 (() => {
@@ -13,7 +13,7 @@
   const sheet = new CSSStyleSheet();
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 
-  // What a page would write for the options that are functions.
+  // Example code for options that are functions.
   const FUNCTIONS = {
     transform: {
       code: "(hits) => hits.map((hit, at) => ({ ...hit, title: `${at + 1}. ${hit.title}` }))",
@@ -54,7 +54,7 @@
     return [variables && `:root {\n${variables}}`, value("css")].filter(Boolean).join("\n");
   }
 
-  // --- The code
+  // --- Code
 
   const attribute = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
   const literal = (thing) => JSON.stringify(thing).replace(/</g, "\\u003c");
@@ -78,14 +78,14 @@
     code.textContent = lines.join("\n");
   }
 
-  // --- The box
+  // --- Search box
 
   let box = null;
   let shown = "";
   const wishes = () => new URLSearchParams(new FormData(form)).toString();
 
   function leaveResults() {
-    // A search in the address belongs to the box that was there.
+    // A query in the URL belongs to the previous search box.
     const address = new URL(location.href);
     for (const name of [...address.searchParams.keys()]) if (/^(q|page|sort|f\..+)$/.test(name)) address.searchParams.delete(name);
     if (address.href !== location.href) history.replaceState(null, "", address);
@@ -105,7 +105,7 @@
     results.hidden = value("results") !== "container";
     results.toggleAttribute("data-site-search-results", !results.hidden);
     const isPublic = (options.key || "").startsWith("svc_pub_");
-    empty.textContent = isPublic ? "" : options.key ? "Only a public key (svc_pub_…) may stand in a page." : "Name a public key below, and the box appears here.";
+    empty.textContent = isPublic ? "" : options.key ? "Use only a public key (svc_pub_…) in a page." : "Enter a public key below to show the search box here.";
     if (!isPublic) return;
     const made = Object.fromEntries(functions.map((name) => [name, FUNCTIONS[name].work]));
     box = window.SiteSearch.mount(host, { ...options, texts, ...made });
@@ -114,7 +114,7 @@
   let waiting = 0;
   for (const type of ["input", "change"]) {
     form.addEventListener(type, () => {
-      if (wishes() === shown) return; // Whoever only leaves a field may be on the way to the box.
+      if (wishes() === shown) return; // Leaving a field without a change must not rebuild the box, which the user may be about to use.
       clearTimeout(waiting);
       waiting = setTimeout(() => {
         leaveResults();

@@ -1,11 +1,11 @@
-// Forms of rows work without this; it adds rows, and on the page of search settings it finds pages by their titles,
-// and searches as one types.
+// Optional script for forms of rows: adds rows and, for search settings, finds pages by title and updates the preview
+// while the user types.
 "use strict";
 
 (() => {
   const form = document.querySelector("[data-rows-form]");
   if (!form) return;
-  let made = 1e6; // Numbers of rows that are made here, behind those that were there.
+  let made = 1e6; // Number of the next new row, above those of existing rows.
 
   // --- Rows
 
@@ -51,7 +51,7 @@
     row.querySelectorAll("[data-pages]").forEach(pick);
   }
 
-  // --- Pages by their titles
+  // --- Find pages by title
 
   const ask = async (query) => {
     const given = new URLSearchParams({ q: query, fields: "id,title,url", limit: 8, facets: "", highlight: "false" });
@@ -81,7 +81,7 @@
       if (field.value.trim()) waiting = setTimeout(offer, 200);
     });
     field.addEventListener("keydown", (event) => {
-      // A page that was typed and not chosen is looked for by the server; Enter must not send the whole form.
+      // The server looks up text that isn't selected from the list. Enter must not submit the form.
       if (event.key === "Enter") {
         event.preventDefault();
         look();
@@ -109,7 +109,7 @@
     }
   }
 
-  // --- What the settings find, as one types
+  // --- Preview while the user types
 
   let waiting = 0;
   let asked = 0;

@@ -1,4 +1,4 @@
-"""Actors of a request's changes, for the audit log."""
+"""The actor of a change, for the audit log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.web.request_checks import current_client
 
 
 def find_actor(session: Session) -> Actor:
-    """The actor of a change now: whoever is named, the request's caller, or the service itself."""
+    """The current actor: the one set for a block of code, the request's caller, or the service itself."""
     actor = current_actor()
     if actor is not None:
         return actor

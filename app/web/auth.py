@@ -1,4 +1,4 @@
-"""Identity of callers: an API key, a session, or nobody."""
+"""Identification of callers by API key or session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SESSION_COOKIE = "session"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Callers that an operation is for. Others: a session counts as nobody (401), a key is forbidden (403)."""
+    """Kinds of callers who may use an operation. A session of another kind gets a 401, a key a 403."""
 
     public: bool = False
     search: bool = False
@@ -55,25 +55,25 @@ GATEWAY = Access(engine=True)
 
 
 def bearer_token(request: Request) -> str | None:
-    """The token after ``Bearer`` (in any case), if the request carries one."""
+    """The token after ``Bearer`` (case-insensitive), or ``None``."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPlace:
-    """A place in a request where a caller's key stands.
+    """A place in a request for the caller's key.
 
     Attributes:
-        kind: ``bearer`` for the header ``Authorization``; else what holds ``name``.
-        name: Of the parameter or header.
+        kind: ``bearer`` for the header ``Authorization``, otherwise the kind of place that contains ``name``.
+        name: Name of the parameter or header.
     """
 
     kind: Literal["bearer", "query", "header", "path"]
     name: str = "Authorization"
 
     def find(self, request: Request) -> str | None:
-        """The token there, if there is one."""
+        """The token at this place, or ``None``."""
         match self.kind:
             case "bearer":
                 return bearer_token(request)
@@ -89,33 +89,33 @@ BEARER = (TokenPlace("bearer"),)
 
 
 def find_token(request: Request, places: tuple[TokenPlace, ...]) -> str | None:
-    """The token at the first of these places that has one."""
+    """The token at the first of these places with a token."""
     if places is BEARER:
         return bearer_token(request)
     return next((token for place in places if (token := place.find(request)) is not None), None)
 
 
 def missing_key() -> ApiError:
-    """The 401 without a key."""
+    """The 401 for a request without a key."""
     return ApiError(ErrorCode.MISSING_API_KEY, "Send an API key: Authorization: Bearer <API_KEY>.")
 
 
 def invalid_key() -> ApiError:
-    """The 401 for a key that is none of ours."""
+    """The 401 for an unknown key."""
     return ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid.")
 
 
 def identify_token(
     runtime: Runtime, path: str, access: Access, token: str, credential_version: CredentialVersion | None = None
 ) -> Caller:
-    """The caller a bearer token stands for: an engine key below ``/engine``, an API key elsewhere.
+    """Identify the caller by a token: an engine key below ``/engine``, an API key elsewhere.
 
     Args:
-        access: The operation's; where it is for engine keys too, a token may be either.
-        credential_version: The account's version, to load what it stands for anew; ``None`` to take what is cached.
+        access: The operation's access. If it includes engine keys, the token may be of either kind.
+        credential_version: The account's current version, to reload its credentials; ``None`` to use the cache.
 
     Raises:
-        ApiError: 401 for an API key, 403 for an engine key, that is malformed, unknown, stopped or expired.
+        ApiError: 401 for an API key, or 403 for an engine key, that is malformed, unknown, disabled, or expired.
     """
     if is_gateway_path(path):
         return _identify_engine_key(runtime, token, credential_version)
@@ -128,7 +128,7 @@ def identify_token(
 
 
 def identify_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None = None) -> Caller:
-    """The caller an API key stands for; see :func:`identify_token`.
+    """Identify the caller by an API key; see :func:`identify_token`.
 
     Raises:
         ApiError: 401.
@@ -139,7 +139,7 @@ def identify_key(runtime: Runtime, token: str, credential_version: CredentialVer
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
     if cached is not None and cached.key is not None and _why_refused(runtime, cached, cached.key) is None:
         return _key_caller(cached, cached.key)
-    # A refusal must be read from the database: what is cached may be older than the key's return.
+    # Only the database may reject a key: the cache may predate the key being enabled again.
     with runtime.database.read() as session:
         credentials = load_credentials(session, runtime.plans, token_hash, credential_version)
     runtime.credentials.keep(token_hash, credentials)
@@ -156,13 +156,13 @@ def _key_caller(credentials: Credentials, key: KeyRecord) -> Caller:
 
 
 def kind_of(key: KeyRecord) -> CallerKind:
-    """A key's type as a kind of caller."""
+    """The kind of caller for a key's type."""
     kinds: dict[str, CallerKind] = {"public": "public", "search": "search", "private": "private"}
     return kinds[key.type]
 
 
 def _why_stopped(key: KeyRecord) -> ApiError | None:
-    """The 401 for a key that is disabled or expired; ``None`` for one that may be used."""
+    """The 401 for a disabled or expired key, or ``None``."""
     expired = key.usable_until is not None and key.usable_until <= now()
     if expired and key.was_rotated:
         return invalid_key()
@@ -174,25 +174,25 @@ def _why_stopped(key: KeyRecord) -> ApiError | None:
 
 
 def _why_refused(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
-    """The 401 for a stopped key, or the 403 for one of an account whose owner has not confirmed their e-mail."""
+    """The 401 for a disabled or expired key, or the 403 if the account's owner must confirm the e-mail address."""
     return _why_stopped(key) or (_unconfirmed() if _waits_for_confirmation(runtime, credentials.account) else None)
 
 
 def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
-    """Tell whether an account's keys have stopped until its owner's e-mail is confirmed, which takes mail."""
+    """Whether the account's keys are stopped until its owner confirms the e-mail address, which requires mail."""
     return runtime.settings.sends_mail and account.confirm_by is not None and account.confirm_by <= now()
 
 
 def _unconfirmed() -> ApiError:
     return ApiError(
         ErrorCode.EMAIL_NOT_CONFIRMED,
-        "The e-mail address of the account's owner is not confirmed: open the link that was sent to it, or have "
-        "another one sent from the dashboard.",
+        "The e-mail address of the account's owner is not confirmed: open the link in the e-mail, or request "
+        "another one on the dashboard.",
     )
 
 
 def _identify_engine_key(runtime: Runtime, token: str, credential_version: CredentialVersion | None) -> Caller:
-    """The caller an engine key stands for. Many keys stand for one thing, which is what is cached."""
+    """Identify the caller by an engine key. Credentials are cached by the key's subject, which many keys share."""
     claims = engine_keys.read(token, runtime.settings.secret_key)
     if claims is None:
         raise invalid_engine_key()
@@ -213,7 +213,7 @@ def _identify_engine_key(runtime: Runtime, token: str, credential_version: Crede
 
 
 def _stands(runtime: Runtime, claims: engine_keys.EngineClaims, credentials: Credentials) -> bool:
-    """Tell whether what an engine key was made for still is as it was then."""
+    """Whether an engine key is still valid: its site, account, and key are unchanged since it was issued."""
     site = credentials.account.sites[claims.site_id]
     account = credentials.account
     if not site.active or account.suspension is not None or _waits_for_confirmation(runtime, account):
@@ -225,7 +225,7 @@ def _stands(runtime: Runtime, claims: engine_keys.EngineClaims, credentials: Cre
 
 
 def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
-    """The caller a session cookie stands for, if it is alive."""
+    """The caller of a session cookie, or ``None`` if the session has ended."""
     with runtime.database.read() as session:
         login = sessions.find_session(session, cookie, runtime.settings.secret_key)
         if login is None:
@@ -239,7 +239,7 @@ def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
 
 
 def session_caller(runtime: Runtime, login: Session) -> Caller:
-    """A live session as a caller."""
+    """The caller of an active session."""
     member = login.member
     return Caller(
         "session",

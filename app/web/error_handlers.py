@@ -1,4 +1,4 @@
-"""Every error of the application becomes one shape."""
+"""Converts every exception to an error response."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from backends.errors import BackendUnavailable
 log = logging.getLogger(__name__)
 
 ErrorResponder = Callable[[ApiError], Response | None]
-"""Answers an error in another form than JSON, or says that it is not its to answer."""
+"""Renders an error in another form than JSON; returns ``None`` for errors of other requests."""
 
 
 def register(app: Flask) -> None:
-    """Answer all errors of ``app``."""
+    """Register the error handlers of ``app``."""
     app.extensions["error_responders"] = []
     app.register_error_handler(ApiError, respond)
     app.register_error_handler(HTTPException, _http)
@@ -37,7 +37,7 @@ def register(app: Flask) -> None:
 
 
 def respond(error: ApiError) -> Response:
-    """The answer of an error."""
+    """The response for an error."""
     if isinstance(error, RateLimited):
         runtime().limiter.show(error.window)
     responders: list[ErrorResponder] = current_app.extensions["error_responders"]
@@ -56,22 +56,22 @@ def _http(error: HTTPException) -> Response:
 
 
 def translate_http(error: HTTPException) -> ApiError:
-    """werkzeug's error as ours."""
+    """Convert werkzeug's errors to :class:`ApiError`."""
     if isinstance(error, RequestLimitExceeded):
         return ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, refusal(error.window), retry_after=error.retry_after)
     if isinstance(error, RequestRedirect):
-        return ApiError(ErrorCode.NOT_FOUND, "This address does not exist.")
+        return ApiError(ErrorCode.NOT_FOUND, "This URL does not exist.")
     if isinstance(error, RequestEntityTooLarge):
         return too_large(request.max_content_length or 0)
     if isinstance(error, MethodNotAllowed):
         allowed = ", ".join(sorted(error.valid_methods or ()))
         return ApiError(
             ErrorCode.METHOD_NOT_ALLOWED,
-            f"This address supports {allowed}, not {request.method}.",
+            f"This URL supports {allowed}, not {request.method}.",
             headers={"Allow": allowed},
         )
     if error.code == 404:
-        return ApiError(ErrorCode.NOT_FOUND, "This address does not exist.")
+        return ApiError(ErrorCode.NOT_FOUND, "This URL does not exist.")
     if error.code is not None and 400 <= error.code < 500:
         return ApiError(ErrorCode.VALIDATION_FAILED, "The request is malformed.")
     return _internal(error)
@@ -82,7 +82,7 @@ def _unexpected(error: Exception) -> Response:
 
 
 def translate(error: Exception) -> ApiError:
-    """Any exception as one of ours; what is not foreseen is logged and becomes a 500."""
+    """Convert any exception to :class:`ApiError`. Unexpected ones are logged and become a 500."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, HTTPException):

@@ -19,7 +19,7 @@ _CODES = {
     ErrorCode.UNSUPPORTED_MEDIA_TYPE: "missing_content_type",
     ErrorCode.INTERNAL_ERROR: "internal",
 }
-"""Our codes in Meilisearch's words; the others are called the same, or have no counterpart there."""
+"""Maps our error codes to Meilisearch's. Other codes have the same name, or no counterpart."""
 
 _OWN_CODES = frozenset(
     {
@@ -38,7 +38,7 @@ _TYPES = {401: "auth", 403: "auth", 429: "system", 500: "internal", 503: "system
 
 
 class GatewayError(ApiError):
-    """An error with a code of Meilisearch's that none of ours stands for."""
+    """An error with a code of Meilisearch's that has no counterpart among ours."""
 
     def __init__(
         self,
@@ -53,14 +53,14 @@ class GatewayError(ApiError):
 
 
 def is_gateway_path(path: str) -> bool:
-    """Tell whether a path is the gateway's."""
+    """Whether a path belongs to the gateway."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 def invalid_engine_key(
     message: str = "The key is invalid or has expired; GET /v1/client-info issues a new one.",
 ) -> GatewayError:
-    """The 403 for a key that may not search what was asked for."""
+    """The 403 for a key that may not search the requested index."""
     return GatewayError("invalid_api_key", message, code=ErrorCode.INSUFFICIENT_PERMISSION)
 
 
@@ -70,7 +70,7 @@ def code_of(error: ApiError) -> str:
 
 
 def inside(error: ApiError, place: str) -> ApiError:
-    """The same error of one of several queries, with its place in front of the message."""
+    """The same error with a prefix that names the query among several."""
     return GatewayError(code_of(error), f"Inside `{place}`: {error.message}", code=error.code, details=error.details)
 
 

@@ -1,15 +1,28 @@
-"""Headers of every response: request id, CORS, security."""
+"""Headers of every response (request ID, CORS, and security), and compression of pages.
+
+An attacker who sees only response lengths can guess a secret that is compressed together with text of the attacker's
+choice (BREACH): the attacker makes a victim's browser request one guess after another, and the shortest response
+reveals the right one. Pages for identified callers contain secrets (the session's CSRF token, their data), and many
+repeat text from the URL or from strangers, such as queries. So these pages are not compressed at all, which also
+protects secrets other than the token. Pages for anonymous callers contain no secrets. Operations with the policy
+``reflects_nothing`` contain no text that others can choose.
+
+API responses are not compressed: most are small, and searches would take longer.
+"""
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import os
 import re
 import secrets
+from functools import lru_cache
 
 from flask import Flask, Response, g, request
 
 from app.web import hosts
+from app.web.policy import policy_of
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:+/=-]{1,128}", re.ASCII)
 
@@ -30,16 +43,16 @@ CONTENT_SECURITY_POLICY = (
 
 
 REFERRER_POLICY = "same-origin"
-"""That of most answers; pages whose address holds a secret have a stricter one."""
+"""Referrer policy of most responses. Pages with a secret in their URL have a stricter one."""
 
 
 def policy_with_connections(address: str) -> str:
-    """The policy of a page whose scripts may also call another address."""
+    """The policy of a page with scripts that may also call another origin."""
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self' {address}")
 
 
 def register(app: Flask) -> None:
-    """Add the headers of this module to all responses of ``app``; must come before other hooks."""
+    """Add these headers to all responses of ``app``. Register before other hooks."""
     app.before_request(_name_request)
     hosts.register(app)
     app.before_request(_answer_preflight)
@@ -47,13 +60,13 @@ def register(app: Flask) -> None:
 
 
 class _Process:
-    """Parts of the names of one process's requests."""
+    """Parts of this process's request IDs."""
 
     def __init__(self) -> None:
         self.start_anew()
 
     def start_anew(self) -> None:
-        """Name requests otherwise than before, as a child process must."""
+        """Choose a new prefix, as a forked child must."""
         self.prefix = secrets.token_hex(8)
         self.numbers = itertools.count(secrets.randbits(32))
 
@@ -63,22 +76,22 @@ os.register_at_fork(after_in_child=_process.start_anew)
 
 
 def make_request_id() -> str:
-    """A name that no other request has, in any process: 32 hexadecimal digits."""
+    """An ID that no other request in any process has: 32 hexadecimal digits."""
     return f"{_process.prefix}{next(_process.numbers):016x}"
 
 
 def _name_request() -> None:
-    sent = request.environ.get("HTTP_X_REQUEST_ID", "")
-    g.request_id = sent if sent and _REQUEST_ID.fullmatch(sent) else make_request_id()
+    request_id = request.environ.get("HTTP_X_REQUEST_ID", "")
+    g.request_id = request_id if request_id and _REQUEST_ID.fullmatch(request_id) else make_request_id()
 
 
 def is_for_browsers(path: str) -> bool:
-    """Tell whether pages of any origin may call this path."""
+    """Whether pages of any origin may call this path."""
     return path.startswith(BROWSER_PREFIXES) or path in BROWSER_PATHS
 
 
 def is_preflight() -> bool:
-    """Tell whether a browser asks if it may send a request."""
+    """Whether the request is a CORS preflight."""
     return (
         request.method == "OPTIONS"
         and "Origin" in request.headers
@@ -100,7 +113,7 @@ def _answer_preflight() -> Response | None:
 def _add_headers(response: Response) -> Response:
     headers = response.headers
     path = request.path
-    # ``add`` costs a third of an assignment, which first looks for what it is to replace.
+    # ``add`` takes a third of the time of an assignment, which first looks for headers to replace.
     headers.add("X-Request-Id", g.get("request_id", ""))
     headers.add("X-Content-Type-Options", "nosniff")
     if is_for_browsers(path):
@@ -116,3 +129,53 @@ def _add_headers(response: Response) -> Response:
     if not path.startswith("/static/") and "Cache-Control" not in headers:
         headers.add("Cache-Control", "no-store")
     return response
+
+
+COMPRESSED_TYPES = frozenset({"text/html", "text/css", "text/javascript", "image/svg+xml", "application/json"})
+MIN_COMPRESSED_BYTES = 1024
+"""Minimum size to compress. Smaller responses fit into one packet anyway."""
+GZIP_LEVEL = 6
+API_DOCUMENT = "/openapi.json"
+_WITHOUT_WHOLE_BODY = frozenset({204, 206, 304})
+
+
+def register_compression(app: Flask) -> None:
+    """Compress responses of ``app``. Register before the hooks that add headers, so that it runs after them."""
+    app.after_request(compress)
+
+
+def compress(response: Response) -> Response:
+    """Compress the response if that is safe and the client prefers it."""
+    if response.content_type == "application/json" and request.path != API_DOCUMENT:
+        return response  # The fast path of searches.
+    reflects_nothing = policy_of(request.endpoint).reflects_nothing
+    if not reflects_nothing and (response.mimetype != "text/html" or g.get("caller") is not None):
+        return response
+    if response.mimetype not in COMPRESSED_TYPES or "Content-Encoding" in response.headers:
+        return response
+    response.vary.add("Accept-Encoding")
+    encoding = request.accept_encodings.best_match(("gzip", "identity"))
+    if encoding != "gzip" or response.status_code in _WITHOUT_WHOLE_BODY:
+        return response
+    response.direct_passthrough = False
+    content = response.get_data()
+    if len(content) < MIN_COMPRESSED_BYTES:
+        return response
+    tag, is_weak = response.get_etag()
+    if tag is not None:
+        # Different bytes need a different tag, so that clients never combine ranges of both.
+        response.set_etag(f"{tag}-gzip", weak=bool(is_weak))
+    response.headers["Content-Encoding"] = "gzip"
+    is_for_all = reflects_nothing and g.get("caller") is None
+    response.set_data((_cached_gzip if is_for_all else _gzip)(content))
+    if tag is not None:
+        response.make_conditional(request)
+    return response
+
+
+def _gzip(content: bytes) -> bytes:
+    return gzip.compress(content, GZIP_LEVEL, mtime=0)
+
+
+_cached_gzip = lru_cache(maxsize=16)(_gzip)
+"""Cached compression, for large responses that are the same for everyone."""

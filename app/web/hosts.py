@@ -1,8 +1,9 @@
-"""Names by which requests call this service: the ``Host`` header, and the addresses made of it."""
+"""The service's own host and URLs, client IP addresses, and whether a proxy forwarded a request."""
 
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -14,6 +15,73 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.tokens import make_hook_token
 
+log = logging.getLogger(__name__)
+_PROXY_HOP = re.compile(r"\[([^\[\]]*)\](?::[0-9]{1,5})?|([^:]+):[0-9]{1,5}", re.ASCII)
+_OF_PROXIES = re.compile(
+    r"""HTTP_(?:
+    (?:X_)?FORWARDED(?:_.*)? | VIA | X_VIA | .*CLIENT_?IP | .*USER_IP
+    | X_(?:REAL|ORIGINAL|REWRITE|SSL|URL|SCHEME|HOST|REQUEST_START)(?:_.*)? | FRONT_END_HTTPS | SURROGATE_.* | CDN_.*
+    | (?:CF|FASTLY|FLY|X_AMZN|X_AMZ_CF|X_ARR|X_AZURE|X_CLOUD_TRACE|X_ENVOY|X_VARNISH)(?:_.*)?
+    )""",
+    re.ASCII | re.VERBOSE,
+)
+"""WSGI names of headers that proxies add: standard, common, and those of large networks."""
+_warned = False
+
+
+def client_address(request: Request, trusted_proxies: int) -> str:
+    """The client's IP address: the TCP peer, or the address that ``trusted_proxies`` proxies report.
+
+    IPv6 addresses are reduced to their /64 network, since a client usually has a whole network.
+    """
+    forwarded = request.headers.get("X-Forwarded-For")
+    address = request.environ.get("REMOTE_ADDR") or "unknown"
+    if forwarded is not None:
+        if trusted_proxies > 0:
+            hops = [hop.strip() for hop in forwarded.split(",")]
+            address = _without_port(hops[-min(trusted_proxies, len(hops))]) or address
+        else:
+            _warn_once()
+    return _network(address)
+
+
+def is_forwarded(request: Request) -> bool:
+    """Whether a proxy forwarded the request, judged by headers that only proxies add."""
+    return any(_OF_PROXIES.fullmatch(name) for name in request.environ)
+
+
+def is_loopback(request: Request) -> bool:
+    """Whether the TCP peer is this machine."""
+    address = request.environ.get("REMOTE_ADDR") or ""
+    return address.startswith("127.") or address in ("::1", "::ffff:127.0.0.1")
+
+
+def _without_port(hop: str) -> str:
+    """The address of a hop without the port that some proxies add, which differs with every connection."""
+    match = _PROXY_HOP.fullmatch(hop)
+    return hop if match is None else match[1] or match[2]
+
+
+@lru_cache(maxsize=4096)
+def _network(address: str) -> str:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:64]
+    if parsed.version == 4:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network(f"{address.partition('%')[0]}/64", strict=False))
+
+
+def _warn_once() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        log.warning("A forwarded header arrived but TRUSTED_PROXIES is 0: all visitors count as one address.")
+
+
 _HOST = re.compile(
     r"(?:(?P<name>[\w-]{1,63}(?:\.[\w-]{1,63})*\.?)|\[(?P<ipv6>[0-9a-f:.]+)\])(?::(?P<port>[0-9]{0,5}))?",
     re.ASCII | re.IGNORECASE,
@@ -24,23 +92,23 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def register(app: Flask) -> None:
-    """Refuse requests to ``app`` that name no host; must come before hooks that answer."""
+    """Reject requests to ``app`` without a valid host. Register before hooks that respond."""
     app.before_request(_refuse_no_host)
 
 
 def _refuse_no_host() -> None:
     environ = request.environ
-    sent = environ.get("HTTP_HOST")
-    # Before HTTP/1.1 there was no such header.
-    if sent is None and environ.get("SERVER_PROTOCOL") != "HTTP/1.1":
+    host = environ.get("HTTP_HOST")
+    # HTTP/1.0 doesn't require the header.
+    if host is None and environ.get("SERVER_PROTOCOL") != "HTTP/1.1":
         return
-    if sent is None or not is_host(sent):
+    if host is None or not is_host(host):
         raise field_error("Host", "invalid", "must be a host, with or without a port")
 
 
 @lru_cache(maxsize=1024)
 def is_host(text: str) -> bool:
-    """Tell whether ``text`` is a host name or an IP address, with or without a port."""
+    """Whether ``text`` is a host name or an IP address, with or without a port."""
     match = _HOST.fullmatch(text)
     if match is None or int(match["port"] or 0) > _LAST_PORT:
         return False
@@ -54,17 +122,17 @@ def is_host(text: str) -> bool:
 
 
 def base_url() -> str:
-    """The service's address as its users see it: ``PUBLIC_URL`` if set, else the request's."""
+    """The service's public URL: ``PUBLIC_URL`` if set, otherwise from the request."""
     return runtime().settings.public_url or f"{request.scheme}://{_host_of(request)}{request.root_path}"
 
 
 def service_name() -> str:
-    """The service's host, as apps for one-time codes name it."""
+    """The service's host, which authenticator apps show as the issuer."""
     return urlsplit(base_url()).hostname or ""
 
 
 def hook_url(source_id: str, salt: str) -> str:
-    """The address of a source's hook, which is a secret.
+    """The URL of a source's deploy hook, which is a secret.
 
     Args:
         salt: The source's ``hook_salt``.
@@ -73,15 +141,15 @@ def hook_url(source_id: str, salt: str) -> str:
 
 
 def _host_of(req: Request) -> str:
-    """The host and, unless it is the scheme's own, the port that a request names; the server's if it names none."""
-    sent = req.environ.get("HTTP_HOST")
-    if sent is None:
+    """The requested host, with a port other than the scheme's default; the server's if there is no ``Host`` header."""
+    host = req.environ.get("HTTP_HOST")
+    if host is None:
         return get_host(req.scheme, None, req.server)
-    return str(sent).removesuffix(":").removesuffix(_DEFAULT_PORTS.get(req.scheme, ""))
+    return str(host).removesuffix(":").removesuffix(_DEFAULT_PORTS.get(req.scheme, ""))
 
 
 def refuse_foreign_form(req: Request) -> None:
-    """Refuse what another site's page sends: with no session yet, no token can tell that it is not ours.
+    """Reject forms from other sites' pages. Before login, there is no CSRF token that could do this.
 
     Raises:
         ApiError: 403 ``csrf_failed``.
@@ -93,9 +161,9 @@ def refuse_foreign_form(req: Request) -> None:
 
 
 def is_own_origin(req: Request, origin: str) -> bool:
-    """Tell whether ``origin`` is that of this service's own pages."""
+    """Whether ``origin`` is the origin of this service's own pages."""
     host = _host_of(req)
-    # A page of the same host that came by https is ours too: a proxy that ends TLS may not say so.
+    # Pages of the same host by https are ours, too: a proxy that terminates TLS may not report it.
     own = {f"{req.scheme}://{host}", f"https://{host}"}
     if runtime().settings.public_url:
         parts = urlsplit(runtime().settings.public_url)

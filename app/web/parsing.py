@@ -1,4 +1,4 @@
-"""Reading requests: bodies and query strings, strictly."""
+"""Strict reading of request bodies and query strings."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from schemas.validation.problems import MAX_PROBLEMS, Problem, walk
 
 
 def read_body(req: Request) -> bytes:
-    """The request's body.
+    """Read the request's body.
 
     Raises:
-        ApiError: 413 over the limit of this route, 408 if it comes too slowly, 415 for an encoded body.
+        ApiError: 413 above the limit of the route, 408 if the body arrives too slowly, 415 for an encoded body.
     """
     if req.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise ApiError(
@@ -52,7 +52,7 @@ def read_body(req: Request) -> bytes:
 
 
 MAX_OPEN_BODY_BYTES = 65_536
-"""Size of a body that anyone may send to a page, such as the login: reading a megabyte takes half a CPU second."""
+"""Maximum size of forms that anyone may send, such as the login form: parsing a megabyte takes half a CPU second."""
 
 
 def _body_limit(req: Request) -> int:
@@ -63,10 +63,10 @@ def _body_limit(req: Request) -> int:
 
 
 def _read_at_once(req: Request, length: int) -> bytes:
-    """A body of known length. werkzeug asks for it in pieces, and for each gunicorn copies all it has read ahead.
+    """Read a body of known length at once. werkzeug reads in pieces, for each of which gunicorn copies its read-ahead.
 
     Raises:
-        ClientDisconnected: It is cut off.
+        ClientDisconnected: The body is truncated.
     """
     body: bytes = req.environ["wsgi.input"].read(length)
     if len(body) < length:
@@ -83,22 +83,22 @@ FILE_TYPES = (
     "application/octet-stream",
     "text/plain",
 )
-"""Media types of a file that is sent as it is."""
+"""Media types of unencoded file bodies."""
 
 
 def read_file_body(req: Request, *, is_page: bool = False) -> bytes:
-    """The request's body where that is a file.
+    """Read the request's body as a file.
 
     Args:
-        is_page: Whether it is a page, which may have other types, too: it is read by what it is.
+        is_page: Whether the file becomes one page, which allows more media types.
 
     Raises:
-        ApiError: As :func:`read_body`; 415 for a type that no file has; 400 for none.
+        ApiError: As :func:`read_body`; 415 for another media type; 400 for an empty body.
     """
     body = read_body(req)
     if req.mimetype not in FILE_TYPES and not (is_page and responses.is_page(req.mimetype)):
         raise ApiError(
-            ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send the file as it is, with a Content-Type of {', '.join(FILE_TYPES)}."
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send the unencoded file with a Content-Type of {', '.join(FILE_TYPES)}."
         )
     if not body:
         raise field_error("file", "required", "is empty")
@@ -106,14 +106,14 @@ def read_file_body(req: Request, *, is_page: bool = False) -> bytes:
 
 
 def too_large(limit: int) -> ApiError:
-    """The 413 that names the limit. The connection is closed: the rest of the body was not read."""
+    """The 413 with the limit. It closes the connection, since the rest of the body was not read."""
     return ApiError(
         ErrorCode.PAYLOAD_TOO_LARGE, f"The body is larger than {limit} bytes.", headers={"Connection": "close"}
     )
 
 
 def is_json(req: Request) -> bool:
-    """Tell whether the request says that its body is JSON."""
+    """Whether the request's Content-Type is JSON."""
     mimetype = req.mimetype
     return mimetype == "application/json" or (mimetype.startswith("application/") and mimetype.endswith("+json"))
 
@@ -122,14 +122,14 @@ _MUST_BE_THERE = object()
 
 
 def read_json(req: Request, *, absent: Any = _MUST_BE_THERE, any_type: bool = False) -> Any:
-    """The request's JSON body.
+    """Read the request's JSON body.
 
     Args:
-        absent: What stands for a body that is not there, with or without a Content-Type; by default it must be there.
-        any_type: Whether the body is JSON whatever its Content-Type says.
+        absent: Value for an empty body. By default, the body is required.
+        any_type: Whether to ignore the Content-Type.
 
     Raises:
-        ApiError: 413, 415 for another or no content type, 400 ``invalid_json`` for broken JSON or UTF-8.
+        ApiError: 413; 415 for a missing or other content type; 400 ``invalid_json`` for invalid JSON or UTF-8.
     """
     body = read_body(req)
     if not body and absent is not _MUST_BE_THERE:
@@ -147,7 +147,7 @@ def read_json(req: Request, *, absent: Any = _MUST_BE_THERE, any_type: bool = Fa
 
 
 def read_nothing(req: Request) -> None:
-    """Refuse a body that says anything, where none is read.
+    """Reject a body with content.
 
     Raises:
         ApiError: As :func:`read_json`; 400 for any field.
@@ -162,13 +162,13 @@ _NOTHING = NothingSchema()
 
 
 def read_json_once(req: Request, *, any_type: bool = False) -> Any:
-    """The request's JSON body, also where something asks for it before the view does.
+    """Read the request's JSON body once and keep it, for policies that need it before the view.
 
     Args:
         any_type: As for :func:`read_json`.
 
     Raises:
-        ApiError: As :func:`read_json`, each time.
+        ApiError: As :func:`read_json`, on every call.
     """
     if "json_body" not in g:
         try:
@@ -185,14 +185,14 @@ LINE_READERS: Mapping[str, Callable[[BytesIO], Iterator[Read]]] = {
     "application/x-ndjson": read_json_lines,
     "text/csv": read_csv,
 }
-"""Content type to what reads documents from such a body."""
+"""Maps content types to readers of documents."""
 
 
 def read_lines_of_documents(req: Request) -> list[Any]:
-    """The documents of a body that has one a line; more than a batch may have are not all read.
+    """Read a body with one document per line. Reading stops one document above the maximum of a batch.
 
     Raises:
-        ApiError: 413; 415 for a type without a reader; 400 for a body that no document can be read from.
+        ApiError: 413; 415 for a media type without a reader; 400 for an unreadable body.
     """
     body = read_body(req)
     reader = LINE_READERS.get(req.mimetype)
@@ -202,30 +202,30 @@ def read_lines_of_documents(req: Request) -> list[Any]:
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
             f"Documents are sent with the header Content-Type: application/json, or one of {names}.",
         )
-    found: list[Any] = []
+    documents: list[Any] = []
     try:
         for read in islice(reader(BytesIO(body)), MAX_BATCH + 1):
             if isinstance(read, BadLine):
                 problem = Problem(f"(line {read.line}) {read.problem}", read.problem.code)
-                found.append(UnreadableDocument(problem))
+                documents.append(UnreadableDocument(problem))
             else:
-                found.append(read.value)
+                documents.append(read.value)
     except UnreadableFile as error:
         raise field_error("body", error.problem.code, str(error.problem)) from error
-    return found
+    return documents
 
 
 TEXT_READERS: Mapping[str, Callable[[str], str]] = {"html": html_to_marked_text, "markdown": markdown_to_marked_text}
-"""Format of the text in documents to what reads it and marks its headings."""
+"""Maps text formats of documents to converters that mark headings."""
 MAX_MARKUP_CHARACTERS = 2 * 1_048_576
-"""Characters of markup that are read as text. Reading takes up to 430 times as much memory as hostile markup has bytes;
-longer markup stays as it is, and so is longer than a document may be."""
+"""Maximum length of markup to convert, since converting hostile markup takes up to 430 times its size in memory. Longer
+markup stays unchanged and then exceeds the maximum length of a document."""
 
 
 def _convert(document: Any, to_text: Callable[[str], str]) -> None:
-    """Put text in place of markup, and the sections of the content beside it, unless they were sent.
+    """Replace markup with text, and add the content's sections unless they were sent.
 
-    What is no document, or no text, is left for whoever checks it.
+    Invalid documents and values are left for validation.
     """
     if isinstance(document, dict):
         for name in TEXT_FIELDS:
@@ -236,7 +236,7 @@ def _convert(document: Any, to_text: Callable[[str], str]) -> None:
 
 
 def read_form_body(req: Request) -> MultiDict[str, str]:
-    """The fields of the request's HTML form; empty for a form that cannot be read.
+    """Read the fields of the request's HTML form; empty for an unreadable form.
 
     Raises:
         ApiError: 413.
@@ -247,15 +247,15 @@ def read_form_body(req: Request) -> MultiDict[str, str]:
 
 @contextmanager
 def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
-    """While a body of at most ``limit`` bytes is read.
+    """Convert the errors of reading a body of at most ``limit`` bytes.
 
     Raises:
-        ApiError: 413; 408; 400 with the code ``broken`` for chunks that are none, or end too early.
+        ApiError: 413; 408; 400 with the code ``broken`` for malformed or truncated chunks.
     """
     req.max_content_length = limit
     try:
         yield
-        # Of a body without a length werkzeug reads up to the limit and takes what it has for the whole.
+        # Without a length, werkzeug reads up to the limit and silently truncates the body.
         more = req.content_length is None and req.environ.get("wsgi.input_terminated") and req.input_stream.read(1)
     except RequestEntityTooLarge as error:
         raise too_large(limit) from error
@@ -274,7 +274,7 @@ def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
 
 
 def check_query_string(req: Request) -> None:
-    """Refuse query strings that are not UTF-8.
+    """Reject query strings that are not UTF-8.
 
     Raises:
         ApiError: 400.
@@ -304,7 +304,7 @@ def invalid(error: ValidationError) -> ApiError:
 
 
 class StrictParser(FlaskParser):
-    """webargs with this API's rules: 400 and never 422, strict JSON, unknown fields decided by the schema."""
+    """webargs with this API's rules: 400 instead of 422, strict JSON, and unknown fields left to the schema."""
 
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {  # noqa: RUF012
@@ -325,22 +325,22 @@ class StrictParser(FlaskParser):
         return read_json(req)
 
     def load_json_optional(self, req: Request, schema: Any) -> Any:
-        """A body that may be absent, without a Content-Type then; as if it were empty. ``null`` is not absent."""
+        """An optional body. A missing one, which needs no Content-Type, equals ``{}``; ``null`` does not."""
         return read_json(req, absent={})
 
     def load_hook(self, req: Request, schema: Any) -> Any:
-        """A body of which only JSON objects are read; any other is as if it were empty."""
+        """A body of which only JSON objects are read. Any other body equals ``{}``."""
         try:
             body = read_json(req, absent={}, any_type=True)
         except ApiError as error:
-            # What could not be read to its end ends the connection, too.
+            # Bodies that were not read to the end must close the connection.
             if error.code not in (ErrorCode.INVALID_JSON, ErrorCode.UNSUPPORTED_MEDIA_TYPE) or error.headers:
                 raise
             return {}
         return body if isinstance(body, dict) else {}
 
     def load_documents(self, req: Request, schema: Any) -> Any:
-        """A batch of documents: JSON, or a document a line."""
+        """A batch of documents: JSON, or one document per line."""
         body = read_json(req) if is_json(req) else {"documents": read_lines_of_documents(req)}
         to_text = TEXT_READERS.get(req.args.get("format", ""))
         if to_text is not None and isinstance(body, dict) and isinstance(body.get("documents"), list):
@@ -350,19 +350,19 @@ class StrictParser(FlaskParser):
 
     def load_querystring(self, req: Request, schema: Any) -> Any:
         check_query_string(req)
-        values: dict[str, Any] = req.args.to_dict()  # Of a name that is there twice the first counts.
+        values: dict[str, Any] = req.args.to_dict()  # The first value of a repeated name counts.
         for name in schema.repeated:
             if name in values:
                 values[name] = req.args.getlist(name)
         return values
 
     def handle_error(self, error: ValidationError, req: Any, schema: Any, **kwargs: Any) -> NoReturn:
-        # webargs puts the messages under the name of the location: json or query.
+        # webargs nests the messages below the location: json or query.
         (messages,) = error.normalized_messages().values()  # type: ignore[no-untyped-call]  # marshmallow's has no types.
         raise invalid(ValidationError(messages)) from error
 
 
 class PathInteger(IntegerConverter):
-    """An integer of ASCII digits that has a chance to fit in 64 bits; anything else is an unknown address."""
+    """An integer of at most 19 ASCII digits; other paths don't match the route."""
 
     regex = "[0-9]{1,19}"

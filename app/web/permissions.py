@@ -1,6 +1,6 @@
-"""Permissions of a known caller, and which site a key's request is about.
+"""Permissions of identified callers, and the site of a key's request.
 
-It depends on the kind of key, its scopes, its site, and the page that sends it; on a member's role.
+Permissions depend on the kind of key, its scopes, its site, and the page that sends it, or on a member's role.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.web.policy import OperationPolicy
 
 
 def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiError | None:
-    """The 403 for a caller whom the operation is not for; ``None`` if they may go on."""
+    """The 403 for a caller who may not use the operation, or ``None``."""
     blocked = None if policy.access.anyone else _find_block(caller)
     if blocked is not None:
         return blocked
@@ -50,7 +50,7 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
 
 
 def _find_block(caller: Caller) -> ApiError | None:
-    """The 403 for everybody of a suspended account, and for the keys of a deleted site."""
+    """The 403 for a suspended account or for the keys of a deleted site."""
     reason = caller.account.suspension
     if reason is not None:
         return account_suspended(reason)
@@ -60,7 +60,7 @@ def _find_block(caller: Caller) -> ApiError | None:
 
 
 def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
-    """The 403 for a member whose role does not suffice."""
+    """The 403 for a member with an insufficient role."""
     if member.role.covers(needed):
         return None
     return ApiError(
@@ -70,7 +70,7 @@ def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
 
 
 def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
-    """The 403 for a key of the wrong kind, with what to do instead."""
+    """The 403 for a key of the wrong kind, with advice."""
     if policy.searches and caller.kind == "public":
         message = (
             "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
@@ -87,9 +87,9 @@ def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
 
 
 def refuse_other_site(caller: Caller, site_id: int) -> None:
-    """Refuse another site of the account with a key that is for its own site only.
+    """Reject other sites of the account for a key that is limited to its own site.
 
-    A site that does not exist, or is another account's, passes: it is not found by whoever looks for it next.
+    Sites of other accounts and unknown sites pass; loading them later raises a 404.
 
     Raises:
         ApiError: 403.
@@ -106,19 +106,19 @@ def refuse_other_site(caller: Caller, site_id: int) -> None:
 
 
 def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
-    """The site a key may search: a search key its own, a private key any of its account, unless it is ``site_only``.
+    """The site to search: a search key's own site, or any site of the account for a private key without ``site_only``.
 
     Raises:
-        ApiError: 404 for nobody's or another account's site, 403 for another site of the account with a
-            key that is for its own alone, or a paused site.
+        ApiError: 404 for an unknown site or another account's; 403 for another site of the account with a key that is
+            limited to its own site, or for a paused site.
     """
     key = caller.key
     assert key is not None
-    wanted = key.site_id if site_id is None else site_id
-    site = _site(caller, wanted)
-    if wanted != key.site_id and key.site_only:
+    requested_id = key.site_id if site_id is None else site_id
+    site = _site(caller, requested_id)
+    if requested_id != key.site_id and key.site_only:
         raise other_site()
-    if wanted != key.site_id and key.type != "private":
+    if requested_id != key.site_id and key.type != "private":
         raise ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
             "A search key can search only its own site; use that site's key or a private key.",
@@ -129,36 +129,36 @@ def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
 
 
 def _site(caller: Caller, site_id: int) -> SiteRecord:
-    """The site from the cached account, loaded at first use."""
+    """The site from the cached account, loaded on first use."""
     site = caller.account.sites.get(site_id)
     if site is None:
         with runtime().database.read() as session:
-            found = get_site(session, caller.account.id, site_id, deleted_too=True)
-            site = site_record(found, read_gains(session, found))
+            loaded = get_site(session, caller.account.id, site_id, deleted_too=True)
+            site = site_record(loaded, read_gains(session, loaded))
         caller.account.sites[site_id] = site
     return site
 
 
 def choose_written_site(caller: Caller, in_query: int | None, in_body: int | None) -> int:
-    """The site whose documents are meant: a private key's own unless named in the query or the body.
+    """The site of written documents: from the query or the body, or else a private key's own site.
 
     Raises:
-        ApiError: 400 if both name one and differ, or a session names none; 403 for another site of the account with a
-            key that is for its own alone.
+        ApiError: 400 for conflicting sites, or if a session doesn't specify one; 403 for another site of the account
+            with a key that is limited to its own site.
     """
     if in_query is not None and in_body is not None and in_query != in_body:
-        raise field_error("site_id", "conflict", "in the query and in the body differ")
-    named = in_body if in_query is None else in_query
-    if named is not None:
-        refuse_other_site(caller, named)
-        return named
+        raise field_error("site_id", "conflict", "has different values in the query and in the body")
+    requested_id = in_body if in_query is None else in_query
+    if requested_id is not None:
+        refuse_other_site(caller, requested_id)
+        return requested_id
     if caller.key is None:
         raise field_error("site_id", "required", "is required")
     return caller.key.site_id
 
 
 def choose_reported_site(caller: Caller, site_id: int | None) -> int | None:
-    """The site whose statistics are meant; ``None`` for all of the account, unless the key is for its own alone.
+    """The site of statistics; ``None`` for all sites of the account, unless the key is limited to its own site.
 
     Raises:
         ApiError: 403 for another site of the account with such a key.

@@ -1,6 +1,6 @@
-"""Policies of operations: whom each is for, and how it is counted, charged, answered and compressed.
+"""Policies of operations: who may call each, and how it is counted, charged, answered, and compressed.
 
-Every view has one, or the application does not start.
+The application doesn't start if a view has no policy.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ class OperationPolicy:
     """Rules that hold for every request of one operation.
 
     Attributes:
-        access: Which callers it is for.
-        scope: What a private key needs if it does not have all scopes; ``None``: every private key will do.
-        whole_account: Whether it is about the whole account, so that it is not for keys of one site alone.
-        uncounted: Whether it is answered without asking who calls, and counts in no request limit; for anyone only.
-        without_rate_headers: Whether its answers lack ``X-RateLimit-*``.
-        searches: Whether it searches or suggests, so that it goes on without counters.
-        charges_search: Whether it charges a search of the day's quota, or what tells that of the current request.
-        searched_texts: Returns the texts that the current request searches, in normal form: each is then charged once
-            per intent, and empty texts are not charged.
-        reports_usage: Whether it counts in the window of usage reports, too.
-        opens_session: Whether it makes somebody known or helps them to it, so that it takes no form of another origin.
-        reflects_nothing: Whether its answer holds no text that strangers choose, so that it may be compressed for
-            anybody.
-        has_page: Whether it answers people with a page.
-        is_file: Whether it answers agents with a file, so that it has request limits of its own.
-        role: The role that a member must have; by default, viewers may read, and editors write.
-        token_places: Where a caller's key may stand.
+        access: Callers who may use it.
+        scope: Scope that a private key needs; ``None`` if every private key may use it.
+        whole_account: Whether it affects the whole account, so that keys for one site may not use it.
+        uncounted: Whether it skips identification and request limits. Requires access for anyone.
+        without_rate_headers: Whether its responses lack ``X-RateLimit-*``.
+        searches: Whether it searches or suggests, so that it continues while the counter store is unavailable.
+        charges_search: Whether it charges a search to the daily quota, or a function that decides for the request.
+        searched_texts: Returns the queries of the current request in normal form. Each is charged once per search
+            intent; empty queries are not charged.
+        reports_usage: Whether it also counts toward the limit of usage reports.
+        opens_session: Whether it logs a user in or prepares a login, so that it rejects forms of other origins.
+        reflects_nothing: Whether its responses contain no text that strangers can choose, so that they may be
+            compressed for every caller.
+        has_page: Whether it serves a page to browsers.
+        is_file: Whether it serves a file to agents, with request limits of its own.
+        role: Required role of members. By default, viewers may read and editors may write.
+        token_places: Where the caller's key may be.
     """
 
     access: Access
@@ -64,49 +64,49 @@ class OperationPolicy:
             raise ValueError("Nobody asks who calls an uncounted operation, so it is for anyone.")
 
     def role_for(self, method: str) -> Role:
-        """The role that a member must have for a request with this method."""
+        """The required role for a request with this method."""
         return self.role or (Role.VIEWER if method in SAFE_METHODS else Role.EDITOR)
 
     @property
     def charges(self) -> bool:
-        """Tell whether some of its requests charge a search."""
+        """Whether any of its requests charges a search."""
         return self.searched_texts is not None or self.charges_search is not False
 
 
 _NOWHERE = OperationPolicy(ANYONE)
-"""For requests that no route fits, which are answered 404 or 405: anyone may ask, and is counted."""
+"""For requests without a matching route, which get a 404 or 405: open to anyone, and counted."""
 
 
 class MissingPolicy(Exception):
-    """A view without a policy: nothing says whom it is for."""
+    """A view has no policy."""
 
 
 def set_policy(app: App, endpoint: str, policy: OperationPolicy) -> None:
-    """Say what holds for the operation at ``endpoint`` of ``app``."""
+    """Set the policy of ``endpoint`` of ``app``."""
     app.extensions.setdefault(_POLICIES, {None: _NOWHERE})[endpoint] = policy
 
 
 def policies(app: Flask) -> dict[str, OperationPolicy]:
-    """Endpoint to policy, of all operations."""
+    """Maps the endpoints of all operations to their policies."""
     return {endpoint: policy for endpoint, policy in app.extensions[_POLICIES].items() if endpoint is not None}
 
 
 def require_policies(app: Flask) -> None:
-    """Let no application start that has a route without a policy.
+    """Check that every route has a policy.
 
     Raises:
         MissingPolicy: Its message names their endpoints.
     """
     missing = {rule.endpoint for rule in app.url_map.iter_rules()} - policies(app).keys()
     if missing:
-        raise MissingPolicy(f"Say by set_policy or @blp.operation whom these are for: {', '.join(sorted(missing))}.")
+        raise MissingPolicy(f"Set a policy with set_policy or @blp.operation for: {', '.join(sorted(missing))}.")
 
 
 def policy_of(endpoint: str | None) -> OperationPolicy:
-    """The policy of ``endpoint`` in the current application; ``None`` if no route fits.
+    """The policy of ``endpoint`` in the current application. ``None`` stands for requests without a route.
 
     Raises:
-        KeyError: The endpoint has none, having come after the start.
+        KeyError: The endpoint was added after the start without a policy.
     """
     declared: dict[str | None, OperationPolicy] = current_app.extensions[_POLICIES]
     return declared[endpoint]

@@ -1,8 +1,8 @@
-"""Checks of every request before its view, in the order in which errors win.
+"""Checks of every request before its view, in order of precedence.
 
-0 the address limit of callers nobody knows, 1 route and method, 2 identity, 3 request limits,
-4 CSRF, 5 kind of key, or a member's role. The rest (body, objects, state, quota) is the view's. Before all limits
-comes the share of threads: who has used it up is refused before anything is asked that could be slow.
+0 address limit of unidentified callers, 1 route and method, 2 identity, 3 request limits, 4 CSRF, 5 kind of key or role
+of a member. Views check the rest: body, objects, state, and quota. The limit on concurrent threads comes before all
+others, so that callers above it are rejected before anything slow happens.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ from app.web.auth import (
     identify_token,
     missing_key,
 )
-from app.web.client_ip import client_address
-from app.web.hosts import is_host, is_own_origin, refuse_foreign_form
+from app.web.hosts import client_address, is_host, is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
 from app.web.permissions import find_refusal, refuse_other_site
 from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
@@ -65,7 +64,7 @@ FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def guard(app: Flask) -> None:
-    """Put the checks in front of every view of ``app``."""
+    """Run the checks before every view of ``app``."""
     app.before_request(_check)
     app.teardown_request(_leave_share)
     app.after_request(_settle_search)
@@ -74,25 +73,25 @@ def guard(app: Flask) -> None:
 
 
 def current_caller() -> Caller:
-    """The caller of an operation that is not for anyone."""
+    """The caller of an operation that requires identification."""
     caller: Caller = g.caller
     return caller
 
 
 def current_client() -> Client:
-    """The client that the request comes from."""
+    """The client that sent the request."""
     settings = runtime().settings
     address = client_address(request, settings.trusted_proxies)
     return Client(address, address_key(address, settings.secret_key), request.user_agent.string)
 
 
 def address() -> str:
-    """The key that stands for the caller's address."""
+    """The hashed key of the caller's IP address."""
     return current_client().key
 
 
 def _check() -> None:
-    # Every look through a proxy of Flask's costs; this runs before every answer.
+    # Access through Flask's proxies is slow, and this runs for every request.
     req: Request = request._get_current_object()  # type: ignore[attr-defined]
     state = g._get_current_object()
     state.caller = None
@@ -110,10 +109,10 @@ def _check() -> None:
     caller, failure = _identify(current_runtime, req, access, token)
     if caller is not None and caller.kind == "session" and not (access.session or access.anyone):
         caller, failure = None, missing_key()
-    who = _name_sharer(caller, policy, token)
-    current_runtime.shares.enter(who)
-    state.share_of = who
-    state.caller = caller  # Whatever ends the request from here on, its answer is for them.
+    share = _name_sharer(caller, policy, token)
+    current_runtime.shares.enter(share)
+    state.share_of = share
+    state.caller = caller  # Error responses from here on are for this caller.
     state.spender = spender_of(caller, address())
     current_runtime.cpu_limits.check(state.spender)
     if caller is None:
@@ -129,7 +128,7 @@ def _check() -> None:
         caller, outcome = _count(current_runtime, req, policy, caller, token)
         state.outcome = None if outcome is None else _charge_further(current_runtime, req, policy, caller, outcome)
     except ApiError as error:
-        # What they were known as has ended: they are nobody.
+        # The credentials have ended: the caller is unidentified.
         state.caller = None
         _consume_address(current_runtime, policy, token)
         raise req.routing_exception or error from error
@@ -153,7 +152,7 @@ def _check() -> None:
 
 
 def _host_of_page(req: Request) -> str | None:
-    """Host of somebody else's web page that sent a request, by ``Origin`` or ``Referer``; ``None`` if none is told."""
+    """Host of the external page that sent the request, from ``Origin`` or ``Referer``, or ``None``."""
     origin = req.headers.get("Origin") or req.headers.get("Referer", "")
     try:
         page = urlsplit(origin)
@@ -165,7 +164,7 @@ def _host_of_page(req: Request) -> str | None:
 
 
 def _note_exposure(runtime: Runtime, req: Request, key: KeyRecord) -> None:
-    """Note a private key that a web page sends; pages of this service are none that anybody else reads."""
+    """Record a private key that a web page sends, except for pages of this service, which only their user sees."""
     origin = req.environ.get("HTTP_ORIGIN")
     if origin is not None and not is_own_origin(req, origin):
         runtime.key_exposures.note(key, origin)
@@ -179,15 +178,15 @@ def _note_cpu(response: Response) -> Response:
 
 
 def _leave_share(_error: BaseException | None) -> None:
-    who = g.pop("share_of", None)
-    if who is not None:
-        runtime().shares.leave(who)
+    share = g.pop("share_of", None)
+    if share is not None:
+        runtime().shares.leave(share)
 
 
 def _identify(
     runtime: Runtime, req: Request, access: Access, token: str | None
 ) -> tuple[Caller | None, ApiError | None]:
-    """The caller, or why they are not known."""
+    """The caller, or the error of a failed identification."""
     try:
         if token is not None:
             return identify_token(runtime, req.path, access, token), None
@@ -200,10 +199,10 @@ def _identify(
 def _count(
     runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, token: str | None
 ) -> tuple[Caller, ConsumeOutcome | None]:
-    """Count the request in its caller's windows.
+    """Count the request toward its caller's limits.
 
     Returns:
-        The caller as they are known to be at this moment, and what was counted; ``None`` without counters.
+        The caller with current credentials, and the outcome of counting; ``None`` without the counter store.
     """
     try:
         outcome = _consume_for(runtime, req, policy, caller)
@@ -217,14 +216,14 @@ def _count(
             raise
         outcome = error.outcome
     if token is not None and _is_stale(caller, token, outcome):
-        known = caller
+        previous = caller
         try:
             caller = identify_token(runtime, req.path, policy.access, token, outcome.credential_version)
         except Exception:
             _undo(runtime, outcome)
             raise
-        is_counted_alike = caller.account.limits == known.account.limits and _may(req, policy, caller) == _may(
-            req, policy, known
+        is_counted_alike = caller.account.limits == previous.account.limits and _may(req, policy, caller) == _may(
+            req, policy, previous
         )
         if outcome.refused is not None or not is_counted_alike:
             _undo(runtime, outcome)
@@ -247,7 +246,7 @@ def _may(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
 def _count_refusal(
     runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
-    """Count what a limit of the plan refused, not what one visitor or member overdid; a search is noted, too."""
+    """Count a rejection by a limit of the plan, not of one visitor or member. Also count rejected searches."""
     if caller.member is not None:
         return
     plan = {window.key for window in _bucket(policy, caller)}
@@ -263,15 +262,15 @@ def _note_refused(runtime: Runtime, caller: Caller) -> None:
     try:
         runtime.counters.count_refusal(caller.account.id, now=now().timestamp())
     except CountersUnavailable as error:
-        log.error("a refused search could not be counted: %s", error)
+        log.error("a rejected search could not be counted: %s", error)
 
 
 _UNSETTLED = CredentialVersion(1, 0)
-"""A credential version that equals none that is kept, so that everything is read anew and nothing is kept."""
+"""A credential version that no cache entry has, so that credentials are read from the database and not cached."""
 
 
 def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> bool:
-    """Tell whether the caller's account may have changed since it was loaded. Sessions are read with every request."""
+    """Whether the caller's account may have changed since it was loaded. Sessions are loaded with every request."""
     return token is not None and (
         caller.credential_version is None or caller.credential_version != outcome.credential_version
     )
@@ -280,7 +279,7 @@ def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> boo
 def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller) -> ConsumeOutcome:
     bucket = _bucket(policy, caller)
     windows = visitor_windows(caller, address, reports=policy.reports_usage)
-    shown = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
+    header_windows = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
     reserve, intents = _reserve(req, policy, caller)
     intent = intents[0]._replace(windows=bucket) if intents else None
     if intent is None:
@@ -291,7 +290,7 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
             reserve=reserve,
             intent=intent,
             credentials_of=None if caller.kind == "session" else caller.account.id,
-            header_keys=shown,
+            header_keys=header_windows,
         ),
         now=now().timestamp(),
     )
@@ -300,10 +299,10 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
 def _charge_further(
     runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, outcome: ConsumeOutcome
 ) -> ConsumeOutcome:
-    """Charge the other searches of a request that runs several: all of them, or none and not the first one.
+    """Charge the other searches of a request with several. Charges either all searches or none, not even the first.
 
     Raises:
-        RequestLimitExceeded: The account's request limits have no room for all.
+        RequestLimitExceeded: The account's request limits don't allow all of them.
     """
     reserve, intents = _reserve(req, policy, caller)
     first = outcome.reservation
@@ -333,7 +332,7 @@ def _charge_further(
 def _reserve(
     req: Request, policy: OperationPolicy, caller: Caller
 ) -> tuple[UsageReservation | None, list[IntentRequest]]:
-    """The charge for each search of the request, if any, and the typing that each of its texts may belong to."""
+    """The charge for each search of the request, if any, and the search intent that each query may continue."""
     charged, texts = _charge(req, policy)
     if not charged or not _may(req, policy, caller):
         return None, []
@@ -343,7 +342,7 @@ def _reserve(
 
 
 def _uncounted_searches(req: Request, policy: OperationPolicy, caller: Caller) -> list[UncountedSearch]:
-    """The searches that go on although they cannot be charged now."""
+    """The searches that run now and are charged when the counter store is available again."""
     reserve, intents = _reserve(req, policy, caller)
     return [] if reserve is None else [_uncounted(reserve, intent) for intent in (intents or (None,))]
 
@@ -353,7 +352,7 @@ def _uncounted(reserve: UsageReservation, intent: IntentRequest | None) -> Uncou
 
 
 def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
-    """Whether the request is a search to be charged, and the texts if it is charged by intents, one for each."""
+    """Whether the request is a charged search, and its queries if it is charged per search intent."""
     if req.method in ("HEAD", "OPTIONS"):
         return False, []
     if policy.searched_texts is not None:
@@ -364,24 +363,24 @@ def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
 
 
 def _distinct_intents(texts: Iterable[str]) -> list[str]:
-    """The texts that are not the beginning of another one, each once: what a visitor could have typed in one go."""
-    known = dict.fromkeys(filter(None, texts))
-    return [text for text in known if not any(other != text and other.startswith(text) for other in known)]
+    """The distinct texts that aren't prefixes of others. Prefixes are keystrokes of the same intent."""
+    distinct = dict.fromkeys(filter(None, texts))
+    return [text for text in distinct if not any(other != text and other.startswith(text) for other in distinct)]
 
 
 def _visitor_name(caller: Caller, place: int) -> str:
-    """The visitor behind an engine key: the key's holder and the address, and the text's place in the request."""
+    """Name of the visitor behind an engine key: holder, IP address, and position of the query in the request."""
     return f"{holder(caller)}:{address()}" + (f":{place}" if place else "")
 
 
 def holder(caller: Caller) -> str:
-    """The holder of an engine key: a service key, or the site."""
+    """The holder of an engine key: an API key, or the site."""
     site_id = 0 if caller.site is None else caller.site.id
     return f"{site_id}:{caller.key.id if caller.key is not None else ''}"
 
 
 def _name_sharer(caller: Caller | None, policy: OperationPolicy, token: str | None) -> str | int:
-    """Name the share of the threads that the request takes: its account's keys', its member's, or its address's."""
+    """Name of the thread share that the request uses: of the account's keys, of the member, or of the IP address."""
     if caller is None:
         return _stranger(policy, token)
     return caller.account.id if caller.member is None else f"member {caller.member.id}"
@@ -393,7 +392,7 @@ def _stranger(policy: OperationPolicy, token: str | None) -> str:
 
 
 def _consume_address(runtime: Runtime, policy: OperationPolicy, token: str | None) -> None:
-    """Count a request of somebody unknown."""
+    """Count a request of an unidentified caller."""
     window = address_window(_stranger(policy, token))
     try:
         runtime.limiter.check_request_limits(RequestLimits((window,)), now=now().timestamp())
@@ -407,15 +406,17 @@ def _undo(runtime: Runtime, outcome: ConsumeOutcome) -> None:
     try:
         runtime.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
     except AnswerLost as error:
-        log.error("a request that was counted twice is given back when the counter store answers: %s", error)
+        log.error("a request that was counted twice is refunded when the counter store responds: %s", error)
     except CountersUnavailable as error:
-        log.error("a request that was counted twice stays so, and its search is given back later: %s", error)
+        log.error("a request stays counted twice; its search is refunded later: %s", error)
         if outcome.reservation is not None:
             runtime.late_charges.give_back(outcome.reservation)
 
 
 def _refuse_write(error: CountersUnavailable) -> None:
-    """Without counters, reading and searching go on; what writes is refused. What nothing answers writes nothing."""
+    """While the counter store is unavailable, reads and searches continue and writes are rejected.
+
+    Requests without a route write nothing."""
     log.error("the counter store is unavailable: %s", error)
     g.counters_away = True
     writes = request.method not in SAFE_METHODS and request.routing_exception is None
@@ -424,7 +425,7 @@ def _refuse_write(error: CountersUnavailable) -> None:
 
 
 def require_search() -> None:
-    """Refuse the search if it was to be charged, and the day's searches are used up."""
+    """Reject the search if it should have been charged but the daily quota is used up."""
     outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
         QUOTA_REFUSALS.labels("searches_per_day").inc()
@@ -433,31 +434,31 @@ def require_search() -> None:
 
 
 def note_failed_search() -> None:
-    """Say that the search of this request failed, whatever the answer's status: it costs nothing then."""
+    """Mark the search of this request as failed, whatever the response's status, so that it isn't charged."""
     g.search_failed = True
 
 
 def count_preview() -> None:
-    """Count a search on a trial page, which is charged nothing.
+    """Count an uncharged search on a preview page.
 
     Raises:
-        RateLimited: The account has made a day's worth of them.
+        RateLimited: The account's daily limit of such searches is reached.
     """
     count_uncharged(runtime(), (preview_window(current_caller().account.id),), "trial search")
 
 
 def count_logged_search() -> bool:
-    """Count a search that is logged with a public key; tell whether the visitor's address has not logged too many.
+    """Count a search logged with a public key, and return whether the visitor's IP address is within the limit.
 
     Raises:
-        CountersUnavailable: Nobody can tell.
+        CountersUnavailable: The counter store is unavailable.
     """
     window = logged_window(current_caller().account.id, address())
     return runtime().counters.consume([window], now=now().timestamp()).allowed
 
 
 def used_today() -> int:
-    """Searches the account has used today, this one included; 0 while the counter store is away, which is logged."""
+    """Searches that the account has used today, including this one; 0 while the counter store is unavailable."""
     if g.get("counters_away", False):
         return 0
     outcome: ConsumeOutcome | None = g.outcome
@@ -469,22 +470,22 @@ def used_today() -> int:
 
 
 def check_csrf(caller: Caller) -> None:
-    """Refuse a session's write without the session's token.
+    """Reject a session's write without the session's CSRF token.
 
     Raises:
         ApiError: 403 ``csrf_failed``.
     """
-    sent = request.headers.get("X-CSRF-Token", "")
-    if not sent and request.mimetype in FORM_TYPES:
-        sent = read_form_body(request).get("csrf_token", "")
-    if not hmac.compare_digest(sent.encode(), caller.csrf_token.encode()):
+    token = request.headers.get("X-CSRF-Token", "")
+    if not token and request.mimetype in FORM_TYPES:
+        token = read_form_body(request).get("csrf_token", "")
+    if not hmac.compare_digest(token.encode(), caller.csrf_token.encode()):
         raise ApiError(
             ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."
         )
 
 
 def _settle_search(response: Response) -> Response:
-    """A search that failed costs nothing; one that was answered uncounted is charged when that can be done."""
+    """Refund a failed search. Charge a search that ran without the counter store when the store is available again."""
     outcome: ConsumeOutcome | None = g.get("outcome")
     if response.status_code >= 400 or g.get("search_failed", False):
         if outcome is not None and outcome.reservation is not None:
@@ -497,20 +498,20 @@ def _settle_search(response: Response) -> Response:
 
 
 def _give_back(runtime: Runtime, first: Reservation) -> None:
-    """Give back all searches that the request was charged."""
+    """Refund all searches charged to the request."""
     for reservation in (first, *g.further_charges):
         try:
             runtime.counters.refund(reservation=reservation, now=now().timestamp())
         except AnswerLost as error:
-            log.error("a failed search is given back when the counter store answers: %s", error)
+            log.error("a failed search is refunded when the counter store responds: %s", error)
         except CountersUnavailable as error:
-            log.error("a failed search is given back later: %s", error)
+            log.error("a failed search is refunded later: %s", error)
             runtime.late_charges.give_back(reservation)
     g.further_charges = []
 
 
 def _complete_rate_headers(response: Response) -> Response:
-    """Headers for answers that came before any limit was looked at: those of an untouched window."""
+    """Add rate limit headers to responses sent before any limit was checked: those of an unused limit."""
     if policy_of(request.endpoint).without_rate_headers or g.get("preflight", False):
         return response
     if "X-RateLimit-Limit" not in response.headers:

@@ -1,4 +1,4 @@
-"""Making answers in JSON and CSV, and cookies."""
+"""JSON and CSV responses, and cookies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from werkzeug.http import dump_cookie
 from app.runtime import runtime
 from app.services.access import sessions
 from app.web.auth import SESSION_COOKIE
-from app.web.client_ip import is_forwarded, is_loopback
+from app.web.hosts import is_forwarded, is_loopback
 
 CSV = "text/csv"
 
@@ -23,7 +23,7 @@ def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = N
 
 
 def csv_response(lines: str | Iterable[str], file_name: str | None = None) -> Response:
-    """A table of CSV; with ``file_name``, browsers save it."""
+    """A CSV response. With ``file_name``, browsers save it."""
     response = Response(lines, content_type=f"{CSV}; charset=utf-8")
     if file_name is not None:
         response.headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
@@ -31,22 +31,22 @@ def csv_response(lines: str | Iterable[str], file_name: str | None = None) -> Re
 
 
 def prefers(req: Request, media_type: str) -> bool:
-    """Tell whether the client names ``media_type`` and ranks it at least as high as JSON, higher if it names that, too.
+    """Whether the client accepts ``media_type`` by name and prefers it to JSON.
 
-    Generated clients name all types that an operation has, and read the JSON.
+    Generated clients accept all media types of an operation equally and expect JSON.
     """
     accepted = req.accept_mimetypes
-    named = {kind.partition(";")[0].strip() for kind, _ in accepted}
+    accepted_types = {kind.partition(";")[0].strip() for kind, _ in accepted}
     quality, of_json = float(accepted.quality(media_type)), float(accepted.quality("application/json"))
     return (
-        media_type in named
+        media_type in accepted_types
         and quality > 0
-        and (quality > of_json if "application/json" in named else quality >= of_json)
+        and (quality > of_json if "application/json" in accepted_types else quality >= of_json)
     )
 
 
 def cookie_header(request: Request, value: str | None) -> str:
-    """The ``Set-Cookie`` of a session, or of its end."""
+    """The ``Set-Cookie`` header that starts or ends a session."""
     longest = int(sessions.LONGEST.total_seconds())
     return cookie_of(request, SESSION_COOKIE, value, seconds=longest, path="/", samesite="Lax")
 
@@ -54,7 +54,7 @@ def cookie_header(request: Request, value: str | None) -> str:
 def cookie_of(
     request: Request, name: str, value: str | None, *, seconds: int, path: str, samesite: str = "Strict"
 ) -> str:
-    """The ``Set-Cookie`` of what no script may read, for ``seconds``; without a value, of its end."""
+    """The ``Set-Cookie`` header of an HTTP-only cookie for ``seconds``; without a value, it deletes the cookie."""
     return dump_cookie(
         name,
         value or "",
@@ -67,6 +67,6 @@ def cookie_of(
 
 
 def is_secure(request: Request) -> bool:
-    """Tell whether cookies are for https only."""
+    """Whether cookies are limited to https."""
     public_url = runtime().settings.public_url
     return public_url.startswith("https:") if public_url else is_forwarded(request) or not is_loopback(request)

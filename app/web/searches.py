@@ -1,30 +1,104 @@
-"""Searching with what the request was charged."""
+"""Searches of requests that were already charged, with their visitors and channels for analytics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
+from urllib.parse import urlsplit
 
 from flask import request
 
+from app.models.events import AGENT
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
+from app.services.analytics.event_journal import MAX_PAGE_LENGTH
+from app.services.analytics.visitors import session_visitor
 from app.services.search.parameters import for_site
 from app.services.search.responses import encode_hit
 from app.services.search.search import TimedResult, Visitor
-from app.web.request_checks import require_search
+from app.web.hosts import client_address
+from app.web.request_checks import current_caller, holder, require_search
 from backends.query import SearchQuery
+from schemas.search import MAX_SESSION_LENGTH
+
+CHANNEL_HEADER = "X-Search-Channel"
+PAGE_HEADER = "X-Search-Page"
+BOX = "box"
+CHANNELS = {"algolia": "algolia", "custom_search": "google"}
+"""Maps blueprints to the channels of their searches."""
+
+
+def current_visitor(site_id: int, session_id: str | None) -> Visitor:
+    """The visitor of the request.
+
+    Keys in web pages can be used by anyone with any session ID, so their visitors are distinguished by IP address.
+    Servers use search and private keys, and send the session IDs of their visitors.
+
+    Args:
+        site_id: The searched site.
+        session_id: Session ID from the client.
+    """
+    kind = current_caller().kind
+    if kind in ("public", "engine"):
+        number: int | None = runtime().visitor_keys.address_visitor(site_id, _client_address())
+    else:
+        number = session_visitor(site_id, session_id) if session_id else None
+    return Visitor(session_id, number, _channel(kind), _page())
+
+
+def _channel(kind: str) -> str:
+    """The channel of the request. The search box sends its own header."""
+    if request.headers.get(CHANNEL_HEADER, "").strip().lower() == BOX:
+        return BOX
+    return CHANNELS.get(request.blueprint or "", "gateway" if kind == "engine" else "api")
+
+
+def _page() -> str | None:
+    """Path of the page on which the visitor searches, without its query, which may contain personal data.
+
+    The search box sends it, since browsers by default send only the origin to other sites.
+    """
+    url = request.headers.get(PAGE_HEADER) or request.headers.get("Referer") or ""
+    try:
+        path = urlsplit(url.strip()).path
+    except ValueError:
+        return None
+    is_specific = path.startswith("/") and (path != "/" or PAGE_HEADER in request.headers)
+    return path if is_specific and len(path) <= MAX_PAGE_LENGTH and path.isprintable() else None
+
+
+def agent_visitor() -> Visitor:
+    """The anonymous visitor of an agent's search."""
+    return Visitor(None, None, AGENT)
+
+
+def typing_visitor(site_id: int) -> Visitor | None:
+    """The visitor of a search-as-you-type request; ``None`` if the client opts out of analytics.
+
+    Args:
+        site_id: The searched site.
+    """
+    if request.headers.get("X-Search-Analytics", "").strip().lower() == "false":
+        return None
+    session_id = request.headers.get("X-Search-Session", "").strip()
+    if not (0 < len(session_id) <= MAX_SESSION_LENGTH and session_id.isprintable()):
+        session_id = runtime().visitor_keys.address_session(holder(current_caller()), _client_address())
+    return current_visitor(site_id, session_id)
+
+
+def _client_address() -> str:
+    return client_address(request, runtime().settings.trusted_proxies)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A search and what it found.
+class SearchOutcome:
+    """The outcome of a search.
 
     Attributes:
-        query_id: The search's name, by which clicks refer to it.
-        links: The site's, for searches that find nothing.
+        query_id: ID of the search, which clicks refer to.
+        links: The site's links for searches without results.
     """
 
     query: SearchQuery
@@ -33,25 +107,26 @@ class Found:
     links: Sequence[Mapping[str, str]]
 
 
-def search_site(site: SiteRecord, wanted: SearchQuery, visitor: Visitor | None, shown: Set[str] | None = None) -> Found:
-    """Search a site and write the search down for analytics. The charge was reserved by :mod:`app.web.request_checks`.
+def search_site(
+    site: SiteRecord, search_query: SearchQuery, visitor: Visitor | None, fields: Set[str] | None = None
+) -> SearchOutcome:
+    """Search a site and record the search for analytics. :mod:`app.web.request_checks` has reserved the charge.
 
     Args:
-        wanted: What ``make_query`` gives; the site's own settings are added here.
-        visitor: Who searches; ``None`` leaves the search out of analytics.
-        shown: The fields of a hit; ``None`` for all.
+        wanted: The query from ``make_query``, without the site's settings.
+        visitor: The visitor, or ``None`` to keep the search out of analytics.
+        shown: Fields of the hits; ``None`` for all.
 
     Raises:
-        ApiError: 400 for what the query got wrong, or an answer that would be too large; 429 if the day's searches are
-            used up.
-        BackendUnavailable: The engine cannot answer now.
+        ApiError: 400 for an invalid query or a response that would be too large; 429 if the daily quota is used up.
+        BackendUnavailable: The engine is unavailable.
     """
     current_runtime = runtime()
-    query = for_site(wanted, site)
+    query = for_site(search_query, site)
     require_search()
-    encode = encode_hit if shown is None else partial(encode_hit, fields=shown)
+    encode = encode_hit if fields is None else partial(encode_hit, fields=fields)
     counted = None if request.method == "HEAD" else visitor
     room = current_runtime.searcher.new_room()
-    timed = current_runtime.searcher.run(site, query, encode, room, record_for=counted, is_whole=shown is None)
+    timed = current_runtime.searcher.run(site, query, encode, room, record_for=counted, is_whole=fields is None)
     query_id = make_query_id(current_runtime.settings.secret_key, site.id, query.typed, timed.searched_at)
-    return Found(query, timed, query_id, site.no_results_links)
+    return SearchOutcome(query, timed, query_id, site.no_results_links)

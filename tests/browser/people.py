@@ -97,5 +97,5 @@ class Person:
         self.go(f"/api{site}/keys")
         self.fill(name=name, type=kind)
         self.press("Create key")
-        self.sees("It will not be shown again")
+        self.sees("It won’t be shown again")
         return str(self.find(".fresh code").text)

@@ -142,5 +142,5 @@ def test_a_stranger_is_told_what_is_missing(reader: Reader) -> None:
     reader.go("/docs/search-box")
     assert "Log in to find yours" in reader.text
     reader.set("key", "svc_prv_secret")
-    reader.sees("Only a public key (svc_pub_…) may stand in a page.")
+    reader.sees("Use only a public key (svc_pub_…) in a page.")
     assert "svc_prv" not in reader.find("#site-search").get_attribute("outerHTML")

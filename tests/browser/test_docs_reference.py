@@ -137,7 +137,7 @@ def test_a_stranger_is_told_what_is_missing_and_what_is_wrong(reader: Reader) ->
     reader.go(DOCUMENTS)
     trial = reader.trial("listDocuments")
     reader.send(trial)
-    reader.sees_answer(trial, "Put in your key")
+    reader.sees_answer(trial, "Enter your key")
     reader.find("#docs-key").send_keys("svc_prv_nothing")
     assert "Bearer svc_prv_nothing" in reader.sample("listDocuments")
     reader.send(trial)

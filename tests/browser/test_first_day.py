@@ -216,6 +216,6 @@ def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_orig
     ann.driver.get(link)
     ann.fill(name="Bo", password=PASSWORD)
     ann.press("Join")
-    ann.sees("You are a member of this account now")
+    ann.sees("You’re now a member of this account")
     ann.go(site)
     ann.sees("Pages indexed")

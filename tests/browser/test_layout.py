@@ -144,7 +144,7 @@ def test_navigation_unfolds_without_a_script(browser: Any, ann: Person, customer
     assert not ann.find(".tabs ul").is_displayed()
     ann.find(".tabs summary").click()
     ann.press("Search box", "nav[contains(@class, 'tabs')]//a")
-    ann.sees("Paste these lines")
+    ann.sees("Paste this code")
     ann.find("header summary").click()
     ann.press("Sites", "header//a")
     ann.sees("Add a site")

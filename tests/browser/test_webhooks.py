@@ -59,8 +59,8 @@ def test_an_owner_makes_one_and_sees_why_nothing_arrives(
         ann.driver.refresh()
         wrong[f"{size[0]} px"] = wrong_of(browser)
     ann.press("Send again")
-    ann.sees("Sent again within seconds")
-    ann.press("Switch off")
-    ann.sees("Webhook switched off")
+    ann.sees("sent again within seconds")
+    ann.press("Turn off")
+    ann.sees("Webhook turned off")
 
     assert {state: found for state, found in wrong.items() if found} == {}

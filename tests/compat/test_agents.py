@@ -13,8 +13,7 @@ from lxml import etree
 from werkzeug.test import TestResponse
 
 from app.compat.agents import files
-from app.compat.agents.files import MAX_FULL_BYTES, MOST_LISTED
-from app.compat.agents.pages import walk_pages
+from app.compat.agents.files import MAX_FULL_BYTES, MAX_LISTED, walk_pages
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error, assert_ok
 from tests.callers import ApiClient, Tenant, page, register_tenant
@@ -481,7 +480,7 @@ def test_what_goes_wrong_beside_the_tools_is_told_in_the_words_of_the_protocol(
     def fail(_site: Any) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("app.compat.agents.server.describe", fail)
+    monkeypatch.setattr("app.compat.agents.protocol.describe", fail)
     failed = post(tenant, message("tools/list"))
 
     assert (failed.status_code, failed.get_json()["error"]["code"]) == (500, -32603)
@@ -550,12 +549,12 @@ def test_many_pages_below_one_path_are_divided(tenant: Tenant, get: Callable[...
 
 
 def test_llms_txt_is_bounded(tenant: Tenant, get: Callable[..., TestResponse]) -> None:
-    for start in range(0, MOST_LISTED + 200, 400):
+    for start in range(0, MAX_LISTED + 200, 400):
         tenant.index(*[page(n, excerpt="word " * 100) for n in range(start, start + 400)])
 
     text = get("llms.txt").get_data(as_text=True)
 
-    assert text.count("\n- [") == MOST_LISTED
+    assert text.count("\n- [") == MAX_LISTED
     assert text.endswith("\n200 more pages: search for them.\n")
     assert max(map(len, text.splitlines())) < 300
 

@@ -12,7 +12,7 @@ from tests.callers import ApiClient, Tenant, page
 from tests.compat.test_agents import message, open_site
 from tests.gateway.callers import Gateway
 
-DOORS = {
+CHANNEL_REQUESTS = {
     "api": ("GET", "/v1/search", "search.search"),
     "gateway": ("POST", "/engine/indexes/", "engine.search_index"),
     "google": ("GET", "/customsearch/v1", "custom_search.custom_search"),
@@ -43,10 +43,10 @@ def test_each_door_has_a_line_of_its_own(tenant: Tenant, caplog: pytest.LogCaptu
         channels = assert_ok(tenant.private.get("/api/analytics"))["channels"]
         only = assert_ok(tenant.private.get("/api/analytics?channel=google"))
 
-    assert {each["channel"]: each["searches"] for each in channels} == dict.fromkeys(DOORS, 1)
+    assert {each["channel"]: each["searches"] for each in channels} == dict.fromkeys(CHANNEL_REQUESTS, 1)
     assert (only["total_searches"], [each["query"] for each in only["top_queries"]]) == (1, ["page"])
     after = _counted(tenant)
-    for method, path, endpoint in DOORS.values():
+    for method, path, endpoint in CHANNEL_REQUESTS.values():
         assert after[method, endpoint] - before.get((method, endpoint), 0) == 1
         assert any(
             record.getMessage().startswith(f"{method} ") and path in record.getMessage() for record in caplog.records

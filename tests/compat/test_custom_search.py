@@ -165,7 +165,7 @@ def manual(tenant: Tenant) -> list[str]:
 
 
 def every(ask: Ask, **parameters: Any) -> tuple[list[str], int]:
-    """All results that can be had of a query, page by page, and the last page's total."""
+    """All available results of a query, page by page, and the last page's total."""
     links: list[str] = []
     total = 0
     for start in range(1, 100, 10):
@@ -231,12 +231,12 @@ def test_a_file_says_what_it_is(tenant: Tenant, ask: Ask) -> None:
     [
         ({"q": None}, "q is required"),
         ({"num": 11}, "num must be between 1 and 10"),
-        ({"start": 95}, "start and num reach beyond the 100 results that can be had"),
+        ({"start": 95}, "start and num exceed the 100 available results"),
         ({"sort": "date!"}, "sort must be like date, date:a, or date:r:20240101:20240630"),
         ({"dateRestrict": "5d"}, "dateRestrict must be d, w, m, or y with a number, such as d5"),
         ({"dateRestrict": "y9999"}, "dateRestrict begins before the first year"),
-        ({"siteSearch": "["}, "siteSearch must be a host or the beginning of an address: example.com/docs"),
-        ({"siteSearch": "/docs"}, "siteSearch must be a host or the beginning of an address: example.com/docs"),
+        ({"siteSearch": "["}, "siteSearch must be a host or the beginning of a URL, such as example.com/docs"),
+        ({"siteSearch": "/docs"}, "siteSearch must be a host or the beginning of a URL, such as example.com/docs"),
         ({"q": "x" * 250, "orTerms": "y" * 260}, "q and the other terms must have at most 512 bytes together"),
         ({"callback": "show"}, "callback is not supported"),
         ({"searchType": "image"}, "searchType is not supported"),

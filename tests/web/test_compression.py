@@ -8,7 +8,7 @@ import pytest
 from flask import Flask, Response
 from werkzeug.test import TestResponse
 
-from app.web.compression import compress
+from app.web.headers import compress
 from tests.callers import Tenant, page
 from tests.pages.people import BROWSER_ACCEPT
 

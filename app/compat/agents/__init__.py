@@ -1,1 +1,1 @@
-"""A site for agents: its search as tools of the Model Context Protocol, and its pages as files of text."""
+"""A site for AI agents: search tools of the Model Context Protocol, and pages as text files."""

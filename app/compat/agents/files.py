@@ -1,42 +1,158 @@
-"""A site as files of text: its contents in ``llms.txt``, its pages in ``llms-full.txt``, and how to search it."""
+"""Files of a site for AI agents: ``llms.txt``, ``llms-full.txt``, single pages, and an OpenSearch description."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from functools import cached_property, partial
+from typing import Any
+from urllib.parse import quote, urljoin, urlsplit
 from xml.sax.saxutils import escape
 
-from app.compat.agents.pages import Page, walk_pages
+import orjson
+
+from app.crawl.fetch.addresses import normalize_url
+from app.errors import ApiError, ErrorCode, field_error
+from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
+from app.services.indexing.stored_documents import StoredBody, nearest_rows, parts_by_size, read_bodies, steps
+from app.services.search.responses import encode_hit
 from app.storage.database import Database
 from app.wording import counted
+from backends.filters import OneOf
+from backends.query import MATCH_ALL, SearchQuery
+from backends.sections import page_headings, section_text, split_sections
 
-MOST_LISTED = 1_000
-"""Pages in ``llms.txt``."""
-MOST_WRITTEN = 20_000
-"""Pages that are looked at for ``llms-full.txt``."""
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a site.
+
+    Attributes:
+        revision: Revision of the site that last wrote the page.
+        fields: Fields of its document.
+    """
+
+    id: str
+    revision: int
+    url: str
+    fields: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        return str(self.fields["title"])
+
+    @cached_property
+    def markdown(self) -> str:
+        """Title, URL, and text with headings."""
+        fields, sections = split_sections(self.fields)
+        content = str(fields["content"])
+        own = page_headings(sections, self.title)
+        parts = [f"# {self.title}", f"<{self.url}>", content[: sections[0].start if sections else None].strip()]
+        for section in sections:
+            if section not in own:
+                parts.append(f"{'#' * max(2, section.level)} {section.title}")
+            parts.append(section_text(content, section, sections))
+        return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _page(stored: StoredBody, site: SiteRecord) -> Page:
+    fields = orjson.loads(stored.body)
+    return Page(stored.id, stored.revision, urljoin(site.url, fields["url"]), fields)
+
+
+def find_page(site: SiteRecord, *, identifier: str | None = None, url: str | None = None) -> Page:
+    """Find the page with this ID or URL.
+
+    Args:
+        url: URL as in the site's documents, or as in a browser's address bar.
+
+    Raises:
+        ApiError: 400 unless exactly one is given; 404.
+        BackendUnavailable: The engine, which finds URLs that are not IDs, is unavailable.
+    """
+    if (identifier is None) == (url is None):
+        raise field_error("id", "required", "or url is required, and not both")
+    names = [identifier] if identifier is not None else _spellings(str(url), site)
+    page = _read(site, names)
+    if page is None and url is not None:
+        page = _read(site, _ids_at(site, names))
+    if page is None:
+        raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "The site has no such page; search for it.")
+    return page
+
+
+def _read(site: SiteRecord, names: list[str]) -> Page | None:
+    with runtime().database.read() as session:
+        return next((_page(stored, site) for stored in read_bodies(session, site.id, names)), None)
+
+
+def _spellings(url: str, site: SiteRecord) -> list[str]:
+    """Spellings of a URL in documents: absolute or relative, with or without a trailing slash."""
+    try:
+        absolute = normalize_url(url, site.url)
+    except ValueError as error:
+        raise field_error("url", "invalid_url", "must be an http or https address, or a path of the site") from error
+    parts = urlsplit(absolute)
+    path = parts.path + (f"?{parts.query}" if parts.query else "")
+    written = [url.partition("#")[0], absolute]
+    if parts.hostname == urlsplit(site.url).hostname:
+        written += [path, path.removeprefix("/")]
+    if not parts.query:
+        written += [text.removesuffix("/") if text.endswith("/") else f"{text}/" for text in list(written)]
+    return list(filter(None, dict.fromkeys(written)))
+
+
+def _ids_at(site: SiteRecord, urls: list[str]) -> list[str]:
+    current_runtime = runtime()
+    query = SearchQuery(MATCH_ALL, limit=1, filter=OneOf("url", tuple(urls)), kinds=site.kinds)
+    timed = current_runtime.searcher.run(
+        site, query, partial(encode_hit, fields=frozenset({"id"})), current_runtime.searcher.new_room()
+    )
+    return [orjson.loads(hit)["id"] for hit in timed.hits]
+
+
+def walk_pages(database: Database, site: SiteRecord, most: int) -> Iterator[Page]:
+    """Iterate over a site's pages, shortest IDs first. If IDs are URLs, these are closest to the home page.
+
+    Args:
+        most: Maximum number of pages.
+    """
+    with database.read() as session:
+        rows = nearest_rows(session, site.id, most)
+    for step in steps(rows):
+        for ids in parts_by_size(step):
+            with database.read() as session:
+                stored = list(read_bodies(session, site.id, ids))
+            for each in stored:
+                yield _page(each, site)
+
+
+MAX_LISTED = 1_000
+"""Maximum number of pages in ``llms.txt``."""
+MAX_WRITTEN = 20_000
+"""Maximum number of pages in ``llms-full.txt``."""
 MAX_FULL_BYTES = 5 * 1024 * 1024
 _NOTE_BYTES = 500
-"""What is kept free for saying that pages are missing."""
-_LEAST_IN_SECTION = 2
-_MOST_IN_SECTION = 50
-"""Pages that are listed together if their paths allow to divide them."""
-_MOST_FOLDERS = 8
+"""Bytes reserved for the note about missing pages."""
+_MIN_IN_SECTION = 2
+_MAX_IN_SECTION = 50
+"""Maximum number of pages in a section, if their paths can be divided further."""
+_MAX_FOLDERS = 8
 _MAX_LEAD = 120
 _OTHERS = "Other pages"
 _SENTENCE = re.compile(r".*?[.!?。！？](?=\s|$)", re.DOTALL)
 _MAX_SHORT_NAME = 16
-"""Characters, as OpenSearch has it."""
+"""Maximum length of ``ShortName`` in OpenSearch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
-    """The addresses of a site for agents.
+class AgentUrls:
+    """URLs of a site for agents.
 
     Attributes:
-        base: This service's.
+        base: URL of this service.
         key: A public key of the site.
     """
 
@@ -52,7 +168,7 @@ class Doors:
 
     @property
     def search(self) -> str:
-        """Of Custom Search, without a query."""
+        """The URL of Custom Search, without a query."""
         return f"{self.base}/customsearch/v1?key={self.key}"
 
 
@@ -76,14 +192,14 @@ class _Entry:
         return f"- [{title}]({address})" + (f": {self.lead}" if self.lead else "")
 
 
-def list_pages(database: Database, site: SiteRecord, doors: Doors, total: int) -> str:
-    """A site's contents: its pages by section, each with a line.
+def list_pages(database: Database, site: SiteRecord, urls: AgentUrls, total: int) -> str:
+    """Create ``llms.txt``: the site's pages by section, with a line for each.
 
     Args:
-        total: How many pages it has.
+        total: Number of pages of the site.
     """
     entries = [
-        _Entry(_section(page), page.url, page.title, _lead(page)) for page in walk_pages(database, site, MOST_LISTED)
+        _Entry(_section(page), page.url, page.title, _lead(page)) for page in walk_pages(database, site, MAX_LISTED)
     ]
     sections: dict[str, list[_Entry]] = {}
     for entry in entries:
@@ -92,17 +208,17 @@ def list_pages(database: Database, site: SiteRecord, doors: Doors, total: int) -
     for name, members in _by_path([entry for entry in entries if not entry.section], 1).items():
         sections.setdefault(name, []).extend(members)
     others = [
-        entry for name, members in sections.items() if not name or len(members) < _LEAST_IN_SECTION for entry in members
+        entry for name, members in sections.items() if not name or len(members) < _MIN_IN_SECTION for entry in members
     ]
-    groups = {name: members for name, members in sections.items() if name and len(members) >= _LEAST_IN_SECTION}
+    groups = {name: members for name, members in sections.items() if name and len(members) >= _MIN_IN_SECTION}
     if others:
         groups = {(_OTHERS if groups else "Pages"): others, **groups}
     lines = [
         f"# {_one_line(site.name)}",
         *([f"\n> {_one_line(site.description)}"] if site.description else []),
         f"\n{counted(total, 'page')} of <{site.url}>.",
-        f"To search them, use the MCP server at <{doors.mcp}>, or `GET {doors.search}&q=WORDS`.",
-        f"One page as Markdown: `{doors.file('page.md')}?url=ADDRESS`. All together: <{doors.file('llms-full.txt')}>.",
+        f"To search them, use the MCP server at <{urls.mcp}>, or `GET {urls.search}&q=WORDS`.",
+        f"One page as Markdown: `{urls.file('page.md')}?url=ADDRESS`. All together: <{urls.file('llms-full.txt')}>.",
     ]
     for name, members in groups.items():
         lines += [f"\n## {_one_line(name)}\n", *(entry.line() for entry in sorted(members, key=lambda each: each.url))]
@@ -116,28 +232,28 @@ def _one_line(text: str) -> str:
 
 
 def _section(page: Page) -> str:
-    """The section that the page names; empty if it says nothing."""
-    said = page.fields.get("section")
-    if isinstance(said, list):
-        said = next(iter(said), None)
-    return said.strip() if isinstance(said, str) else ""
+    """The page's section, or an empty string."""
+    section = page.fields.get("section")
+    if isinstance(section, list):
+        section = next(iter(section), None)
+    return section.strip() if isinstance(section, str) else ""
 
 
 def _by_path(entries: list[_Entry], depth: int) -> dict[str, list[_Entry]]:
-    """Entries by the first directories of their paths: ``depth``, or more where too many have these in common."""
+    """Group entries by the first ``depth`` directories of their paths, or by more for large groups."""
     groups: dict[str, list[_Entry]] = {}
     for entry in entries:
         groups.setdefault("/".join(entry.folders[:depth]), []).append(entry)
     split: dict[str, list[_Entry]] = {}
     for name, members in groups.items():
-        is_deeper = depth < _MOST_FOLDERS and any(len(entry.folders) > depth for entry in members)
-        is_large = len(members) > _MOST_IN_SECTION
+        is_deeper = depth < _MAX_FOLDERS and any(len(entry.folders) > depth for entry in members)
+        is_large = len(members) > _MAX_IN_SECTION
         split |= _by_path(members, depth + 1) if is_large and is_deeper else {name: members}
     return split
 
 
 def _lead(page: Page) -> str:
-    """The subject of the page: its excerpt, or the first sentence of its text."""
+    """A summary of the page: its excerpt, or the first sentence of its text."""
     text = str(page.fields.get("excerpt") or page.fields["content"])[: 10 * _MAX_LEAD]
     text = _one_line(text).removeprefix(_one_line(page.title)).lstrip(" .:|-–—")
     sentence = _SENTENCE.match(text)
@@ -151,13 +267,13 @@ def _lead(page: Page) -> str:
 
 
 def write_pages(database: Database, site: SiteRecord, total: int) -> Iterator[bytes]:
-    """Whole pages, one after another, as many as there is room for, and how many are missing.
+    """Create ``llms-full.txt``: as many whole pages as fit, and a note about missing ones.
 
     Args:
-        total: How many pages the site has.
+        total: Number of pages of the site.
     """
     room, written = MAX_FULL_BYTES - _NOTE_BYTES, 0
-    for page in walk_pages(database, site, MOST_WRITTEN):
+    for page in walk_pages(database, site, MAX_WRITTEN):
         text = page.markdown.encode() + b"\n"
         if len(text) > room:
             break
@@ -171,11 +287,11 @@ def write_pages(database: Database, site: SiteRecord, total: int) -> Iterator[by
 # --- opensearch.xml
 
 
-def describe_search(site: SiteRecord, doors: Doors) -> str:
-    """The site's search as OpenSearch describes searches: its results are JSON."""
+def describe_search(site: SiteRecord, urls: AgentUrls) -> str:
+    """Create the OpenSearch description of the site's search, whose results are JSON."""
     about = site.description or f"Search {site.name}"
-    template = escape(f"{doors.search}&q=") + "{searchTerms}"
-    own = escape(doors.file("opensearch.xml"))
+    template = escape(f"{urls.search}&q=") + "{searchTerms}"
+    own = escape(urls.file("opensearch.xml"))
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
 <ShortName>{escape(site.name[:_MAX_SHORT_NAME])}</ShortName>

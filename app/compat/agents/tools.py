@@ -1,4 +1,4 @@
-"""The tools: searching a site, and reading a page of it."""
+"""The tools that search a site and read its pages."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from urllib.parse import urljoin
 import orjson
 from marshmallow import Schema, ValidationError
 
-from app.compat.agents.pages import find_page
+from app.compat.agents.files import find_page
 from app.errors import field_error
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import rejected
 from app.web.parsing import invalid
-from app.web.searches import search_site
-from app.web.visitors import agent_visitor
+from app.web.searches import agent_visitor, search_site
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, OneOf, parse_filter
 from backends.query import Highlight, SearchQuery
@@ -32,13 +31,13 @@ from schemas.search import MAX_FILTER_LENGTH
 
 MAX_SNIPPET = 500
 MAX_TEXT = 20_000
-"""Characters of a page that one call gives."""
-_MOST_NAMES = 40
-_MOST_VALUES = 20
+"""Maximum number of characters of a page per call."""
+_MAX_NAMES = 40
+_MAX_VALUES = 20
 _MAX_VALUE = 300
 _SHOWN_ELSEWHERE = frozenset({"id", "title", "url", "content", "excerpt", SECTIONS})
 
-Found = dict[str, Any]
+ToolResult = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +45,16 @@ class Tool:
     """A tool.
 
     Attributes:
-        describe: Gives what ``tools/list`` tells of it, for a site.
-        run: Gives its result from its arguments; raises what views raise.
+        describe: Returns its description for ``tools/list``.
+        run: Returns its result for arguments; raises the same errors as views.
     """
 
     describe: Callable[[SiteRecord], dict[str, Any]]
-    run: Callable[[SiteRecord, Any], Found]
+    run: Callable[[SiteRecord, Any], ToolResult]
 
 
 def describe(site: SiteRecord) -> list[dict[str, Any]]:
-    """The tools of a site, as ``tools/list`` tells them."""
+    """Descriptions of a site's tools for ``tools/list``."""
     return [
         {
             "name": name,
@@ -67,7 +66,7 @@ def describe(site: SiteRecord) -> list[dict[str, Any]]:
 
 
 def _load(schema: Schema, arguments: Any) -> dict[str, Any]:
-    if isinstance(arguments, dict):  # Models write null for what they leave out.
+    if isinstance(arguments, dict):  # Models send null for omitted arguments.
         arguments = {name: value for name, value in arguments.items() if value is not None}
     try:
         loaded: dict[str, Any] = schema.load(arguments)
@@ -91,7 +90,7 @@ def _schema(properties: Mapping[str, Any], required: tuple[str, ...] = (), **mor
 
 
 def _describe_search(site: SiteRecord) -> dict[str, Any]:
-    names = ", ".join(islice((*STANDARD_FIELDS, *sorted(site.kinds)), _MOST_NAMES))
+    names = ", ".join(islice((*STANDARD_FIELDS, *sorted(site.kinds)), _MAX_NAMES))
     arguments = {
         "query": {**_TEXT, "description": "What to look for: a few words. Quote phrases, put - before unwanted words."},
         "limit": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5, "description": "Most results."},
@@ -111,7 +110,7 @@ def _describe_search(site: SiteRecord) -> dict[str, Any]:
         "fields": {"type": "object", "description": "What else is known of the page, such as author, date, section."},
     }
     results = {"type": "array", "items": _schema(hit, tuple(hit)), "description": "The best first."}
-    told = {
+    result = {
         "results": results,
         "total": {"type": "integer", "description": "How many pages were found, perhaps estimated."},
         "corrected_query": {
@@ -123,21 +122,21 @@ def _describe_search(site: SiteRecord) -> dict[str, Any]:
         "title": f"Search {site.name}",
         "description": f"Search the pages of {_about(site)}",
         "inputSchema": _schema(arguments, ("query",), additionalProperties=False),
-        "outputSchema": _schema(told, tuple(told)),
+        "outputSchema": _schema(result, tuple(result)),
     }
 
 
-def _search(site: SiteRecord, arguments: Any) -> Found:
-    wanted = _load(SearchArgumentsSchema(), arguments)
+def _search(site: SiteRecord, arguments: Any) -> ToolResult:
+    values = _load(SearchArgumentsSchema(), arguments)
     query = SearchQuery(
-        text=wanted["query"],
-        limit=wanted["limit"],
-        filter=_condition(wanted),
+        text=values["query"],
+        limit=values["limit"],
+        filter=_condition(values),
         highlight=Highlight(pre_tag="", post_tag="", escape=False, only_fields=frozenset({"content"}), sentences=True),
         sections=1,
     )
-    shown = frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"}
-    timed = search_site(site, query, agent_visitor(), shown).timed
+    fields = frozenset({*STANDARD_FIELDS, *site.kinds}) - {"content"}
+    timed = search_site(site, query, agent_visitor(), fields).timed
     return {
         "results": [_hit(orjson.loads(hit), site) for hit in timed.hits],
         "total": timed.result.total,
@@ -145,24 +144,24 @@ def _search(site: SiteRecord, arguments: Any) -> Found:
     }
 
 
-def _condition(wanted: Mapping[str, Any]) -> Filter | None:
-    conditions: list[Filter] = [OneOf("section", (wanted["section"],))] if wanted["section"] else []
-    if wanted["filters"]:
+def _condition(values: Mapping[str, Any]) -> Filter | None:
+    conditions: list[Filter] = [OneOf("section", (values["section"],))] if values["section"] else []
+    if values["filters"]:
         try:
-            conditions.append(parse_filter(wanted["filters"]))
+            conditions.append(parse_filter(values["filters"]))
         except BackendRejected as error:
             raise rejected(error) from error
     return And(tuple(conditions)) if len(conditions) > 1 else conditions[0] if conditions else None
 
 
-def _hit(document: Mapping[str, Any], site: SiteRecord) -> Found:
+def _hit(document: Mapping[str, Any], site: SiteRecord) -> ToolResult:
     place = next((each for each in document.get(SECTIONS, ()) if isinstance(each, dict)), None)
-    shown = document if place is None else place
+    best_place = document if place is None else place
     return {
         "id": document["id"],
         "title": document["title"],
-        "url": urljoin(site.url, shown["url"]),
-        "snippet": shown["_formatted"]["content"][:MAX_SNIPPET],
+        "url": urljoin(site.url, best_place["url"]),
+        "snippet": best_place["_formatted"]["content"][:MAX_SNIPPET],
         "fields": {
             name: _cut(value)
             for name, value in document.items()
@@ -173,7 +172,7 @@ def _hit(document: Mapping[str, Any], site: SiteRecord) -> Found:
 
 def _cut(value: Any) -> Any:
     if isinstance(value, list):
-        return [_cut(each) for each in value[:_MOST_VALUES]]
+        return [_cut(each) for each in value[:_MAX_VALUES]]
     return value[:_MAX_VALUE] if isinstance(value, str) else value
 
 
@@ -191,7 +190,7 @@ def _describe_fetch(site: SiteRecord) -> dict[str, Any]:
             "description": "Where in the text to begin: next_offset of the call before.",
         },
     }
-    told = {
+    result = {
         "id": _TEXT,
         "title": _TEXT,
         "url": _TEXT,
@@ -202,14 +201,14 @@ def _describe_fetch(site: SiteRecord) -> dict[str, Any]:
         "title": f"Read a page of {site.name}",
         "description": f"Read a page as Markdown, by id or url, {MAX_TEXT} characters at a time. Site: {_about(site)}",
         "inputSchema": _schema(arguments, additionalProperties=False),
-        "outputSchema": _schema(told, tuple(told)),
+        "outputSchema": _schema(result, tuple(result)),
     }
 
 
-def _fetch(site: SiteRecord, arguments: Any) -> Found:
-    wanted = _load(FetchArgumentsSchema(), arguments)
-    page = find_page(site, identifier=wanted["id"], url=wanted["url"])
-    text, offset = page.markdown, wanted["offset"]
+def _fetch(site: SiteRecord, arguments: Any) -> ToolResult:
+    values = _load(FetchArgumentsSchema(), arguments)
+    page = find_page(site, identifier=values["id"], url=values["url"])
+    text, offset = page.markdown, values["offset"]
     if offset and offset >= len(text):
         raise field_error("offset", "out_of_range", f"must be less than {len(text)}, the length of the page")
     end = _end_of_part(text, offset)
@@ -223,7 +222,7 @@ def _fetch(site: SiteRecord, arguments: Any) -> Found:
 
 
 def _end_of_part(text: str, start: int) -> int:
-    """The end of a part that begins at ``start`` behind a line, unless that would leave it half empty."""
+    """The end of a part from ``start``: at a line end, unless that would leave the part less than half full."""
     end = start + MAX_TEXT
     if end >= len(text):
         return len(text)
@@ -232,4 +231,4 @@ def _end_of_part(text: str, start: int) -> int:
 
 
 TOOLS: Mapping[str, Tool] = {"search": Tool(_describe_search, _search), "fetch": Tool(_describe_fetch, _fetch)}
-"""Name to tool, in the order in which they are told."""
+"""Maps names to tools, in display order."""

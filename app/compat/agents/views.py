@@ -1,4 +1,4 @@
-"""The addresses of a site for agents."""
+"""Endpoints of a site for AI agents."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from marshmallow import ValidationError
 from werkzeug.http import quote_etag
 
 from app.compat.agents import protocol
-from app.compat.agents.files import Doors, describe_search, list_pages, write_pages
-from app.compat.agents.pages import find_page
-from app.compat.agents.protocol import ProtocolError
-from app.compat.agents.server import CALL, answer, failed_call, server_info
+from app.compat.agents.files import AgentUrls, describe_search, find_page, list_pages, write_pages
+from app.compat.agents.protocol import CALL, ProtocolError, failed_call, run_method, server_info
 from app.errors import ApiError, ErrorCode
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
@@ -32,21 +30,21 @@ from schemas.compat.agents import PageQuerySchema
 from schemas.validation.keys import Scope
 
 IN_PATH = Access(public=True)
-"""Only public keys stand in paths, which are written down in many places."""
+"""Paths contain only public keys, since many programs log paths."""
 
 _FORMAT = 2
-"""Grows with every change of what files look like, so that no client keeps the earlier ones."""
+"""Version of the files' format. Increase it with every change, to invalidate clients' caches."""
 
 _GZIP_TAG = "-gzip"
-"""Ends the entity tags of compressed files: they are other bytes."""
+"""Suffix of entity tags of compressed files, which have different bytes."""
 
 
 def _is_search() -> bool:
-    """Tell whether the request calls the tool that searches."""
+    """Whether the request calls the search tool."""
     try:
         body = read_json_once(request)
     except ApiError:
-        return False  # The view raises it, when it is its turn.
+        return False  # The view raises the error.
     params = body.get("params") if isinstance(body, dict) and body.get("method") == CALL else None
     return isinstance(params, dict) and params.get("name") == "search"
 
@@ -61,10 +59,10 @@ def _open_site(off: ErrorCode) -> SiteRecord:
     """The site of the caller's key.
 
     Args:
-        off: What it is called that the owner has not switched agents on.
+        off: Error code if the owner has not allowed agents.
 
     Raises:
-        ApiError: It is closed to agents, or paused.
+        ApiError: The site is closed to agents or paused.
     """
     site = own_site(current_caller())
     if not site.agents:
@@ -78,7 +76,7 @@ def _open_site(off: ErrorCode) -> SiteRecord:
 
 
 def call_with_key(key: str) -> Response:
-    """Answer a message of the Model Context Protocol, with a public key in the address."""
+    """Answer a message of the Model Context Protocol, with a public key in the URL."""
     return call()
 
 
@@ -92,13 +90,13 @@ def call() -> Response:
         if message.id is None:
             return Response(status=202)
         g.answered_message = (message, site)
-        return json_answer(protocol.encode_result(message, answer(message, site), server_info(site)))
+        return json_answer(protocol.encode_result(message, run_method(message, site), server_info(site)))
     except ProtocolError as error:
         return json_answer(protocol.encode_error(protocol.read_id(body), error), error.status)
 
 
 def respond(error: ApiError) -> Response | None:
-    """Answer what goes wrong once a message is read: in a tool for the model, elsewhere in the protocol's words."""
+    """Render errors after a message was read: as the result of a tool call, or as a protocol error."""
     if "answered_message" not in g:
         return None
     message, site = g.answered_message
@@ -122,7 +120,7 @@ def _read_body() -> Any:
 
 
 def _state_of(site: SiteRecord) -> tuple[int, int, datetime]:
-    """The number of the site's pages, its revision, and the moment of its own last change."""
+    """The site's number of pages, its revision, and the time of its last change."""
     with runtime().database.read() as session:
         row = get_site(session, site.account_id, site.id)
         return row.document_count, row.revision, row.updated_at
@@ -132,23 +130,23 @@ def _tag(*version: object) -> str:
     """The entity tag of the requested file.
 
     Args:
-        version: What changes whenever the content does, beside the service's own address.
+        version: Values that change with the content, in addition to the service's URL.
     """
-    told = ":".join(map(str, (_FORMAT, base_url(), request.full_path, *version)))
-    return hashlib.blake2b(told.encode(), digest_size=12).hexdigest()
+    text = ":".join(map(str, (_FORMAT, base_url(), request.full_path, *version)))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def _send(make: Callable[[], str], media_type: str, *version: object) -> Response:
-    """Answer with a text, or with 304 if the client has it."""
+    """Send a text, or 304 if the client has it."""
     tag = _tag(*version)
-    if _is_held(tag):
+    if _is_current(tag):
         return _complete(Response(status=304), tag)
     return _complete(Response("" if request.method == "HEAD" else make(), content_type=media_type), tag)
 
 
-def _is_held(tag: str) -> bool:
-    held = request.if_none_match
-    return bool(held.contains_weak(tag) or held.contains_weak(f"{tag}{_GZIP_TAG}"))
+def _is_current(tag: str) -> bool:
+    client_tags = request.if_none_match
+    return bool(client_tags.contains_weak(tag) or client_tags.contains_weak(f"{tag}{_GZIP_TAG}"))
 
 
 def _complete(response: Response, tag: str) -> Response:
@@ -161,21 +159,21 @@ def _complete(response: Response, tag: str) -> Response:
 def _send_copy(
     name: str, make: Callable[[SiteRecord, int], Iterable[bytes]], send: Callable[[Copy, str], Response]
 ) -> Response:
-    """Answer with a file of the whole site, which is made again only after changes, or with 304.
+    """Send a file about the whole site, which is cached until the site changes, or 304.
 
     Args:
-        make: Makes the content from the site and the number of its pages.
-        send: Answers with the content and its tag.
+        make: Creates the content from the site and its number of pages.
+        send: Creates the response from the content and its tag.
     """
     site = _open_site(ErrorCode.NOT_FOUND)
     total, *version = _state_of(site)
     state = ":".join(map(str, (_FORMAT, *version)))
     tag = _tag(state)
-    if request.method == "HEAD" or _is_held(tag):
-        return _complete(Response(status=304) if _is_held(tag) else Response(content_type=_TEXT), tag)
+    if request.method == "HEAD" or _is_current(tag):
+        return _complete(Response(status=304) if _is_current(tag) else Response(content_type=_TEXT), tag)
     copy = runtime().file_copies.get(f"{name}-{site.id}", state, lambda: make(site, total))
     tag = _tag(copy.header.state)
-    return _complete(Response(status=304), tag) if _is_held(tag) else send(copy, tag)
+    return _complete(Response(status=304), tag) if _is_current(tag) else send(copy, tag)
 
 
 _TEXT = "text/plain; charset=utf-8"
@@ -184,14 +182,14 @@ _OPENSEARCH = "application/opensearchdescription+xml; charset=utf-8"
 
 
 _ANY_BASE, _ANY_KEY = "\ue000base\ue000", "\ue000key\ue000"
-"""Stand in copies for the service's address and the key, which differ between requests."""
+"""Placeholders in copies for the service's URL and the key, which differ between requests."""
 
 
 def show_llms_txt(key: str) -> Response:
-    """Answer a site's contents: its pages by section, each with a line."""
+    """Send ``llms.txt``: the site's pages by section."""
 
     def make(site: SiteRecord, total: int) -> list[bytes]:
-        return [list_pages(runtime().database, site, Doors(_ANY_BASE, _ANY_KEY), total).encode()]
+        return [list_pages(runtime().database, site, AgentUrls(_ANY_BASE, _ANY_KEY), total).encode()]
 
     def send(copy: Copy, tag: str) -> Response:
         text = b"".join(copy.text()).decode().replace(_ANY_BASE, base_url()).replace(_ANY_KEY, key)
@@ -201,12 +199,12 @@ def show_llms_txt(key: str) -> Response:
 
 
 def show_llms_full_txt(key: str) -> Response:
-    """Answer a site's pages as one text, up to 5 MiB of whole pages."""
+    """Send ``llms-full.txt``: the site's pages as one text of at most 5 MiB."""
     return _send_copy("llms-full", lambda site, total: write_pages(runtime().database, site, total), _send_large)
 
 
 def _send_large(copy: Copy, tag: str) -> Response:
-    """Answer with a copy as it is, to clients that take gzip."""
+    """Send a stored copy, compressed if the client accepts gzip."""
     if request.accept_encodings.best_match(("gzip", "identity")) == "gzip":
         response = _complete(Response(copy.gzipped, content_type=_TEXT), f"{tag}{_GZIP_TAG}")
         response.headers["Content-Encoding"] = "gzip"
@@ -218,7 +216,7 @@ def _send_large(copy: Copy, tag: str) -> Response:
 
 
 def show_page(key: str) -> Response:
-    """Answer a page as Markdown."""
+    """Send a page as Markdown."""
     site = _open_site(ErrorCode.NOT_FOUND)
     check_query_string(request)
     try:
@@ -230,10 +228,10 @@ def show_page(key: str) -> Response:
 
 
 def show_open_search(key: str) -> Response:
-    """Answer the description of a site's search, as OpenSearch has it."""
+    """Send the OpenSearch description of a site's search."""
     site = _open_site(ErrorCode.NOT_FOUND)
     _, _, changed = _state_of(site)
-    return _send(lambda: describe_search(site, Doors(base_url(), key)), _OPENSEARCH, changed)
+    return _send(lambda: describe_search(site, AgentUrls(base_url(), key)), _OPENSEARCH, changed)
 
 
 _ROUTES: tuple[tuple[str, str, Callable[..., Response], OperationPolicy], ...] = (
@@ -247,9 +245,9 @@ _ROUTES: tuple[tuple[str, str, Callable[..., Response], OperationPolicy], ...] =
 
 
 def register(app: Flask) -> None:
-    """Register these addresses on ``app``.
+    """Register the endpoints on ``app``.
 
-    They are not in the OpenAPI document: the protocol describes its tools itself, and the rest is text.
+    The OpenAPI document omits them: the protocol describes its own tools, and the other responses are text.
     """
     for method, rule, view, policy in _ROUTES:
         endpoint = f"agents_{view.__name__}"

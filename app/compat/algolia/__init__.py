@@ -1,1 +1,1 @@
-"""Algolia's search API, as far as DocSearch and plain searches need it, over whichever engine runs."""
+"""Algolia's search API on top of any engine, as far as DocSearch and plain searches need it."""

@@ -1,4 +1,4 @@
-"""Algolia's filters as conditions.
+"""Converts Algolia's filters to conditions.
 
 Source: https://www.algolia.com/doc/api-reference/api-parameters/filters/
 """
@@ -25,9 +25,9 @@ from backends.query import FieldKinds
 from backends.standard_fields import STANDARD_FIELDS
 
 _NAMES = {"objectID": ("id",), "language": ("language", "lang")}
-"""Algolia's and DocSearch's names of fields to the fields that they mean here.
+"""Maps Algolia's and DocSearch's field names to ours.
 
-Crawled pages have ``lang``; records that were imported from Algolia keep their ``language``.
+Crawled pages have ``lang``; records imported from Algolia keep their ``language``.
 """
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
 _KEYWORD = re.compile(r"\s*(?:(AND|OR|NOT)\b|([()]))")
@@ -37,12 +37,12 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def read_filters(parameters: dict[str, object], kinds: FieldKinds) -> Filter | None:
-    """The condition of ``filters``, ``facetFilters`` and ``numericFilters`` together; ``None`` for none.
+    """Combine ``filters``, ``facetFilters``, and ``numericFilters`` into one condition, or ``None``.
 
-    A field that no document has is met by none, as at Algolia.
+    As at Algolia, a condition on a field that no document has matches nothing.
 
     Raises:
-        ApiError: 400 for an expression that cannot be read.
+        ApiError: 400 for an invalid expression.
     """
     conditions: list[Filter] = []
     if text := str(parameters["filters"]).strip():
@@ -55,7 +55,7 @@ def read_filters(parameters: dict[str, object], kinds: FieldKinds) -> Filter | N
 
 
 def _listed(value: object, read: Callable[[str], Filter]) -> list[Filter]:
-    """Conditions that must all hold; of those in a list within the list, one."""
+    """Conditions that must all match. Of the conditions in a nested list, one must match."""
     members = cast("Sequence[str | Sequence[str]]", [value] if isinstance(value, str) else value)
     conditions: list[Filter] = []
     for member in members:
@@ -80,7 +80,7 @@ def _condition(name: str, operator: str, value: str, kinds: FieldKinds) -> Filte
 
 
 def _on_fields(name: str, kinds: FieldKinds, condition: Callable[[str], Filter]) -> Filter:
-    """A condition that must hold for one of the fields that a name means."""
+    """A condition that must match for one of the fields behind a name."""
     either = tuple(condition(field) for field in fields_named(name, kinds))
     if not either:
         return NO_DOCUMENT
@@ -88,7 +88,7 @@ def _on_fields(name: str, kinds: FieldKinds, condition: Callable[[str], Filter])
 
 
 def fields_named(name: str, kinds: FieldKinds) -> tuple[str, ...]:
-    """The fields of a site's documents that one of Algolia's or DocSearch's names means."""
+    """The fields of a site's documents for one of Algolia's or DocSearch's names."""
     fields = _NAMES.get(name, (name,))
     return tuple(field for field in fields if field in STANDARD_FIELDS or field in kinds)
 
@@ -98,7 +98,7 @@ def _unreadable(parameter: str, text: str) -> ApiError:
 
 
 class _Expression:
-    """An expression of ``filters``: terms with AND, OR, NOT and parentheses."""
+    """Parser of ``filters``: terms with AND, OR, NOT, and parentheses."""
 
     def __init__(self, text: str, kinds: FieldKinds):
         self._text = text
@@ -106,15 +106,15 @@ class _Expression:
         self._at = 0
 
     def read(self) -> Filter:
-        """The whole expression.
+        """Parse the whole expression.
 
         Raises:
             ApiError: 400.
         """
-        found = self._either(0)
+        condition = self._either(0)
         if self._text[self._at :].strip():
             raise self._error()
-        return found
+        return condition
 
     def _either(self, depth: int) -> Filter:
         members = [self._all(depth)]
@@ -134,10 +134,10 @@ class _Expression:
         if self._take("NOT"):
             return Not(self._one(depth + 1))
         if self._take("("):
-            found = self._either(depth + 1)
+            condition = self._either(depth + 1)
             if not self._take(")"):
                 raise self._error()
-            return found
+            return condition
         return self._term()
 
     def _term(self) -> Filter:
@@ -155,9 +155,9 @@ class _Expression:
         high = _unquoted(end["high"])
         return _on_fields(name, self._kinds, lambda field: Between(field, value, high))
 
-    def _take(self, wanted: str) -> bool:
+    def _take(self, keyword: str) -> bool:
         match = _KEYWORD.match(self._text, self._at)
-        if match is None or wanted not in match.groups():
+        if match is None or keyword not in match.groups():
             return False
         self._at = match.end()
         return True

@@ -1,1 +1,1 @@
-"""Google's Custom Search JSON API, over whichever engine runs."""
+"""Google's Custom Search JSON API on top of any engine."""

@@ -1,19 +1,35 @@
-"""A request of Custom Search as a search."""
+"""Converts requests of Custom Search to queries, and searches with conditions that engines don't support.
+
+Such conditions are a path of the site and any of several words. Hits are checked in windows, without their texts. One
+page of the matching hits is then searched by ID for display.
+"""
 
 from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
+
+from flask import request
 
 from app.errors import field_error
+from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
-from app.services.search.parameters import MAX_SORT_KEYS
+from app.services.analytics.clicks import make_query_id
+from app.services.search.parameters import MAX_SORT_KEYS, for_site
+from app.services.search.responses import encode_hit
+from app.services.search.search import Visitor, find_ids
+from app.web.request_checks import require_search
+from app.web.searches import SearchOutcome
+from backends.base import Hit
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf
-from backends.query import Highlight, SearchQuery, SortKey
+from backends.query import NO_EFFECTS, Boost, Highlight, SearchQuery, SortKey
 from schemas.compat.custom_search import MAX_RESULTS
 from schemas.search import MAX_QUERY_BYTES
 
@@ -24,18 +40,17 @@ _DAYS = {"d": 1, "w": 7}
 _MONTHS = {"m": 1, "y": 12}
 _HTML = frozenset({"htm", "html"})
 FILE_TYPES = ("pdf", "docx", "pptx", "xlsx", "odt", "odp", "ods", "epub")
-"""What the crawler writes into ``type`` for files that are no web pages."""
+"""Values of ``type`` that the crawler sets for files other than web pages."""
 
 
 def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: date) -> SearchQuery:
-    """The checked parameters of a request as a query.
+    """Create a query from checked parameters.
 
     Raises:
-        ApiError: 400 for nothing to search, too much of it, results beyond the last that can be had, or a sort or
-            host that cannot be read.
+        ApiError: 400 for an empty or too long query, results beyond the last page, or an invalid sort or host.
     """
     if parameters["start"] + parameters["num"] - 1 > MAX_RESULTS:
-        raise field_error("start", "out_of_range", f"and num reach beyond the {MAX_RESULTS} results that can be had")
+        raise field_error("start", "out_of_range", f"and num exceed the {MAX_RESULTS} available results")
     sort, ranges = _read_sort(parameters["sort"])
     conditions = [
         *ranges,
@@ -57,10 +72,10 @@ def make_search_query(parameters: Mapping[str, Any], site: SiteRecord, today: da
 
 
 def _text(parameters: Mapping[str, Any]) -> str:
-    wanted = [parameters["q"], parameters["hq"]]
+    parts = [parameters["q"], parameters["hq"]]
     if parameters["exactTerms"]:
-        wanted.append(_quoted(parameters["exactTerms"]))
-    text = " ".join(filter(None, wanted)) or parameters["orTerms"]
+        parts.append(_quoted(parameters["exactTerms"]))
+    text = " ".join(filter(None, parts)) or parameters["orTerms"]
     if not text:
         raise field_error("q", "required", "is required")
     if parameters["excludeTerms"]:
@@ -71,13 +86,13 @@ def _text(parameters: Mapping[str, Any]) -> str:
 
 
 def any_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words of which a document must have one, beside what else is searched."""
+    """The words of which a document must contain one, in addition to the query."""
     has_text = any(parameters[name] for name in ("q", "hq", "exactTerms"))
     return tuple(dict.fromkeys(parameters["orTerms"].split())) if has_text else ()
 
 
 def without(words: Sequence[str]) -> str:
-    """The query for documents that have none of some words."""
+    """The query for documents without these words."""
     return " ".join(f"-{_quoted(word)}" for word in words)
 
 
@@ -86,14 +101,14 @@ def _quoted(terms: str) -> str:
 
 
 def _read_sort(text: str) -> tuple[tuple[SortKey, ...], list[Filter]]:
-    """The order that ``sort`` asks for, and the ranges that it restricts the results to."""
+    """The order and the ranges in ``sort``."""
     keys: dict[str, SortKey] = {}
     ranges: list[Filter] = []
     for part in filter(None, text.split(",")):
-        if (found := _RANGE.fullmatch(part)) is not None:
-            ranges += _range(found["field"], _bound(found["low"]), _bound(found["high"]))
-        elif (found := _SORT.fullmatch(part)) is not None:
-            keys.setdefault(found["field"], SortKey(found["field"], found["order"] != "a"))
+        if (match := _RANGE.fullmatch(part)) is not None:
+            ranges += _range(match["field"], _bound(match["low"]), _bound(match["high"]))
+        elif (match := _SORT.fullmatch(part)) is not None:
+            keys.setdefault(match["field"], SortKey(match["field"], match["order"] != "a"))
         else:
             raise field_error("sort", "invalid", "must be like date, date:a, or date:r:20240101:20240630")
     if len(keys) > MAX_SORT_KEYS:
@@ -131,17 +146,17 @@ def _months_before(day: date, months: int) -> date:
 
 
 def _of_type(file_type: str, site: SiteRecord) -> list[Filter]:
-    """The crawler writes the field ``type`` into documents made of files; pages have none, or what they say of it."""
-    wanted = file_type.lower().removeprefix(".")
-    if not wanted:
+    """Condition on the file type. The crawler sets ``type`` for files; pages have none, or their own value."""
+    extension = file_type.lower().removeprefix(".")
+    if not extension:
         return []
-    if wanted in _HTML:
+    if extension in _HTML:
         return [Not(OneOf("type", FILE_TYPES))] if "type" in site.kinds else []
-    return [Comparison("type", "=", wanted)] if "type" in site.kinds else [NO_DOCUMENT]
+    return [Comparison("type", "=", extension)] if "type" in site.kinds else [NO_DOCUMENT]
 
 
 def read_place(address: str) -> tuple[str, str]:
-    """The host of ``siteSearch``, without ``www.``, and the beginning of its path, if it has one; both may be empty.
+    """The host of ``siteSearch`` without ``www.``, and the prefix of its path; both may be empty.
 
     Raises:
         ApiError: 400.
@@ -154,7 +169,7 @@ def read_place(address: str) -> tuple[str, str]:
     except ValueError:
         host = ""
     if not host:
-        raise field_error("siteSearch", "invalid", "must be a host or the beginning of an address: example.com/docs")
+        raise field_error("siteSearch", "invalid", "must be a host or the beginning of a URL, such as example.com/docs")
     path = unquote(parts.path.rstrip("*"))
     return host, "" if path == "/" else path
 
@@ -179,5 +194,116 @@ def _in_language(languages: str, site: SiteRecord) -> list[Filter]:
 
 
 def shown_fields(site: SiteRecord) -> frozenset[str]:
-    """The fields of a hit that an answer tells: of its text, only the snippet."""
+    """The fields of a hit in responses. Of its text, only the snippet is included."""
     return frozenset({"id", "title", "url", "author", "date", *site.kinds})
+
+
+WINDOW = 100
+WINDOWS = 5
+"""Maximum number of windows of hits to check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Conditions on hits, in addition to those of the query.
+
+    Attributes:
+        is_at: Whether the hit with this URL matches.
+        boosts: Boosts that move hits with matching paths into the first windows.
+        words: Words of which a hit must contain one; empty for no condition.
+    """
+
+    is_at: Callable[[str], bool]
+    boosts: tuple[Boost, ...]
+    words: tuple[str, ...]
+
+
+def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing | None:
+    """Read the conditions of a request, or ``None``."""
+    host, path = read_place(parameters["siteSearch"])
+    words = any_of(parameters)
+    if not path:
+        return Narrowing(lambda _: True, (), words) if words else None
+    left_out = parameters["siteSearchFilter"] == "e"
+
+    def is_at(url: str) -> bool:
+        parts = urlsplit(urljoin(site.url, url))
+        own = (parts.hostname or "").removeprefix("www.")
+        is_there = own == host or own.endswith(f".{host}")
+        return (is_there and unquote(parts.path).startswith(path)) is not left_out
+
+    return Narrowing(is_at, (Boost(-5 if left_out else 5, path=f"{path}*"),), words)
+
+
+def search_narrowed(
+    site: SiteRecord, search_query: SearchQuery, narrowing: Narrowing, visitor: Visitor | None, fields: frozenset[str]
+) -> SearchOutcome:
+    """Search like :func:`app.web.searches.search_site`, with additional conditions.
+
+    The total is exact if all hits were checked, otherwise an estimate.
+    """
+    started = time.perf_counter()
+    require_search()
+    current_runtime = runtime()
+    searcher = current_runtime.searcher
+    boosted = replace(site, settings=replace(site.settings, boosts=(*site.settings.boosts, *narrowing.boosts)))
+    query = for_site(search_query, boosted)
+    matching_ids: list[str] = []
+    checked = 0
+    for number in range(WINDOWS):
+        window: dict[str, str] = {}
+
+        def note(hit: Hit, window: dict[str, str] = window) -> bytes:
+            window[hit.id] = hit.document["url"]
+            return b""
+
+        part = replace(query, limit=WINDOW, offset=number * WINDOW, highlight=None)
+        timed = searcher.run(site, part, note, searcher.new_room())
+        lacking = _lacking(site, narrowing.words, window)
+        matching_ids += [id for id, url in window.items() if id not in lacking and narrowing.is_at(url)]
+        checked += len(window)
+        if len(window) < WINDOW or len(matching_ids) >= query.offset + query.limit:
+            break
+    total = (
+        len(matching_ids) if checked >= timed.result.total else round(timed.result.total * len(matching_ids) / checked)
+    )
+    page = matching_ids[query.offset : query.offset + query.limit]
+    result = replace(
+        timed,
+        result=replace(timed.result, total=max(total, len(matching_ids))),
+        hits=_show(site, query, page, fields),
+        took_ms=round((time.perf_counter() - started) * 1000),
+    )
+    if visitor is not None and request.method != "HEAD":
+        searcher.record(site, query, result, visitor)
+    query_id = make_query_id(current_runtime.settings.secret_key, site.id, query.typed, result.searched_at)
+    return SearchOutcome(query, result, query_id, site.no_results_links)
+
+
+def _lacking(site: SiteRecord, words: tuple[str, ...], window: Mapping[str, str]) -> set[str]:
+    """The hits of a window that contain none of the words."""
+    if not words or not window:
+        return set()
+    of_window = SearchQuery(without(words), limit=len(window), filter=OneOf("id", tuple(window)))
+    return set(find_ids(runtime().searcher, site, of_window))
+
+
+def _show(site: SiteRecord, query: SearchQuery, ids: list[str], fields: frozenset[str]) -> list[bytes]:
+    """Hits of the query by ID, in this order."""
+    if not ids:
+        return []
+    hits: dict[str, bytes] = {}
+    encode = partial(encode_hit, fields=fields)
+
+    def note(hit: Hit) -> bytes:
+        hits[hit.id] = encode(hit)
+        return hits[hit.id]
+
+    conditions = (OneOf("id", tuple(ids)), *(() if query.filter is None else (query.filter,)))
+    settings = replace(query.settings, pinned={}, hidden={}, distinct="")
+    by_id = replace(
+        query, limit=len(ids), offset=0, sort=(), filter=And(conditions), settings=settings, effects=NO_EFFECTS
+    )
+    searcher = runtime().searcher
+    searcher.run(site, by_id, note, searcher.new_room())
+    return [hits[id] for id in ids if id in hits]

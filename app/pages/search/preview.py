@@ -28,8 +28,7 @@ from app.services.sites import get_site, site_inactive
 from app.web.parsing import check_query_string, invalid
 from app.web.request_checks import count_preview, current_caller, used_today
 from app.web.responses import json_answer
-from app.web.searches import Found, search_site
-from app.web.visitors import current_visitor
+from app.web.searches import SearchOutcome, current_visitor, search_site
 from schemas.search import SearchQuerySchema
 
 SHOWN_VALUES = 8
@@ -148,7 +147,7 @@ def _page_number() -> int:
     return min(LAST_PAGE, int(text)) if text.isascii() and text.isdigit() and len(text) < 5 else 1
 
 
-def _search(site: Site, parameters: dict[str, Any]) -> Found:
+def _search(site: Site, parameters: dict[str, Any]) -> SearchOutcome:
     if not site.active:
         raise site_inactive()
     shown_fields = parse_fields(parameters["fields"])
@@ -178,7 +177,7 @@ def _parameters() -> dict[str, Any]:
 def _page(
     site: Site,
     *,
-    results: Found | None = None,
+    results: SearchOutcome | None = None,
     problem: ApiError | None = None,
     refusal: ApiError | None = None,
 ) -> str:
