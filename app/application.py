@@ -23,7 +23,7 @@ from app.metrics import views as metrics
 from app.runtime import attach, create_runtime
 from app.services.audit_log.recording import watch
 from app.web import error_handlers, headers, request_checks
-from app.web.actors import find_actor
+from app.web.callers import find_actor
 from app.web.parsing import PathInteger
 from app.web.policy import require_policies
 

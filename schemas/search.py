@@ -151,7 +151,8 @@ class SearchBodySchema(BodySchema):
 
 for _name, _field in SearchBodySchema._declared_fields.items():
     if not isinstance(_field, NamesOrList):  # In the OpenAPI document, a reference to the shared schema "Names".
-        _field.metadata["description"] = SearchQuerySchema._declared_fields[_name].metadata["description"]
+        _query_metadata = SearchQuerySchema._declared_fields[_name].metadata
+        _field.metadata = {**_field.metadata, "description": _query_metadata["description"]}
 
 
 class FormattedSectionSchema(Schema):

@@ -16,9 +16,9 @@ from app.operations.logins import log_in, log_out, register
 from app.runtime import runtime
 from app.services.access.rights import Role
 from app.web.auth import ANYONE, LOGGED_IN, MANAGING
+from app.web.callers import current_caller, current_client
 from app.web.hosts import service_name
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller, current_client
 from app.web.responses import cookie_header, json_answer
 from schemas.accounts import (
     AccountDeleteSchema,

@@ -19,9 +19,9 @@ from app.services.csv_export import encode_csv
 from app.services.inbox import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING
+from app.web.callers import current_caller
 from app.web.permissions import choose_reported_site, refuse_other_site
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from app.web.responses import CSV, csv_response, prefers
 from schemas.analytics import (
     AnalyticsQuerySchema,

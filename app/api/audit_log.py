@@ -11,8 +11,8 @@ from app.services.access.rights import Role
 from app.services.audit_log.entries import Selection
 from app.services.audit_log.entries import list_entries as list_chosen_entries
 from app.web.auth import MANAGING
+from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from schemas.audit_log import AuditLogSchema, AuditQuerySchema
 from schemas.validation.keys import Scope
 

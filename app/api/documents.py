@@ -26,9 +26,9 @@ from app.services.document_list import (
 from app.services.search.parameters import parse_fields
 from app.services.sites import get_site
 from app.web.auth import INDEXING, MANAGING
+from app.web.callers import current_caller
 from app.web.permissions import choose_written_site
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from app.web.responses import json_answer, prefers
 from schemas.documents import (
     BulkAnswerSchema,

@@ -16,9 +16,9 @@ from app.operations import sources as source_operations
 from app.runtime import runtime
 from app.services.imports import ImportOutcome
 from app.web.auth import MANAGING
+from app.web.callers import current_caller
 from app.web.parsing import FILE_TYPES, invalid, read_file_body, read_json
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from schemas.documents import DocumentSchema
 from schemas.imports import ImportAnswerSchema, ImportQuerySchema
 from schemas.sources import ConfigAnswerSchema, ConfigQuerySchema

@@ -12,8 +12,8 @@ from app.runtime import runtime
 from app.services.access import keys
 from app.services.access.rights import Role
 from app.web.auth import MANAGING
+from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from schemas.forms import KeyFormAnswerSchema
 from schemas.keys import (
     KeyAnswerSchema,

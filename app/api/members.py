@@ -15,9 +15,9 @@ from app.runtime import runtime
 from app.services.access.rights import Role
 from app.services.accounts import invitations, members
 from app.web.auth import ANYONE, MANAGING
+from app.web.callers import current_caller, current_client
 from app.web.hosts import base_url
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller, current_client
 from schemas.accounts import LoginAnswerSchema
 from schemas.base import NothingSchema
 from schemas.forms import describe_form

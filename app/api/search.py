@@ -19,9 +19,10 @@ from app.services.search.parameters import make_query, parse_fields
 from app.services.search.responses import encode_results
 from app.services.search.suggestions import encode_suggestions
 from app.web.auth import ANY_KEY_OR_ENGINE_KEY, SEARCHING
+from app.web.callers import current_caller
+from app.web.charges import used_today
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller, used_today
 from app.web.responses import json_answer
 from app.web.searches import current_visitor, search_site
 from backends.query import SearchQuery

@@ -18,8 +18,8 @@ from app.services.search.preview import QueryPreview
 from app.services.search_settings import list_learned, settings_tag, shown_settings
 from app.services.sites import get_site
 from app.web.auth import MANAGING
+from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from backends.base import SearchBackend
 from schemas.search_settings import (
     LearnedClicksSchema,

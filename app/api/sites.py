@@ -12,8 +12,8 @@ from app.runtime import runtime
 from app.services import sites
 from app.services.access.rights import Role
 from app.web.auth import MANAGING
+from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from schemas.base import NothingSchema
 from schemas.forms import FormAnswerSchema, SiteFormAnswerSchema
 from schemas.sites import (

@@ -14,8 +14,8 @@ from app.errors import ErrorCode
 from app.operations import sources as source_operations
 from app.runtime import runtime
 from app.web.auth import ANYONE, MANAGING
+from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from app.web.responses import CSV, csv_response, prefers
 from schemas.base import NothingSchema
 from schemas.sites import PageQuerySchema, SuccessSchema

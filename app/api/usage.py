@@ -22,10 +22,11 @@ from app.services.access.engine_keys import CredentialsStopped, direct_keys, gat
 from app.services.analytics.events import SearchEvent
 from app.services.usage.daily_usage import find_index
 from app.web.auth import ANY_KEY, MANAGING
+from app.web.callers import current_caller
+from app.web.charges import count_logged_search, used_today
 from app.web.hosts import base_url
 from app.web.permissions import own_site, refuse_other_site
 from app.web.policy import OperationPolicy
-from app.web.request_checks import count_logged_search, current_caller, used_today
 from app.web.searches import current_visitor
 from backends.errors import BackendUnavailable
 from backends.query import MATCH_ALL

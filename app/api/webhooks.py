@@ -11,8 +11,8 @@ from app.runtime import runtime
 from app.services.access.rights import Role
 from app.services.webhooks import webhooks
 from app.web.auth import MANAGING
+from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from schemas.base import NothingSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
 from schemas.validation.keys import Scope

@@ -17,8 +17,8 @@ from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services.accounts import members
 from app.services.audit_log.entries import Selection, export_csv, list_entries
+from app.web.callers import current_caller
 from app.web.parsing import check_query_string, invalid
-from app.web.request_checks import current_caller
 from app.web.responses import csv_response
 from schemas.audit_log import KINDS, AuditQuerySchema, AuditSelectionSchema
 

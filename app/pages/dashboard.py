@@ -18,7 +18,7 @@ from app.services import sites
 from app.services.access.keys import is_box_used
 from app.services.analytics.reports import get_analytics
 from app.services.health import COUNTERS
-from app.web.request_checks import current_caller
+from app.web.callers import current_caller
 from app.wording import counted
 from schemas.analytics import PERIODS
 

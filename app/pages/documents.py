@@ -34,8 +34,8 @@ from app.services.document_list import (
 from app.services.indexing.stored_documents import StoredBody
 from app.services.search.search import find_ids, find_ids_at
 from app.services.sites import get_site
+from app.web.callers import current_caller
 from app.web.parsing import check_query_string, read_form_body
-from app.web.request_checks import current_caller
 from backends.errors import BackendUnavailable
 from backends.query import SearchQuery
 

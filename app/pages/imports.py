@@ -17,8 +17,8 @@ from app.pages.forms import banner_of, field_problems, read_form, refill_on_erro
 from app.pages.layout import render
 from app.runtime import runtime
 from app.services.sites import get_site
+from app.web.callers import current_caller
 from app.web.parsing import invalid, read_form_body
-from app.web.request_checks import current_caller
 from schemas.imports import FORM_FORMATS, ImportFormSchema
 from schemas.sources import CONFIG_FORMATS
 

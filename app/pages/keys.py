@@ -17,8 +17,8 @@ from app.services import sites
 from app.services.access import keys
 from app.services.access.keys import KeyView
 from app.tokens import hash_token
+from app.web.callers import current_caller
 from app.web.hosts import base_url
-from app.web.request_checks import current_caller
 from app.web.responses import cookie_of
 from schemas.keys import KeyCreateSchema, KeyRotateSchema, KeyToggleSchema, KeyUpdateSchema, unsuitable_fields
 

@@ -26,8 +26,8 @@ from app.pages.layout import render
 from app.pages.negotiation import local_path, see_other, wants_page
 from app.runtime import runtime
 from app.services.access.sessions import offer_members
+from app.web.callers import current_caller, current_client
 from app.web.parsing import read_form_body
-from app.web.request_checks import current_caller, current_client
 from app.web.responses import cookie_header, cookie_of, json_answer
 from schemas.accounts import (
     AccountChoiceSchema,

@@ -21,7 +21,7 @@ from app.pages.layout import render, render_secret
 from app.pages.negotiation import HOME, see_other
 from app.runtime import runtime
 from app.services.mail.digests import read_token, unsubscribe
-from app.web.request_checks import current_caller, current_client
+from app.web.callers import current_caller, current_client
 from app.web.responses import cookie_header
 from schemas.accounts import EmailConfirmSchema, EmailUndoSchema, PasswordForgotSchema, PasswordResetSchema
 from schemas.invitations import InvitationAcceptSchema

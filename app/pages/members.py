@@ -16,8 +16,8 @@ from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services.access.rights import Role
 from app.services.accounts import invitations, members
+from app.web.callers import current_caller
 from app.web.hosts import base_url
-from app.web.request_checks import current_caller
 from app.web.responses import cookie_of
 from schemas.invitations import InvitationCreateSchema
 from schemas.members import ROLES, MemberUpdateSchema

@@ -17,7 +17,7 @@ from app.services.health import COUNTERS
 from app.services.sites import count_documents, count_keys, count_sites
 from app.services.usage.daily_usage import usage_between
 from app.web.auth import MANAGING
-from app.web.request_checks import current_caller
+from app.web.callers import current_caller
 from schemas.accounts import is_email
 
 NEARLY = 0.8

@@ -16,8 +16,8 @@ from app.pages.logins import log_out_to_home
 from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services.accounts import identities
+from app.web.callers import current_caller
 from app.web.hosts import service_name
-from app.web.request_checks import current_caller
 from schemas.accounts import (
     AccountDeleteSchema,
     CurrentPasswordSchema,

@@ -15,9 +15,9 @@ from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services.access import keys
 from app.services.sites import get_site
+from app.web.callers import current_caller
 from app.web.headers import policy_with_connections
 from app.web.hosts import base_url
-from app.web.request_checks import current_caller
 from backends.languages import LANGUAGES
 
 VARIABLES = ("ground", "text", "soft", "line", "chosen", "accent", "mark", "font")

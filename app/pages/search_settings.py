@@ -24,8 +24,8 @@ from app.services.audit_log.recording import setting_changes
 from app.services.search.preview import PreviewedDocument, QueryPreview, frequent_queries
 from app.services.search_settings import is_semantic, named_ids, settings_tag, shown_settings
 from app.services.sites import get_site
+from app.web.callers import current_caller
 from app.web.parsing import invalid, read_form_body
-from app.web.request_checks import current_caller
 from backends.languages import LANGUAGES
 from schemas.search_rules import MATCHES, MAX_RANK
 from schemas.search_settings import WEIGHTED_FIELDS, SearchSettingsSchema, SettingsPreviewSchema

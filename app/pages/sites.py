@@ -21,9 +21,9 @@ from app.pages.todos import candidates_of, in_order, todos_of_misses, todos_of_q
 from app.runtime import runtime
 from app.services import sites
 from app.services.access import keys
+from app.web.callers import current_caller
 from app.web.hosts import base_url
 from app.web.parsing import invalid, read_form_body
-from app.web.request_checks import current_caller
 from schemas.sites import PageQuerySchema, SiteCreateSchema, SiteDeleteSchema, SiteUpdateSchema
 
 

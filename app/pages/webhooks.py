@@ -17,7 +17,7 @@ from app.pages.sites import read_paging
 from app.runtime import runtime
 from app.services.webhooks import webhooks
 from app.services.webhooks.delivery import secret_of
-from app.web.request_checks import current_caller
+from app.web.callers import current_caller
 from app.web.responses import cookie_of
 from schemas.validation.webhooks import EVENTS
 from schemas.webhooks import WebhookCreateSchema, WebhookUpdateSchema

@@ -9,41 +9,27 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, g, request
 
 from app.clock import now
 from app.counters.base import (
-    AnswerLost,
     ConsumeOutcome,
     CountersUnavailable,
     CredentialVersion,
-    IntentRequest,
-    Reservation,
-    UncountedSearch,
-    UsageReservation,
-    WindowRequest,
 )
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.errors import ApiError, ErrorCode
-from app.operations.attempts import count_uncharged
-from app.plans import QUOTA_REFUSALS
 from app.runtime import Runtime, runtime
-from app.services.access.callers import Caller, Client
+from app.services.access.callers import Caller
 from app.services.access.credentials import KeyRecord
 from app.services.usage.cpu_limits import Spender, cpu_seconds, spender_of
 from app.services.usage.quota import (
     ADDRESS_LIMIT,
     MINUTE_SECONDS,
-    address_key,
     address_window,
-    bucket_windows,
-    logged_window,
     name_stranger,
-    out_of_searches,
-    preview_window,
     visitor_windows,
 )
 from app.web.auth import (
@@ -54,7 +40,18 @@ from app.web.auth import (
     identify_token,
     missing_key,
 )
-from app.web.hosts import client_address, is_host, is_own_origin, refuse_foreign_form
+from app.web.callers import address
+from app.web.charges import (
+    charge_further,
+    count_refusal,
+    is_permitted,
+    plan_windows,
+    reserve_searches,
+    settle_search,
+    uncounted_searches,
+    undo_count,
+)
+from app.web.hosts import is_host, is_own_origin, refuse_foreign_form
 from app.web.parsing import read_form_body
 from app.web.permissions import find_refusal, refuse_other_site
 from app.web.policy import SAFE_METHODS, OperationPolicy, policy_of
@@ -67,27 +64,9 @@ def guard(app: Flask) -> None:
     """Run the checks before every view of ``app``."""
     app.before_request(_check)
     app.teardown_request(_leave_share)
-    app.after_request(_settle_search)
+    app.after_request(settle_search)
     app.after_request(_note_cpu)
     app.after_request(_complete_rate_headers)
-
-
-def current_caller() -> Caller:
-    """The caller of an operation that requires identification."""
-    caller: Caller = g.caller
-    return caller
-
-
-def current_client() -> Client:
-    """The client that sent the request."""
-    settings = runtime().settings
-    address = client_address(request, settings.trusted_proxies)
-    return Client(address, address_key(address, settings.secret_key), request.user_agent.string)
-
-
-def address() -> str:
-    """The hashed key of the caller's IP address."""
-    return current_client().key
 
 
 def _check() -> None:
@@ -126,7 +105,7 @@ def _check() -> None:
         return
     try:
         caller, outcome = _count(current_runtime, req, policy, caller, token)
-        state.outcome = None if outcome is None else _charge_further(current_runtime, req, policy, caller, outcome)
+        state.outcome = None if outcome is None else charge_further(current_runtime, req, policy, caller, outcome)
     except ApiError as error:
         # The credentials have ended: the caller is unidentified.
         state.caller = None
@@ -208,11 +187,11 @@ def _count(
         outcome = _consume_for(runtime, req, policy, caller)
     except CountersUnavailable as error:
         _refuse_write(error)
-        g.uncounted = _uncounted_searches(req, policy, caller)
+        g.uncounted = uncounted_searches(req, policy, caller)
         return (caller if token is None else identify_token(runtime, req.path, policy.access, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
-            _count_refusal(runtime, req, policy, caller, error)
+            count_refusal(runtime, req, policy, caller, error)
             raise
         outcome = error.outcome
     if token is not None and _is_stale(caller, token, outcome):
@@ -220,49 +199,18 @@ def _count(
         try:
             caller = identify_token(runtime, req.path, policy.access, token, outcome.credential_version)
         except Exception:
-            _undo(runtime, outcome)
+            undo_count(runtime, outcome)
             raise
-        is_counted_alike = caller.account.limits == previous.account.limits and _may(req, policy, caller) == _may(
-            req, policy, previous
-        )
-        if outcome.refused is not None or not is_counted_alike:
-            _undo(runtime, outcome)
+        has_same_rights = is_permitted(req, policy, caller) == is_permitted(req, policy, previous)
+        has_same_limits = caller.account.limits == previous.account.limits
+        if outcome.refused is not None or not (has_same_rights and has_same_limits):
+            undo_count(runtime, outcome)
             try:
                 outcome = _consume_for(runtime, req, policy, caller)
             except RequestLimitExceeded as error:
-                _count_refusal(runtime, req, policy, caller, error)
+                count_refusal(runtime, req, policy, caller, error)
                 raise
     return caller, outcome
-
-
-def _bucket(policy: OperationPolicy, caller: Caller) -> tuple[WindowRequest, ...]:
-    return bucket_windows(caller, charged=policy.charges, is_file=policy.is_file)
-
-
-def _may(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
-    return find_refusal(req, policy, caller) is None
-
-
-def _count_refusal(
-    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
-) -> None:
-    """Count a rejection by a limit of the plan, not of one visitor or member. Also count rejected searches."""
-    if caller.member is not None:
-        return
-    plan = {window.key for window in _bucket(policy, caller)}
-    if error.window.key not in plan:
-        return
-    minutely = error.window.seconds == MINUTE_SECONDS
-    QUOTA_REFUSALS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
-    if _may(req, policy, caller) and _charge(req, policy)[0]:
-        _note_refused(runtime, caller)
-
-
-def _note_refused(runtime: Runtime, caller: Caller) -> None:
-    try:
-        runtime.counters.count_refusal(caller.account.id, now=now().timestamp())
-    except CountersUnavailable as error:
-        log.error("a rejected search could not be counted: %s", error)
 
 
 _UNSETTLED = CredentialVersion(1, 0)
@@ -277,10 +225,10 @@ def _is_stale(caller: Caller, token: str | None, outcome: ConsumeOutcome) -> boo
 
 
 def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller) -> ConsumeOutcome:
-    bucket = _bucket(policy, caller)
+    bucket = plan_windows(policy, caller)
     windows = visitor_windows(caller, address, reports=policy.reports_usage)
     header_windows = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
-    reserve, intents = _reserve(req, policy, caller)
+    reserve, intents = reserve_searches(req, policy, caller)
     intent = intents[0]._replace(windows=bucket) if intents else None
     if intent is None:
         windows = bucket + windows
@@ -294,89 +242,6 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
         ),
         now=now().timestamp(),
     )
-
-
-def _charge_further(
-    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, outcome: ConsumeOutcome
-) -> ConsumeOutcome:
-    """Charge the other searches of a request with several. Charges either all searches or none, not even the first.
-
-    Raises:
-        RequestLimitExceeded: The account's request limits don't allow all of them.
-    """
-    reserve, intents = _reserve(req, policy, caller)
-    first = outcome.reservation
-    if reserve is None or first is None:
-        return outcome
-    bucket = _bucket(policy, caller)
-    for intent in intents[1:]:
-        limits = RequestLimits((), reserve, intent._replace(windows=bucket))
-        try:
-            further = runtime.limiter.check_request_limits(limits, now=now().timestamp())
-        except CountersUnavailable as error:
-            log.error("the counter store is unavailable: %s", error)
-            g.uncounted.append(_uncounted(reserve, intent))
-            continue
-        except RequestLimitExceeded as error:
-            _give_back(runtime, first)
-            _count_refusal(runtime, req, policy, caller, error)
-            raise
-        outcome = outcome._replace(used_today=further.used_today)
-        if further.reservation is None:
-            _give_back(runtime, first)
-            return outcome._replace(reservation=None)
-        g.further_charges.append(further.reservation)
-    return outcome
-
-
-def _reserve(
-    req: Request, policy: OperationPolicy, caller: Caller
-) -> tuple[UsageReservation | None, list[IntentRequest]]:
-    """The charge for each search of the request, if any, and the search intent that each query may continue."""
-    charged, texts = _charge(req, policy)
-    if not charged or not _may(req, policy, caller):
-        return None, []
-    gateway_site_id = None if caller.site is None else caller.site.id
-    reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
-    return reserve, [IntentRequest(_visitor_name(caller, place), text) for place, text in enumerate(texts)]
-
-
-def _uncounted_searches(req: Request, policy: OperationPolicy, caller: Caller) -> list[UncountedSearch]:
-    """The searches that run now and are charged when the counter store is available again."""
-    reserve, intents = _reserve(req, policy, caller)
-    return [] if reserve is None else [_uncounted(reserve, intent) for intent in (intents or (None,))]
-
-
-def _uncounted(reserve: UsageReservation, intent: IntentRequest | None) -> UncountedSearch:
-    return UncountedSearch(reserve.account_id, reserve.gateway_site_id, now().timestamp(), intent)
-
-
-def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
-    """Whether the request is a charged search, and its queries if it is charged per search intent."""
-    if req.method in ("HEAD", "OPTIONS"):
-        return False, []
-    if policy.searched_texts is not None:
-        texts = _distinct_intents(policy.searched_texts())
-        return bool(texts), texts
-    charges = policy.charges_search
-    return charges() if callable(charges) else charges, []
-
-
-def _distinct_intents(texts: Iterable[str]) -> list[str]:
-    """The distinct texts that aren't prefixes of others. Prefixes are keystrokes of the same intent."""
-    distinct = dict.fromkeys(filter(None, texts))
-    return [text for text in distinct if not any(other != text and other.startswith(text) for other in distinct)]
-
-
-def _visitor_name(caller: Caller, place: int) -> str:
-    """Name of the visitor behind an engine key: holder, IP address, and position of the query in the request."""
-    return f"{holder(caller)}:{address()}" + (f":{place}" if place else "")
-
-
-def holder(caller: Caller) -> str:
-    """The holder of an engine key: an API key, or the site."""
-    site_id = 0 if caller.site is None else caller.site.id
-    return f"{site_id}:{caller.key.id if caller.key is not None else ''}"
 
 
 def _name_sharer(caller: Caller | None, policy: OperationPolicy, token: str | None) -> str | int:
@@ -400,19 +265,6 @@ def _consume_address(runtime: Runtime, policy: OperationPolicy, token: str | Non
         _refuse_write(error)
 
 
-def _undo(runtime: Runtime, outcome: ConsumeOutcome) -> None:
-    if outcome.refused is not None:
-        return
-    try:
-        runtime.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
-    except AnswerLost as error:
-        log.error("a request that was counted twice is refunded when the counter store responds: %s", error)
-    except CountersUnavailable as error:
-        log.error("a request stays counted twice; its search is refunded later: %s", error)
-        if outcome.reservation is not None:
-            runtime.late_charges.give_back(outcome.reservation)
-
-
 def _refuse_write(error: CountersUnavailable) -> None:
     """While the counter store is unavailable, reads and searches continue and writes are rejected.
 
@@ -422,51 +274,6 @@ def _refuse_write(error: CountersUnavailable) -> None:
     writes = request.method not in SAFE_METHODS and request.routing_exception is None
     if writes and not policy_of(request.endpoint).searches:
         raise error
-
-
-def require_search() -> None:
-    """Reject the search if it should have been charged but the daily quota is used up."""
-    outcome: ConsumeOutcome | None = g.outcome
-    if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
-        QUOTA_REFUSALS.labels("searches_per_day").inc()
-        _note_refused(runtime(), current_caller())
-        raise out_of_searches(outcome, current_caller().account.limits)
-
-
-def note_failed_search() -> None:
-    """Mark the search of this request as failed, whatever the response's status, so that it isn't charged."""
-    g.search_failed = True
-
-
-def count_preview() -> None:
-    """Count an uncharged search on a preview page.
-
-    Raises:
-        RateLimited: The account's daily limit of such searches is reached.
-    """
-    count_uncharged(runtime(), (preview_window(current_caller().account.id),), "trial search")
-
-
-def count_logged_search() -> bool:
-    """Count a search logged with a public key, and return whether the visitor's IP address is within the limit.
-
-    Raises:
-        CountersUnavailable: The counter store is unavailable.
-    """
-    window = logged_window(current_caller().account.id, address())
-    return runtime().counters.consume([window], now=now().timestamp()).allowed
-
-
-def used_today() -> int:
-    """Searches that the account has used today, including this one; 0 while the counter store is unavailable."""
-    if g.get("counters_away", False):
-        return 0
-    outcome: ConsumeOutcome | None = g.outcome
-    if outcome is not None and outcome.used_today is not None:
-        return outcome.used_today
-    current_runtime = runtime()
-    caller = current_caller()
-    return current_runtime.counters.usage_of_day(caller.account.id, now().date()).used
 
 
 def check_csrf(caller: Caller) -> None:
@@ -482,32 +289,6 @@ def check_csrf(caller: Caller) -> None:
         raise ApiError(
             ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."
         )
-
-
-def _settle_search(response: Response) -> Response:
-    """Refund a failed search. Charge a search that ran without the counter store when the store is available again."""
-    outcome: ConsumeOutcome | None = g.get("outcome")
-    if response.status_code >= 400 or g.get("search_failed", False):
-        if outcome is not None and outcome.reservation is not None:
-            _give_back(runtime(), outcome.reservation)
-            g.outcome = outcome._replace(reservation=None)
-    else:
-        for uncounted in g.get("uncounted", ()):
-            runtime().late_charges.charge(uncounted)
-    return response
-
-
-def _give_back(runtime: Runtime, first: Reservation) -> None:
-    """Refund all searches charged to the request."""
-    for reservation in (first, *g.further_charges):
-        try:
-            runtime.counters.refund(reservation=reservation, now=now().timestamp())
-        except AnswerLost as error:
-            log.error("a failed search is refunded when the counter store responds: %s", error)
-        except CountersUnavailable as error:
-            log.error("a failed search is refunded later: %s", error)
-            runtime.late_charges.give_back(reservation)
-    g.further_charges = []
 
 
 def _complete_rate_headers(response: Response) -> Response:

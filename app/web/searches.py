@@ -18,8 +18,9 @@ from app.services.analytics.visitors import session_visitor
 from app.services.search.parameters import for_site
 from app.services.search.responses import encode_hit
 from app.services.search.search import TimedResult, Visitor
+from app.web.callers import current_caller
+from app.web.charges import holder, require_search
 from app.web.hosts import client_address
-from app.web.request_checks import current_caller, holder, require_search
 from backends.query import SearchQuery
 from schemas.search import MAX_SESSION_LENGTH
 
@@ -110,7 +111,7 @@ class SearchOutcome:
 def search_site(
     site: SiteRecord, search_query: SearchQuery, visitor: Visitor | None, fields: Set[str] | None = None
 ) -> SearchOutcome:
-    """Search a site and record the search for analytics. :mod:`app.web.request_checks` has reserved the charge.
+    """Search a site and record the search for analytics. :mod:`app.web.charges` has reserved the charge.
 
     Args:
         wanted: The query from ``make_query``, without the site's settings.

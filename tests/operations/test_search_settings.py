@@ -50,7 +50,7 @@ def caller_of(tenant: Tenant) -> Caller:
     """An owner, as operations know them."""
     with tenant.app.test_request_context("/sites", headers={"Authorization": f"Bearer {tenant.tokens['private']}"}):
         tenant.app.preprocess_request()
-        from app.web.request_checks import current_caller
+        from app.web.callers import current_caller
 
         return current_caller()
 

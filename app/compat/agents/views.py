@@ -20,11 +20,12 @@ from app.services.access.credentials import SiteRecord
 from app.services.sites import get_site, site_inactive
 from app.storage.files import Copy
 from app.web.auth import ANY_KEY, Access, TokenPlace
+from app.web.callers import current_caller
+from app.web.charges import note_failed_search
 from app.web.hosts import base_url
 from app.web.parsing import check_query_string, invalid, read_json_once
 from app.web.permissions import own_site
 from app.web.policy import OperationPolicy, set_policy
-from app.web.request_checks import current_caller, note_failed_search
 from app.web.responses import json_answer
 from schemas.compat.agents import PageQuerySchema
 from schemas.validation.keys import Scope

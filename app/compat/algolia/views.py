@@ -20,10 +20,10 @@ from app.compat.algolia.filters import fields_named, read_filters
 from app.errors import ApiError, ErrorCode, field_error
 from app.services.access.credentials import SiteRecord
 from app.web.auth import Access, TokenPlace
+from app.web.callers import current_caller
 from app.web.parsing import invalid, read_json_once
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from app.web.responses import json_answer
 from app.web.searches import SearchOutcome, search_site, typing_visitor
 from backends.query import MATCH_ALL, Highlight, SearchQuery

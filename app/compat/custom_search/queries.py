@@ -25,7 +25,7 @@ from app.services.analytics.clicks import make_query_id
 from app.services.search.parameters import MAX_SORT_KEYS, for_site
 from app.services.search.responses import encode_hit
 from app.services.search.search import Visitor, find_ids
-from app.web.request_checks import require_search
+from app.web.charges import require_search
 from app.web.searches import SearchOutcome
 from backends.base import Hit
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf

@@ -19,10 +19,10 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import TimedResult
 from app.web.auth import Access, TokenPlace
+from app.web.callers import current_caller
 from app.web.hosts import base_url
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
-from app.web.request_checks import current_caller
 from app.web.responses import json_answer
 from app.web.searches import SearchOutcome, current_visitor, search_site
 from backends.base import Matched

@@ -26,8 +26,8 @@ from app.services.indexing.stored_documents import known_ids
 from app.services.search.preview import QueryPreview, frequent_queries
 from app.services.search_settings import shown_settings
 from app.services.sites import get_site
+from app.web.callers import current_caller
 from app.web.parsing import check_query_string, invalid
-from app.web.request_checks import current_caller
 from schemas.inbox import InboxChangeSchema, InboxQuerySchema
 from schemas.remedies import PinRemedySchema, SynonymRemedySchema
 from schemas.search import MAX_QUERY_BYTES

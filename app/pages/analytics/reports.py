@@ -30,9 +30,9 @@ from app.services.csv_export import encode_csv
 from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
 from app.services.search_settings import learns_from_clicks, list_learned
+from app.web.callers import current_caller
 from app.web.parsing import check_query_string, invalid
 from app.web.permissions import choose_reported_site
-from app.web.request_checks import current_caller
 from app.web.responses import csv_response
 from backends.errors import BackendUnavailable
 from backends.text import normal_form

@@ -25,8 +25,9 @@ from app.services.search.responses import encode_results
 from app.services.search.search import Visitor
 from app.services.search_settings import read_gains
 from app.services.sites import get_site, site_inactive
+from app.web.callers import current_caller
+from app.web.charges import count_preview, used_today
 from app.web.parsing import check_query_string, invalid
-from app.web.request_checks import count_preview, current_caller, used_today
 from app.web.responses import json_answer
 from app.web.searches import SearchOutcome, current_visitor, search_site
 from schemas.search import SearchQuerySchema

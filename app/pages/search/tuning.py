@@ -19,8 +19,8 @@ from app.pages.forms import field_problems
 from app.pages.negotiation import see_other
 from app.runtime import runtime
 from app.services.indexing.stored_documents import read_stored
+from app.web.callers import current_caller
 from app.web.parsing import read_form_body
-from app.web.request_checks import current_caller
 from backends.text import normal_form
 from schemas.search import MAX_QUERY_BYTES
 from schemas.search_settings import MAX_PINNED_IDS

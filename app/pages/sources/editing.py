@@ -31,8 +31,8 @@ from app.pages.sources.form import (
 from app.pages.sources.views import find_source
 from app.runtime import runtime
 from app.services.sites import get_site
+from app.web.callers import current_caller
 from app.web.hosts import base_url
-from app.web.request_checks import current_caller
 from schemas.sources import KINDS, PreviewSchema, SourceCreateSchema, SourceUpdateSchema
 
 

@@ -28,9 +28,9 @@ from app.pages.sources.form import (
 from app.pages.sources.reports import Report, explain_reason, report_run
 from app.runtime import runtime
 from app.services.sites import get_site
+from app.web.callers import current_caller
 from app.web.hosts import hook_url
 from app.web.parsing import check_query_string, invalid
-from app.web.request_checks import current_caller
 from app.web.responses import csv_response
 from schemas.sites import PageQuerySchema
 from schemas.sources import (

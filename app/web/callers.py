@@ -1,16 +1,38 @@
-"""The actor of a change, for the audit log."""
+"""The caller, the client, and the actor of the current request."""
 
 from __future__ import annotations
 
-from flask import g, has_request_context
+from flask import g, has_request_context, request
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.models import Key
-from app.services.access.callers import Caller
+from app.runtime import runtime
+from app.services.access.callers import Caller, Client
 from app.services.audit_log.actors import SYSTEM, Actor, current_actor
 from app.services.audit_log.audited import key_name
-from app.web.request_checks import current_client
+from app.services.usage.quota import (
+    address_key,
+)
+from app.web.hosts import client_address
+
+
+def current_caller() -> Caller:
+    """The caller of an operation that requires identification."""
+    caller: Caller = g.caller
+    return caller
+
+
+def current_client() -> Client:
+    """The client that sent the request."""
+    settings = runtime().settings
+    address = client_address(request, settings.trusted_proxies)
+    return Client(address, address_key(address, settings.secret_key), request.user_agent.string)
+
+
+def address() -> str:
+    """The hashed key of the caller's IP address."""
+    return current_client().key
 
 
 def find_actor(session: Session) -> Actor:

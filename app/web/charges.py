@@ -1,0 +1,234 @@
+"""Charges for the searches of a request: reserving, refunding, and counting rejections."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from flask import Request, Response, g
+
+from app.clock import now
+from app.counters.base import (
+    AnswerLost,
+    ConsumeOutcome,
+    CountersUnavailable,
+    IntentRequest,
+    Reservation,
+    UncountedSearch,
+    UsageReservation,
+    WindowRequest,
+)
+from app.counters.limiter import RequestLimitExceeded, RequestLimits
+from app.operations.attempts import count_uncharged
+from app.plans import QUOTA_REFUSALS
+from app.runtime import Runtime, runtime
+from app.services.access.callers import Caller
+from app.services.usage.quota import (
+    MINUTE_SECONDS,
+    bucket_windows,
+    logged_window,
+    out_of_searches,
+    preview_window,
+)
+from app.web.callers import address, current_caller
+from app.web.permissions import find_refusal
+from app.web.policy import OperationPolicy
+
+log = logging.getLogger(__name__)
+
+
+def plan_windows(policy: OperationPolicy, caller: Caller) -> tuple[WindowRequest, ...]:
+    return bucket_windows(caller, charged=policy.charges, is_file=policy.is_file)
+
+
+def is_permitted(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
+    return find_refusal(req, policy, caller) is None
+
+
+def count_refusal(
+    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
+) -> None:
+    """Count a rejection by a limit of the plan, not of one visitor or member. Also count rejected searches."""
+    if caller.member is not None:
+        return
+    plan = {window.key for window in plan_windows(policy, caller)}
+    if error.window.key not in plan:
+        return
+    minutely = error.window.seconds == MINUTE_SECONDS
+    QUOTA_REFUSALS.labels("requests_per_minute" if minutely else "requests_per_day").inc()
+    if is_permitted(req, policy, caller) and _charge(req, policy)[0]:
+        _note_refused(runtime, caller)
+
+
+def _note_refused(runtime: Runtime, caller: Caller) -> None:
+    try:
+        runtime.counters.count_refusal(caller.account.id, now=now().timestamp())
+    except CountersUnavailable as error:
+        log.error("a rejected search could not be counted: %s", error)
+
+
+def charge_further(
+    runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, outcome: ConsumeOutcome
+) -> ConsumeOutcome:
+    """Charge the other searches of a request with several. Charges either all searches or none, not even the first.
+
+    Raises:
+        RequestLimitExceeded: The account's request limits don't allow all of them.
+    """
+    reserve, intents = reserve_searches(req, policy, caller)
+    first = outcome.reservation
+    if reserve is None or first is None:
+        return outcome
+    bucket = plan_windows(policy, caller)
+    for intent in intents[1:]:
+        limits = RequestLimits((), reserve, intent._replace(windows=bucket))
+        try:
+            further = runtime.limiter.check_request_limits(limits, now=now().timestamp())
+        except CountersUnavailable as error:
+            log.error("the counter store is unavailable: %s", error)
+            g.uncounted.append(_uncounted(reserve, intent))
+            continue
+        except RequestLimitExceeded as error:
+            _give_back(runtime, first)
+            count_refusal(runtime, req, policy, caller, error)
+            raise
+        outcome = outcome._replace(used_today=further.used_today)
+        if further.reservation is None:
+            _give_back(runtime, first)
+            return outcome._replace(reservation=None)
+        g.further_charges.append(further.reservation)
+    return outcome
+
+
+def reserve_searches(
+    req: Request, policy: OperationPolicy, caller: Caller
+) -> tuple[UsageReservation | None, list[IntentRequest]]:
+    """The charge for each search of the request, if any, and the search intent that each query may continue."""
+    charged, texts = _charge(req, policy)
+    if not charged or not is_permitted(req, policy, caller):
+        return None, []
+    gateway_site_id = None if caller.site is None else caller.site.id
+    reserve = UsageReservation(caller.account.id, caller.account.limits.searches_per_day, gateway_site_id)
+    return reserve, [IntentRequest(_visitor_name(caller, place), text) for place, text in enumerate(texts)]
+
+
+def uncounted_searches(req: Request, policy: OperationPolicy, caller: Caller) -> list[UncountedSearch]:
+    """The searches that run now and are charged when the counter store is available again."""
+    reserve, intents = reserve_searches(req, policy, caller)
+    return [] if reserve is None else [_uncounted(reserve, intent) for intent in (intents or (None,))]
+
+
+def _uncounted(reserve: UsageReservation, intent: IntentRequest | None) -> UncountedSearch:
+    return UncountedSearch(reserve.account_id, reserve.gateway_site_id, now().timestamp(), intent)
+
+
+def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
+    """Whether the request is a charged search, and its queries if it is charged per search intent."""
+    if req.method in ("HEAD", "OPTIONS"):
+        return False, []
+    if policy.searched_texts is not None:
+        texts = _distinct_intents(policy.searched_texts())
+        return bool(texts), texts
+    charges = policy.charges_search
+    return charges() if callable(charges) else charges, []
+
+
+def _distinct_intents(texts: Iterable[str]) -> list[str]:
+    """The distinct texts that aren't prefixes of others. Prefixes are keystrokes of the same intent."""
+    distinct = dict.fromkeys(filter(None, texts))
+    return [text for text in distinct if not any(other != text and other.startswith(text) for other in distinct)]
+
+
+def _visitor_name(caller: Caller, place: int) -> str:
+    """Name of the visitor behind an engine key: holder, IP address, and position of the query in the request."""
+    return f"{holder(caller)}:{address()}" + (f":{place}" if place else "")
+
+
+def holder(caller: Caller) -> str:
+    """The holder of an engine key: an API key, or the site."""
+    site_id = 0 if caller.site is None else caller.site.id
+    return f"{site_id}:{caller.key.id if caller.key is not None else ''}"
+
+
+def undo_count(runtime: Runtime, outcome: ConsumeOutcome) -> None:
+    if outcome.refused is not None:
+        return
+    try:
+        runtime.counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=now().timestamp())
+    except AnswerLost as error:
+        log.error("a request that was counted twice is refunded when the counter store responds: %s", error)
+    except CountersUnavailable as error:
+        log.error("a request stays counted twice; its search is refunded later: %s", error)
+        if outcome.reservation is not None:
+            runtime.late_charges.give_back(outcome.reservation)
+
+
+def require_search() -> None:
+    """Reject the search if it should have been charged but the daily quota is used up."""
+    outcome: ConsumeOutcome | None = g.outcome
+    if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
+        QUOTA_REFUSALS.labels("searches_per_day").inc()
+        _note_refused(runtime(), current_caller())
+        raise out_of_searches(outcome, current_caller().account.limits)
+
+
+def note_failed_search() -> None:
+    """Mark the search of this request as failed, whatever the response's status, so that it isn't charged."""
+    g.search_failed = True
+
+
+def count_preview() -> None:
+    """Count an uncharged search on a preview page.
+
+    Raises:
+        RateLimited: The account's daily limit of such searches is reached.
+    """
+    count_uncharged(runtime(), (preview_window(current_caller().account.id),), "trial search")
+
+
+def count_logged_search() -> bool:
+    """Count a search logged with a public key, and return whether the visitor's IP address is within the limit.
+
+    Raises:
+        CountersUnavailable: The counter store is unavailable.
+    """
+    window = logged_window(current_caller().account.id, address())
+    return runtime().counters.consume([window], now=now().timestamp()).allowed
+
+
+def used_today() -> int:
+    """Searches that the account has used today, including this one; 0 while the counter store is unavailable."""
+    if g.get("counters_away", False):
+        return 0
+    outcome: ConsumeOutcome | None = g.outcome
+    if outcome is not None and outcome.used_today is not None:
+        return outcome.used_today
+    current_runtime = runtime()
+    caller = current_caller()
+    return current_runtime.counters.usage_of_day(caller.account.id, now().date()).used
+
+
+def settle_search(response: Response) -> Response:
+    """Refund a failed search. Charge a search that ran without the counter store when the store is available again."""
+    outcome: ConsumeOutcome | None = g.get("outcome")
+    if response.status_code >= 400 or g.get("search_failed", False):
+        if outcome is not None and outcome.reservation is not None:
+            _give_back(runtime(), outcome.reservation)
+            g.outcome = outcome._replace(reservation=None)
+    else:
+        for uncounted in g.get("uncounted", ()):
+            runtime().late_charges.charge(uncounted)
+    return response
+
+
+def _give_back(runtime: Runtime, first: Reservation) -> None:
+    """Refund all searches charged to the request."""
+    for reservation in (first, *g.further_charges):
+        try:
+            runtime.counters.refund(reservation=reservation, now=now().timestamp())
+        except AnswerLost as error:
+            log.error("a failed search is refunded when the counter store responds: %s", error)
+        except CountersUnavailable as error:
+            log.error("a failed search is refunded later: %s", error)
+            runtime.late_charges.give_back(reservation)
+    g.further_charges = []
