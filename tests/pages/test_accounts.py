@@ -44,7 +44,7 @@ def test_a_browser_without_a_session_is_sent_to_the_login_and_back(app: Flask, t
     assert visitor.page.one("h1").text == "Analytics"
 
 
-def test_a_form_sent_after_the_session_ended_leads_to_the_login_but_not_back_to_nowhere(app: Flask) -> None:
+def test_form_after_session_end_redirects_to_login(app: Flask) -> None:
     visitor = Person(app)
     assert visitor.call("POST", "/sites", data={"name": "x"}).headers["Location"] == "/login?next=/sites"
     assert visitor.call("POST", "/profile", data={"_method": "PUT"}).status_code == 405
@@ -52,7 +52,7 @@ def test_a_form_sent_after_the_session_ended_leads_to_the_login_but_not_back_to_
     assert visitor.call("POST", "/profile", data={"_method": "PUT"}).headers["Location"] == "/login"
 
 
-def test_a_program_without_a_key_is_told_so(app: Flask) -> None:
+def test_program_without_key_gets_401(app: Flask) -> None:
     response = app.test_client().get("/dashboard")
     assert (response.status_code, response.get_json()["error"]) == (401, "missing_api_key")
     response = app.test_client().get(
@@ -73,7 +73,7 @@ def test_next_never_leads_to_another_host(shared_app: Flask, ann: Tenant, target
 
 
 @pytest.mark.parametrize("target", ["/sites", "/sites/1/try?q=a%20b&page=2", "/docs#limits", "/a:b@c"])
-def test_next_leads_to_any_page_here(shared_app: Flask, ann: Tenant, target: str) -> None:
+def test_next_leads_to_any_local_page(shared_app: Flask, ann: Tenant, target: str) -> None:
     visitor = Person(shared_app)
     visitor.call("GET", "/login", query_string={"next": target})
     response = visitor.send("Log in", email=ann.email, password=PASSWORD)
@@ -101,9 +101,7 @@ def test_registering_logs_in(app: Flask) -> None:
         ("email", "", "E-mail must not be empty."),
     ],
 )
-def test_a_registration_with_a_mistake_is_shown_again_with_what_was_typed(
-    passer_by: Person, field: str, value: str, problem: str
-) -> None:
+def test_invalid_registration_shows_form_with_input(passer_by: Person, field: str, value: str, problem: str) -> None:
     passer_by.go("/register?next=/sites")
     values = {"name": "Ann", "email": "ann@example.com", "password": PASSWORD, field: value}
     response = passer_by.send("Create account", **values)
@@ -116,7 +114,7 @@ def test_a_registration_with_a_mistake_is_shown_again_with_what_was_typed(
     assert passer_by.page.one("input", name="next").attributes["value"] == "/sites"
 
 
-def test_a_taken_e_mail_is_said_beside_the_field(app: Flask, tenant: Tenant) -> None:
+def test_taken_email_is_reported_beside_its_field(app: Flask, tenant: Tenant) -> None:
     visitor = Person(app)
     visitor.go("/register")
     response = visitor.send("Create account", name="Eve", email=tenant.email.upper(), password=PASSWORD)
@@ -124,7 +122,7 @@ def test_a_taken_e_mail_is_said_beside_the_field(app: Flask, tenant: Tenant) -> 
     assert visitor.problem_of("email") == "E-mail is already in use."
 
 
-def test_a_wrong_login_says_neither_which_nor_the_password(app: Flask, tenant: Tenant) -> None:
+def test_failed_login_does_not_reveal_which_field_is_wrong(app: Flask, tenant: Tenant) -> None:
     answers = []
     for email in (tenant.email, "nobody@example.com"):
         visitor = Person(app)
@@ -138,7 +136,7 @@ def test_a_wrong_login_says_neither_which_nor_the_password(app: Flask, tenant: T
     assert answers[0] == answers[1]
 
 
-def test_too_many_wrong_logins_are_a_429_with_the_form(app: Flask, tenant: Tenant) -> None:
+def test_too_many_failed_logins_get_429_with_form(app: Flask, tenant: Tenant) -> None:
     visitor = Person(app)
     visitor.go("/login")
     for _ in range(10):
@@ -159,13 +157,13 @@ def test_logging_out_ends_the_session(person: Person) -> None:
     assert person.call("GET", "/dashboard").headers["Location"] == "/login?next=/dashboard"
 
 
-def test_who_is_logged_in_needs_no_login_page(person: Person) -> None:
+def test_login_page_redirects_logged_in_users(person: Person) -> None:
     response = person.call("GET", "/login?next=/sites")
     assert (response.status_code, response.headers["Location"]) == (303, "/sites")
 
 
 @pytest.mark.parametrize("path", ["/login", "/register"])
-def test_another_sites_form_logs_nobody_in(app: Flask, tenant: Tenant, path: str) -> None:
+def test_cross_site_form_cannot_log_in(app: Flask, tenant: Tenant, path: str) -> None:
     visitor = Person(app)
     values = {"name": "Eve", "email": tenant.email if path == "/login" else "eve@example.com", "password": PASSWORD}
     response = visitor.call("POST", path, data=values, headers={"Sec-Fetch-Site": "cross-site"})
@@ -182,7 +180,7 @@ FOREIGN = (
 
 @pytest.mark.parametrize("path", ["/login", "/register"])
 @pytest.mark.parametrize("origin", FOREIGN)
-def test_a_form_of_another_origin_logs_nobody_in(app: Flask, tenant: Tenant, path: str, origin: str) -> None:
+def test_form_of_another_origin_cannot_log_in(app: Flask, tenant: Tenant, path: str, origin: str) -> None:
     visitor = Person(app)
     values = {"email": tenant.email if path == "/login" else "eve@example.com", "password": PASSWORD}
     values |= {} if path == "/login" else {"name": "Eve"}
@@ -207,7 +205,7 @@ def test_a_form_of_another_origin_logs_nobody_in(app: Flask, tenant: Tenant, pat
         ("https://search.example", "10.0.0.1", "http://search.example", 403),
     ],
 )
-def test_own_is_the_public_url_and_what_the_request_calls_us(
+def test_own_origins_are_public_url_and_request_host(
     tmp_path: Path, public_url: str, host: str, origin: str, status: int
 ) -> None:
     app = make_app(make_settings(tmp_path, public_url=public_url))
@@ -222,7 +220,7 @@ def test_own_is_the_public_url_and_what_the_request_calls_us(
         close_app(app)
 
 
-def test_closed_registration_is_said_before_and_after(tmp_path: Path) -> None:
+def test_closed_registration_is_shown_and_enforced(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, registration=False))
     try:
         visitor = Person(app)
@@ -237,7 +235,7 @@ def test_closed_registration_is_said_before_and_after(tmp_path: Path) -> None:
         close_app(app)
 
 
-def test_a_registered_person_sees_only_their_own(app: Flask, tenant: Tenant) -> None:
+def test_new_account_sees_only_its_own_data(app: Flask, tenant: Tenant) -> None:
     bo = register_person(app, "bo@example.com")
     bo.go("/sites")
     assert tenant.site["name"] not in bo.page.text

@@ -12,7 +12,7 @@ def rows(person: Person) -> list[str]:
     return [row.text for row in person.page.one("tbody").all("tr")]
 
 
-def test_it_says_who_changed_what(person: Person, tenant: Tenant) -> None:
+def test_audit_log_shows_actor_and_change(person: Person, tenant: Tenant) -> None:
     tenant.private.put(f"/sites/{tenant.site_id}", json={"name": "Renamed", "active": False})
     settings = {
         "synonyms": [["car", "auto"], ["boat", "ship"]],
@@ -40,7 +40,7 @@ def test_it_says_who_changed_what(person: Person, tenant: Tenant) -> None:
     assert "127.0.0.1" in renamed
 
 
-def test_it_is_narrowed_by_a_form(person: Person, tenant: Tenant) -> None:
+def test_audit_log_is_filtered_by_form(person: Person, tenant: Tenant) -> None:
     bo = add_member(tenant, "bo@example.com", "editor")
     bo.put(f"/sites/{tenant.site_id}", json={"name": "Renamed"})
     person.go(PATH)
@@ -53,7 +53,7 @@ def test_it_is_narrowed_by_a_form(person: Person, tenant: Tenant) -> None:
     assert person.page.one("input", name="since").attributes["value"] == "2001-01-01"
 
 
-def test_older_entries_are_a_link_away_and_the_choice_stays(person: Person, tenant: Tenant) -> None:
+def test_link_to_older_entries_keeps_filters(person: Person, tenant: Tenant) -> None:
     for number in range(55):
         tenant.private.put(f"/sites/{tenant.site_id}", json={"name": f"Name {number}"})
     person.go(f"{PATH}?kind=site")
@@ -65,7 +65,7 @@ def test_older_entries_are_a_link_away_and_the_choice_stays(person: Person, tena
     assert len(rows(person)) == 50
 
 
-def test_a_mistake_in_the_address_is_told(person: Person) -> None:
+def test_invalid_query_parameter_is_reported(person: Person) -> None:
     assert person.call("GET", f"{PATH}?since=yesterday").status_code == 400
     assert person.call("GET", f"{PATH}?kind=%FF").status_code == 400
 

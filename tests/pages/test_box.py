@@ -26,7 +26,7 @@ def _make_site(app: Flask) -> tuple[Person, str]:
     return ann, re.sub("/sources.*", "", ann.path)
 
 
-def test_a_site_made_on_the_pages_has_a_key_that_searches_and_stays_to_be_seen(app: Flask) -> None:
+def test_site_created_on_page_has_a_readable_public_key(app: Flask) -> None:
     ann, site = _make_site(app)
 
     first, second = (_lines(ann) for _ in range(2) if ann.go(f"{site}/box"))
@@ -37,7 +37,7 @@ def test_a_site_made_on_the_pages_has_a_key_that_searches_and_stays_to_be_seen(a
     assert ApiClient(app, token[0]).get("/v1/client-info").status_code == 200
 
 
-def test_a_plan_without_room_for_a_key_lets_the_site_be_made_all_the_same(person: Person, tenant: Tenant) -> None:
+def test_site_is_created_even_at_the_key_limit(person: Person, tenant: Tenant) -> None:
     tenant.set_plan("pro", keys=3)
     person.go("/sites/create")
     person.press("Add site", name="Shop", url="https://shop.example.com")
@@ -53,7 +53,7 @@ def test_a_plan_without_room_for_a_key_lets_the_site_be_made_all_the_same(person
     assert "data-key" in _lines(person)
 
 
-def test_a_key_that_stopped_is_not_shown_for_pasting(app: Flask) -> None:
+def test_disabled_key_is_not_offered_for_pasting(app: Flask) -> None:
     ann, site = _make_site(app)
     ann.go(f"/api{site}/keys")
     ann.press("Disable")
@@ -74,7 +74,7 @@ def test_a_key_that_stopped_is_not_shown_for_pasting(app: Flask) -> None:
         ({}, None),
     ],
 )
-def test_the_page_says_where_the_box_was_seen_but_not_in_our_own_preview(
+def test_sightings_exclude_our_own_preview(
     app: Flask, person: Person, tenant: Tenant, headers: dict[str, str], host: str | None
 ) -> None:
     began = now()
@@ -88,7 +88,7 @@ def test_the_page_says_where_the_box_was_seen_but_not_in_our_own_preview(
     assert told.startswith("Seen" if host else "Not used on any page yet.")
 
 
-def test_what_only_private_keys_do_is_no_sighting(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_requests_with_private_keys_are_not_sightings(app: Flask, person: Person, tenant: Tenant) -> None:
     tenant.search.get("/v1/client-info", headers={"Origin": "https://shop.example.com"})
     app.extensions["runtime"].keys_last_used.flush()
 

@@ -74,20 +74,20 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_the_measure_is_wcags() -> None:
+def test_contrast_formula_matches_wcag() -> None:
     assert contrast("#000", "#fff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
 @pytest.mark.parametrize("palette", _palettes(STYLE), ids=["light", "dark"])
-def test_pages_can_be_read(palette: dict[str, str]) -> None:
+def test_page_colors_have_sufficient_contrast(palette: dict[str, str]) -> None:
     for pairs, least in ((TEXT, 4.5), (EDGES, 3)):
         weak = {pair: round(contrast(*(palette[name] for name in pair)), 2) for pair in pairs}
         assert {pair: found for pair, found in weak.items() if found < least} == {}
 
 
 @pytest.mark.parametrize("palette", _box_palettes(), ids=["light", "dark"])
-def test_the_search_box_can_be_read(palette: dict[str, str]) -> None:
+def test_search_box_colors_have_sufficient_contrast(palette: dict[str, str]) -> None:
     weak = {pair: round(contrast(*(palette[name] for name in pair)), 2) for pair in BOX}
     assert {pair: found for pair, found in weak.items() if found < 4.5} == {}
     assert contrast(palette["line"], palette["ground"]) >= 3

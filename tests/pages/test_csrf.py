@@ -25,7 +25,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("path", WRITES)
-def test_a_form_without_its_sessions_token_does_nothing(tenant: Tenant, stranger: Tenant, path: str) -> None:
+def test_form_without_csrf_token_is_rejected(tenant: Tenant, stranger: Tenant, path: str) -> None:
     person = person_of(tenant)
     add_member(tenant, "cy@example.com", "viewer")
     member = member_id(tenant, "cy@example.com")
@@ -48,7 +48,7 @@ def _everything(tenant: Tenant) -> list[object]:
     return [answer.get_json() for answer in answers]
 
 
-def test_every_form_of_every_page_carries_the_sessions_token(person: Person, tenant: Tenant) -> None:
+def test_every_form_contains_the_csrf_token(person: Person, tenant: Tenant) -> None:
     key = tenant.keys["search"]["id"]
     for path in (
         "/dashboard",

@@ -45,7 +45,7 @@ def test_pages_are_listed_last_changed_first_with_their_sources(tenant: Tenant, 
     assert titles(person) == ["Page 2"]
 
 
-def test_more_pages_follow_and_there_is_a_way_back(tenant: Tenant, person: Person) -> None:
+def test_page_list_is_paginated(tenant: Tenant, person: Person) -> None:
     for start in range(0, 45, 15):
         tenant.index(*map(page, range(start, start + 15)))
     seen: list[str] = []
@@ -77,7 +77,7 @@ def test_a_page_is_looked_up_by_id_address_or_words(
     assert sorted(titles(person)) == expected or titles(person)[:1] == expected
 
 
-def test_looking_a_page_up_is_no_search_of_a_visitor(app: Flask, tenant: Tenant, person: Person) -> None:
+def test_lookup_is_not_recorded_as_a_search(app: Flask, tenant: Tenant, person: Person) -> None:
     tenant.index(page(1))
     person.go(f"{pages_of(tenant)}?q=page")
     used = tenant.search.get("/v1/search?q=x").get_json()["remaining_quota"]["used_today"]
@@ -86,7 +86,7 @@ def test_looking_a_page_up_is_no_search_of_a_visitor(app: Flask, tenant: Tenant,
     assert tenant.private.get("/api/analytics").get_json()["total_searches"] <= 1
 
 
-def test_what_visitors_are_not_shown_is_found_here(tenant: Tenant, person: Person) -> None:
+def test_lookup_finds_hidden_pages(tenant: Tenant, person: Person) -> None:
     tenant.index(page(1), page(2))
     settings = {"hidden": [{"query": "content", "ids": ["page-1"]}]}
     assert tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200
@@ -97,7 +97,7 @@ def test_what_visitors_are_not_shown_is_found_here(tenant: Tenant, person: Perso
     assert sorted(titles(person)) == ["Page 1", "Page 2"]
 
 
-def test_without_an_engine_a_page_is_still_found_by_its_id(
+def test_lookup_by_id_works_without_the_engine(
     app: Flask, tenant: Tenant, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant.index(page(1))
@@ -113,7 +113,7 @@ def test_without_an_engine_a_page_is_still_found_by_its_id(
     assert "look up pages only by ID" in person.page.one("main").text
 
 
-def test_all_that_is_stored_of_a_page_is_shown(tenant: Tenant, person: Person) -> None:
+def test_page_shows_all_stored_fields(tenant: Tenant, person: Person) -> None:
     tenant.index(page(1, title="<i>One</i>", price=5, tags=["a", "b"], date="2024-05-01"))
     person.go(pages_of(tenant))
     person.go(person.page.one("li", class_="card row").one("a").attributes["href"])
@@ -127,7 +127,7 @@ def test_all_that_is_stored_of_a_page_is_shown(tenant: Tenant, person: Person) -
     assert "Pages" in current
 
 
-def test_a_page_is_removed_after_a_question(tenant: Tenant, person: Person) -> None:
+def test_page_is_removed_after_confirmation(tenant: Tenant, person: Person) -> None:
     tenant.index(page(1), page(2))
     person.go(f"{pages_of(tenant)}?id=page-1")
 

@@ -129,7 +129,7 @@ def test_hostile_addresses_are_harmless(person: Person, path: str) -> None:
     assert _is_harmless(person.page)
 
 
-def test_what_failed_is_filled_in_again_as_text(person: Person) -> None:
+def test_failed_form_escapes_its_input(person: Person) -> None:
     person.go("/sites/create")
     person.send("Add site", name=EVIL * 3, url=EVIL)
     assert _is_harmless(person.page)

@@ -260,7 +260,7 @@ def test_tables_have_headings(every_page: list[tuple[str, Person]]) -> None:
             assert table.all("th"), f"{path}: {table.text[:100]}"
 
 
-def test_assets_may_be_kept_because_their_address_changes_with_them(app: Flask, passer_by: Person) -> None:
+def test_asset_urls_change_with_their_content(app: Flask, passer_by: Person) -> None:
     passer_by.go("/")
     addresses = [
         passer_by.page.one("link", rel="stylesheet").attributes["href"],

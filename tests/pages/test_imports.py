@@ -23,7 +23,7 @@ def choose(person: Person, file: bytes | None, file_name: str = "pages.csv", **v
     return person.call("POST", form.attributes["action"], data=body, content_type=kind)
 
 
-def test_a_file_is_chosen_and_the_page_says_what_came_in_and_what_did_not(tenant: Tenant, person: Person) -> None:
+def test_import_reports_imported_and_skipped_lines(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
     response = choose(person, CSV, format="csv")
@@ -41,7 +41,7 @@ def test_a_file_is_chosen_and_the_page_says_what_came_in_and_what_did_not(tenant
     assert tenant.found_ids("nine") == ["1"]
 
 
-def test_bad_records_of_an_array_are_named_by_their_numbers(tenant: Tenant, person: Person) -> None:
+def test_invalid_records_of_a_json_array_are_numbered(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
     choose(person, json.dumps([page(1), 7, page(2), "text"]).encode(), format="jsonl")
 
@@ -62,7 +62,7 @@ def test_columns_are_mapped_line_by_line(tenant: Tenant, person: Person) -> None
     assert person.page.one("h1").text == "1 page imported"
 
 
-def test_nothing_that_could_be_imported_is_said_so(tenant: Tenant, person: Person) -> None:
+def test_file_without_valid_pages_is_reported(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
     choose(person, b"[1, 2]", format="jsonl")
@@ -71,7 +71,7 @@ def test_nothing_that_could_be_imported_is_said_so(tenant: Tenant, person: Perso
     assert "Does it have the format you chose?" in person.page.text
 
 
-def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_is_kept(tenant: Tenant, person: Person) -> None:
+def test_invalid_import_form_keeps_input_and_marks_fields(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
     assert choose(person, None, format="csv").status_code == 400
@@ -90,7 +90,7 @@ def test_what_is_wrong_stands_beside_its_field_and_what_was_typed_is_kept(tenant
     assert person.problem_of("file") == "File is not a WordPress export."
 
 
-def test_a_full_plan_is_told_above_the_form(tenant: Tenant, person: Person) -> None:
+def test_document_limit_is_reported_above_the_form(tenant: Tenant, person: Person) -> None:
     tenant.set_plan("free", documents=0)
     person.go(f"/sites/{tenant.site_id}/import")
 
@@ -99,7 +99,7 @@ def test_a_full_plan_is_told_above_the_form(tenant: Tenant, person: Person) -> N
     assert person.alerts[0].startswith("The plan allows 0 documents")
 
 
-def test_a_file_larger_than_other_forms_is_taken(tenant: Tenant, person: Person) -> None:
+def test_import_accepts_files_larger_than_other_forms(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
     large = b"".join(b'{"id":"%d","title":"","content":"%s","url":"/"}\n' % (at, b"x" * 900_000) for at in range(3))
 
@@ -107,7 +107,7 @@ def test_a_file_larger_than_other_forms_is_taken(tenant: Tenant, person: Person)
     assert person.page.one("h1").text == "3 pages imported"
 
 
-def test_names_of_files_are_text(tenant: Tenant, person: Person) -> None:
+def test_file_names_are_escaped(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
     choose(person, CSV, "<img src=x>.csv", format="csv")
@@ -115,7 +115,9 @@ def test_names_of_files_are_text(tenant: Tenant, person: Person) -> None:
     assert not person.page.all("img")
 
 
-def test_the_form_is_for_the_sites_owner(tenant: Tenant, stranger: Tenant, person: Person, passer_by: Person) -> None:
+def test_import_form_of_another_account_is_404(
+    tenant: Tenant, stranger: Tenant, person: Person, passer_by: Person
+) -> None:
     assert person.call("GET", f"/sites/{stranger.site_id}/import").status_code == 404
     assert passer_by.call("GET", f"/sites/{tenant.site_id}/import").status_code == 302
 
@@ -130,7 +132,7 @@ def test_an_office_file_becomes_the_page_of_its_address(tenant: Tenant, person: 
     assert hit["title"] == "hours.docx"
 
 
-def test_an_office_file_without_an_address_keeps_what_was_chosen(tenant: Tenant, person: Person) -> None:
+def test_office_file_without_url_keeps_selected_format(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
     response = choose(person, docx(w_p("We open at nine.")), "hours.docx", format="file")
@@ -139,9 +141,7 @@ def test_an_office_file_without_an_address_keeps_what_was_chosen(tenant: Tenant,
     assert "URL is required for a file that is one page." in person.page.text
 
 
-def test_a_configuration_becomes_sources_and_the_page_names_what_it_could_not_take(
-    tenant: Tenant, person: Person
-) -> None:
+def test_configuration_import_lists_sources_and_ignored_settings(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
     config = {"index_name": "any", "start_urls": ["https://example.com/docs/"], "selectors": {"text": "p"}}
 
@@ -154,7 +154,7 @@ def test_a_configuration_becomes_sources_and_the_page_names_what_it_could_not_ta
     assert "A website" in person.page.text
 
 
-def test_a_configuration_that_is_none_is_refused_where_it_was_chosen(tenant: Tenant, person: Person) -> None:
+def test_invalid_configuration_is_reported_beside_the_file(tenant: Tenant, person: Person) -> None:
     for file, problem in (
         (b"{", "File is not valid JSON."),
         (b'{"start_urls": ["https://elsewhere.test/"]}', "start_urls[0]"),

@@ -21,7 +21,7 @@ def path(tenant: Tenant) -> str:
     return str(answer["url"]).removeprefix("http://localhost")
 
 
-def test_who_follows_the_link_chooses_a_password_and_is_in(passer_by: Person, path: str) -> None:
+def test_invitation_link_creates_member_and_session(passer_by: Person, path: str) -> None:
     passer_by.go(path)
     assert passer_by.page.one("h1").text == "Join Somebody"
     assert BO in passer_by.page.text
@@ -32,7 +32,7 @@ def test_who_follows_the_link_chooses_a_password_and_is_in(passer_by: Person, pa
     assert "Welcome" in passer_by.notice
 
 
-def test_the_page_meets_what_every_page_meets(passer_by: Person, path: str) -> None:
+def test_invitation_page_meets_the_rules_of_every_page(passer_by: Person, path: str) -> None:
     passer_by.go(path)
     assert len(passer_by.page.all("h1")) == 1
     assert passer_by.response.headers["Cache-Control"] == "no-store"
@@ -42,7 +42,7 @@ def test_the_page_meets_what_every_page_meets(passer_by: Person, path: str) -> N
     assert {f.attributes["id"] for f in shown} <= labelled
 
 
-def test_a_mistake_is_shown_beside_its_field(passer_by: Person, path: str) -> None:
+def test_invalid_field_is_reported_beside_it(passer_by: Person, path: str) -> None:
     passer_by.go(path)
     response = passer_by.send("Join", name="Bo", password="short")
     assert response.status_code == 400
@@ -50,9 +50,7 @@ def test_a_mistake_is_shown_beside_its_field(passer_by: Person, path: str) -> No
     assert passer_by.page.one("input", name="name").attributes["value"] == "Bo"
 
 
-def test_an_address_that_its_owner_may_get_back_is_told_what_to_do(
-    passer_by: Person, tenant: Tenant, stranger: Tenant
-) -> None:
+def test_reclaimable_email_address_cannot_be_invited(passer_by: Person, tenant: Tenant, stranger: Tenant) -> None:
     part: Runtime = tenant.app.extensions["runtime"]
     with part.database.write() as session:
         owner = first_owner(session, stranger.account_id)
@@ -64,7 +62,7 @@ def test_an_address_that_its_owner_may_get_back_is_told_what_to_do(
     assert "Ask for an invitation to another e-mail address" in passer_by.alerts[0]
 
 
-def test_a_used_link_says_so(app: Flask, passer_by: Person, path: str) -> None:
+def test_used_invitation_link_is_reported(app: Flask, passer_by: Person, path: str) -> None:
     passer_by.go(path)
     passer_by.press("Join", name="Bo", password=PASSWORD)
     other = Person(app)

@@ -10,7 +10,7 @@ from tests.callers import PASSWORD, ApiClient, page
 from tests.pages.people import register_person
 
 
-def test_from_the_front_page_to_leaving_without_a_line_of_javascript(app: Flask) -> None:
+def test_whole_journey_works_without_javascript(app: Flask) -> None:
     ann = register_person(app, "ann@example.com")
     assert "Make your first site searchable" in ann.page.text
     ann.follow("Add a site")

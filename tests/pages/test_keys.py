@@ -32,7 +32,7 @@ def _path(tenant: Tenant) -> str:
     return f"/api/sites/{tenant.site_id}/keys"
 
 
-def test_a_public_key_is_shown_whenever_asked_also_after_a_rotation(person: Person, tenant: Tenant) -> None:
+def test_public_key_stays_readable_after_rotation(person: Person, tenant: Tenant) -> None:
     path = f"{_path(tenant)}/{tenant.keys['public']['id']}"
     person.go(_path(tenant))
     assert tenant.tokens["public"] in person.page.text
@@ -49,7 +49,7 @@ def test_a_public_key_is_shown_whenever_asked_also_after_a_rotation(person: Pers
 
 
 @pytest.mark.parametrize("kind", ["search", "private"])
-def test_a_new_key_is_shown_once_with_what_to_do_with_it(app: Flask, person: Person, tenant: Tenant, kind: str) -> None:
+def test_new_key_is_shown_once_with_example(app: Flask, person: Person, tenant: Tenant, kind: str) -> None:
     person.go(_path(tenant))
     response = person.send("Create key", name="Shop", type=kind)
     assert (response.status_code, response.headers["Location"]) == (303, _path(tenant))
@@ -67,7 +67,7 @@ def test_a_new_key_is_shown_once_with_what_to_do_with_it(app: Flask, person: Per
     assert person.page.all("section", class_="card fresh") == []
 
 
-def test_no_page_shows_a_token_that_is_not_the_keys_own(person: Person, tenant: Tenant, stranger: Tenant) -> None:
+def test_cookie_with_another_token_is_not_shown(person: Person, tenant: Tenant, stranger: Tenant) -> None:
     own = tenant.tokens["search"]
     tampered = own[:-1] + ("x" if own[-1] != "x" else "y")
     for token in (stranger.tokens["private"], "svc_prv_invented", "<script>", tampered):
@@ -77,7 +77,7 @@ def test_no_page_shows_a_token_that_is_not_the_keys_own(person: Person, tenant: 
         assert token not in person.response.get_data(as_text=True)
 
 
-def test_a_key_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> None:
+def test_invalid_key_form_keeps_input(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     response = person.send("Create key", name="Old", type="public", expires_at="2001-01-01T10:00")
     assert response.status_code == 400
@@ -89,7 +89,7 @@ def test_a_key_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> 
     assert person.problem_of("name") == "Name must not be empty."
 
 
-def test_the_expiry_is_utc_and_can_be_taken_away(person: Person, tenant: Tenant) -> None:
+def test_expiry_is_utc_and_can_be_removed(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     person.press("Create key", name="Timed", expires_at="2999-05-04T10:30")
     key = tenant.browser.get(_path(tenant)).get_json()["keys"][-1]
@@ -133,7 +133,7 @@ def test_disabling_stops_a_key_and_enabling_brings_it_back(person: Person, tenan
     assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
-def test_rotating_gives_a_new_token_and_the_old_one_its_time(person: Person, tenant: Tenant) -> None:
+def test_rotated_key_keeps_old_token_during_overlap(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     path = f"{_path(tenant)}/{tenant.keys['search']['id']}/rotate"
     response = person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "overlap_seconds": "3600"})
@@ -158,7 +158,7 @@ def test_deleting_a_key(person: Person, tenant: Tenant) -> None:
     )
 
 
-def test_the_plans_limit_is_said(person: Person, tenant: Tenant) -> None:
+def test_key_limit_of_plan_is_shown(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     assert "Your sites have 3 of the 10 keys your plan allows." in person.page.text
     tenant.set_plan("pro", keys=1)
@@ -167,7 +167,7 @@ def test_the_plans_limit_is_said(person: Person, tenant: Tenant) -> None:
     assert person.page.one("input", name="name").attributes["value"] == "Fourth"
 
 
-def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(person: Person, tenant: Tenant) -> None:
+def test_key_form_is_replaced_by_advice_at_the_limit(person: Person, tenant: Tenant) -> None:
     tenant.set_plan("pro", keys=2)
     person.go(_path(tenant))
     section = person.page.one("section", aria_labelledby="create-title")
@@ -179,7 +179,7 @@ def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(person: Pe
     assert section.all("form") == []
 
 
-def test_times_can_be_read_by_people_and_by_programs(person: Person, tenant: Tenant) -> None:
+def test_times_have_text_and_machine_readable_value(person: Person, tenant: Tenant) -> None:
     with time_machine.travel(datetime(2030, 1, 1, 9, 5, tzinfo=UTC), tick=False):
         person.go("/login")
         person.press("Log in", email=tenant.email, password="correct horse battery")
@@ -202,7 +202,7 @@ def _newest(tenant: Tenant) -> dict[str, object]:
 SCOPES = ("documents", "search", "analytics", "sites", "keys", "account")
 
 
-def test_a_private_key_is_narrowed_where_it_is_made(person: Person, tenant: Tenant) -> None:
+def test_private_key_can_be_restricted_on_creation(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     group = person.page.one("fieldset", id="scopes")
     assert group.one("legend").text == "Scopes: what a private key can do"
@@ -217,7 +217,7 @@ def test_a_private_key_is_narrowed_where_it_is_made(person: Person, tenant: Tena
     assert "Only documents, search, for this site only" in row.text
 
 
-def test_a_form_that_is_left_as_it_is_makes_a_key_with_all_scopes(person: Person, tenant: Tenant) -> None:
+def test_unchanged_form_creates_key_with_all_scopes(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     person.press("Create key", name="Server", type="private")
 
@@ -244,7 +244,7 @@ def test_the_scopes_of_a_key_are_edited(person: Person, tenant: Tenant) -> None:
     assert "Only client info, logs, reports, and clicks" in person.go(_path(tenant)).text
 
 
-def test_the_pages_that_may_use_a_public_key_are_lines(person: Person, tenant: Tenant) -> None:
+def test_allowed_origins_are_entered_as_lines(person: Person, tenant: Tenant) -> None:
     person.go(f"{_path(tenant)}/{tenant.keys['public']['id']}/edit")
     assert person.page.all("fieldset") == []
     person.press("Save", allowed_origins=" https://Example.com/ \r\n\r\nhttps://*.example.com")
@@ -265,7 +265,7 @@ def test_the_pages_that_may_use_a_public_key_are_lines(person: Person, tenant: T
     assert _key(tenant, "public")["allowed_origins"] is None
 
 
-def test_what_is_not_for_a_key_of_this_type_is_said_beside_its_field(person: Person, tenant: Tenant) -> None:
+def test_fields_of_other_key_types_are_rejected(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     form = {
         "csrf_token": tenant.browser.csrf_token,

@@ -20,7 +20,7 @@ def link_on(person: Person) -> str:
     return person.page.one("pre").text
 
 
-def test_an_owner_invites_somebody_and_gets_a_link_once(app: Flask, person: Person) -> None:
+def test_invitation_link_is_shown_once(app: Flask, person: Person) -> None:
     person.go("/dashboard")
     person.follow("Members")
     response = person.send("Create invitation", email=BO, role="viewer")
@@ -54,7 +54,7 @@ def test_an_invitation_is_renewed_and_revoked(app: Flask, person: Person) -> Non
     assert app.test_client().get(new.removeprefix("http://localhost")).status_code == 404
 
 
-def test_a_mistake_stands_beside_its_field(person: Person, tenant: Tenant) -> None:
+def test_invalid_value_is_reported_beside_its_field(person: Person, tenant: Tenant) -> None:
     person.go(PATH)
     response = person.send("Create invitation", email="nobody")
     assert response.status_code == 400
@@ -83,7 +83,7 @@ def test_a_role_is_changed_and_a_member_removed(person: Person, tenant: Tenant) 
     assert BO not in person.go(PATH).text
 
 
-def test_the_last_owner_is_told_why_they_stay(person: Person) -> None:
+def test_last_owner_cannot_be_removed(person: Person) -> None:
     person.go(PATH)
     response = person.send("Remove member")
     assert response.status_code == 403
@@ -92,7 +92,7 @@ def test_the_last_owner_is_told_why_they_stay(person: Person) -> None:
     assert person.alerts == ["An account must have an owner; make another member an owner first."]
 
 
-def test_an_owner_who_leaves_goes_where_they_may(app: Flask, tenant: Tenant) -> None:
+def test_removed_owner_is_redirected(app: Flask, tenant: Tenant) -> None:
     bo = person_of(add_member(tenant, BO, "owner"))
     path = f"{PATH}/{member_id(tenant, BO)}"
     token = bo.go(PATH).all("input", name="csrf_token")[0].attributes["value"]
@@ -101,14 +101,14 @@ def test_an_owner_who_leaves_goes_where_they_may(app: Flask, tenant: Tenant) -> 
     assert bo.go("/dashboard").one("h1").text == "Dashboard"
 
 
-def test_addresses_of_forms_lead_back_to_the_page(person: Person, tenant: Tenant) -> None:
+def test_form_urls_redirect_to_members_page(person: Person, tenant: Tenant) -> None:
     for path in ("/api/invitations", f"{PATH}/{member_id(tenant, tenant.email)}"):
         person.go(path)
         assert person.path == PATH
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
-def test_colleagues_see_no_form_and_no_link_that_they_may_not_use(tenant: Tenant, role: str) -> None:
+def test_roles_see_only_permitted_forms_and_links(tenant: Tenant, role: str) -> None:
     tenant.index(page(1, author="Ann"), page(2))
     source = make_source(tenant)
     webhook, _ = add_webhook(tenant, "https://example.com/hook")
@@ -154,7 +154,7 @@ def test_a_viewers_profile_has_no_way_to_delete_the_account(tenant: Tenant) -> N
     assert person.notice == "Profile saved."
 
 
-def test_a_page_that_is_not_for_a_role_says_so(tenant: Tenant) -> None:
+def test_forbidden_page_explains_required_role(tenant: Tenant) -> None:
     person = person_of(add_member(tenant, BO, "viewer"))
     response = person.call("GET", PATH)
     assert response.status_code == 403

@@ -21,13 +21,13 @@ from app.plans import PlanLimits
         (0, 0, "full", "Used up."),
     ],
 )
-def test_what_runs_out_is_said(used: int, most: int | None, state: str, note: str) -> None:
+def test_meter_warns_near_its_limit(used: int, most: int | None, state: str, note: str) -> None:
     meter = quota_meter("Searches", used, most, full="Used up.", note="Resets.")
 
     assert (meter.state, meter.note) == (state, note)
 
 
-def test_to_have_all_sites_and_keys_of_a_plan_is_nothing_to_be_warned_of() -> None:
+def test_full_sites_and_keys_do_not_warn() -> None:
     limits = PlanLimits(60, 1000, searches_per_day=10, documents=10, keys=2, sites=1)
 
     meters = quota_meters(limits, searches=10, pages=9, sites=1, keys=2)

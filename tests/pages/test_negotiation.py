@@ -52,21 +52,21 @@ def _fill(path: str, tenant: Tenant) -> str:
 
 
 @pytest.mark.parametrize("accept", HTML)
-def test_who_ranks_html_at_least_as_high_as_json_gets_a_page(ann: Tenant, accept: str) -> None:
+def test_client_that_prefers_html_gets_a_page(ann: Tenant, accept: str) -> None:
     response = ann.browser.get("/sites", headers={"Accept": accept})
     assert (response.status_code, response.mimetype) == (200, "text/html")
     assert {"Accept", "Cookie"} <= set(response.vary)
 
 
 @pytest.mark.parametrize("accept", JSON)
-def test_everybody_else_gets_json(ann: Tenant, accept: str | None) -> None:
+def test_other_clients_get_json(ann: Tenant, accept: str | None) -> None:
     response = ann.browser.get("/sites", headers={} if accept is None else {"Accept": accept})
     assert (response.status_code, response.mimetype) == (200, "application/json")
     assert "Accept" in response.vary
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_page_route_has_both_answers(ann: Tenant, path: str) -> None:
+def test_every_page_route_serves_html_and_json(ann: Tenant, path: str) -> None:
     path = _fill(path, ann)
     page = ann.browser.get(path, headers={"Accept": BROWSER_ACCEPT})
     assert (page.status_code, page.mimetype) == (200, "text/html"), path
@@ -75,7 +75,7 @@ def test_every_page_route_has_both_answers(ann: Tenant, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/login", "/register"])
-def test_the_entrances_are_forms_in_both(app: Flask, passer_by: Person, path: str) -> None:
+def test_login_and_registration_describe_forms_in_json(app: Flask, passer_by: Person, path: str) -> None:
     passer_by.go(path)
     form = app.test_client().get(path).get_json()["form"]
     assert (form["method"], form["action"]) == ("POST", path)
@@ -114,12 +114,12 @@ def test_forms_to_other_than_page_routes_are_415(tenant: Tenant) -> None:
         assert_error(tenant.browser.client.post(path, data=values), 415, "unsupported_media_type")
 
 
-def test_json_writes_are_answered_in_json_whatever_is_accepted(tenant: Tenant) -> None:
+def test_json_writes_get_json_responses(tenant: Tenant) -> None:
     response = tenant.browser.post("/sites", json={"name": ""}, headers={"Accept": BROWSER_ACCEPT})
     assert_error(response, 400, "validation_failed", field="name")
 
 
-def test_a_hidden_method_is_only_honoured_in_forms_and_for_the_methods_forms_lack(tenant: Tenant) -> None:
+def test_method_override_applies_only_to_forms(tenant: Tenant) -> None:
     path = f"/sites/{tenant.site_id}"
     token = tenant.browser.csrf_token
     for method in ("GET", "OPTIONS", "TRACE", "nonsense", ""):
@@ -179,7 +179,7 @@ def test_errors_are_small_pages_for_people_and_json_for_programs(person: Person,
 
 
 @pytest.mark.parametrize("path", ["/nope", "/sites/999", "/docs/nope", "/logout", "/sites?limit=x"])
-def test_an_error_page_knows_who_is_logged_in(person: Person, passer_by: Person, path: str) -> None:
+def test_error_page_shows_the_logged_in_user(person: Person, passer_by: Person, path: str) -> None:
     person.call("GET", path)
     assert _menu(person) == ["Dashboard", "Sites", "Analytics", "Members", "Docs", "Profile", "Log out"]
     assert person.page.first("a", "Go to the dashboard")
@@ -187,7 +187,7 @@ def test_an_error_page_knows_who_is_logged_in(person: Person, passer_by: Person,
     assert _menu(passer_by) == ["Docs", "Log in"]
 
 
-def test_a_refusal_for_too_many_requests_knows_who_is_logged_in(
+def test_rate_limit_page_shows_the_logged_in_user(
     person: Person, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant.app.extensions["runtime"].counters.reset_all()
@@ -204,7 +204,7 @@ def _menu(person: Person) -> list[str]:
     return [found.text for found in menu.walk() if found.tag in ("a", "button")]
 
 
-def test_a_strangers_site_is_not_there(person: Person, stranger: Tenant) -> None:
+def test_site_of_another_account_is_404(person: Person, stranger: Tenant) -> None:
     for path in (
         "/sites/{site}",
         "/sites/{site}/edit",
@@ -218,7 +218,7 @@ def test_a_strangers_site_is_not_there(person: Person, stranger: Tenant) -> None
         assert person.call("GET", _fill(path, stranger)).status_code == 404, path
 
 
-def test_keys_that_may_not_manage_are_refused_pages_too(tenant: Tenant) -> None:
+def test_non_private_keys_cannot_read_pages(tenant: Tenant) -> None:
     for client in (tenant.public, tenant.search):
         response = client.get("/dashboard", headers={"Accept": BROWSER_ACCEPT})
         assert (response.status_code, response.mimetype) == (403, "text/html")

@@ -52,7 +52,7 @@ def enter(app: Flask, email: str, path: str = "/login") -> Person:
     return visitor
 
 
-def test_a_qr_code_and_a_first_code_switch_codes_on(person: Person, tenant: Tenant) -> None:
+def test_first_code_turns_on_two_factor_authentication(person: Person, tenant: Tenant) -> None:
     app = begin(person)
     drawn = str(segno.make(app.provisioning_uri(), error="m", micro=False).svg_inline(scale=4, light="#fff"))
     assert drawn.partition(' d="M4')[2] in person.response.get_data(as_text=True)
@@ -70,7 +70,7 @@ def test_a_qr_code_and_a_first_code_switch_codes_on(person: Person, tenant: Tena
     assert not any(code in person.page.text for code in codes)
 
 
-def test_a_wrong_password_sets_nothing_up(person: Person) -> None:
+def test_wrong_password_does_not_start_setup(person: Person) -> None:
     person.go("/profile/edit")
     assert person.send(SET_UP, current_password="not the password").status_code == 403
     assert person.problem_of("current_password") == "Current password is incorrect."
@@ -116,7 +116,7 @@ def test_a_second_step_does_not_outlive_the_password(
 
 
 @pytest.mark.parametrize("proof", ["", "nonsense", "WzEsIiJd.aaaa.bbbb"])
-def test_no_second_step_comes_without_the_first(
+def test_code_without_password_is_rejected(
     person: Person, tenant: Tenant, clock: time_machine.Traveller, proof: str
 ) -> None:
     app, _ = switch_on(person, clock)
@@ -126,7 +126,7 @@ def test_no_second_step_comes_without_the_first(
     assert visitor.client.get_cookie("session") is None
 
 
-def test_a_new_phone_and_switching_codes_off(person: Person, tenant: Tenant, clock: time_machine.Traveller) -> None:
+def test_app_can_be_replaced_and_turned_off(person: Person, tenant: Tenant, clock: time_machine.Traveller) -> None:
     _, old = switch_on(person, clock)
     _, new = switch_on(person, clock, "Set up another app")
     assert set(old).isdisjoint(new)
@@ -139,7 +139,7 @@ def test_a_new_phone_and_switching_codes_off(person: Person, tenant: Tenant, clo
     assert enter(tenant.app, tenant.email).path == "/dashboard"
 
 
-def test_the_addresses_of_the_forms_lead_back_to_the_profile(person: Person) -> None:
+def test_profile_form_urls_redirect_to_profile(person: Person) -> None:
     for path in ("/profile/totp", "/profile/totp/confirm", "/profile/sessions"):
         assert person.call("GET", path).headers["Location"] == "/profile/edit"
 
@@ -168,7 +168,7 @@ def test_a_viewer_has_codes_and_sessions_too(tenant: Tenant, clock: time_machine
     assert enter(tenant.app, "bo@example.com").response.status_code == 401
 
 
-def test_the_account_that_is_chosen_asks_for_its_code(
+def test_chosen_account_requires_its_code(
     app: Flask, tenant: Tenant, stranger: Tenant, clock: time_machine.Traveller
 ) -> None:
     browser = add_member(stranger, tenant.email, "owner")

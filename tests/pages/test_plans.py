@@ -20,7 +20,7 @@ def cells(person: Person) -> dict[str, list[str]]:
     return {row.one("th").text: [cell.text for cell in row.all("td")] for row in rows}
 
 
-def test_everybody_sees_what_every_plan_allows(app: Flask) -> None:
+def test_plans_page_is_public(app: Flask) -> None:
     person = Person(app)
     person.go("/plans")
 
@@ -53,7 +53,7 @@ def test_a_customer_sees_their_plan_and_usage(tenant: Tenant) -> None:
     assert "custom limits" not in person.page.text
 
 
-def test_limits_of_ones_own_are_shown(tenant: Tenant) -> None:
+def test_custom_limits_are_shown(tenant: Tenant) -> None:
     tenant.set_plan("pro", documents=77)
     person = person_of(tenant)
 
@@ -73,7 +73,7 @@ def test_limits_of_ones_own_are_shown(tenant: Tenant) -> None:
         ("javascript:alert(1)", "javascript:alert(1)", ""),
     ],
 )
-def test_whom_to_ask_for_another_is_said(tmp_path: Path, contact: str, said: str, address: str) -> None:
+def test_contact_for_plan_changes_is_shown(tmp_path: Path, contact: str, said: str, address: str) -> None:
     assert contact_address(contact) == address
     app = make_app(make_settings(tmp_path, operator_contact=contact))
     person = person_of(register_tenant(app, "ann@example.com"))
@@ -85,7 +85,7 @@ def test_whom_to_ask_for_another_is_said(tmp_path: Path, contact: str, said: str
     close_app(app)
 
 
-def test_where_nobody_can_register_it_says_whom_to_ask(tmp_path: Path) -> None:
+def test_closed_registration_shows_contact(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, registration=False, operator_contact="help@example.com"))
 
     shown = Person(app).go("/plans")
@@ -94,7 +94,7 @@ def test_where_nobody_can_register_it_says_whom_to_ask(tmp_path: Path) -> None:
     close_app(app)
 
 
-def test_the_dashboard_leads_to_it(tenant: Tenant) -> None:
+def test_dashboard_links_to_plans(tenant: Tenant) -> None:
     person = person_of(tenant)
     person.go("/dashboard")
 

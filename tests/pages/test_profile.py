@@ -24,14 +24,14 @@ def test_name_and_e_mail_are_changed(person: Person, tenant: Tenant) -> None:
     assert (user["name"], user["email"]) == ("Anna", "anna@example.com")
 
 
-def test_a_mistake_stands_beside_its_field(person: Person, stranger: Tenant) -> None:
+def test_invalid_value_is_reported_beside_its_field(person: Person, stranger: Tenant) -> None:
     person.go("/profile/edit")
     assert person.send("Save", email=stranger.email, current_password=PASSWORD).status_code == 400
     assert person.problem_of("email") == "E-mail is already in use."
     assert person.page.one("input", name="email").attributes["value"] == stranger.email
 
 
-def test_the_address_of_a_failed_form_leads_back_to_it(person: Person) -> None:
+def test_url_of_failed_profile_form_redirects_to_profile(person: Person) -> None:
     assert person.call("GET", "/profile").headers["Location"] == "/profile/edit"
     assert person.client.get("/profile").status_code == 405
 
@@ -49,7 +49,7 @@ def test_a_new_password_logs_other_sessions_out(app: Flask, person: Person, tena
     assert other.path == "/dashboard"
 
 
-def test_a_wrong_current_password_changes_nothing_and_is_not_echoed(person: Person) -> None:
+def test_wrong_current_password_changes_nothing(person: Person) -> None:
     person.go("/profile/edit")
     response = person.send("Change password", current_password="not the password", new_password=NEW_PASSWORD)
     assert response.status_code == 403
@@ -79,7 +79,7 @@ def test_deleting_the_account_needs_the_password_and_keeps_what_was_typed(person
     assert person.send("Log in", email=tenant.email, password=PASSWORD).status_code == 401
 
 
-def test_after_five_wrong_passwords_the_right_one_has_to_wait(person: Person) -> None:
+def test_password_checks_are_rate_limited(person: Person) -> None:
     person.go("/profile/edit")
     button = "Delete my account and all its data"
     for _ in range(5):

@@ -81,7 +81,7 @@ def problems(person: Person) -> list[str]:
     return [found.text for each in person.page.all("div", class_="problem") for found in each.all("p")]
 
 
-def test_what_is_written_into_rows_is_saved_and_the_next_search_follows_it(person: Person, tenant: Tenant) -> None:
+def test_saved_rows_affect_the_next_search(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Contact"))
     person.go(f"/sites/{tenant.site_id}")
     person.follow("Search settings")
@@ -113,9 +113,7 @@ def test_what_is_written_into_rows_is_saved_and_the_next_search_follows_it(perso
 
 
 @pytest.mark.parametrize("written", [EVERYTHING, {}], ids=["everything", "nothing"])
-def test_saved_settings_stand_in_the_rows_and_saving_them_again_changes_nothing(
-    person: Person, tenant: Tenant, written: dict[str, Any]
-) -> None:
+def test_saving_unchanged_settings_changes_nothing(person: Person, tenant: Tenant, written: dict[str, Any]) -> None:
     tenant.index(page(1), page(2))
     assert tenant.private.put(path_of(tenant), json=written).status_code == 200
     before = settings_of(tenant)
@@ -126,7 +124,7 @@ def test_saved_settings_stand_in_the_rows_and_saving_them_again_changes_nothing(
     assert settings_of(tenant) == before
 
 
-def test_pages_go_by_their_titles_and_go_when_they_are_unticked(person: Person, tenant: Tenant) -> None:
+def test_listed_pages_show_titles_and_can_be_removed(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Opening hours"), page(2, title="Tickets"))
     tenant.private.put(path_of(tenant), json={"pinned": [{"query": "a", "ids": ["page-1", "page-2", "gone"]}]})
     open_page(person, tenant)
@@ -142,9 +140,7 @@ def test_pages_go_by_their_titles_and_go_when_they_are_unticked(person: Person, 
     ("typed", "ids"),
     [("Opening hours", ["page-1"]), ("/hours-of-shops", ["page-2"]), ("page-3", ["page-3"]), ("tickets", ["page-3"])],
 )
-def test_a_page_is_named_by_its_title_its_address_its_id_or_words(
-    person: Person, tenant: Tenant, typed: str, ids: list[str]
-) -> None:
+def test_page_can_be_added_by_title_url_id_or_words(person: Person, tenant: Tenant, typed: str, ids: list[str]) -> None:
     documents = (page(1, title="Opening hours"), page(2, title="Opening hours of shops", url="/hours-of-shops"))
     tenant.index(*documents, page(3, title="Buy tickets"))
     open_page(person, tenant)
@@ -154,7 +150,7 @@ def test_a_page_is_named_by_its_title_its_address_its_id_or_words(
     assert settings_of(tenant)["pinned"] == [{"query": "a", "ids": ids}]
 
 
-def test_where_several_pages_may_be_meant_they_are_offered_and_nothing_is_saved(person: Person, tenant: Tenant) -> None:
+def test_ambiguous_page_offers_candidates(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Opening hours"), page(2, title="Hours of shops"))
     open_page(person, tenant)
 
@@ -189,7 +185,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_where_it_is_and_nothing_typed_is_lost(person: Person, tenant: Tenant, name: str) -> None:
+def test_invalid_setting_is_reported_beside_its_row(person: Person, tenant: Tenant, name: str) -> None:
     typed, sentence = MISTAKES[name]
     open_page(person, tenant)
 
@@ -204,9 +200,7 @@ def test_a_mistake_is_told_where_it_is_and_nothing_typed_is_lost(person: Person,
     assert settings_of(tenant)["synonyms"] == []
 
 
-def test_what_others_saved_meanwhile_is_shown_beside_ones_own_and_neither_is_lost(
-    person: Person, tenant: Tenant
-) -> None:
+def test_concurrent_settings_are_shown_for_comparison(person: Person, tenant: Tenant) -> None:
     open_page(person, tenant)
     tenant.private.put(path_of(tenant), json={"synonyms": [["tv", "television"]]})
 
@@ -219,7 +213,7 @@ def test_what_others_saved_meanwhile_is_shown_beside_ones_own_and_neither_is_los
     assert settings_of(tenant)["synonyms"] == [["car", "automobile"]]
 
 
-def test_languages_are_called_by_their_names(person: Person, tenant: Tenant) -> None:
+def test_languages_are_listed_by_name(person: Person, tenant: Tenant) -> None:
     tenant.private.put(path_of(tenant), json={"language": "de"})
     open_page(person, tenant)
     options = person.page.one("select", name="language").all("option")
@@ -233,7 +227,7 @@ def shown_lists(person: Person) -> list[list[str]]:
     return [[found.text for found in listed.all("li")] for listed in person.page.one("div", id="results").all("ol")]
 
 
-def test_a_preview_shows_what_a_search_would_find_and_saves_nothing(person: Person, tenant: Tenant) -> None:
+def test_preview_shows_results_without_saving(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"), page(3, title="Bread rolls"))
     open_page(person, tenant)
 
@@ -246,7 +240,7 @@ def test_a_preview_shows_what_a_search_would_find_and_saves_nothing(person: Pers
     assert tenant.found_ids("bread") == ["page-3", "page-2"]
 
 
-def test_without_a_search_the_most_frequent_of_last_week_are_compared(person: Person, tenant: Tenant) -> None:
+def test_preview_without_query_compares_frequent_queries(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Bread"))
     open_page(person, tenant)
     write(person, "Preview")
@@ -259,7 +253,7 @@ def test_without_a_search_the_most_frequent_of_last_week_are_compared(person: Pe
     assert shown_lists(person) == [["Bread no longer here"]]
 
 
-def test_enter_in_a_field_previews_and_never_saves(person: Person, tenant: Tenant) -> None:
+def test_enter_key_previews_instead_of_saving(person: Person, tenant: Tenant) -> None:
     open_page(person, tenant)
     form = next(form for form in person.page.all("form") if form.attributes.get("id") == "settings")
     first = next(button for button in form.all("button") if button.attributes.get("type", "submit") == "submit")
@@ -279,7 +273,7 @@ def test_a_preview_of_a_paused_site_is_refused_with_the_form_kept(person: Person
 class TestJson:
     """The same settings as JSON, for those who want it."""
 
-    def test_it_shows_what_is_saved_and_saves_what_is_written(self, person: Person, tenant: Tenant) -> None:
+    def test_json_editor_shows_and_saves_settings(self, person: Person, tenant: Tenant) -> None:
         tenant.index(page(1), page(2))
         tenant.private.put(path_of(tenant), json=EVERYTHING)
         open_page(person, tenant)
@@ -300,7 +294,7 @@ class TestJson:
             ('{"rules": [7], "nope": 1}', "nope: This is not a field."),
         ],
     )
-    def test_what_is_wrong_with_it_is_told_beside_it(
+    def test_invalid_json_is_reported_beside_the_editor(
         self, person: Person, tenant: Tenant, text: str, told: str
     ) -> None:
         open_page(person, tenant)

@@ -12,7 +12,7 @@ from tests.conftest import close_app, make_app, make_settings
 from tests.pages.people import Person, register_person
 
 
-def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
+def test_new_site_shows_next_steps(app: Flask) -> None:
     ann = register_person(app, "ann@example.com")
     ann.follow("Add a site")
     response = ann.send("Add site", name=" Museum ", url="https://Museum.Example.com/start")
@@ -32,7 +32,7 @@ def test_a_new_site_says_what_to_do_next(app: Flask) -> None:
     assert ann.page.one("ul", class_="rows").one("h2").text == "Search box Active"
 
 
-def test_a_site_with_a_mistake_is_shown_again(person: Person) -> None:
+def test_invalid_site_form_keeps_input(person: Person) -> None:
     person.go("/sites/create")
     response = person.send("Add site", name="Museum", url="museum")
     assert response.status_code == 400
@@ -93,7 +93,7 @@ def test_whoever_filled_in_the_form_while_the_limit_was_reached_keeps_what_they_
     assert person.page.one("input", name="name").attributes["value"] == "Second"
 
 
-def test_at_the_plans_limit_no_form_is_offered_but_what_to_do_instead(tenant: Tenant, person: Person) -> None:
+def test_key_form_is_replaced_by_advice_at_the_limit(tenant: Tenant, person: Person) -> None:
     person.go("/sites")
     assert "You have 1 of the 10 sites your plan allows." in person.page.text
     assert person.page.first("a", "Add a site").attributes["href"] == "/sites/create"

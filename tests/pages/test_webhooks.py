@@ -46,7 +46,7 @@ def test_a_made_up_secret_is_not_shown(person: Person, tenant: Tenant) -> None:
     assert person.page.all("pre") == []
 
 
-def test_a_mistake_stands_beside_its_field(person: Person) -> None:
+def test_invalid_value_is_reported_beside_its_field(person: Person) -> None:
     person.go(PATH)
     response = person.send("Create webhook", url="http://10.0.0.1/")
 
