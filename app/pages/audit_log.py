@@ -52,12 +52,12 @@ class DisplayEntry:
     """An entry for display.
 
     Attributes:
-        what: A sentence without its full stop.
+        sentence: A sentence without its full stop.
         changes: The change of each field.
     """
 
     entry: AuditEntry
-    what: str
+    sentence: str
     changes: list[str]
 
 

@@ -195,7 +195,7 @@ _NAMES = {
 class Problems:
     """Problems of settings: maps a path, such as ``rules[3].when.query``, to sentences."""
 
-    found: Mapping[str, Sequence[str]]
+    sentences: Mapping[str, Sequence[str]]
 
     @classmethod
     def of(cls, details: Sequence[Detail]) -> Problems:
@@ -209,14 +209,14 @@ class Problems:
         """The sentences about a path and everything below it."""
         return [
             sentence
-            for field, sentences in self.found.items()
+            for field, sentences in self.sentences.items()
             if field == place or field.startswith((f"{place}.", f"{place}["))
             for sentence in sentences
         ]
 
     def at_all(self, place: str) -> list[str]:
         """The sentences about a field or a whole list, without those about its items."""
-        return list(self.found.get(place, ()))
+        return list(self.sentences.get(place, ()))
 
 
 def _sentence(field: str, message: str) -> str:

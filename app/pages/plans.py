@@ -42,7 +42,7 @@ class Meter:
 
 
 def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str = "") -> Meter:
-    """A meter that warns near its limit. Having all sites or keys of a plan is no problem, so these need none."""
+    """A meter that warns near its limit. Sites and keys need none, since using all of them is not a problem."""
     if most is None or used < NEARLY * most:
         return Meter(label, used, most, note)
     if used < most:

@@ -191,7 +191,7 @@ def _form(submitted: SubmittedSettings, error: ApiError | None = None, preview: 
     problems = _problems(error, picker)
     values = {
         "problems": problems,
-        "banner": None if error is None or problems.found else error.message,
+        "banner": None if error is None or problems.sentences else error.message,
         "query": submitted.query,
         "previewed": None if preview is None else len(preview.queries),
         "changed": [] if preview is None else [_show(each) for each in preview.queries if each.changed],
@@ -251,7 +251,7 @@ def _rows(submitted: SubmittedSettings) -> Draft:
 
 def _problems(error: ApiError | None, picker: Picker) -> Problems:
     problems = Problems({}) if error is None else Problems.of(error.details)
-    return Problems({**problems.found, **picker.problems})
+    return Problems({**problems.sentences, **picker.problems})
 
 
 def _pretty(settings: Mapping[str, Any]) -> str:

@@ -63,12 +63,12 @@ class Tuning:
 
     Attributes:
         pinned, hidden: In the order of the settings.
-        done: The user's last change.
+        last_change: The user's last change.
     """
 
     pinned: Sequence[TunedDocument]
     hidden: Sequence[TunedDocument]
-    done: LastChange | None
+    last_change: LastChange | None
 
     @property
     def pinned_ids(self) -> frozenset[str]:

@@ -45,7 +45,7 @@ class Report:
     Attributes:
         sentence: Summary.
         left_out: Reasons for skipped pages, most frequent first.
-        done: Number of processed pages.
+        processed: Number of processed pages.
         took: Duration in words; ``None`` while the run goes on.
         failure: Reason for a failure, or ``None``.
     """
@@ -53,7 +53,7 @@ class Report:
     run: SourceRun
     sentence: str
     left_out: list[LeftOut]
-    done: int
+    processed: int
     took: str | None
     failure: str | None
 
@@ -202,7 +202,7 @@ def report_run(run: SourceRun, reasons: Mapping[str, int]) -> Report:
         run=run,
         sentence=summarize(run, reasons),
         left_out=[LeftOut(reason, count, explain_reason(reason)) for reason, count in reasons.items()],
-        done=run.indexed + run.unchanged + run.skipped + run.failed,
+        processed=run.indexed + run.unchanged + run.skipped + run.failed,
         took=_took(run),
         failure=explain_failure(run.error) if run.status == "failed" else None,
     )
