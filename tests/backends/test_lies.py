@@ -218,7 +218,7 @@ def test_hits_of_another_index_and_numbers_that_disagree_are_no_result(
         return status, headers, json.dumps(reply).encode()
 
     server.fault = tell
-    with pytest.raises(BackendUnavailable, match="cannot be read"):
+    with pytest.raises(BackendUnavailable, match="unreadable response"):
         case.backend.search(case.index, SearchQuery("reading", limit=5))
 
 
