@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.services.vectors.vectorizer import CHUNK_CHARACTERS, CHUNKS, chunks_of
+from app.services.vectors.vectorizer import CHUNK_CHARACTERS, MAX_CHUNKS, chunks_of
 
 
 def test_each_part_begins_with_the_title() -> None:
@@ -10,7 +10,7 @@ def test_each_part_begins_with_the_title() -> None:
 
     chunks = chunks_of({"title": "Title", "content": words})
 
-    assert len(chunks) == CHUNKS == 3
+    assert len(chunks) == MAX_CHUNKS == 3
     assert all(chunk.startswith("Title\nword word") for chunk in chunks)
     assert all(len(chunk) <= CHUNK_CHARACTERS + len("Title\n") for chunk in chunks)
     assert CHUNK_CHARACTERS == 900
