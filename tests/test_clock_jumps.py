@@ -178,7 +178,7 @@ class TestHosts:
     """A host that is crawled is neither forgotten nor hurried."""
 
     def test_a_turn_that_was_given_an_hour_ahead_keeps_nobody_waiting(self) -> None:
-        ahead = HostPace(next_at=10_000.0 + 3600, taken={"a": 13_600.0, "b": 13_600.0})
+        ahead = HostPace(next_at=10_000.0 + 3600, active={"a": 13_600.0, "b": 13_600.0})
 
         pace, turn = ahead.take("www.example.com", 10_000.0)
 

@@ -586,7 +586,7 @@ def test_the_documents_of_a_source_of_a_paused_site_go_when_it_is_resumed(tenant
         assert_ok(tenant.private.delete(path_of(source)))
         assert len(document_sources(tenant)) == 1
         tenant.private.put(f"/sites/{tenant.site_id}", json={"active": True})
-        clock.shift(removal.PAUSED)
+        clock.shift(removal.PAUSED_SITE_RETRY)
         tenant.app.extensions["jobs"].run_all()
         assert document_sources(tenant) == {}
 
@@ -639,7 +639,7 @@ def test_a_source_may_lie_on_a_further_address_of_the_site(tenant: Tenant) -> No
     elsewhere = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.net/"})
     assert_error(elsewhere, 400, "validation_failed", field="url")
     message = elsewhere.get_json()["details"][0]["message"]
-    assert "on example.org or a host below it, or on the site’s host, 10.1.1.1" in message
+    assert "on example.org or one of its subdomains, or on the site’s host, 10.1.1.1" in message
 
     # What lies there stays when the address goes; what is new is refused again.
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": []}))

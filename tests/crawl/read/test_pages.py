@@ -85,13 +85,13 @@ def test_what_is_no_text_is_refused(body: str | bytes, content_type: str) -> Non
 
 
 def test_a_file_without_text_is_empty() -> None:
-    assert read_page(fetched(pdf(""), "application/pdf")).left_out == Reason.EMPTY
-    assert read_page(fetched(docx(""), WORD)).left_out == Reason.EMPTY
-    assert read_page(fetched(" \n", "text/plain")).left_out == Reason.EMPTY
+    assert read_page(fetched(pdf(""), "application/pdf")).skip_reason == Reason.EMPTY
+    assert read_page(fetched(docx(""), WORD)).skip_reason == Reason.EMPTY
+    assert read_page(fetched(" \n", "text/plain")).skip_reason == Reason.EMPTY
 
 
 def test_a_header_speaks_for_files_too() -> None:
-    assert read_page(fetched(pdf("Boats"), "application/pdf", x_robots_tag="noindex")).left_out == Reason.NOINDEX
+    assert read_page(fetched(pdf("Boats"), "application/pdf", x_robots_tag="noindex")).skip_reason == Reason.NOINDEX
 
 
 def test_what_is_no_html_has_the_fields_of_its_address() -> None:

@@ -216,7 +216,7 @@ def test_all_options_are_saved_and_stand_in_the_form_again(person: Person, tenan
 
 
 MISTAKES = {
-    "url": ("https://example.org/", "The URL must be on example.com or a host below it."),
+    "url": ("https://example.org/", "The URL must be on example.com or one of its subdomains."),
     "include": ("/docs/*\n\ndocs", "Line 3 must begin with / or *, such as /blog/*."),
     "exclude": ("/*\n" * 51, "There are 51 lines; at most 50 are allowed."),
     "max_pages": ("many", "This must be a whole number, or empty for no limit."),
@@ -561,7 +561,7 @@ def test_a_preview_sends_the_stored_headers_to_the_sources_host_alone(intranet: 
 def test_a_preview_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create")
     assert person.send("Preview the page", url="https://example.org").status_code == 400
-    assert person.problem_of("url") == "The URL must be on example.com or a host below it."
+    assert person.problem_of("url") == "The URL must be on example.com or one of its subdomains."
 
 
 def test_a_mistake_in_the_form_of_a_source_that_is_gone_is_told_all_the_same(

@@ -221,7 +221,7 @@ def test_a_query_is_not_waited_for_longer_than_agreed(embedder: RemoteEmbedder, 
 
     server.reply = drip
     for _ in range(remote.MAX_CONCURRENT_QUERIES + 1):  # Also if as many as may be under way are waited for by nobody.
-        with pytest.raises(EmbedderUnavailable, match="not answer in time"):
+        with pytest.raises(EmbedderUnavailable, match="not respond in time"):
             embedder.embed_query("a query", 0.05)
     eventually(lambda: len(server.requests) == remote.MAX_CONCURRENT_QUERIES)
     with pytest.raises(EmbedderUnavailable):
