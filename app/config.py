@@ -128,7 +128,7 @@ class Settings:
 
     @property
     def sends_mail(self) -> bool:
-        """Tell whether there is a mail server."""
+        """Whether a mail server is configured."""
         return bool(self.smtp_url)
 
     @property
@@ -267,7 +267,7 @@ def _mail_problems(settings: Settings) -> Iterator[str]:
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of a URL; empty for text that is none."""
+    """The parts of a URL; empty for text that is not a URL."""
     try:
         return urlsplit(url)
     except ValueError:

@@ -193,7 +193,7 @@ class Jobs:
                     job.due_at = time.monotonic() + job.every_seconds
 
     def _attempt(self, job: Job) -> bool:
-        """Tell whether it went well; if not, it is logged."""
+        """Return whether the run succeeded; a failure is logged."""
         try:
             job.run()
         except Exception as error:

@@ -30,7 +30,7 @@ class SmtpServer:
 
     @property
     def is_local(self) -> bool:
-        """Tell whether it is reached without a network, on which others could listen or answer in its place."""
+        """Whether the connection needs no network, where others could listen or impersonate the server."""
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
 
@@ -38,7 +38,7 @@ def parse_smtp_url(url: str) -> SmtpServer:
     """The server that ``smtp://user:password@host:port`` or ``smtps://…`` names; user and password percent-encoded.
 
     Raises:
-        ValueError: It is no such URL; the message says why, without the password.
+        ValueError: It is not a mail server URL; the message says why, without the password.
     """
     try:
         parts = urlsplit(url)

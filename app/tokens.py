@@ -45,7 +45,7 @@ def make_invitation_token() -> str:
 
 
 def is_invitation_token(text: str) -> bool:
-    """Tell whether ``text`` could be such a token; what could not is not worth a query."""
+    """Whether ``text`` could be such a token; other text needs no query."""
     return _INVITATION.fullmatch(text) is not None
 
 
@@ -75,7 +75,7 @@ def make_token(key_type: str) -> str:
 
 
 def is_well_formed(token: str) -> bool:
-    """Tell whether ``token`` has the form and the checksum of an API key."""
+    """Whether ``token`` has the form and the checksum of an API key."""
     return _TOKEN.fullmatch(token) is not None and hmac.compare_digest(
         _checksum(token[:-_CHECKSUM_LENGTH]), token[-_CHECKSUM_LENGTH:]
     )
@@ -109,5 +109,5 @@ def make_key_id() -> str:
 
 
 def is_key_id(text: str) -> bool:
-    """Tell whether ``text`` could be a public identifier; what could not is not worth a query."""
+    """Whether ``text`` could be a public identifier; other text needs no query."""
     return _KEY_ID.fullmatch(text) is not None

@@ -31,7 +31,7 @@ from backends.support import EngineSupport
 
 
 class Matched(StrEnum):
-    """Which words of a query the best documents contain, in any form in which the engine matches a word.
+    """The words of a query that the best documents contain, in any form in which the engine matches a word.
 
     A query without words (:data:`MATCH_ALL`) is ``ALL``. A pinned document counts as containing every word.
     """

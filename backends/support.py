@@ -1,4 +1,4 @@
-"""How each engine honors each attribute of a search, so that no engine can ignore a new attribute silently.
+"""Declarations of how each engine honors each attribute of a search, so that none can ignore a new one silently.
 
 Every engine has a table with one entry per attribute of :class:`~backends.query.SearchQuery`. :func:`declare` raises
 while the engine is being imported if the table and the dataclass differ. A search that uses an attribute where the

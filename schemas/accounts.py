@@ -20,7 +20,7 @@ MAX_PASSWORD_LENGTH = 1024
 
 
 def is_email(text: str) -> bool:
-    """Tell whether ``text`` has the form ``local@domain`` with a domain of at least two labels (or ``localhost``)."""
+    """Whether ``text`` has the form ``local@domain`` with a domain of at least two labels (or ``localhost``)."""
     local, at, domain = text.rpartition("@")
     if not at or len(text) > 254 or not _LOCAL.fullmatch(local):
         return False

@@ -160,7 +160,7 @@ class BulkQuerySchema(SiteChoiceSchema):
 
 
 class WarningSchema(Schema):
-    """Something worth knowing that was no error."""
+    """A notice that is not an error."""
 
     code = fields.String(required=True)
     message = fields.String(required=True)

@@ -79,7 +79,7 @@ class Text(fields.String):
 
 
 class WholeNumber(fields.Integer):
-    """A JSON integer (``5.0`` is 5, ``true`` is none), from ``low`` to ``high``."""
+    """A JSON integer (``5.0`` is 5, ``true`` is not a number), from ``low`` to ``high``."""
 
     default_error_messages = _BASE_MESSAGES
 

@@ -26,8 +26,8 @@ class Scopes(ItemList):
         super().__init__(Text(choices=SCOPES), high=100, allow_none=True, metadata=metadata, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
-        named = super()._deserialize(value, attr, data, **kwargs)
-        return [scope for scope in SCOPES if scope in named]
+        scopes = super()._deserialize(value, attr, data, **kwargs)
+        return [scope for scope in SCOPES if scope in scopes]
 
 
 class AllowedOrigin(Text):

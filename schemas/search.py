@@ -367,7 +367,7 @@ class FacetStatsSchema(Schema):
 
 
 class SearchWarningSchema(Schema):
-    """Something worth knowing that was no error."""
+    """A notice that is not an error."""
 
     code = fields.String(required=True, metadata={"enum": ["unknown_parameter"]})
     field = fields.String(required=True, metadata={"description": "Name of the unknown parameter."})

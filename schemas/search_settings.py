@@ -239,9 +239,9 @@ class SearchSettingsSchema(BodySchema):
             ),
         )
         errors: dict[str, list[str]] = {}
-        for name, count, most, what in totals:
+        for name, count, most, items in totals:
             if count > most:
-                problem = Problem(f"can have at most {most:,} {what}, all together", "too_long")
+                problem = Problem(f"can have at most {most:,} {items}, all together", "too_long")
                 errors.setdefault(name, []).append(problem)
         if errors:
             raise ValidationError(errors)

@@ -74,7 +74,7 @@ class Headers(fields.Field[dict[str, str]]):
             raise ValidationError([Problem("must be a JSON object", "type")])
         if len(value) > MAX_HEADERS:
             raise ValidationError([Problem(f"must have at most {MAX_HEADERS} headers", "too_long")])
-        problems = {shown_name(name): [found] for name, text in value.items() if (found := _problem_of(name, text))}
+        problems = {shown_name(name): [problem] for name, text in value.items() if (problem := _problem_of(name, text))}
         if problems:
             raise ValidationError(problems)
         if len({name.lower() for name in value}) < len(value):

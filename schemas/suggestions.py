@@ -10,16 +10,16 @@ from schemas.search import MAX_FILTER_LENGTH, MAX_INT64, MAX_QUERY_BYTES, Search
 
 MAX_SUGGESTIONS = 20
 DEFAULT_SUGGESTIONS = 8
-TYPED = "What was typed so far; empty gives the site's most frequent queries."
-WANTED = "Maximum number of suggestions."
+PREFIX_DESCRIPTION = "The text typed so far; empty returns the site's most frequent queries."
+LIMIT_DESCRIPTION = "Maximum number of suggestions."
 
 
 class SuggestQuerySchema(QuerySchema):
     """Parameters of suggestions."""
 
-    q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
+    q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": PREFIX_DESCRIPTION})
     limit = QueryWholeNumber(
-        low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": WANTED}
+        low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": LIMIT_DESCRIPTION}
     )
     filters = Text(
         load_default="",

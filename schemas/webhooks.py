@@ -21,8 +21,8 @@ class Events(ItemList):
         super().__init__(Text(choices=EVENTS), low=1, high=100, metadata={"title": "Events"}, **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
-        named = super()._deserialize(value, attr, data, **kwargs)
-        return [event for event in EVENTS if event in named]
+        events = super()._deserialize(value, attr, data, **kwargs)
+        return [event for event in EVENTS if event in events]
 
 
 def _url(**kwargs: Any) -> SiteUrl:

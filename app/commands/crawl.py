@@ -205,7 +205,7 @@ def _request(runtime: Runtime, site_id: int, url: str, max_removed_percent: int 
     """Queue the run.
 
     Raises:
-        ApiError: The address is none of the site's, or its account is suspended.
+        ApiError: The URL is not on the site's hosts, or its account is suspended.
     """
     private_addresses = runtime.settings.crawl_private_addresses
     with runtime.database.write() as session:

@@ -122,7 +122,7 @@ class WindowState(NamedTuple):
 
     @property
     def has_room(self) -> bool:
-        """Tell whether one more hit of the same cost would be counted."""
+        """Whether one more hit of the same cost would be accepted."""
         return self.limit is None or self.hits + self.cost <= self.limit
 
     @property
@@ -221,12 +221,12 @@ class CredentialVersion(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether no change is under way; what is loaded now may be kept with this version."""
+        """Whether no change is in progress, so that data loaded now may be cached with this version."""
         return self.started == self.finished
 
 
 class ConsumeOutcome(NamedTuple):
-    """The outcome of :meth:`CounterStore.consume`, or what :meth:`CounterStore.peek` saw.
+    """The outcome of :meth:`CounterStore.consume` or :meth:`CounterStore.peek`.
 
     Attributes:
         windows: The windows in the order asked, then those of the intent, as they stand now.
@@ -235,7 +235,7 @@ class ConsumeOutcome(NamedTuple):
         reservation: The receipt of the search that was charged; ``None`` if none was asked for, a window
             refused, or the day's searches are used up.
         used_today: Searches charged to the account on ``day``, this one included; ``None`` if neither
-            reserved nor asked for. A quota that is used up shows as ``reservation is None`` with this set.
+            reserved nor asked for. With ``reservation`` ``None`` and this set, the quota is used up.
         day: The UTC day of ``now``.
         credential_version: The account's credential version, if asked for (also when refused).
         continues: Whether the request goes on with an intent that was charged before: then the windows of the intent
@@ -252,7 +252,7 @@ class ConsumeOutcome(NamedTuple):
 
     @property
     def allowed(self) -> bool:
-        """Tell whether every window had room."""
+        """Whether every window had room."""
         return self.refused is None
 
 

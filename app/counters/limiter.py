@@ -74,7 +74,7 @@ class CounterStorage(Storage):
         return window.reset_ms / 1000 if window.hits else now
 
     def check(self) -> bool:
-        """Tell whether the store answers."""
+        """Whether the store responds."""
         try:
             self.store.check()
         except CountersUnavailable:

@@ -128,7 +128,7 @@ def charge_of_site(gateway: int, trusted: int, capped: int) -> int:
 
 
 def continues_intent(text: str, began_ms: int, last_ms: int, requests: int, last_text: str, now_ms: int) -> bool:
-    """Tell whether a request belongs to the intent that a visitor began: they type on, erase, turn the page, or filter.
+    """Whether a request continues a visitor's intent: typing on, erasing, turning the page, or filtering.
 
     Args:
         text: What is searched, in normal form.

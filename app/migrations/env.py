@@ -34,9 +34,9 @@ def _migrate(connection: Connection) -> None:
         context.run_migrations()
 
 
-given = context.config.attributes.get("connection")
-if given is not None:
-    _migrate(given)
+connection = context.config.attributes.get("connection")
+if connection is not None:
+    _migrate(connection)
 else:
     with database.engine.execution_options(writes=True).connect() as opened:
         _migrate(opened)

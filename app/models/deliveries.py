@@ -27,7 +27,7 @@ class Mail(Base):
     text: Mapped[str] = mapped_column(Text)
     html: Mapped[str] = mapped_column(Text)
     unsubscribe_url: Mapped[str] = mapped_column(Text)
-    """Where the mail's programs unsubscribe with one request; empty if it is none of a series."""
+    """Where the mail's programs unsubscribe with one request; empty if it is not part of a series."""
     message_key: Mapped[str] = mapped_column(String(32), unique=True)
     """The same in every attempt, so that a mail that was sent twice can be recognised."""
     attempts: Mapped[int] = mapped_column(default=0)

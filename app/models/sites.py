@@ -67,7 +67,7 @@ class Site(Base):
     vectors_wanted_until: Mapped[datetime | None]
     """Until when they are made for a preview, at a site whose settings do not wish for them."""
     rebuilding: Mapped[bool] = mapped_column(default=False)
-    """Tell whether an index is being built beside: deletions stay in ``documents`` until it has seen them."""
+    """Whether a second index is being built; deletions stay in ``documents`` until it has applied them."""
 
     @property
     def index(self) -> str:

@@ -79,7 +79,7 @@ class SourceRun(Base):
     lapses: Mapped[int] = mapped_column(default=0)
     """How often a claim lapsed because its process was killed."""
     cancelled: Mapped[bool] = mapped_column(default=False)
-    """Tell whether somebody asked that it stop."""
+    """Whether a user requested that the run stop."""
     sync_id: Mapped[str | None] = mapped_column(String(32))
     seeded: Mapped[bool] = mapped_column(default=False)
     """Whether all addresses are known from which others are found."""

@@ -59,7 +59,7 @@ def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) 
     """Import a file of documents, or a file that becomes one.
 
     Raises:
-        ApiError: 400 for a file that is none, or columns it does not have; 404; 403 for a paused site or a full plan;
+        ApiError: 400 for a file of another format, or columns that it lacks; 404; 403 for a paused site or a full plan;
             429 after too many files that become one document; 503. The message says what was indexed before.
     """
     outcome = ImportOutcome()

@@ -252,7 +252,7 @@ def look_up_page(runtime: Runtime, caller: Caller, site_id: int, url: str) -> Pa
     """Look up an address: whether it is found, why not, and what leads to it.
 
     Raises:
-        ApiError: 404; 400 for what is no address.
+        ApiError: 404; 400 for an invalid URL.
         BackendUnavailable: Nothing but the engine could tell, and it cannot answer now.
     """
     with runtime.database.read() as session:

@@ -206,7 +206,7 @@ def read_manifest(path: Path) -> Manifest:
     """The contents of a backup, after reading all of it once: it is complete, and its checksums are right.
 
     Raises:
-        BackupError: It is no backup, damaged, or of a newer version of the program.
+        BackupError: It is not a backup, is damaged, or is of a newer version of the program.
         OSError: It cannot be read.
     """
     try:
@@ -242,7 +242,7 @@ def read_file(path: Path, name: str) -> str:
 
 
 def is_in_use(database: Database) -> bool:
-    """Tell whether a database has accounts."""
+    """Whether a database has accounts."""
     with database.engine.connect() as connection:
         if not inspect(connection).has_table("accounts"):
             return False

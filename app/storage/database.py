@@ -55,7 +55,7 @@ _OTHER_TABLES = ("42P01", "42703")
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Tell whether ``error`` says that the database cannot work now, rather than that a statement was wrong."""
+    """Whether ``error`` means that the database is unavailable, not that a statement was wrong."""
     if isinstance(error, UNAVAILABLE_ERRORS):
         return True
     return isinstance(error, DBAPIError) and (

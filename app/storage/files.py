@@ -37,7 +37,7 @@ class OpenPaths:
 
 
 def is_open(folder: Path) -> bool:
-    """Tell whether others may list or enter a folder."""
+    """Whether other users may list or enter a folder."""
     return bool(folder.stat().st_mode & _OTHERS)
 
 

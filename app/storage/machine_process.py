@@ -204,7 +204,7 @@ class MachineProcess:
                 process.wait()
 
     def _runs(self) -> bool:
-        """Tell whether one that was started here runs; what is left of one that does not is put away."""
+        """Whether a process started here is running; cleans up after one that is not."""
         process = self._process
         if process is None:
             return False

@@ -51,7 +51,7 @@ def upgrade(database: Database) -> None:
 
 
 def is_current(database: Database) -> bool:
-    """Tell whether the tables are those of this version of the program."""
+    """Whether the tables match this version of the program."""
     return tables_state(database) is TablesState.CURRENT
 
 

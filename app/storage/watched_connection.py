@@ -43,7 +43,7 @@ class WatchedServer:
         return connection
 
     def answers(self) -> bool:
-        """Tell whether the server answers a new connection, be it with a refusal; threads share an answer."""
+        """Whether the server responds to a new connection, even by rejecting it; threads share the result."""
         came = time.monotonic()
         with self._asking:
             if self._asked_at < came:

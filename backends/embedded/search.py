@@ -160,7 +160,7 @@ class _Search:
         return others if choose_query.match_count_or_none == 0 else _one_after_the_other(choose_query, others)
 
     def matched(self, final: _FinalQuery, page: _Page) -> tuple[Matched, str | None]:
-        """Which words were found, and the corrected query if there is one."""
+        """The matched words, and the corrected query if there is one."""
         if final.resolved is None:
             return Matched.ALL, None
         if not (page.total > page.pinned if final.has_every_word is None else final.has_every_word):
@@ -417,8 +417,8 @@ class _Search:
         if not ids:
             return []
         # Each has its own score, so that one search shows which of them exist.
-        named = enumerate(_Query.term_query(self.snapshot.schema, ID, id) for id in ids)
-        numbered = [(Should, _Query.const_score_query(query, float(len(ids) - at))) for at, query in named]
+        terms = enumerate(_Query.term_query(self.snapshot.schema, ID, id) for id in ids)
+        numbered = [(Should, _Query.const_score_query(query, float(len(ids) - at))) for at, query in terms]
         query = _restricted(_Query.boolean_query(numbered), self.condition)
         hits = self.snapshot.searcher.search(query, limit=len(ids), count=False).hits
         return [(ids[len(ids) - round(score)], address) for score, address in hits]

@@ -138,7 +138,7 @@ class WordSearch:
         best: Mapping[str, Any] | None,
         ask: Callable[[Sequence[SoughtWord]], AskedWords],
     ) -> tuple[Matched, str | None]:
-        """Which words were found, and the corrected query if there is one.
+        """The matched words, and the corrected query if there is one.
 
         Args:
             total: Number of hits.

@@ -237,12 +237,12 @@ def _terms_of(name: str, value: Any) -> set[str]:
 
 
 def _fields_with_fractions(documents: Iterable[Document], kinds: FieldKinds) -> set[str]:
-    found: set[str] = set()
+    fields: set[str] = set()
     for document in documents:
         for name, value in document.fields.items():
-            if name in kinds and name not in found and any(_is_fraction(item) for item in as_list(value)):
-                found.add(name)
-    return found
+            if name in kinds and name not in fields and any(_is_fraction(item) for item in as_list(value)):
+                fields.add(name)
+    return fields
 
 
 def _is_fraction(item: Any) -> bool:

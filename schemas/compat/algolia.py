@@ -78,17 +78,17 @@ class AlgoliaQuerySchema(LenientBodySchema):
     highlightPreTag = Text(load_default="<em>", max_length=MAX_TAG_LENGTH)
     highlightPostTag = Text(load_default="</em>", max_length=MAX_TAG_LENGTH)
 
-    def load_query(self, sent: Any) -> dict[str, Any]:
+    def load_query(self, raw: Any) -> dict[str, Any]:
         """The checked parameters of one search.
 
         Raises:
-            ValidationError: They are no object, or one of them is wrong.
+            ValidationError: They are not an object, or one of them is invalid.
         """
-        if isinstance(sent, Mapping) and isinstance(sent.get("params"), str):
-            sent = {**sent, **dict(parse_qsl(sent["params"], keep_blank_values=True, max_num_fields=MAX_NAMES))}
-        if isinstance(sent, Mapping):
-            sent = {name: value for name, value in sent.items() if value is not None}
-        loaded: dict[str, Any] = self.load(sent, unknown=EXCLUDE)
+        if isinstance(raw, Mapping) and isinstance(raw.get("params"), str):
+            raw = {**raw, **dict(parse_qsl(raw["params"], keep_blank_values=True, max_num_fields=MAX_NAMES))}
+        if isinstance(raw, Mapping):
+            raw = {name: value for name, value in raw.items() if value is not None}
+        loaded: dict[str, Any] = self.load(raw, unknown=EXCLUDE)
         return loaded
 
 

@@ -9,7 +9,7 @@ from marshmallow import ValidationError, fields, pre_load
 from schemas.base import BodySchema, LenientBodySchema
 from schemas.fields import Flag, Text, WholeNumber
 from schemas.search import MAX_FILTER_LENGTH, MAX_QUERY_BYTES, MAX_SECTIONS_OF_HIT
-from schemas.suggestions import DEFAULT_SUGGESTIONS, MAX_SUGGESTIONS, TYPED, WANTED
+from schemas.suggestions import DEFAULT_SUGGESTIONS, LIMIT_DESCRIPTION, MAX_SUGGESTIONS, PREFIX_DESCRIPTION
 from schemas.validation.problems import Problem
 
 MAX_QUERIES = 10
@@ -57,20 +57,20 @@ class FilterField(fields.Field[FilterValue]):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> FilterValue:
         text = Text()
         if isinstance(value, str):
-            found: FilterValue = str(text.deserialize(value))
-            length = len(found)
+            filters: FilterValue = str(text.deserialize(value))
+            length = len(filters)
         elif isinstance(value, list):
-            found = [
+            filters = [
                 [str(text.deserialize(inner)) for inner in member] if isinstance(member, list)
                 else str(text.deserialize(member))
                 for member in value
             ]  # fmt: skip
-            length = sum(len(member) if isinstance(member, str) else sum(map(len, member)) for member in found)
+            length = sum(len(member) if isinstance(member, str) else sum(map(len, member)) for member in filters)
         else:
             raise ValidationError([Problem("must be a string or an array", "type")])
         if length > MAX_FILTER_LENGTH:
             raise ValidationError([Problem(f"must have at most {MAX_FILTER_LENGTH} characters", "too_long")])
-        return found
+        return filters
 
 
 class _WithoutNulls:
@@ -157,13 +157,13 @@ class Queries(fields.Field[list[dict[str, Any]]]):
         if len(value) > MAX_QUERIES:
             raise ValidationError([Problem(f"must have at most {MAX_QUERIES} members", "too_long")])
         schema = EngineQuerySchema()
-        found: list[dict[str, Any]] = []
+        queries: list[dict[str, Any]] = []
         for position, member in enumerate(value):
             try:
-                found.append(schema.load(member))
+                queries.append(schema.load(member))
             except ValidationError as error:
                 raise ValidationError({position: error.messages}) from error
-        return found
+        return queries
 
 
 class EngineMultiSearchSchema(_WithoutNulls, BodySchema):
@@ -175,8 +175,10 @@ class EngineMultiSearchSchema(_WithoutNulls, BodySchema):
 class EngineSuggestSchema(_WithoutNulls, BodySchema):
     """The text that was typed so far."""
 
-    q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": TYPED})
-    limit = WholeNumber(low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": WANTED})
+    q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": PREFIX_DESCRIPTION})
+    limit = WholeNumber(
+        low=1, high=MAX_SUGGESTIONS, load_default=DEFAULT_SUGGESTIONS, metadata={"description": LIMIT_DESCRIPTION}
+    )
     filter = FilterField(
         load_default="",
         metadata={"description": "Filter that documents with suggested titles must match, as in searches."},

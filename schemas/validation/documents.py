@@ -29,7 +29,7 @@ MAX_SECTIONS = 400
 MAX_SECTION_TITLE = 500
 MAX_ANCHOR_LENGTH = 200
 ANCHOR = re.compile(rf"[^\s\x00-\x1f\x7f-\x9f\ufdd0-\ufdef]{{1,{MAX_ANCHOR_LENGTH}}}")
-"""What may follow ``#`` in an address: neither blanks nor controls, nor what is no character in any text."""
+"""Characters allowed after ``#`` in a URL: no blanks, control characters, or noncharacters."""
 _SECTION_MEMBERS = set(Section._fields)
 _INVALID_SECTION = "invalid_section"
 
@@ -175,11 +175,11 @@ def read_change(raw: Any, position: int = 0) -> DocumentChange:
         DocumentProblems: No document could have this.
     """
     document = read_document({**_UNCHANGED, **raw} if isinstance(raw, dict) else raw, position, whole=False)
-    named = {name: value for name, value in raw.items() if name not in LISTED_FIELDS}
+    changes = {name: value for name, value in raw.items() if name not in LISTED_FIELDS}
     return DocumentChange(
         document.id,
-        {name: document.fields[name] for name, value in named.items() if value is not None},
-        frozenset(name for name, value in named.items() if value is None),
+        {name: document.fields[name] for name, value in changes.items() if value is not None},
+        frozenset(name for name, value in changes.items() if value is None),
         position,
     )
 

@@ -26,7 +26,9 @@ MAX_ORIGIN_LENGTH = 300
 
 _TYPED = re.compile(r"https?://[^\s\x00-\x20\x7f/\\?#@%]+/?", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*", re.ASCII)
-_SENT = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+_ORIGIN_HEADER = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?", re.ASCII
+)
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -34,11 +36,10 @@ def normalize_allowed_origin(typed: str) -> str:
     """An origin as browsers write it in ``Origin``: lower case, punycode, without a default port.
 
     Args:
-        typed: An http or https address without path. Its host may begin with ``*.``, which stands for all names below
-            the rest of it.
+        typed: An http or https URL without a path. Its host may begin with ``*.``, which matches all subdomains.
 
     Raises:
-        ValueError: It is none; the message is a predicate.
+        ValueError: It is not an origin; the message is a predicate.
     """
     # Only saving a key needs it; processes that search do without the package.
     from ada_url import URL, HostType
@@ -71,11 +72,11 @@ class AllowedOrigins:
     exact: frozenset[str]
     wildcards: tuple[tuple[str, str], ...]
 
-    def allow(self, sent: str) -> bool:
-        """Tell whether an ``Origin`` header names one of them; ``null`` and what is no origin does not."""
-        if sent in self.exact:
+    def allow(self, header: str) -> bool:
+        """Whether an ``Origin`` header names one of these origins; ``null`` and invalid origins do not."""
+        if header in self.exact:
             return True
-        return len(sent) <= MAX_ORIGIN_LENGTH and self._allow(_normalize_sent(sent))
+        return len(header) <= MAX_ORIGIN_LENGTH and self._allow(_normalize_header(header))
 
     def _allow(self, origin: str | None) -> bool:
         if origin is None:
@@ -88,9 +89,9 @@ class AllowedOrigins:
 
 
 @lru_cache(maxsize=1024)
-def _normalize_sent(sent: str) -> str | None:
-    """An ``Origin`` header as browsers write it; ``None`` if it is no http or https origin."""
-    match = _SENT.fullmatch(sent.lower())
+def _normalize_header(header: str) -> str | None:
+    """An ``Origin`` header as browsers write it; ``None`` if it is not an http or https origin."""
+    match = _ORIGIN_HEADER.fullmatch(header.lower())
     if match is None:
         return None
     port = match["port"]

@@ -65,7 +65,7 @@ class ProblemCount:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether there is no use in looking further."""
+        """Whether there are enough problems to stop looking."""
         return self.count > MAX_PROBLEMS
 
 

@@ -10,7 +10,7 @@ def domain_of(url: str) -> str:
     """The host of an absolute http(s) URL: lower case, punycode, without port.
 
     Raises:
-        ValueError: It is no absolute http or https URL with a host.
+        ValueError: It is not an absolute http or https URL with a host.
     """
     if any(character.isspace() or ord(character) < 32 for character in url):
         raise ValueError("white space")
@@ -35,9 +35,9 @@ def domain_of(url: str) -> str:
 
 
 def complete_url(typed: str) -> str:
-    """An address as people type it, with ``https://`` where only that is missing; anything else as it is.
+    """A typed URL, with ``https://`` added if only the scheme is missing; anything else is returned unchanged.
 
-    What has a user, as e-mail addresses have, or no dot in its host is none that can be completed.
+    Text with a user part, such as an e-mail address, or without a dot in its host is not completed.
     """
     return f"https://{match['address']}" if (match := _BARE_ADDRESS.fullmatch(typed.strip())) else typed
 

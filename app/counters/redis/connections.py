@@ -117,7 +117,7 @@ class Connections:
         connection.read_response()
 
     def _may_be_back(self) -> bool:
-        """Tell whether to ask: an overdue answer came, its connection ended, or it is this command's turn to try."""
+        """Whether to send the command: an overdue reply came, its connection ended, or it is this command's turn."""
         moment = time.monotonic()
         with self._lock:
             if self._overdue is not None and _has_news(self._overdue):

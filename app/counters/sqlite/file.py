@@ -194,7 +194,7 @@ class SharedFile:
             raise
 
     def _is_complete(self, execute: Execute) -> bool:
-        """Tell whether all tables and indexes are there: a later release may add some that an earlier one ignores."""
+        """Whether all tables and indexes exist; a later release may add some that an earlier one ignores."""
         there = execute("SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL").fetchone()[0]
         return bool(there >= len(self._schema))
 

@@ -1,4 +1,4 @@
-"""Where searches came from: totals by channel and page, and the most clicked documents."""
+"""Origins of searches: totals by channel and page, and the most clicked documents."""
 
 from __future__ import annotations
 

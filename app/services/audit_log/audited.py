@@ -16,7 +16,7 @@ from app.tokens import PREFIXES
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """How changes of a table's rows are logged.
+    """The way in which changes of a table's rows are logged.
 
     Attributes:
         kind: Kind of object in the log.
