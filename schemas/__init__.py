@@ -1,1 +1,1 @@
-"""Requests and answers of the API, one module per noun."""
+"""Requests and responses of the API, one module per noun."""

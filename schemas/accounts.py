@@ -1,4 +1,4 @@
-"""Accounts, logins and the profile."""
+"""Accounts, logins, and the profile."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Email(Text):
 
 
 def chosen_password(**kwargs: Any) -> Text:
-    """A password that somebody chooses."""
+    """A field for a new password."""
     metadata = {"format": "password", **kwargs.pop("metadata", {})}
     return Text(min_length=MIN_PASSWORD_LENGTH, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
 
@@ -99,20 +99,20 @@ class LoginSchema(BodySchema):
 
 
 class AccountChoiceSchema(BodySchema):
-    """The choice of an account, on the page that asks for it."""
+    """The account chosen on the page that lists the user's accounts."""
 
     offer = Text(required=True, max_length=10_000)
     account_id = WholeNumber(low=1, high=MAX_INT64, required=True)
 
 
 class EmailConfirmSchema(BodySchema):
-    """The token of the link that confirms an e-mail."""
+    """The token of the link that confirms an e-mail address."""
 
     token = Text(required=True, max_length=1_000)
 
 
 class PasswordForgotSchema(BodySchema):
-    """The e-mail of somebody who has forgotten their password."""
+    """The e-mail address of a user who forgot the password."""
 
     email = Email(required=True, metadata={"title": "E-mail"})
 
@@ -125,13 +125,13 @@ class PasswordResetSchema(BodySchema):
 
 
 class EmailUndoSchema(BodySchema):
-    """The token of the link that undoes a changed e-mail."""
+    """The token of the link that reverts a change of e-mail address."""
 
     token = Text(required=True, max_length=100)
 
 
 class AccountSchema(Schema):
-    """An account that somebody belongs to."""
+    """An account that the user belongs to."""
 
     id = RowNumber(required=True)
     name = fields.String(required=True)
@@ -139,7 +139,7 @@ class AccountSchema(Schema):
 
 
 class LoginAnswerSchema(Schema):
-    """The session's user; the cookie comes beside it."""
+    """The session's user; the session cookie is in the response headers."""
 
     success = fields.Boolean(required=True)
     user = fields.Nested(UserSchema, required=True)
@@ -174,14 +174,14 @@ class ProfileUpdateSchema(UpdateSchema):
 
 
 class UserAnswerSchema(Schema):
-    """A user that was written."""
+    """The written user."""
 
     success = fields.Boolean(required=True)
     user = fields.Nested(UserSchema, required=True)
 
 
 class AccountDeleteSchema(BodySchema):
-    """The end of an account."""
+    """The deletion of an account."""
 
     password = _known_password(required=True, metadata={"title": "Password"})
     reason = Text(load_default="", max_length=2000, metadata={"title": "Reason"})
@@ -195,19 +195,19 @@ class LoginCodeSchema(BodySchema):
 
 
 class CurrentPasswordSchema(BodySchema):
-    """The password of who is logged in."""
+    """The current password of the logged-in user."""
 
     current_password = _known_password(required=True, metadata={"title": "Current password"})
 
 
 class FirstCodeSchema(BodySchema):
-    """The first code that an app shows."""
+    """The first code from the authenticator app."""
 
     code = _code(required=True, metadata={"title": "Code"})
 
 
 class CodesStateSchema(Schema):
-    """One-time codes of a member."""
+    """Two-factor authentication of a member."""
 
     enabled = fields.Boolean(required=True)
     since = Instant(
@@ -217,7 +217,7 @@ class CodesStateSchema(Schema):
 
 
 class CodesBegunSchema(Schema):
-    """Secret of an app that is to show codes."""
+    """The secret for an authenticator app."""
 
     success = fields.Boolean(required=True)
     secret = fields.String(required=True, metadata={"description": "The secret in base32, to type into the app."})
@@ -238,7 +238,7 @@ class RecoveryCodesSchema(Schema):
 
 
 class SessionSchema(Schema):
-    """A login of the member."""
+    """A session of the member."""
 
     id = fields.String(required=True)
     created_at = Instant(required=True)

@@ -15,13 +15,13 @@ from schemas.search import MAX_INT64, MAX_SESSION_LENGTH, QueryText
 from schemas.validation.problems import Problem
 
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
-"""Ways by which searches come."""
+"""Channels of searches."""
 PERIODS = {"7d": 7, "30d": 30, "90d": 90}
 """Name of a period to its number of UTC calendar days, today included."""
 
 
 MAX_DAYS = 1_000
-"""Most days of a period with two dates."""
+"""Maximum number of days in a period with two dates."""
 
 
 class Day(fields.Date):
@@ -47,7 +47,7 @@ class PeriodSchema(QuerySchema):
 
 
 class DaysSchema(QuerySchema):
-    """Any days; beside a period, they win."""
+    """Any range of days; it takes precedence over a period."""
 
     first = Day(
         data_key="from",
@@ -71,7 +71,7 @@ class DaysSchema(QuerySchema):
 
 
 def days_of(parameters: Mapping[str, Any], today: date) -> tuple[date, int]:
-    """The last UTC day that :class:`PeriodSchema` and :class:`DaysSchema` choose, and how many days end with it."""
+    """The last UTC day that :class:`PeriodSchema` and :class:`DaysSchema` select, and the number of days up to it."""
     last = parameters["last"] or today
     if parameters["first"] is None:
         return last, PERIODS[parameters["period"]]
@@ -91,7 +91,7 @@ class _SearchesSchema(PeriodSchema):
 
 
 class AnalyticsQuerySchema(DaysSchema, _SearchesSchema):
-    """A choice of searches. Generated clients may name parameters by their place: new ones come last."""
+    """Parameters that select searches. Generated clients may use their order: add new ones at the end."""
 
     channel = Text(
         load_default=None,
@@ -106,7 +106,7 @@ class _SearchesOfQuerySchema(PeriodSchema):
 
 
 class QueryAnalyticsQuerySchema(DaysSchema, _SearchesOfQuerySchema):
-    """A choice of one query of one site."""
+    """Parameters that select one query of one site."""
 
 
 class VisitorQuerySchema(QuerySchema):
@@ -124,7 +124,7 @@ class VisitorQuerySchema(QuerySchema):
 
 
 class VisitorErasureSchema(Schema):
-    """The numbers of events that were erased."""
+    """The numbers of erased events."""
 
     success = fields.Boolean(required=True)
     searches = fields.Integer(required=True, metadata={"description": "Number of erased searches."})
@@ -132,7 +132,7 @@ class VisitorErasureSchema(Schema):
 
 
 class QueryCountSchema(Schema):
-    """A query in its normal form, and how often it was searched for."""
+    """A query in its normal form, and its number of searches."""
 
     query = fields.String(required=True)
     count = fields.Integer(required=True)
@@ -173,7 +173,7 @@ class TrendDaySchema(SearchDaySchema):
 
 
 class ChannelCountSchema(Schema):
-    """Searches that came one way."""
+    """Searches of one channel."""
 
     channel = fields.String(required=True, validate=OneOf(CHANNELS))
     searches = fields.Integer(required=True)
@@ -191,7 +191,7 @@ class PageCountSchema(Schema):
 
 
 class ClickedPageSchema(Schema):
-    """A document that visitors clicked, whatever they searched."""
+    """A document that visitors clicked, for any query."""
 
     site_id = fields.Integer(required=True)
     id = fields.String(required=True)
@@ -205,7 +205,7 @@ class ClickedPageSchema(Schema):
 
 
 class AnalyticsSchema(Schema):
-    """The searches of a period, and what was clicked."""
+    """The searches and clicks of a period."""
 
     total_searches = fields.Integer(required=True)
     unique_queries = fields.Integer(required=True)
@@ -274,7 +274,7 @@ class ClickedAnchorSchema(Schema):
 
 
 class ClickedDocumentSchema(Schema):
-    """A document that was clicked among the results."""
+    """A document clicked in the results of the query."""
 
     id = fields.String(required=True)
     title = fields.String(

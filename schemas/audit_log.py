@@ -14,7 +14,7 @@ ACTOR_KINDS = ("member", "key", "operator", "system")
 
 
 class AuditSelectionSchema(QuerySchema):
-    """A choice of entries."""
+    """Parameters that select entries."""
 
     since = Instant(load_default=None, metadata={"description": "Only entries at or after this time."})
     until = Instant(load_default=None, metadata={"description": "Only entries before this time."})
@@ -25,7 +25,7 @@ class AuditSelectionSchema(QuerySchema):
 
 
 class AuditQuerySchema(AuditSelectionSchema):
-    """A choice of entries, and of a page of them."""
+    """Parameters that select entries and a page of them."""
 
     limit = QueryWholeNumber(low=1, high=100, load_default=50)
     before = QueryWholeNumber(
@@ -37,7 +37,7 @@ class AuditQuerySchema(AuditSelectionSchema):
 
 
 class ActorSchema(Schema):
-    """The maker of a change."""
+    """The author of a change."""
 
     kind = fields.String(required=True, metadata={"enum": list(ACTOR_KINDS)})
     id = fields.String(required=True, allow_none=True, metadata={"description": "The member's or the key's id."})
@@ -46,7 +46,7 @@ class ActorSchema(Schema):
 
 
 class ObjectSchema(Schema):
-    """The thing that was changed. It may be gone."""
+    """The changed object. It may no longer exist."""
 
     kind = fields.String(required=True, metadata={"enum": list(KINDS)})
     id = fields.String(required=True)
@@ -55,7 +55,7 @@ class ObjectSchema(Schema):
 
 
 class ChangeSchema(Schema):
-    """A changed field. Secrets, and lists of which only the order changed, have `field` alone."""
+    """A changed field. Secrets, and lists whose order alone changed, have only `field`."""
 
     field = fields.String(required=True)
     before = fields.Raw(allow_none=True, metadata={"description": "The old value; null if there was none."})
@@ -65,7 +65,7 @@ class ChangeSchema(Schema):
 
 
 class AuditEntrySchema(Schema):
-    """One change of one thing."""
+    """One change of one object."""
 
     id = RowNumber(required=True)
     created_at = Instant(required=True)

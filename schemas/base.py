@@ -1,4 +1,4 @@
-"""The common part of all schemas."""
+"""Base classes of all schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.validation.problems import MAX_PROBLEMS, UNKNOWN, Problem, shown_na
 
 
 class BodySchema(Schema):
-    """A JSON body in which a misspelt field is an error."""
+    """A JSON body in which unknown fields are errors."""
 
     error_messages: Any = {  # noqa: RUF012
         "unknown": UNKNOWN,
@@ -23,7 +23,7 @@ class BodySchema(Schema):
         unknown = RAISE
 
     def _deserialize(self, data: Any, *, error_store: Any, unknown: Any = RAISE, **kwargs: Any) -> Any:
-        """marshmallow's, which names every unknown field, however many there are; this one stops."""
+        """Report a limited number of unknown fields; marshmallow would report all."""
         if unknown != RAISE or not isinstance(data, Mapping):
             return super()._deserialize(data, error_store=error_store, unknown=unknown, **kwargs)
         loaded = super()._deserialize(data, error_store=error_store, unknown=EXCLUDE, **kwargs)
@@ -34,11 +34,11 @@ class BodySchema(Schema):
 
 
 class NothingSchema(BodySchema):
-    """A body that holds nothing; it may be absent."""
+    """An empty body, which may be absent."""
 
 
 class UpdateSchema(BodySchema):
-    """A change: omitted fields stay, an empty body is an error."""
+    """A change: omitted fields keep their values, an empty body is an error."""
 
     @post_load
     def _refuse_nothing(self, data: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class QuerySchema(Schema):
     """Query parameters; unknown ones are ignored.
 
     Attributes:
-        repeated: Names of those that may be there several times; they are lists. Of others the first counts.
+        repeated: Names of repeatable parameters, which are lists. Of other parameters, the first value counts.
     """
 
     repeated: tuple[str, ...] = ()

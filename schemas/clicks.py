@@ -17,7 +17,7 @@ MAX_QUERY_ID_LENGTH = 4096
 
 
 class ClickSchema(LenientBodySchema):
-    """A click on a result of a search, which is named by its `query_id` or by its text."""
+    """A click on a result of a search, which is identified by its `query_id` or its text."""
 
     query_id = Text(
         load_default=None,

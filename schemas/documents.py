@@ -1,4 +1,4 @@
-"""Documents, in batches and one by one."""
+"""Documents, in batches and individually."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_NAME_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Valid documents with distinct ids, and how many were sent."""
+    """Valid documents with distinct ids, and the number of documents sent."""
 
     documents: list[ValidDocument]
     sent_count: int
@@ -40,10 +40,10 @@ Read = TypeVar("Read", ValidDocument, DocumentChange)
 
 
 def _read_all(raws: Any, read: Callable[[Any, int], Read]) -> Iterator[Read]:
-    """Read the members of a list; the problems of all are reported, as many as an answer lists.
+    """Validate the members of a list and report the problems of all, as many as a response lists.
 
     Raises:
-        ValidationError: At the end, or where looking stops.
+        ValidationError: Raised at the end, or when validation stops.
     """
     if not isinstance(raws, list):
         raise ValidationError([Problem("must be a list of documents", "type")])
@@ -66,7 +66,7 @@ def _read_all(raws: Any, read: Callable[[Any, int], Read]) -> Iterator[Read]:
 
 
 class DocumentsField(fields.Field[Batch]):
-    """A batch of documents. Duplicates of an id: the last one wins."""
+    """A batch of documents. Of documents with the same id, the last one counts."""
 
     default_error_messages = Text.default_error_messages
 
@@ -103,7 +103,7 @@ def _clean(text: str) -> str:
 
 
 class DocumentSchema(Schema):
-    """A document. Further fields are kept, returned, filterable and facetable."""
+    """A document. Custom fields are stored, returned, and can be filtered and counted."""
 
     class Meta:
         unknown = INCLUDE
@@ -132,7 +132,7 @@ class BulkSchema(BodySchema):
 
 
 class SiteChoiceSchema(QuerySchema):
-    """A choice of one of the account's sites."""
+    """The parameter that selects one of the account's sites."""
 
     site_id = QueryWholeNumber(
         low=-MAX_INT64 - 1,
@@ -143,7 +143,7 @@ class SiteChoiceSchema(QuerySchema):
 
 
 class BulkQuerySchema(SiteChoiceSchema):
-    """The options of a batch, beside its documents."""
+    """Options of a batch."""
 
     sync = Text(
         load_default=None,
@@ -177,7 +177,7 @@ class BulkAnswerSchema(Schema):
 
 
 class Identifier(Text):
-    """A document's id; an integer is taken as its string, as on bulk."""
+    """A document's id; an integer is read as a string, as in bulk requests."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         return super()._deserialize(as_identifier(value), attr, data, **kwargs)
@@ -195,7 +195,7 @@ class DestroySchema(BodySchema):
 
 
 class DestroyQuerySchema(SiteChoiceSchema):
-    """The same as query parameters, for clients that drop the body of a DELETE."""
+    """The document to remove as query parameters, for clients that cannot send a body with DELETE."""
 
     id = Text(
         min_length=1,
@@ -205,7 +205,7 @@ class DestroyQuerySchema(SiteChoiceSchema):
 
 
 class DestroyAnswerSchema(Schema):
-    """The document is gone."""
+    """The document is deleted."""
 
     success = fields.Boolean(required=True)
     deleted = fields.Integer(required=True)
@@ -236,7 +236,7 @@ class IdList(fields.List[str]):
 
 
 class DocumentListQuerySchema(SiteChoiceSchema):
-    """A choice of documents to list."""
+    """Parameters that select documents to list."""
 
     repeated = ("id",)
 
@@ -287,7 +287,7 @@ class DocumentListQuerySchema(SiteChoiceSchema):
 
 
 class ListedDocumentSchema(DocumentSchema):
-    """A document, with where it came from and when."""
+    """A document, with its origin and the time of its last write."""
 
     _source = fields.String(
         required=True,
@@ -333,14 +333,14 @@ class ChangeDocumentsSchema(BodySchema):
 
 
 class ChangeAnswerSchema(Schema):
-    """The documents are changed and searchable."""
+    """The changes are durable and searchable."""
 
     success = fields.Boolean(required=True)
     updated = fields.Integer(required=True, metadata={"description": "Number of distinct ids changed."})
 
 
 class DeleteDocumentsSchema(BodySchema):
-    """A choice of documents to remove: exactly one of `ids`, `filters`, and `all`."""
+    """The documents to remove: exactly one of `ids`, `filters`, and `all`."""
 
     ids = IdList(
         Identifier(min_length=1, max_length=MAX_ID_LENGTH),
@@ -366,7 +366,7 @@ class DeleteDocumentsSchema(BodySchema):
 
 
 class DeleteAnswerSchema(Schema):
-    """The documents are gone."""
+    """The documents are deleted."""
 
     success = fields.Boolean(required=True)
     deleted = fields.Integer(required=True, metadata={"description": "Number of deleted documents."})

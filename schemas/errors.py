@@ -1,4 +1,4 @@
-"""The body of every error, for the API document."""
+"""The body of every error, for the OpenAPI document."""
 
 from __future__ import annotations
 

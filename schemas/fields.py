@@ -1,4 +1,4 @@
-"""Fields with this API's strictness: JSON types are taken literally, problems have codes."""
+"""Strict fields: JSON types are not converted, and problems have codes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Text(fields.String):
     """A string.
 
     Args:
-        min_length, max_length: In characters, after trimming if ``trim``.
-        trim: Whether surrounding white space is taken off.
-        choices: The only values allowed.
-        max_bytes: In UTF-8.
+        min_length, max_length: Limits in characters, after trimming if ``trim``.
+        trim: Whether to remove surrounding white space.
+        choices: Allowed values.
+        max_bytes: Limit in bytes of UTF-8.
     """
 
     default_error_messages = _BASE_MESSAGES
@@ -95,7 +95,7 @@ class WholeNumber(fields.Integer):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if isinstance(value, float) and value.is_integer():
-            if abs(value) >= 2**63:  # The JSON parser rounds integers beyond 64 bits: it might fit by that.
+            if abs(value) >= 2**63:  # The JSON parser rounds integers beyond 64 bits, which could make them fit.
                 raise self._out_of_range()
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -112,14 +112,14 @@ class WholeNumber(fields.Integer):
 
 
 class RowNumber(fields.Integer):
-    """The number by which a row is known, which may have 64 bits."""
+    """The numeric id of a row, up to 64 bits."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(metadata={"format": "int64"}, **kwargs)
 
 
 class QueryWholeNumber(WholeNumber):
-    """An integer in a query string: ``-?[0-9]+`` and nothing else."""
+    """An integer in a query string, of the form ``-?[0-9]+``."""
 
     _FORM = re.compile(r"-?[0-9]+", re.ASCII)
 
@@ -160,7 +160,7 @@ class Instant(fields.DateTime):
     """An ISO 8601 date or date-time, read as an aware UTC time.
 
     Args:
-        date_alone: Whether a date without a time will do.
+        date_alone: Whether a date without a time is accepted.
     """
 
     default_error_messages = _BASE_MESSAGES
@@ -191,7 +191,7 @@ class Instant(fields.DateTime):
 
 
 class ItemList(fields.Field[list[Any]]):
-    """A JSON list whose items are read by another field, with bounds on its length."""
+    """A JSON list whose items another field validates, with a minimum and maximum length."""
 
     default_error_messages = Text.default_error_messages
 
@@ -224,7 +224,7 @@ class ItemList(fields.Field[list[Any]]):
 
 
 class NormalText(Text):
-    """A query, kept in its normal form."""
+    """A query, stored in its normal form."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         query = normal_form(super()._deserialize(value, attr, data, **kwargs))
@@ -234,7 +234,7 @@ class NormalText(Text):
 
 
 class FieldName(Text):
-    """The name of a field that documents can have."""
+    """The name of a field of documents."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(trim=True, min_length=1, max_length=MAX_FIELD_LENGTH, **kwargs)
@@ -247,7 +247,7 @@ class FieldName(Text):
 
 
 class Glob(Text):
-    """A pattern of paths, in which ``*`` stands for any characters."""
+    """A pattern of paths, in which ``*`` matches any characters."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(min_length=1, max_length=MAX_GLOB_LENGTH, trim=True, **kwargs)

@@ -1,4 +1,4 @@
-"""Forms as JSON, derived from the schemas that validate what they send."""
+"""Forms as JSON, derived from the schemas that validate their input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FormFieldSchema(Schema):
 
 
 class FormSchema(Schema):
-    """A form: where and how to send which fields."""
+    """A form: its fields, method, and action."""
 
     method = fields.String(required=True)
     action = fields.String(required=True)
@@ -76,11 +76,11 @@ class UserFormAnswerSchema(FormAnswerSchema):
 
 
 def describe_form(schema: Schema, values: dict[str, Any], *, leave_out: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """The fields of a form that sends what ``schema`` validates.
+    """The fields of a form whose input ``schema`` validates.
 
     Args:
-        values: Values to fill in; never those of passwords.
-        leave_out: Fields that the form does not offer.
+        values: Values to fill in; never passwords.
+        leave_out: Fields to omit from the form.
     """
     described = []
     for name, field in schema.fields.items():
@@ -104,7 +104,7 @@ def describe_form(schema: Schema, values: dict[str, Any], *, leave_out: tuple[st
 
 
 def choices_of(field: fields.Field[Any]) -> tuple[str, ...]:
-    """The values of which a list holds some; empty for any other field."""
+    """The possible values of a list's items; empty for any other field."""
     return field.item.choices if isinstance(field, ItemList) and isinstance(field.item, Text) else ()
 
 

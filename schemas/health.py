@@ -6,13 +6,13 @@ from marshmallow import Schema, fields
 
 
 class HealthSchema(Schema):
-    """The process answers."""
+    """The process responds."""
 
     status = fields.String(required=True)
 
 
 class ReadinessChecksSchema(Schema):
-    """The parts, one by one."""
+    """The state of each part."""
 
     database = fields.String(required=True)
     counters = fields.String(required=True)
@@ -20,7 +20,7 @@ class ReadinessChecksSchema(Schema):
 
 
 class ReadinessSchema(Schema):
-    """All parts can work."""
+    """All parts work."""
 
     status = fields.String(required=True)
     checks = fields.Nested(ReadinessChecksSchema, required=True)

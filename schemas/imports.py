@@ -17,9 +17,9 @@ FORMATS = {
     "appsearch": "Elastic App Search",
     "file": "One page: PDF, Word, PowerPoint, Excel, OpenDocument, EPUB, HTML, Markdown, text",
 }
-"""Name of a format to what people call it."""
+"""Format name to its label for people."""
 FORM_FORMATS = {**FORMATS, "docsearch": "Sources: a configuration of DocSearch’s scraper"}
-"""The same for the form, which also takes what becomes sources."""
+"""Labels in the form, which also accepts configurations that become sources."""
 
 MAX_MAP_LENGTH = 10_000
 MAX_URL_LENGTH = 2_048
@@ -53,7 +53,7 @@ class ImportQuerySchema(QuerySchema):
 
 
 class ImportFormSchema(BodySchema):
-    """The same, as a form says it beside the file."""
+    """The format of the file, as a form field beside the file."""
 
     format = Text(required=True, choices=tuple(FORM_FORMATS), metadata={"title": "Format"})
     map = Text(load_default="", max_length=MAX_MAP_LENGTH, metadata={"title": "Columns"})
@@ -61,7 +61,7 @@ class ImportFormSchema(BodySchema):
 
 
 class LineProblemSchema(Schema):
-    """The reason why a line was left out."""
+    """The reason why a line was skipped."""
 
     line = fields.Integer(
         required=True, metadata={"description": "Line on which the document begins in the file, from 1."}
@@ -79,7 +79,7 @@ class LineProblemSchema(Schema):
 
 
 class ImportAnswerSchema(Schema):
-    """The outcome of a file. The documents are durable and searchable."""
+    """The result of an import. The documents are durable and searchable."""
 
     success = fields.Boolean(required=True)
     indexed = fields.Integer(required=True, metadata={"description": "Number of documents written."})

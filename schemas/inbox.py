@@ -1,4 +1,4 @@
-"""The inbox of queries to do something about."""
+"""The inbox of queries that need attention."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INBOX_KINDS = ("no_results", "partial", "no_clicks")
 
 
 class InboxQuerySchema(PageQuerySchema):
-    """A choice of items."""
+    """Parameters that select items."""
 
     site_id = QueryWholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True, metadata={"description": "The site."})
     ignored = QueryFlag(
@@ -22,7 +22,7 @@ class InboxQuerySchema(PageQuerySchema):
 
 
 class InboxItemSchema(Schema):
-    """A query with which visitors missed something in the last 30 days, and still would."""
+    """A query that disappointed visitors in the last 30 days, and still would."""
 
     query = fields.String(required=True, metadata={"description": "In normal form."})
     kind = fields.String(
@@ -50,7 +50,7 @@ class InboxSchema(Schema):
 
 
 class InboxChangeSchema(BodySchema):
-    """A change of an item: leave its query out, or not."""
+    """A change of an item: ignore its query, or stop ignoring it."""
 
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, required=True)
     query = QueryText(required=True)
@@ -58,7 +58,7 @@ class InboxChangeSchema(BodySchema):
 
 
 class InboxChangedSchema(SuccessSchema):
-    """The decision as it stands."""
+    """The current state of the item."""
 
     query = fields.String(required=True, metadata={"description": "In normal form."})
     ignored = fields.Boolean(required=True)

@@ -12,7 +12,7 @@ from schemas.members import ROLES
 
 
 class InvitationSchema(Schema):
-    """An invitation that was not accepted yet, without its link."""
+    """A pending invitation, without its link."""
 
     id = fields.String(required=True)
     email = fields.String(required=True)
@@ -29,7 +29,7 @@ class InvitationCreateSchema(BodySchema):
 
 
 class InvitationLinkAnswerSchema(Schema):
-    """An invitation; with its link, shown this once, where the service sends no mail."""
+    """An invitation. If the service sends no mail, it includes the link, which is never shown again."""
 
     success = fields.Boolean(required=True)
     invitation = fields.Nested(InvitationSchema, required=True)
@@ -43,7 +43,7 @@ class InvitationLinkAnswerSchema(Schema):
 
 
 class InvitationListSchema(Schema):
-    """Invitations that were not accepted yet, oldest first."""
+    """Pending invitations, oldest first."""
 
     invitations = fields.List(fields.Nested(InvitationSchema), required=True)
     total = fields.Integer(required=True)
@@ -59,7 +59,7 @@ class InvitationAcceptSchema(BodySchema):
 
 
 class InvitedSchema(Schema):
-    """The account that somebody is invited to."""
+    """The account that the invitation is for."""
 
     account = fields.String(required=True, metadata={"description": "The account's name."})
     email = fields.String(required=True)
@@ -68,6 +68,6 @@ class InvitedSchema(Schema):
 
 
 class InvitationFormAnswerSchema(FormAnswerSchema):
-    """The form that accepts an invitation, and the invitation."""
+    """The form for accepting an invitation, and the invitation."""
 
     invitation = fields.Nested(InvitedSchema, required=True)

@@ -16,7 +16,7 @@ MAX_ALLOWED_ORIGINS = 100
 
 
 class Scopes(ItemList):
-    """Scopes of a private key, each once, in the order in which the API names them; ``null`` for all."""
+    """Scopes of a private key, without duplicates, in the API's order; ``null`` for all."""
 
     def __init__(self, **kwargs: Any):
         metadata = {
@@ -31,7 +31,7 @@ class Scopes(ItemList):
 
 
 class AllowedOrigin(Text):
-    """An origin of web pages, as browsers write it; its host may begin with ``*.``."""
+    """An origin of web pages, as browsers send it; its host may begin with ``*.``."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         try:
@@ -41,7 +41,7 @@ class AllowedOrigin(Text):
 
 
 class AllowedOrigins(ItemList):
-    """Origins of the pages that may use a public key, each once; ``null`` for all."""
+    """Origins of the pages that may use a public key, without duplicates; ``null`` for all."""
 
     def __init__(self, **kwargs: Any):
         metadata = {
@@ -123,24 +123,24 @@ FIELDS_OF_TYPES = {"scopes": "private", "site_only": "private", "allowed_origins
 
 
 def unsuitable_fields(key_type: str) -> tuple[str, ...]:
-    """The fields that a form for keys of this type leaves out, with the type, which cannot change."""
+    """Fields that a form for keys of this type omits, including the type, which cannot change."""
     return ("type", *(name for name, only in FIELDS_OF_TYPES.items() if only != key_type))
 
 
 class KeyToggleSchema(BodySchema):
-    """The state wanted; absent, the key is flipped."""
+    """The requested state; if absent, the state is toggled."""
 
     active = Flag(load_default=None, allow_none=False)
 
 
 class KeyRotateSchema(BodySchema):
-    """Time for which the old token stays good."""
+    """Time for which the old token remains valid."""
 
     overlap_seconds = WholeNumber(low=0, high=604_800, load_default=0)
 
 
 class KeyAnswerSchema(Schema):
-    """A key that was written."""
+    """The written key."""
 
     success = fields.Boolean(required=True)
     key = fields.Nested(KeySchema, required=True)

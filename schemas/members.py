@@ -27,7 +27,7 @@ class MemberUpdateSchema(BodySchema):
 
 
 class MemberAnswerSchema(Schema):
-    """A member that was changed."""
+    """The changed member."""
 
     success = fields.Boolean(required=True)
     member = fields.Nested(MemberSchema, required=True)

@@ -16,7 +16,7 @@ from schemas.validation.problems import Problem
 
 
 class NormalQuery(QueryText):
-    """A query, kept in its normal form."""
+    """A query, stored in its normal form."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         return normal_form(super()._deserialize(value, attr, data, **kwargs))
@@ -38,7 +38,7 @@ class Words(Text):
 
 
 class SynonymRemedySchema(BodySchema):
-    """Synonyms of a query's word, or of the whole query."""
+    """Synonyms for a word of a query, or for the whole query."""
 
     q = NormalQuery(required=True)
     word = Text(required=True, trim=True, min_length=1, max_length=MAX_WORD_LENGTH)
@@ -46,7 +46,7 @@ class SynonymRemedySchema(BodySchema):
 
 
 class HideSuggestionSchema(BodySchema):
-    """A query that is never suggested, and the page of analytics that it is on."""
+    """A query that must never be suggested, and the analytics page that lists it."""
 
     q = NormalQuery(required=True)
     period = Text(load_default="30d", choices=tuple(PERIODS))
@@ -54,13 +54,13 @@ class HideSuggestionSchema(BodySchema):
 
 
 class LearningSchema(BodySchema):
-    """The wish that results follow clicks, or do not."""
+    """Whether clicks should affect the order of results."""
 
     learn = Flag(required=True)
 
 
 class PinRemedySchema(BodySchema):
-    """A page that comes first for a query."""
+    """A page to pin to the top for a query."""
 
     q = NormalQuery(required=True)
     id = Text(required=True, min_length=1, max_length=512)

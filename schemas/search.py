@@ -20,7 +20,7 @@ MAX_INT64 = 9223372036854775807
 
 
 class QueryText(Text):
-    """The text that is searched for: not blank, at most 512 bytes; kept as sent."""
+    """The search text: not blank, at most 512 bytes; kept as sent."""
 
     def __init__(self, **kwargs: Any):
         kwargs.setdefault("metadata", {}).setdefault("minLength", 1)
@@ -34,7 +34,7 @@ class QueryText(Text):
 
 
 class NamesOrList(fields.Field[str]):
-    """Names separated by commas, or a list of them; read as the former."""
+    """Names separated by commas, or a list of names, which is converted to the former."""
 
     default_error_messages = Text.default_error_messages
 
@@ -114,7 +114,7 @@ class SearchQuerySchema(QuerySchema):
 
 
 class SearchBodySchema(BodySchema):
-    """The same fields as a JSON body."""
+    """The parameters of a search as a JSON body."""
 
     q = QueryText(required=True)
     site_id = WholeNumber(low=-MAX_INT64 - 1, high=MAX_INT64, load_default=None, allow_none=True)
@@ -156,14 +156,14 @@ for _name, _field in SearchBodySchema._declared_fields.items():
 
 
 class FormattedSectionSchema(Schema):
-    """Title and text of a section, with matches in `<em>`, everything else HTML-escaped."""
+    """Title and text of a section, with matches in `<em>` and other text HTML-escaped."""
 
     title = fields.String(required=True)
     content = fields.String(required=True)
 
 
 class SectionHitSchema(Schema):
-    """A place on a page that shows the query."""
+    """A section of a page that matches the query."""
 
     anchor = fields.String(required=True, metadata={"description": "The fragment of its URL, without `#`."})
     title = fields.String(required=True)
@@ -179,11 +179,11 @@ class SectionHitSchema(Schema):
 
 
 class HitSections(fields.List[Any]):
-    """Sections; or what a document has in a further field of that name."""
+    """Sections, or the value of a custom field with that name."""
 
 
 class ExplainedClicksSchema(Schema):
-    """The difference that clicks make to a hit."""
+    """The effect of clicks on a hit."""
 
     moved_up = fields.Integer(required=True, metadata={"description": "Number of places moved up; negative for down."})
     gain = fields.Float(
@@ -196,7 +196,7 @@ class ExplainedClicksSchema(Schema):
 
 
 class ExplainedWordSchema(Schema):
-    """A word of the query in a hit, once for each field and each form in which it is found there."""
+    """A word of the query in a hit, once per field and form."""
 
     word = fields.String(required=True, metadata={"description": "The word as typed, without case and accents."})
     variant = fields.String(required=True, metadata={"description": "The form in the document."})
@@ -205,7 +205,7 @@ class ExplainedWordSchema(Schema):
 
 
 class SignalSchema(Schema):
-    """Something that decided on a score."""
+    """A factor of a score."""
 
     name = fields.String(
         required=True,
@@ -215,7 +215,7 @@ class SignalSchema(Schema):
 
 
 class ExplainedMeaningSchema(Schema):
-    """Reasons for the place of a hit that was ordered by meaning, too."""
+    """Reasons for the position of a hit that was also ranked by meaning."""
 
     place_by_words = fields.Integer(
         required=True,
@@ -236,7 +236,7 @@ class ExplainedMeaningSchema(Schema):
 
 
 class ExplanationSchema(Schema):
-    """Reasons for a hit's place, as far as the engine tells them."""
+    """Reasons for a hit's position, as far as the engine reports them."""
 
     pinned = fields.Boolean(metadata={"description": "Whether the hit is pinned to its position."})
     score = fields.Float(
@@ -282,7 +282,7 @@ class ExplanationSchema(Schema):
 
 
 class HitSchema(Schema):
-    """A found document; it also has the document's own further fields.
+    """A matching document, including its custom fields.
 
     Without `fields` the five of every document are there, empty if the document lacks one.
     """
@@ -312,21 +312,21 @@ class HitSchema(Schema):
 
 
 class SearchNoticeSchema(Schema):
-    """A sentence of the site's owner, to be shown above the results as plain text."""
+    """A notice of the site's owner, to show above the results as plain text."""
 
     text = fields.String(required=True)
     url = fields.String(metadata={"description": "Target of the notice: an http or https URL, or a path."})
 
 
 class SearchLinkSchema(Schema):
-    """A link that helps where nothing was found."""
+    """A link to show if nothing was found."""
 
     text = fields.String(required=True)
     url = fields.String(required=True, metadata={"description": "An http or https URL, or a path."})
 
 
 class AnswerSchema(Schema):
-    """A passage that answers a question: a quotation from a document."""
+    """A passage that answers a question, quoted from a document."""
 
     text = fields.String(
         required=True, metadata={"description": "Whole sentences, at most 300 characters; plain text, not HTML."}
@@ -337,7 +337,7 @@ class AnswerSchema(Schema):
 
 
 class EffectsSchema(Schema):
-    """Statements of a site's rules and settings to a search, beside its hits; each only if there is something."""
+    """Effects of a site's rules and settings on a search, apart from its hits; absent members have no value."""
 
     rules = fields.List(
         fields.String(), metadata={"description": "Ids of the rules that apply, in order; absent if none does."}
@@ -374,7 +374,7 @@ class SearchWarningSchema(Schema):
 
 
 class MatchedSchema(Schema):
-    """Words of the query that the best documents have, and what replaced them."""
+    """Which words of the query the best documents contain, and the corrections."""
 
     matched = fields.String(
         required=True,
@@ -419,7 +419,7 @@ class SearchResultsSchema(EffectsSchema, MatchedSchema):
 
 
 class RemainingQuotaSchema(Schema):
-    """Searches of the day."""
+    """Today's searches."""
 
     daily_limit = fields.Integer(required=True)
     used_today = fields.Integer(required=True)

@@ -29,7 +29,7 @@ MATCHES = ("is", "starts", "contains", "words")
 
 
 def _nested(schema: type[BodySchema], **kwargs: Any) -> fields.Nested:
-    """An object within another, whose absence has a code."""
+    """A nested object whose absence is reported with a code."""
     return fields.Nested(schema, error_messages=dict(Text.default_error_messages), **kwargs)
 
 
@@ -43,7 +43,7 @@ class FilterText(Text):
         text = super()._deserialize(value, attr, data, **kwargs)
         try:
             parsed = parse_filter(text)
-            # What cannot be compared would be an error of every search. Documents may have any fields by then.
+            # An incomparable value would make every search fail. The documents may have any fields by then.
             compile_matching(parsed, {name: frozenset() for name in fields_of(parsed)})
         except BackendRejected as error:
             position = "" if error.position is None else f" at character {error.position}"
@@ -66,7 +66,7 @@ class LinkTarget(Text):
 
 
 class Moment(Text):
-    """An ISO 8601 date or date-time, kept as it was sent."""
+    """An ISO 8601 date or date-time, stored as sent."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         text = super()._deserialize(value, attr, data, **kwargs)
@@ -78,7 +78,7 @@ class Moment(Text):
 
 
 class Rank(WholeNumber):
-    """Number by which documents move up, or down."""
+    """Rank that moves documents up or down."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -90,7 +90,7 @@ class Rank(WholeNumber):
 
 
 class RuleConditionSchema(BodySchema):
-    """Conditions of a rule: it holds if all that is named here does. Without anything, always."""
+    """Conditions of a rule: it applies if all of them are met. Without conditions, it always applies."""
 
     query = NormalText(max_bytes=MAX_QUERY_BYTES, metadata={"description": "Kept in normal form."})
     match = Text(
@@ -113,14 +113,14 @@ class RuleConditionSchema(BodySchema):
 
 
 class RuleBoostSchema(BodySchema):
-    """Documents that a rule ranks otherwise."""
+    """Documents that a rule moves up or down."""
 
     filters = FilterText(required=True)
     rank = Rank()
 
 
 class NoticeSchema(BodySchema):
-    """A sentence to show above the results, as plain text."""
+    """A notice to show above the results, as plain text."""
 
     text = Text(trim=True, min_length=1, max_length=MAX_NOTICE_LENGTH, required=True)
     url = LinkTarget(metadata={"description": "Target URL or path."})
@@ -170,7 +170,7 @@ class RuleSchema(BodySchema):
 
 
 class Rules(ItemList):
-    """Rules with different ids, in order."""
+    """Rules with distinct ids, in order."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(_nested(RuleSchema), high=MAX_RULES, **kwargs)
@@ -189,7 +189,7 @@ class Rules(ItemList):
 
 
 class BoostSchema(BodySchema):
-    """Documents that are ranked otherwise in every search: those of a path, or of a filter."""
+    """Documents that move up or down in every search, selected by a path or a filter."""
 
     path = Glob(metadata={"description": "A pattern of paths, in which `*` stands for anything: `/docs/*`."})
     filters = FilterText()
@@ -202,7 +202,7 @@ class BoostSchema(BodySchema):
 
 
 class RecencySchema(BodySchema):
-    """Preference of newer documents."""
+    """Preference for newer documents."""
 
     field = FieldName(
         load_default="date",
@@ -217,7 +217,7 @@ class RecencySchema(BodySchema):
 
 
 class LinkSchema(BodySchema):
-    """A link that people get where nothing was found."""
+    """A link to show if nothing was found."""
 
     text = Text(trim=True, min_length=1, max_length=MAX_LINK_LENGTH, required=True)
     url = LinkTarget(required=True)

@@ -53,14 +53,14 @@ def _word() -> Text:
 
 
 class PinnedSchema(BodySchema):
-    """Documents that come first for a query."""
+    """Documents to pin to the top for a query."""
 
     query = NormalText(required=True, max_bytes=MAX_QUERY_BYTES)
     ids = ItemList(Text(min_length=1, max_length=512), low=1, high=MAX_PINNED_IDS, required=True)
 
 
 class HiddenSchema(PinnedSchema):
-    """Documents that a query never finds."""
+    """Documents to exclude for a query."""
 
 
 class WeightsSchema(BodySchema):
@@ -72,7 +72,7 @@ class WeightsSchema(BodySchema):
 
 
 class PreferredSchema(BodySchema):
-    """Choice of the hit that is shown of those with one value of `distinct`."""
+    """Rule for choosing the hit of each `distinct` value."""
 
     field = FieldName(required=True, metadata={"description": "The field that decides."})
     value = Text(
@@ -85,7 +85,7 @@ class PreferredSchema(BodySchema):
 
 
 class SearchSettingsSchema(BodySchema):
-    """A site's search settings. PUT replaces all of them; what is absent is the default."""
+    """A site's search settings. PUT replaces all of them; absent fields get their defaults."""
 
     language = Text(
         load_default=None,
@@ -219,7 +219,7 @@ class SearchSettingsSchema(BodySchema):
 
     @validates_schema(skip_on_field_errors=True)
     def _check_totals(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """Bound what the lists have together, and so what they add to each search and preview."""
+        """Limit the total size of the lists, and thereby their cost in each search and preview."""
         rules, boosts = data["rules"], data["boosts"]
         words = [
             rule["when"]["query"] for rule in rules if rule["when"]["match"] == "words" and "query" in rule["when"]
@@ -254,7 +254,7 @@ class SearchSettingsAnswerSchema(Schema):
 
 
 class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
-    """The settings as they were written; the next search follows them."""
+    """The saved settings, which apply from the next search on."""
 
     success = fields.Boolean(required=True)
     warnings = fields.List(
@@ -268,7 +268,7 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
 
 
 class LearnedDocumentSchema(Schema):
-    """A document that clicks move up."""
+    """A document that moves up because of clicks."""
 
     id = fields.String(required=True)
     gain = fields.Float(
@@ -281,7 +281,7 @@ class LearnedDocumentSchema(Schema):
 
 
 class LearnedQuerySchema(Schema):
-    """A query whose results clicks put into another order."""
+    """A query whose results are reordered by clicks."""
 
     query = fields.String(required=True)
     documents = fields.List(
@@ -292,7 +292,7 @@ class LearnedQuerySchema(Schema):
 
 
 class LearnedClicksSchema(Schema):
-    """The gains that a site learned from clicks."""
+    """The gains learned from a site's clicks."""
 
     queries = fields.List(
         fields.Nested(LearnedQuerySchema), required=True, metadata={"description": "In alphabetical order."}
@@ -300,7 +300,7 @@ class LearnedClicksSchema(Schema):
 
 
 class PreviewedQuery(Text):
-    """A query to search with."""
+    """A query to preview."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         query = super()._deserialize(value, attr, data, **kwargs)
@@ -310,7 +310,7 @@ class PreviewedQuery(Text):
 
 
 class SettingsPreviewSchema(BodySchema):
-    """Search settings to search with before they are saved."""
+    """Unsaved search settings to preview."""
 
     settings = fields.Nested(SearchSettingsSchema, required=True)
     queries = ItemList(
@@ -331,14 +331,14 @@ class SettingsPreviewSchema(BodySchema):
 
 
 class PreviewedDocumentSchema(Schema):
-    """A document that a query finds."""
+    """A document found by a query."""
 
     id = fields.String(required=True)
     title = fields.String(required=True)
 
 
 class QueryPreviewSchema(Schema):
-    """The results of a query, and those it would have: at most ten documents each, best first."""
+    """The current and the future results of a query: at most ten documents each, best first."""
 
     query = fields.String(required=True)
     before = fields.List(fields.Nested(PreviewedDocumentSchema), required=True)
@@ -347,7 +347,7 @@ class QueryPreviewSchema(Schema):
 
 
 class SettingsPreviewAnswerSchema(Schema):
-    """The changes that the settings would make. Nothing was saved."""
+    """The changes that the settings would make. Nothing is saved."""
 
     queries = fields.List(fields.Nested(QueryPreviewSchema), required=True)
     warnings = fields.List(

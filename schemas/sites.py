@@ -18,7 +18,7 @@ class SiteUrl(Text):
     """An absolute http or https URL of at most 2048 characters.
 
     Args:
-        bare: Whether its scheme may be missing: who uses it finds one.
+        bare: Whether its scheme may be missing; the caller then finds one.
     """
 
     def __init__(self, *, bare: bool = False, **kwargs: Any):
@@ -37,7 +37,7 @@ class SiteUrl(Text):
 
 
 class SiteUrls(ItemList):
-    """Further addresses of a site, each once."""
+    """Additional URLs of a site, without duplicates."""
 
     def __init__(self, **kwargs: Any):
         title = {"title": "Further addresses"}
@@ -96,7 +96,7 @@ _PURGE = {"description": "Whether the site cannot be restored. A deleted site ca
 
 
 class SiteDeleteQuerySchema(QuerySchema):
-    """The way in which a site is deleted."""
+    """Parameters of deleting a site."""
 
     name = Text(trim=True, max_length=100, metadata=dict(_NAME_OF_DELETED))
     purge = QueryFlag(metadata=dict(_PURGE))
@@ -110,14 +110,14 @@ class SiteDeleteBodySchema(BodySchema):
 
 
 class SiteDeleteSchema(BodySchema):
-    """The form that deletes a site on its page."""
+    """The form for deleting a site on its page."""
 
     name = Text(required=True, trim=True, max_length=100, metadata={"title": "Name"})
     purge = Flag(load_default=False, metadata={"title": "Delete it at once, so that it cannot be restored"})
 
 
 class SiteAnswerSchema(Schema):
-    """A site that was written."""
+    """The written site."""
 
     success = fields.Boolean(required=True)
     site = fields.Nested(SiteSchema, required=True)
@@ -146,6 +146,6 @@ class SiteListSchema(Schema):
 
 
 class SuccessSchema(Schema):
-    """Done."""
+    """The operation succeeded."""
 
     success = fields.Boolean(required=True)

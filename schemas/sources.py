@@ -61,11 +61,11 @@ _OUR_HEADERS = frozenset(
         "user-agent",
     }
 )
-"""Headers that say how a message is sent, or who sends it: they are the crawler's to set."""
+"""Headers for message framing or for the sender's identity, which only the crawler sets."""
 
 
 class Headers(fields.Field[dict[str, str]]):
-    """Up to five request headers, by name. Values are secrets: no error repeats one."""
+    """Up to five request headers, by name. Values are secrets: no error message repeats them."""
 
     default_error_messages = Text.default_error_messages
 
@@ -97,7 +97,7 @@ def _problem_of(name: str, text: Any) -> Problem | None:
 
 
 class SelectorsSchema(BodySchema):
-    """CSS selectors: where a page's text and title are, and what to leave out of them."""
+    """CSS selectors for a page's text and title, and for elements to ignore."""
 
     content = Text(
         trim=True,
@@ -121,7 +121,7 @@ class SelectorsSchema(BodySchema):
 
 
 class FieldName(Text):
-    """The name of a further field."""
+    """The name of a custom field."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         name = super()._deserialize(value, attr, data, **kwargs)
@@ -132,7 +132,7 @@ class FieldName(Text):
 
 
 class PathPattern(Glob):
-    """A pattern of paths, in which ``{name}`` stands for one segment."""
+    """A pattern of paths, in which ``{name}`` matches one segment."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         path = super()._deserialize(value, attr, data, **kwargs)
@@ -143,7 +143,7 @@ class PathPattern(Glob):
 
 
 class SetFields(fields.Field[dict[str, str]]):
-    """Further fields and their values, in which ``{name}`` stands for what the path has there."""
+    """Custom fields and their values, in which ``{name}`` is replaced by the segment of the path."""
 
     default_error_messages = Text.default_error_messages
 
@@ -167,7 +167,7 @@ _SET = {
 
 
 class FieldRuleSchema(BodySchema):
-    """A rule for further fields: by a page's address (`path`, `set`), or by what is on it.
+    """A rule for custom fields, based on a page's URL (`path`, `set`) or on its content.
 
     The latter has `name` and one of `selector`, `json_ld`, and `meta`.
     """
@@ -342,7 +342,7 @@ class RunSchema(Schema):
 
 
 class SourceSchema(Schema):
-    """A source: where pages of a site are. Request headers are never shown."""
+    """A source tells the crawler where to find a site's pages. Request headers are never returned."""
 
     id = fields.String(required=True)
     site_id = RowNumber(required=True)
@@ -367,7 +367,7 @@ class SourceSchema(Schema):
 
 
 class SourceAnswerSchema(Schema):
-    """A source that was written."""
+    """The written source."""
 
     success = fields.Boolean(required=True)
     source = fields.Nested(SourceSchema, required=True)
@@ -388,7 +388,7 @@ class ConfigQuerySchema(QuerySchema):
 
 
 class ConfigAnswerSchema(Schema):
-    """The sources that a configuration became. Their first runs are queued."""
+    """The sources created from a configuration. Their first runs are queued."""
 
     success = fields.Boolean(required=True)
     sources = fields.List(fields.Nested(SourceSchema), required=True)
@@ -409,7 +409,7 @@ class SourceListSchema(Schema):
 
 
 class RunRequestSchema(BodySchema):
-    """The parts of one run; without a body, all of it."""
+    """Limits of a run; without a body, the run is complete."""
 
     urls = ItemList(
         SiteUrl(),
@@ -428,7 +428,7 @@ class RunRequestSchema(BodySchema):
 
 
 class HookSchema(LenientBodySchema):
-    """Addresses that a hook is sent. Whatever else it is sent is ignored."""
+    """URLs sent to a deploy hook. Other fields are ignored."""
 
     urls = ItemList(
         SiteUrl(), low=1, high=MAX_RUN_URLS, load_default=None, metadata={"description": "Only these URLs."}
@@ -452,7 +452,7 @@ class RunListSchema(Schema):
 
 
 class RunPageSchema(Schema):
-    """An address that was not indexed, and why."""
+    """A URL that was not indexed, and the reason."""
 
     url = fields.String(required=True)
     reason = fields.String(required=True)
@@ -463,13 +463,13 @@ class RunPageSchema(Schema):
 
 
 class PageLookupQuerySchema(QuerySchema):
-    """The address to look up."""
+    """The URL to look up."""
 
     url = SiteUrl(required=True, metadata={"title": "Address"})
 
 
 class PageLookupSchema(Schema):
-    """State of an address."""
+    """State of a URL."""
 
     url = fields.String(required=True)
     status = fields.String(required=True, metadata={"enum": list(LOOKUP_STATUSES)})
@@ -496,7 +496,7 @@ class PageLookupSchema(Schema):
 
 
 class DeadLinkSchema(Schema):
-    """A link of the site's own pages to one that is not there."""
+    """A link from the site's own pages to a missing page."""
 
     url = fields.String(required=True)
     status = fields.Integer(required=True, metadata={"enum": [404, 410]})
@@ -510,7 +510,7 @@ class DeadLinkSchema(Schema):
 
 
 class DeadLinkListSchema(Schema):
-    """Dead links, in the order in which they were found."""
+    """Dead links, in the order of discovery."""
 
     dead_links = fields.List(fields.Nested(DeadLinkSchema), required=True)
     run_id = fields.String(
@@ -524,7 +524,7 @@ class DeadLinkListSchema(Schema):
 
 
 class RunShowSchema(Schema):
-    """One run and the addresses it did not index."""
+    """One run and the URLs that it did not index."""
 
     run = fields.Nested(RunSchema, required=True)
     pages = fields.List(fields.Nested(RunPageSchema), required=True)
@@ -534,7 +534,7 @@ class RunShowSchema(Schema):
 
 
 class PreviewSchema(BodySchema):
-    """A page to look at."""
+    """A page to preview."""
 
     url = SiteUrl(required=True, bare=True, metadata={"title": "Address"})
     selectors = fields.Nested(SelectorsSchema, load_default=dict, metadata={"title": "CSS selectors"})
@@ -543,7 +543,7 @@ class PreviewSchema(BodySchema):
 
 
 class PreviewAnswerSchema(Schema):
-    """The document that the page would become, or the reason why it would become none."""
+    """The document that the page would become, or the reason why it would not be indexed."""
 
     document = fields.Dict(required=True, allow_none=True)
     reason = fields.String(metadata={"description": "Present if `document` is null."})

@@ -37,7 +37,7 @@ class SuggestQuerySchema(QuerySchema):
 
 
 class SuggestionSchema(Schema):
-    """A line to choose."""
+    """A suggestion."""
 
     text = fields.String(required=True)
     kind = fields.String(required=True, metadata={"enum": ["query", "title"]})
@@ -45,13 +45,13 @@ class SuggestionSchema(Schema):
 
 
 class SuggestionsSchema(Schema):
-    """Queries that at least three visitors made in 30 days and that find every word, then titles of documents."""
+    """Queries that at least three visitors made in 30 days and that match with every word, then titles of documents."""
 
     suggestions = fields.List(fields.Nested(SuggestionSchema), required=True)
 
 
 class SuggestAnswerSchema(SuggestionsSchema):
-    """The same, with what is worth knowing of the request."""
+    """Suggestions, with warnings about the request."""
 
     warnings = fields.List(
         fields.Nested(SearchWarningSchema),

@@ -13,13 +13,13 @@ from schemas.search import MAX_INT64
 from schemas.validation.problems import Problem
 
 CRAWLED_PREFIX = "src_"
-"""How the ids of crawled sources begin, which are the names of theirs."""
+"""Prefix of the ids of crawled sources, which are also their names."""
 
 _NAME = re.compile(r"[a-z0-9_-]{1,64}", re.ASCII)
 
 
 class SourceName(Text):
-    """The name of a source that a client sends itself."""
+    """The name of a source whose documents a client sends."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         name = super()._deserialize(value, attr, data, **kwargs)
@@ -35,7 +35,7 @@ class SourceName(Text):
 
 
 class SyncBeginSchema(BodySchema):
-    """The sync to begin."""
+    """The sync to start."""
 
     source = SourceName(
         required=True,
@@ -49,7 +49,7 @@ class SyncBeginSchema(BodySchema):
 
 
 class SyncFinishSchema(BodySchema):
-    """A bound for what a sync may remove."""
+    """A limit on the documents that a sync may remove."""
 
     max_removed_percent = WholeNumber(
         low=0,
@@ -85,7 +85,7 @@ class SyncShowSchema(Schema):
 
 
 class SyncAnswerSchema(Schema):
-    """The sync that began."""
+    """The started sync."""
 
     success = fields.Boolean(required=True)
     sync = fields.Nested(SyncSchema, required=True)

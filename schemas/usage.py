@@ -15,7 +15,7 @@ MAX_REPORT_COUNT = 10_000
 
 
 class UsageReportSchema(LenientBodySchema):
-    """Operations a client did without this service's search endpoint."""
+    """Operations of a client outside this service's search endpoint."""
 
     operation = Text(required=True, choices=OPERATIONS)
     count = WholeNumber(required=True, low=1, high=MAX_REPORT_COUNT)
@@ -23,14 +23,14 @@ class UsageReportSchema(LenientBodySchema):
 
 
 class UsageReportAnswerSchema(Schema):
-    """The report was counted, or was a repeat."""
+    """The report was counted, or it repeats an earlier one."""
 
     success = fields.Boolean(required=True)
     duplicate = fields.Boolean(metadata={"description": "Present and true if this Idempotency-Key was used before."})
 
 
 class SearchLogSchema(LenientBodySchema):
-    """A search that a client ran without this service's search endpoint."""
+    """A search that a client ran outside this service's search endpoint."""
 
     query = QueryText(required=True)
     results_count = WholeNumber(required=True)
@@ -39,7 +39,7 @@ class SearchLogSchema(LenientBodySchema):
 
 
 class SearchLogAnswerSchema(Schema):
-    """The search was taken."""
+    """The search was recorded."""
 
     success = fields.Boolean(required=True)
     counted = fields.Boolean(
@@ -59,7 +59,7 @@ class UsageLimitsSchema(Schema):
 
 
 class ClientInfoSchema(Schema):
-    """The way for a client to the search engine, and its limits."""
+    """A client's connection to the search engine, and its limits."""
 
     engine_host = fields.String(required=True, metadata={"format": "uri"})
     engine_key = fields.String(required=True, metadata={"description": "Secret key that can search only this index."})
@@ -110,7 +110,7 @@ class FailedSourceSchema(Schema):
 
 
 class TroubleSchema(Schema):
-    """Something that the account depends on and that does not work as it should."""
+    """A problem with something that the account depends on."""
 
     kind = fields.String(
         required=True,
@@ -122,7 +122,7 @@ class TroubleSchema(Schema):
 
 
 class ExposedKeySchema(Schema):
-    """A private key that a web page sent."""
+    """A private key that was used by a web page."""
 
     id = fields.String(required=True)
     name = fields.String(required=True)
@@ -133,7 +133,7 @@ class ExposedKeySchema(Schema):
 
 
 class DashboardSchema(Schema):
-    """The account at a glance."""
+    """An overview of the account."""
 
     siteCount = fields.Integer(required=True)
     apiKeyCount = fields.Integer(required=True)

@@ -15,7 +15,7 @@ DELIVERY_STATUSES = ("waiting", "delivered", "failed")
 
 
 class Events(ItemList):
-    """Events of a webhook, each once, in the order in which the API names them."""
+    """Events of a webhook, without duplicates, in the API's order."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(Text(choices=EVENTS), low=1, high=100, metadata={"title": "Events"}, **kwargs)
@@ -63,14 +63,14 @@ class WebhookUpdateSchema(UpdateSchema):
 
 
 class WebhookSecretSchema(Schema):
-    """A new webhook with the secret that signs what is sent to it, which is never shown again."""
+    """A new webhook with its signing secret, which is never shown again."""
 
     webhook = fields.Nested(WebhookSchema, required=True)
     secret = fields.String(required=True)
 
 
 class WebhookAnswerSchema(Schema):
-    """A webhook that was changed."""
+    """The changed webhook."""
 
     success = fields.Boolean(required=True)
     webhook = fields.Nested(WebhookSchema, required=True)
@@ -92,7 +92,7 @@ class WebhookListSchema(Schema):
 
 
 class DeliverySchema(Schema):
-    """An event for a webhook, and what became of it."""
+    """A delivery of an event to a webhook, with its result."""
 
     id = fields.String(required=True, metadata={"description": "The `webhook-id` of every attempt."})
     event = fields.String(required=True, metadata={"enum": list(EVENTS)})
@@ -120,7 +120,7 @@ class DeliveryListSchema(Schema):
 
 
 class DeliveryAnswerSchema(Schema):
-    """A delivery that is sent again."""
+    """The delivery to send again."""
 
     success = fields.Boolean(required=True)
     delivery = fields.Nested(DeliverySchema, required=True)

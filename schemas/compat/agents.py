@@ -1,4 +1,4 @@
-"""Requests of agents: arguments of tools, and which page they want."""
+"""Requests of agents: arguments of tools, and the page to return."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FetchArgumentsSchema(BodySchema):
 
 
 class PageQuerySchema(QuerySchema):
-    """The page to give as Markdown."""
+    """The page to return as Markdown."""
 
     url = Text(
         required=True,

@@ -1,4 +1,4 @@
-"""Algolia's search API: requests and answers. Names are Algolia's.
+"""Algolia's search API: requests and responses. Names are Algolia's.
 
 Source: https://www.algolia.com/doc/rest-api/search/
 """
@@ -24,7 +24,7 @@ MAX_PAGE = 100_000
 
 
 class _NamesOrText(Names):
-    """Names in a list, in its JSON, or separated by commas."""
+    """Names in a list, in a JSON array as text, or separated by commas."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str]:
         if isinstance(value, str):
@@ -33,14 +33,14 @@ class _NamesOrText(Names):
 
 
 class _Filters(FilterField):
-    """An expression, or an array as JSON or in JSON."""
+    """An expression, or an array, which may be JSON as text."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         return super()._deserialize(_listed(value, value), attr, data, **kwargs)
 
 
 class _Number(WholeNumber):
-    """A whole number, also as text."""
+    """A whole number, possibly as text."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if isinstance(value, str) and value.isascii() and value.isdigit():
@@ -58,7 +58,7 @@ def _listed(value: Any, otherwise: Any) -> Any:
 
 
 class AlgoliaQuerySchema(LenientBodySchema):
-    """Parameters of a search, beside each other or as a query string in `params`. Others have no effect."""
+    """Parameters of a search, as members or as a query string in `params`. Others have no effect."""
 
     params = Text(
         load_default="", metadata={"description": "All parameters as a query string, as older clients send them."}
@@ -105,10 +105,10 @@ class AlgoliaRequestsSchema(LenientBodySchema):
 
 
 def read_requests(body: Any) -> list[Any]:
-    """The searches of a request with several.
+    """The searches of a multi-search request.
 
     Raises:
-        ValidationError: There is no list of them, or it is too long or empty.
+        ValidationError: The list of searches is missing, too long, or empty.
     """
     requests = body.get("requests") if isinstance(body, Mapping) else None
     if not isinstance(requests, list) or not 1 <= len(requests) <= MAX_REQUESTS:
@@ -117,7 +117,7 @@ def read_requests(body: Any) -> list[Any]:
 
 
 class AlgoliaMarkedSchema(Schema):
-    """A value of a hit with its matches marked, everything else HTML-escaped."""
+    """A value of a hit with its matches marked and other text HTML-escaped."""
 
     value = fields.String(required=True)
     matchLevel = fields.String(required=True, metadata={"enum": ["none", "full"]})
@@ -132,7 +132,7 @@ class AlgoliaMarkedHitSchema(Schema):
 
 
 class AlgoliaHitSchema(Schema):
-    """A place on a page, or a page; it also has the document's own further fields."""
+    """A section of a page, or a page; includes the document's custom fields."""
 
     class Meta:
         unknown = "include"
@@ -170,7 +170,7 @@ class AlgoliaAnswerSchema(Schema):
 
 
 class AlgoliaAnswersSchema(Schema):
-    """An answer to each search."""
+    """The results of each search."""
 
     results = fields.List(fields.Nested(AlgoliaAnswerSchema), required=True)
 

@@ -1,4 +1,4 @@
-"""Google's Custom Search JSON API: requests and answers. Names are Google's.
+"""Google's Custom Search JSON API: requests and responses. Names are Google's.
 
 Source: https://developers.google.com/custom-search/v1/reference/rest/v1/cse/list
 """
@@ -16,7 +16,7 @@ from schemas.search import MAX_NAMES_LENGTH, MAX_QUERY_BYTES
 from schemas.validation.problems import Problem
 
 MAX_RESULTS = 100
-"""Results of a query that can be had, over all its pages."""
+"""Maximum number of results of a query, over all pages."""
 _DATE_RESTRICT = re.compile(r"([dwmy])\[?([1-9][0-9]{0,3})\]?", re.ASCII)
 
 
@@ -31,7 +31,7 @@ class DateRestrict(fields.Field[tuple[str, int]]):
 
 
 class _Absent(fields.Field[None]):
-    """A parameter whose effect this service does not have, so that nobody waits for it."""
+    """An unsupported parameter, which is rejected so that callers notice."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> None:
         if value:
@@ -97,7 +97,7 @@ class _Listed(Schema):
 
 
 class CustomSearchResultSchema(_Listed):
-    """A found document."""
+    """A matching document."""
 
     kind = fields.String(required=True, metadata={"enum": ["customsearch#result"]})
     title = fields.String(required=True)
@@ -114,7 +114,7 @@ class CustomSearchResultSchema(_Listed):
 
 
 class CustomSearchPageSchema(_Listed):
-    """A page of results, and how it is asked for; with the parameters that were sent."""
+    """A page of results, with the parameters that request it."""
 
     title = fields.String(required=True)
     totalResults = fields.String(required=True)
@@ -128,7 +128,7 @@ class CustomSearchPageSchema(_Listed):
 
 
 class CustomSearchPagesSchema(Schema):
-    """This page of results, and those beside it, as far as there are any."""
+    """This page of results, and the previous and next ones, if any."""
 
     previousPage = fields.List(fields.Nested(CustomSearchPageSchema))
     request = fields.List(fields.Nested(CustomSearchPageSchema), required=True)
@@ -145,14 +145,14 @@ class CustomSearchInformationSchema(Schema):
 
 
 class CustomSearchTemplateSchema(Schema):
-    """Template of an address of this API, in the words of OpenSearch."""
+    """URL template of this API, in OpenSearch's format."""
 
     type = fields.String(required=True)
     template = fields.String(required=True)
 
 
 class CustomSearchSpellingSchema(Schema):
-    """The query that was searched instead."""
+    """The corrected query that was searched."""
 
     correctedQuery = fields.String(required=True)
     htmlCorrectedQuery = fields.String(required=True)
@@ -181,7 +181,7 @@ class CustomSearchProblemSchema(Schema):
 
 
 class CustomSearchErrorDetailsSchema(_Listed):
-    """An error as Google's APIs tell it."""
+    """An error in the format of Google's APIs."""
 
     code = fields.Integer(required=True, metadata={"description": "The HTTP status."})
     message = fields.String(required=True)

@@ -1,1 +1,1 @@
-"""Requests and answers of the gateway, Meilisearch's search API."""
+"""Requests and responses of the gateway, Meilisearch's search API."""

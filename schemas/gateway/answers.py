@@ -1,4 +1,4 @@
-"""Answers of the gateway. Names are Meilisearch's."""
+"""Responses of the gateway. Names are Meilisearch's."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class EngineErrorSchema(Schema):
 
 
 class EngineHealthSchema(Schema):
-    """The gateway is there."""
+    """The gateway is available."""
 
     status = fields.String(required=True, metadata={"enum": ["available"]})
 
 
 class EngineHitSchema(HitSchema):
-    """A found document, as far as it was to be retrieved."""
+    """A matching document with the requested fields."""
 
     class Meta:
         unknown = "include"
@@ -57,7 +57,7 @@ class EngineMetadataSchema(MatchedSchema):
 
 
 class EngineAnswerSchema(EffectsSchema):
-    """Hits, best first, with `limit`, `offset` and `estimatedTotalHits`, or with what counts pages."""
+    """Hits, best first, with `limit`, `offset`, and `estimatedTotalHits`, or with page numbers."""
 
     hits = fields.List(fields.Nested(EngineHitSchema), required=True)
     query = fields.String(required=True)
@@ -78,19 +78,19 @@ class EngineAnswerSchema(EffectsSchema):
 
 
 class EngineQueryAnswerSchema(EngineAnswerSchema):
-    """The same, with the index it is of."""
+    """Hits, with the index they belong to."""
 
     indexUid = fields.String(required=True)
 
 
 class EngineMultiAnswerSchema(Schema):
-    """An answer for each query."""
+    """The results of each query."""
 
     results = fields.List(fields.Nested(EngineQueryAnswerSchema), required=True)
 
 
 class EngineFacetHitSchema(Schema):
-    """A value and how many matching documents have it."""
+    """A value and its number of matching documents."""
 
     value = fields.String(required=True)
     count = fields.Integer(required=True)

@@ -1,4 +1,4 @@
-"""Problems of a search of the gateway, in Meilisearch's codes."""
+"""Errors of gateway searches, with Meilisearch's codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PATH = re.compile(r"(?P<place>queries\[\d+\])?\.?(?P<field>[^.\[]*)(?P<rest>.*)
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Meilisearch's code and a message for the first thing that is wrong."""
+    """Meilisearch's code and a message for the first problem."""
     path, problem = next(walk(error.messages))
     match = _PATH.fullmatch(path)
     place, field = ("", path) if match is None else (match["place"] or "", match["field"])

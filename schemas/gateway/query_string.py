@@ -1,4 +1,4 @@
-"""A request of the gateway in a query string."""
+"""Gateway requests in a query string."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
 def read_query_string(schema: type[Schema], arguments: Mapping[str, str]) -> dict[str, Any]:
-    """A query string's parameters as the JSON they stand for; what stands for nothing is left for the schema to refuse.
+    """Convert a query string's parameters to JSON values; the schema rejects values that cannot be converted.
 
     Lists are names separated by commas; a filter may also be a JSON array.
     """
@@ -40,7 +40,7 @@ def _typed(field: Any, text: str) -> Any:
 
 
 def query_parameters(schema: type[Schema]) -> list[dict[str, Any]]:
-    """The query string's parameters for the API document."""
+    """The query string's parameters for the OpenAPI document."""
     parameters = []
     for name, field in schema._declared_fields.items():
         shape: dict[str, Any] = {"type": "string"}

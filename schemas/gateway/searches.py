@@ -14,7 +14,7 @@ from schemas.validation.problems import Problem
 
 MAX_QUERIES = 10
 MAX_HITS = 101
-"""Most hits of a page: widgets ask for one more than they show, to know whether there is another page."""
+"""Maximum number of hits per page: widgets request one more than they show, to know whether there is another page."""
 
 MAX_NAMES = 100
 MAX_TAG_LENGTH = 200
@@ -27,7 +27,7 @@ class Names(fields.Field[list[str]]):
     """A list of strings.
 
     Args:
-        alone: A string that is also taken outside of a list.
+        alone: A string that is also accepted without a list.
     """
 
     default_error_messages = Text.default_error_messages
@@ -50,7 +50,7 @@ class Names(fields.Field[list[str]]):
 
 
 class FilterField(fields.Field[FilterValue]):
-    """An expression, or an array of expressions that all hold; an array among them holds if one of its members does."""
+    """An expression, or an array of expressions combined by AND; a nested array combines its members by OR."""
 
     default_error_messages = Text.default_error_messages
 
@@ -74,7 +74,7 @@ class FilterField(fields.Field[FilterValue]):
 
 
 class _WithoutNulls:
-    """A ``null`` is as if absent."""
+    """A request in which ``null`` counts as absent."""
 
     @pre_load
     def _null_is_absent(self, data: Any, **kwargs: Any) -> Any:
@@ -82,7 +82,7 @@ class _WithoutNulls:
 
 
 class EngineSearchSchema(_WithoutNulls, BodySchema):
-    """One search. With `page` or `hitsPerPage` the answer counts pages; else it has `limit` and `offset`."""
+    """One search. With `page` or `hitsPerPage`, the response has page numbers; otherwise, `limit` and `offset`."""
 
     q = Text(
         load_default="",
@@ -167,13 +167,13 @@ class Queries(fields.Field[list[dict[str, Any]]]):
 
 
 class EngineMultiSearchSchema(_WithoutNulls, BodySchema):
-    """Several searches, answered in their order."""
+    """Several searches, with results in the same order."""
 
     queries = Queries(required=True)
 
 
 class EngineSuggestSchema(_WithoutNulls, BodySchema):
-    """The text that was typed so far."""
+    """The text typed so far."""
 
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": PREFIX_DESCRIPTION})
     limit = WholeNumber(
@@ -186,7 +186,7 @@ class EngineSuggestSchema(_WithoutNulls, BodySchema):
 
 
 class EngineFacetSearchSchema(_WithoutNulls, LenientBodySchema):
-    """A search among the values of one facet. Further fields of a search are ignored."""
+    """A search among the values of one facet. Other fields of a search are ignored."""
 
     facetName = Text(required=True, max_length=_NAME_LENGTH)
     facetQuery = Text(

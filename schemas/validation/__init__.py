@@ -1,1 +1,1 @@
-"""The rules of what the service accepts, without a framework: schemas and services share them."""
+"""Validation rules without a framework, shared by schemas and services."""

@@ -1,4 +1,4 @@
-"""Documents: checked and encoded in one pass, since a batch holds up to 10,000 of them."""
+"""Validating and encoding documents in one pass, because a batch contains up to 10,000 of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SECTION_MEMBERS = set(Section._fields)
 _INVALID_SECTION = "invalid_section"
 
 LISTED_FIELDS = frozenset({"_source", "_updated_at"})
-"""What a list of documents says of each beside its own fields; ignored in what is sent, so that an export can be."""
+"""Members added to documents in lists; ignored in requests, so that an export can be sent back."""
 
 _STANDARD = frozenset(STANDARD_FIELDS)
 FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
@@ -47,14 +47,14 @@ _PLAIN_URL = re.compile(r"(?:https?://[A-Za-z0-9.-]+)?/(?![/\\])[!-~]*", re.ASCI
 
 @dataclass(frozen=True, slots=True)
 class ValidDocument:
-    """A document that passed.
+    """A valid document.
 
     Attributes:
-        id: Its identifier, as a string.
+        id: Identifier, as a string.
         body: The document as stored: JSON without null fields.
-        fields: The same, decoded.
-        kinds: Its further fields and what each holds.
-        position: Where it stands in what was sent: from 0 in a batch, the line in a file.
+        fields: The document, decoded.
+        kinds: Custom fields and the kind of each value.
+        position: Position in the request: index from 0 in a batch, or line in a file.
     """
 
     id: str
@@ -66,12 +66,12 @@ class ValidDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """Fields of a document that are to be replaced or removed, each valid on its own.
+    """Fields of a document to replace or remove, each valid on its own.
 
     Attributes:
         fields: Name to new value.
-        removed: Fields that it is not to have any more.
-        position: Where the change stands in what was sent, from 0.
+        removed: Fields to remove.
+        position: Index of the change in the request, from 0.
     """
 
     id: str
@@ -82,13 +82,13 @@ class DocumentChange:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableDocument:
-    """A place in a batch where a document should stand, and cannot be read."""
+    """An unreadable document in a batch."""
 
     problem: Problem
 
 
 class DocumentProblems(Exception):
-    """Problems of one document: field name (or ``""``) and problem. Looking stops at more than can be listed."""
+    """Problems of one document: field name (or ``""``) and problem. Validation stops at more than a response lists."""
 
     def __init__(self, problems: list[tuple[str, Problem]]):
         super().__init__(problems)
@@ -96,20 +96,20 @@ class DocumentProblems(Exception):
 
 
 def further_kinds(document: Mapping[str, Any]) -> dict[str, FieldKind]:
-    """The further fields of a valid document and what each holds, as in :attr:`ValidDocument.kinds`."""
+    """The custom fields of a valid document and their kinds, as in :attr:`ValidDocument.kinds`."""
     further = ((name, value) for name, value in document.items() if name not in _STANDARD)
     kinds = ((name, _further_value(value)[0]) for name, value in further if not is_sections(value))
     return {name: kind for name, kind in kinds if kind is not None}
 
 
 def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDocument:
-    """Check one document and encode it.
+    """Validate and encode one document.
 
     Args:
-        whole: Whether it is all of the document: its sections must lie in its content.
+        whole: Whether the document is complete, so that its sections must be within its content.
 
     Raises:
-        DocumentProblems: It is not valid.
+        DocumentProblems: The document is invalid.
     """
     if not isinstance(raw, dict):
         unreadable = isinstance(raw, UnreadableDocument)
@@ -165,14 +165,14 @@ def read_document(raw: Any, position: int = 0, *, whole: bool = True) -> ValidDo
 
 
 _UNCHANGED = {"title": "", "content": "", "url": "/"}
-"""Stands for the required fields that a change does not name."""
+"""Placeholder for the required fields that a change omits."""
 
 
 def read_change(raw: Any, position: int = 0) -> DocumentChange:
-    """Check one change of a document, as far as that goes without the document.
+    """Validate one change of a document, as far as possible without the document.
 
     Raises:
-        DocumentProblems: No document could have this.
+        DocumentProblems: The change is invalid for every document.
     """
     document = read_document({**_UNCHANGED, **raw} if isinstance(raw, dict) else raw, position, whole=False)
     changes = {name: value for name, value in raw.items() if name not in LISTED_FIELDS}
@@ -215,7 +215,7 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
 
 
 def _is_list_of_strings(value: Any) -> bool:
-    """Whether ``sections`` is a further field's, as before documents had sections."""
+    """Whether ``sections`` is a custom field, as before documents could have sections."""
     return isinstance(value, list) and all(isinstance(member, str) for member in value)
 
 
@@ -223,7 +223,7 @@ def _section_problems(sections: Any, content: Any) -> Iterator[tuple[str, Proble
     """The problems of the sections of a document, the first of each kind.
 
     Args:
-        content: What they lie in; ``None`` if that is not known.
+        content: The content that they refer to; ``None`` if it is unknown.
     """
     if not isinstance(sections, list):
         yield SECTIONS, Problem("must be a list of sections", _INVALID_SECTION)
@@ -263,7 +263,7 @@ def _section_problem(section: Any, anchors: set[str], last: int, length: int | N
 
 
 def as_identifier(value: Any) -> Any:
-    """An integer as its string, which is an id; anything else as it is."""
+    """Convert an integer to a string, which is a valid id; return anything else unchanged."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
         value = int(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -294,7 +294,7 @@ def url_problem(url: Any) -> Problem | None:
 
 
 def _further_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
-    """The kind of a further field's value, the value, and what is wrong with it."""
+    """The kind of a custom field's value, the value, and its problem."""
     if isinstance(value, str):
         return FieldKind.STRING, value, None
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Rules by which a source's pages get further fields: what is wrong with one."""
+"""Validating the rules that give custom fields to a source's pages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ MAX_RULES = 50
 MAX_SET_FIELDS = 20
 MAX_SET_LENGTH = 1_000
 PLACES = ("selector", "json_ld", "meta")
-"""Where on a page a rule looks; each has one of them."""
+"""Parts of a page that a rule can read; each rule names one."""
 
 SEGMENT = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]{0,63})\}", re.ASCII)
-"""Stands for one segment of a path, by a name."""
+"""Named placeholder for one segment of a path."""
 
 _FORMS = Problem("must have path and set, or name and one of selector, json_ld, and meta", "invalid")
 
 
 def name_problem(name: str) -> Problem | None:
-    """The problem with the name of a field that a rule gives."""
+    """The problem with the name of a rule's field."""
     if not FIELD_NAME.fullmatch(name):
         return Problem("must be a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name")
     if name in STANDARD_FIELDS:
@@ -32,7 +32,7 @@ def name_problem(name: str) -> Problem | None:
 
 
 def path_problem(path: str) -> Problem | None:
-    """The problem of a path's braces."""
+    """The problem with a path's braces."""
     if re.search(r"[{}]", SEGMENT.sub("", path)):
         return Problem("must have a name in braces, such as {version}", "invalid")
     if any(len(SEGMENT.findall(segment)) > 1 for segment in re.split(r"[/*]", path)):

@@ -1,4 +1,4 @@
-"""Instants, as documents and parameters spell them."""
+"""Parsing instants in documents and parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def parse_instant(text: str) -> datetime:
     """An ISO 8601 date or date-time as an aware UTC time: a date is its 00:00Z, no offset is UTC.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: The text is neither.
     """
     if not _ISO.fullmatch(text):
         raise ValueError("not an ISO 8601 date or date-time")

@@ -1,4 +1,4 @@
-"""Keys: what a private key may be for, and the origins of the web pages that may use a public key."""
+"""Keys: the scopes of private keys, and the origins of web pages that may use public keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 
 class Scope(StrEnum):
-    """A part of what private keys may do."""
+    """A permission of private keys."""
 
     DOCUMENTS = "documents"
     SEARCH = "search"
@@ -33,7 +33,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 def normalize_allowed_origin(typed: str) -> str:
-    """An origin as browsers write it in ``Origin``: lower case, punycode, without a default port.
+    """Normalize an origin as browsers send it in ``Origin``: lower case, punycode, without a default port.
 
     Args:
         typed: An http or https URL without a path. Its host may begin with ``*.``, which matches all subdomains.
@@ -65,8 +65,8 @@ class AllowedOrigins:
     """Origins that may use a key.
 
     Attributes:
-        exact: As browsers write them.
-        wildcards: Beginning and end of those whose host begins with ``*.``: ``https://`` and ``.example.com:8443``.
+        exact: Origins as browsers send them.
+        wildcards: Beginning and end of origins whose host begins with ``*.``: ``https://`` and ``.example.com:8443``.
     """
 
     exact: frozenset[str]
@@ -100,7 +100,7 @@ def _normalize_header(header: str) -> str | None:
 
 
 def read_allowed_origins(origins: Iterable[str]) -> AllowedOrigins:
-    """Origins of :func:`normalize_allowed_origin`, ready to be compared."""
+    """Prepare origins from :func:`normalize_allowed_origin` for comparison."""
     exact, wildcards = set(), []
     for origin in origins:
         start, star, end = origin.partition("*")

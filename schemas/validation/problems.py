@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 MAX_PROBLEMS = 100
-"""Most problems that an answer lists. The next one is still looked for, to know whether there are more."""
+"""Maximum number of problems in a response. Validation finds one more, to know whether there are more."""
 
 _LONGEST_NAME = 80
 
@@ -16,7 +16,7 @@ class Problem(str):
 
     Attributes:
         code: Stable code, such as ``required``.
-        extra: Further members of the problem in an error answer.
+        extra: Additional members of the problem in an error response.
     """
 
     code: str
@@ -31,15 +31,15 @@ class Problem(str):
         return problem
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, Any]]:
-        """The arguments to make it again from a pickle."""
+        """Arguments for unpickling."""
         return (str(self), self.code), dict(self.extra)
 
     def __deepcopy__(self, memo: object) -> Problem:
-        """It cannot change, so a copy of a schema may share it."""
+        """Immutable, so copies of a schema can share it."""
         return self
 
     def format(self, *args: object, **kwargs: object) -> Problem:
-        """marshmallow formats every message; the code must survive it."""
+        """Keep the code when marshmallow formats the message."""
         return Problem(super().format(*args, **kwargs), self.code, **self.extra)
 
 
@@ -49,18 +49,18 @@ UNKNOWN = Problem("is not a known field", "unknown")
 
 
 def shown_name(name: str) -> str:
-    """A name that came from outside, fit for an error: short, without NUL and lone surrogates."""
+    """A caller's name made safe for an error message: short, without NUL and lone surrogates."""
     return name[:_LONGEST_NAME].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
 
 
 class ProblemCount:
-    """Count of the problems found so far, to stop looking when they are more than an answer lists."""
+    """Counts problems, so that validation can stop at more than a response lists."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def add(self, messages: Any) -> None:
-        """Count those in marshmallow's nested messages."""
+        """Count the problems in marshmallow's nested messages."""
         self.count += sum(1 for _ in walk(messages))
 
     @property

@@ -1,4 +1,4 @@
-"""Addresses of sites."""
+"""URLs of sites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of which webhooks are told."""
+"""Events of webhooks."""
 
 from __future__ import annotations
 
