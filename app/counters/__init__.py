@@ -1,4 +1,4 @@
-"""Exact counts, whoever asks and wherever: see :mod:`app.counters.base`."""
+"""Exact counts across threads, processes, and machines: see :mod:`app.counters.base`."""
 
 from app.counters.base import (
     AnswerLost,

@@ -1,43 +1,48 @@
-"""The contract of the counter store: request windows, searches of a day, credential versions. Read this first.
+"""The contract of the counter store: request windows, daily searches, and credential versions. Read this first.
 
-Everything that must be exact across threads, worker processes and machines is counted here. Each
-method is one atomic step and one round trip: what a call returns was true at one instant, and no two
-calls are mixed. What a call counted is seen by every later call of any process, and outlives the
-process that counted it (not with ``memory://``, which is per process and for tests).
+Everything that must be exact across threads, worker processes, and machines is counted here. Each method is one atomic
+step and one round trip: what a call returns was true at one instant, and calls do not interleave. Every later call of
+any
+process sees what a call counted, even if the counting process has died (except with ``memory://``, which is per process
+and for tests).
 
-**Time.** The caller passes ``now`` (Unix seconds); stores never read a clock to decide what counts.
-Machines that share a store must therefore agree on the time to well below a minute (NTP). Times are
-kept in whole milliseconds.
+**Time.** The caller passes ``now`` (Unix seconds); stores never read a clock to decide what counts. So machines that
+share
+a store must agree on the time to well below a minute (NTP). Times are stored in whole milliseconds.
 
-**Windows** are fixed. One of a day is the UTC day; others start with their first hit: a window of ``seconds``
-begun at ``t`` counts until ``t + seconds``. It is then as if it had never been. A window whose end lies more
-than twice its length ahead can only come from a clock that was wrong, and is begun anew.
+**Windows** are fixed. A window of a day is the UTC day. Other windows start with their first hit: a window of
+``seconds``
+that began at ``t`` counts until ``t + seconds``. After that it no longer exists. A window that ends more than twice its
+length in the future can only come from a wrong clock, and begins anew.
 
-**Searches of a day** follow ``used = searches + Σ over sites of charge_of_site(…)``, see
+**Daily searches** follow ``used = searches + Σ over sites of charge_of_site(…)``, see
 :func:`app.counters.metering.charge_of_site`. A day is a UTC day.
 
-**Intents** make a search that is typed letter by letter one search: of the requests of one visitor that
-belong together (see :func:`app.counters.metering.continues_intent`), the first is counted and charged for all.
-It is given back when all of them have failed.
+**Intents** count a search that is typed letter by letter once. Of the requests of one visitor that belong together (see
+:func:`app.counters.metering.continues_intent`), the first is counted and charged for all. It is refunded when all of
+them have failed.
 
-**Credential versions** tell processes that cache keys when to load them again. Whoever changes
-anything about an account's keys, sites or plan calls ``begin_credential_change``, commits, then
-calls ``end_credential_change``. Whoever reads takes the version first (it comes with :meth:`CounterStore.consume`),
-then loads, and keeps what was loaded together with that version, if it was settled. It may be used as
-long as the version of the moment equals the one kept.
+**Credential versions** tell processes when to reload cached keys. A process that changes an account's keys, sites, or
+plan
+calls ``begin_credential_change``, commits, and calls ``end_credential_change``. Readers fetch the version first (it
+comes with :meth:`CounterStore.consume`), then load the credentials, and cache both only if the version is settled. A
+cached
+entry is valid while the current version equals its own.
 
-**Incarnations.** A store may go back in time: a Redis that was killed or failed over has lost its last moments, a file
-or a snapshot was restored. What it says then may have been said before, of another state. So its data bear the name of
-an incarnation, which is never given twice, and which is part of every credential version. A new one begins with the
-first step that finds the store to be another than that of its data, or to know less than it once said. No version of
-an earlier incarnation equals a later one, and each day's usage is raised to what is known elsewhere
-(:attr:`CounterStore.floors`) before the next search or report of it is counted.
+**Incarnations.** A store may go back in time: a Redis that was killed or failed over has lost its last moments, or a
+file
+or snapshot was restored. Its answers may then repeat earlier ones that described another state. So its data contain the
+name of an incarnation, which is never reused and is part of every credential version. A new incarnation begins with the
+first step that detects that the data belong to another store, or that the store knows less than it once did. No version
+of an earlier incarnation equals a later one, and each day's usage is raised to its copy elsewhere
+(:attr:`CounterStore.floors`) before the next search or report of that day is counted.
 
-Every method may raise :class:`CountersUnavailable` within the store's time budget. The step then was not done, unless
-it is :class:`AnswerLost`. A report with an idempotency key may have been done then: it is to be repeated.
+Every method may raise :class:`CountersUnavailable` within the store's time budget. The step was then not done, unless
+the
+error is :class:`AnswerLost`. A report with an idempotency key may have been done nevertheless; repeat it.
 
-Stores are used by several threads at once. They open files and sockets only at first use in a
-process, so that an object made before ``fork`` works in every child, also if it was used before.
+Stores are thread-safe. They open files and sockets only at first use in a process, so that an object created before
+``fork`` works in every child, even if it was used before.
 """
 
 from __future__ import annotations
@@ -56,12 +61,12 @@ Operation = Literal["search", "indexing"]
 
 
 class CountersUnavailable(Exception):
-    """The counter store cannot be asked now: away, locked, full or too slow. The cause is kept in ``__cause__``.
+    """The counter store cannot be used now: unreachable, locked, full, or too slow. ``__cause__`` has the cause.
 
-    The message is for the operator's log, not for callers: it may name a file.
+    The message is for the operator's log, not for callers, because it may name a file.
 
     Attributes:
-        retry_after: Seconds after which trying again makes sense.
+        retry_after: Seconds after which a retry makes sense.
     """
 
     def __init__(self, message: str = "The counter store is unavailable.", *, retry_after: int = 5):
@@ -70,26 +75,27 @@ class CountersUnavailable(Exception):
 
 
 class AnswerLost(CountersUnavailable):
-    """A step was sent, and its answer did not come in time: it may have been done, or may be done yet.
+    """A step was sent, but its answer did not arrive in time. It may have been done, or may still be done.
 
-    Of a charge or a report it then holds that it was not done, and of what was to be given back that it was: the store
-    sees to that as soon as it answers this process again.
+    A charge or report then counts as not done, and a refund as done: the store ensures that as soon as it answers this
+    process again.
     """
 
 
 class CountersDamaged(CountersUnavailable):
-    """The store holds something that is not ours or is broken; an operator must act."""
+    """The store contains foreign or broken data; an operator must act."""
 
 
 class WindowRequest(NamedTuple):
-    """One request to be counted in one window.
+    """One request to count in one window.
 
     Attributes:
-        key: Name of the bucket; equal keys share a window. It may be written to disk: put no address or
-            other personal data in it, but a keyed hash.
-        limit: Hits allowed in a window; ``None`` counts without ever refusing.
-        seconds: Length of the window, at least 1; 86,400 is the UTC day. A key is always used with the same length.
-        cost: Hits this request is worth, at least 1.
+        key: Name of the bucket; equal keys share a window. It may be written to disk, so it must not contain an address
+            or
+            other personal data, only a keyed hash.
+        limit: Hits allowed in a window; ``None`` counts without a limit.
+        seconds: Length of the window, at least 1; 86,400 is the UTC day. A key always has the same length.
+        cost: Hits that this request counts, at least 1.
     """
 
     key: str
@@ -99,13 +105,14 @@ class WindowRequest(NamedTuple):
 
 
 class WindowState(NamedTuple):
-    """A window as it stands after a step.
+    """A window after a step.
 
     Attributes:
-        key, limit, seconds, cost: As asked.
-        hits: Hits counted, this request's included if it was counted.
-        reset_ms: When the window ends, in milliseconds since the Unix epoch; for one that has not begun: when
-            it would end if it began now.
+        key, limit, seconds, cost: As requested.
+        hits: Counted hits, including this request's if it was counted.
+        reset_ms: End of the window, in milliseconds since the Unix epoch; for a window that has not begun, the end if
+            it
+            began now.
     """
 
     key: str
@@ -117,32 +124,32 @@ class WindowState(NamedTuple):
 
     @property
     def remaining(self) -> int:
-        """Hits left, never negative; :data:`~app.counters.metering.UNLIMITED` without a limit."""
+        """Remaining hits, never negative; :data:`~app.counters.metering.UNLIMITED` without a limit."""
         return UNLIMITED if self.limit is None else max(0, self.limit - self.hits)
 
     @property
     def has_room(self) -> bool:
-        """Whether one more hit of the same cost would be accepted."""
+        """Whether one more hit of the same cost would be counted."""
         return self.limit is None or self.hits + self.cost <= self.limit
 
     @property
     def reset_at(self) -> int:
-        """The moment at which the window has surely ended, in whole Unix seconds."""
+        """Time by which the window has ended, in whole Unix seconds."""
         return -(-self.reset_ms // 1000)
 
     def retry_after(self, now: float) -> int:
-        """Whole seconds until the window ends, rounded up, at least 1."""
+        """Return the whole seconds until the window ends, rounded up, at least 1."""
         return max(1, ceil((self.reset_ms - milliseconds(now)) / 1000))
 
 
 class UsageReservation(NamedTuple):
-    """One search to be charged to an account's day before it is run.
+    """One search to charge to an account's day before it is run.
 
     Attributes:
-        account_id: Whose quota.
-        daily_limit: Searches a day; ``None`` for no limit.
-        gateway_site_id: The site, if the gateway serves the search (it then counts by the ``max`` rule
-            with what is reported for that site); ``None`` for a search of the service's own endpoint.
+        account_id: The charged account.
+        daily_limit: Searches per day; ``None`` for no limit.
+        gateway_site_id: The site, if the gateway serves the search (which then counts by the ``max`` rule together with
+            reports for that site); ``None`` for a search of the service's own endpoint.
     """
 
     account_id: int
@@ -151,12 +158,12 @@ class UsageReservation(NamedTuple):
 
 
 class IntentRequest(NamedTuple):
-    """A request of a visitor who may be in the middle of typing.
+    """A request of a visitor who may be typing.
 
     Attributes:
-        key: Names the visitor: a keyed hash, no personal data.
-        text: What they search, in normal form; not empty.
-        windows: Counted when an intent begins, and never for what continues it.
+        key: Keyed hash that identifies the visitor, without personal data.
+        text: The query in normal form; not empty.
+        windows: Counted when an intent begins, and not for requests that continue it.
     """
 
     key: str
@@ -168,8 +175,8 @@ class Intent(NamedTuple):
     """The intent that a request belongs to.
 
     Attributes:
-        key: The visitor's.
-        began_ms: When it began, in milliseconds since the Unix epoch; no two of a visitor's have the same.
+        key: Key of the visitor.
+        began_ms: Beginning, in milliseconds since the Unix epoch; unique for each visitor.
     """
 
     key: str
@@ -177,13 +184,13 @@ class Intent(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A search that was charged, or that an intent charged before pays for; what :meth:`CounterStore.refund` takes.
+    """A charged search, or one that an earlier charge of its intent covers. :meth:`CounterStore.refund` takes it.
 
     Attributes:
-        account_id: Who was charged.
+        account_id: The charged account.
         gateway_site_id: As reserved.
-        day: When it was charged.
-        intent: What it belongs to, if it was charged with an intent.
+        day: Day of the charge.
+        intent: Its intent, if it was charged with one.
     """
 
     account_id: int
@@ -196,10 +203,10 @@ class UncountedSearch(NamedTuple):
     """A search that was answered while the store could not count it.
 
     Attributes:
-        account_id: Who is to be charged.
+        account_id: The account to charge.
         gateway_site_id: As in :class:`UsageReservation`.
-        searched_at: When it was asked, in Unix seconds.
-        intent: Whose typing it may belong to; its windows are not counted any more.
+        searched_at: Time of the search, in Unix seconds.
+        intent: The intent that it may belong to, whose windows are no longer counted.
     """
 
     account_id: int
@@ -209,10 +216,11 @@ class UncountedSearch(NamedTuple):
 
 
 class CredentialVersion(NamedTuple):
-    """The number of times an account's credentials began and finished changing. Only equality has a meaning.
+    """How often changes of an account's credentials began and finished. Only equality has a meaning.
 
-    Numbers start at the time the store first hears of the account. They are worth something only with the incarnation
-    of the store that gave them, which has no name where nothing is to equal it.
+    Numbers start at the time when the store first sees the account. They are valid only with the incarnation that
+    issued them,
+    whose name is empty for a version that must equal no other.
     """
 
     started: int
@@ -221,25 +229,27 @@ class CredentialVersion(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether no change is in progress, so that data loaded now may be cached with this version."""
+        """Whether no change is in progress, so that credentials loaded now may be cached with this version."""
         return self.started == self.finished
 
 
 class ConsumeOutcome(NamedTuple):
-    """The outcome of :meth:`CounterStore.consume` or :meth:`CounterStore.peek`.
+    """Result of :meth:`CounterStore.consume` or :meth:`CounterStore.peek`.
 
     Attributes:
-        windows: The windows in the order asked, then those of the intent, as they stand now.
-        refused: The window that had no room, the one with the longest wait if there are several; ``None`` if
-            all had room. When it is set, nothing was counted.
-        reservation: The receipt of the search that was charged; ``None`` if none was asked for, a window
-            refused, or the day's searches are used up.
-        used_today: Searches charged to the account on ``day``, this one included; ``None`` if neither
-            reserved nor asked for. With ``reservation`` ``None`` and this set, the quota is used up.
-        day: The UTC day of ``now``.
-        credential_version: The account's credential version, if asked for (also when refused).
-        continues: Whether the request goes on with an intent that was charged before: then the windows of the intent
-            were not counted, and had no need of room.
+        windows: The windows as requested, then those of the intent, after the step.
+        refused: The full window, the one with the longest wait if there are several; ``None`` if all had room. If it is
+            set, nothing was counted.
+        reservation: Receipt of the charged search; ``None`` if none was requested, a window was full, or the daily
+            quota is
+            exhausted.
+        used_today: Searches charged to the account on ``day``, including this one; ``None`` if neither reserved nor
+            requested. If the quota is exhausted, this is set and ``reservation`` is ``None``.
+        day: UTC day of ``now``.
+        credential_version: The account's credential version, if requested (also when refused).
+        continues: Whether the request continues a charged intent. Then the windows of the intent were not counted and
+            did
+            not need room.
     """
 
     windows: tuple[WindowState, ...]
@@ -257,11 +267,11 @@ class ConsumeOutcome(NamedTuple):
 
 
 class IdempotencyKey(NamedTuple):
-    """Makes a repeated report harmless.
+    """Makes repeating a report harmless.
 
     Attributes:
-        key: What the caller sent, 1 to 255 characters; counted per account.
-        fingerprint: Stands for the body: equal for equal bodies, at most 128 characters.
+        key: Sent by the caller, 1 to 255 characters; unique per account.
+        fingerprint: Hash of the body, at most 128 characters.
     """
 
     key: str
@@ -269,27 +279,27 @@ class IdempotencyKey(NamedTuple):
 
 
 class ReportStatus(StrEnum):
-    """The status of a usage report."""
+    """Status of a usage report."""
 
     RECORDED = "recorded"
-    """It was added."""
+    """The report was added."""
 
     DUPLICATE = "duplicate"
-    """The same key came with the same body within 24 hours; nothing was added."""
+    """The same key was sent with the same body within 24 hours; nothing was added."""
 
     CONFLICT = "conflict"
-    """The same key came with another body within 24 hours; nothing was added."""
+    """The same key was sent with another body within 24 hours; nothing was added."""
 
 
 class ReportOutcome(NamedTuple):
-    """The outcome of :meth:`CounterStore.report_usage`, and the account's searches of today afterwards."""
+    """Result of :meth:`CounterStore.report_usage`, with the account's searches of today after it."""
 
     status: ReportStatus
     used_today: int
 
 
 class DayUsage(NamedTuple):
-    """An account's usage on one UTC day: searches charged, indexing operations reported, and searches refused."""
+    """An account's usage on one UTC day: charged searches, reported indexing operations, and rejected searches."""
 
     day: date
     used: int
@@ -297,12 +307,12 @@ class DayUsage(NamedTuple):
     refused: int = 0
 
     def at_least(self, floor: Floor) -> DayUsage:
-        """The usage, raised to what is known elsewhere."""
+        """Return the usage, raised to its copy elsewhere."""
         return self._replace(used=max(self.used, floor.used), indexing=max(self.indexing, floor.indexing))
 
 
 class SiteUsage(NamedTuple):
-    """The records kept for one site on one UTC day, charged or not; see ``charge_of_site``."""
+    """Records of one site on one UTC day, charged or not; see ``charge_of_site``."""
 
     gateway: int
     trusted: int
@@ -310,13 +320,13 @@ class SiteUsage(NamedTuple):
 
 
 class CounterStore(ABC):
-    """One counter store. Built from a URL by :func:`app.counters.registry.create_counters`."""
+    """A counter store. :func:`app.counters.registry.create_counters` creates one from a URL."""
 
     name: str
-    """The kind of store: ``memory``, ``sqlite`` or ``redis``."""
+    """Kind of store: ``memory``, ``sqlite``, or ``redis``."""
 
     floors: Floors
-    """What is known elsewhere of a day's usage; ``memory://`` does not ask, for it ends with who counted."""
+    """Copies of usage elsewhere. ``memory://`` does not use them, because it ends with the process that counted."""
 
     @abstractmethod
     def consume(
@@ -328,20 +338,23 @@ class CounterStore(ABC):
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
-        """Count one request in all windows or in none, and charge the search it is about to run.
+        """Count one request in all windows or in none, and charge the search that it is about to run.
 
-        If every window has room, all are counted; then, if ``reserve`` is given and ``used`` is below its daily
-        limit, one search is charged. A search that the daily limit refuses leaves the windows counted.
-        If any window has no room, nothing is counted or charged.
+        If every window has room, all are counted; then, if ``reserve`` is given and ``used`` is below its daily limit,
+        one search
+        is charged. A search rejected by the daily limit leaves the windows counted. If any window is full, nothing is
+        counted or
+        charged.
 
-        A request that continues an intent is counted in ``windows`` only, is charged nothing, and has a reservation
-        though the day's searches are used up.
+        A request that continues an intent is only counted in ``windows``. It is charged nothing, and has a reservation
+        even if the
+        daily quota is exhausted.
 
         Args:
-            windows: May be empty; keys are distinct, those of the intent's windows too.
+            windows: May be empty; keys are distinct, including those of the intent's windows.
             reserve: The search to charge, if any.
-            intent: Whose typing the search may belong to; only with ``reserve``.
-            credentials_of: The account whose credential version is to be returned.
+            intent: The intent that the search may belong to; only with ``reserve``.
+            credentials_of: The account whose credential version to return.
             now: Unix seconds.
         """
 
@@ -354,9 +367,9 @@ class CounterStore(ABC):
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
-        """See what :meth:`consume` would find, without counting; ``refused`` is the window that would refuse.
+        """Return what :meth:`consume` would return, without counting; ``refused`` is the window that would refuse.
 
-        ``used_today`` is given for the account ``usage_of``; ``reservation`` is always ``None``.
+        ``used_today`` is for the account ``usage_of``; ``reservation`` is always ``None``.
         """
 
     @abstractmethod
@@ -367,33 +380,34 @@ class CounterStore(ABC):
         windows: Sequence[WindowState] = (),
         now: float,
     ) -> None:
-        """Undo a charged search (it failed: it costs nothing), or counted hits (the key was stale), or both.
+        """Undo the charge of a failed search, or hits counted with a stale key, or both.
 
-        A search is given back to the day it was charged to. A hit is given back only while the window it was
-        counted in runs. Counts never fall below zero. To be called at most once per receipt, unless it raises
-        :class:`CountersUnavailable` that is not :class:`AnswerLost`.
+        A search is refunded on the day that it was charged to. A hit is refunded only while its window lasts. Counts
+        never fall
+        below zero. Call this at most once per receipt, unless it raises :class:`CountersUnavailable` that is not
+        :class:`AnswerLost`.
 
-        A search of an intent is given back with the last of its requests that has not failed.
+        A search of an intent is refunded with the last of its requests that has not failed.
         """
 
     @abstractmethod
     def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
-        """Do what the store was not there for: charge a search that went on uncounted, or give back one that failed.
+        """Charge a search that ran uncounted during an outage, or refund one that failed.
 
-        A search is charged to the day on which it was asked, whatever the daily limit. Asked again within 24 hours,
-        nothing is done.
+        A search is charged to the day on which it ran, whatever the daily limit. A repetition within 24 hours does
+        nothing.
 
         Args:
-            once: Names what is to be done, in one word.
+            once: Unique name of this settlement, one word.
         """
 
     @abstractmethod
     def reset(self, keys: Sequence[str]) -> None:
-        """Forget windows by their keys, as if they had never been hit."""
+        """Delete windows by their keys."""
 
     @abstractmethod
     def reset_all(self) -> int:
-        """Forget every window, but no usage and no credential version; returns how many windows were forgotten."""
+        """Delete every window, but no usage and no credential version. Returns the number of deleted windows."""
 
     @abstractmethod
     def report_usage(
@@ -407,30 +421,32 @@ class CounterStore(ABC):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
-        """Add work done elsewhere to the account's day. No limit refuses it.
+        """Add work done elsewhere to the account's day. No limit applies.
 
         Searches are charged by the rule of ``charge_of_site``; indexing operations are only recorded. With
-        ``idempotency``, looking the key up, remembering it and adding are the same atomic step.
+        ``idempotency``, looking
+        up the key, storing it, and adding the work are one atomic step.
 
         Args:
             count: At least 1.
-            capped: Whether searches beyond the gateway's count are charged only up to 10 a day and site: the
-                report came with a public key, and the gateway is the only way to the engine.
+            capped: Whether searches beyond the gateway's count are charged only up to 10 per day and site: the report
+                came with
+                a public key, and the gateway is the only way to the engine.
         """
 
     @abstractmethod
     def count_refusal(self, account_id: int, *, now: float) -> None:
-        """Count a search that a limit of the account's plan refused."""
+        """Count a search that a limit of the account's plan rejected."""
 
     @abstractmethod
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
-        """The account's usage on ``day``, at least what is known of it elsewhere; zeros if there was none."""
+        """Return the account's usage on ``day``, at least its copy elsewhere; zeros if there was none."""
 
     @abstractmethod
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
-        """Days with usage from ``first_day`` to ``last_day``, both included, oldest first.
+        """Return days with usage from ``first_day`` to ``last_day``, both included, oldest first.
 
-        Days are kept for at least 62 days. A calendar month's sum is the sum over its days.
+        Days are kept for at least 62 days. The sum of a calendar month is the sum over its days.
 
         Raises:
             ValueError: The range is longer than 400 days.
@@ -438,34 +454,35 @@ class CounterStore(ABC):
 
     @abstractmethod
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
-        """Say that the account's credentials are about to change: until the end, nothing cached may be used."""
+        """Announce a change of the account's credentials. Until it ends, cached credentials must not be used."""
 
     @abstractmethod
     def end_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
-        """Say that a change begun before is committed, or was given up.
+        """Announce that a change was committed or given up.
 
         Harmless after the change was healed: readers load once more.
         """
 
     @abstractmethod
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
-        """End changes whose process died before it could: accounts whose last begin is longer ago than that.
+        """End changes whose process died: those of accounts whose last change began longer ago than this.
 
         Returns:
-            How many accounts were healed.
+            Number of healed accounts.
         """
 
     @abstractmethod
     def forget_account(self, account_id: int, *, now: float) -> None:
-        """Remove usage and idempotency keys of an account.
+        """Delete usage and idempotency keys of an account.
 
-        Its credential version moves on instead of going, so that keys cached anywhere are loaded, and found missing, at
-        the next request. Windows go by :meth:`reset` or end by themselves.
+        Its credential version is raised instead of deleted, so that keys cached anywhere are reloaded, and found to be
+        deleted, at
+        the next request. Windows are deleted by :meth:`reset` or expire.
         """
 
     @abstractmethod
     def forget_site(self, account_id: int, site_id: int, *, now: float) -> None:
-        """Remove what is recorded of a site. What it was charged stays charged to its days."""
+        """Delete the records of a site. Its charges remain on their days."""
 
     @abstractmethod
     def check(self) -> None:
@@ -477,25 +494,26 @@ class CounterStore(ABC):
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget everything. For tests and operators."""
+        """Delete everything. For tests and operators."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back files, sockets and threads. The store can be used again afterwards."""
+        """Release files, sockets, and threads. The store can be used again afterwards."""
 
 
 def quota_window(outcome: ConsumeOutcome, daily_limit: int) -> WindowState:
-    """The day's searches as a window that ends at the next UTC midnight, to be named in a refusal."""
+    """Return the day's searches as a window that ends at the next UTC midnight, to report in a rejection."""
     reset_ms = (day_number(outcome.day) + 1) * 86_400_000
     return WindowState("searches", daily_limit, 86_400, 1, outcome.used_today or 0, reset_ms)
 
 
 def longest_wait(windows: Sequence[WindowState]) -> WindowState | None:
-    """Of the windows without room, the one that ends last (the first of them on a tie); ``None`` if all have room."""
+    """Return the full window that ends last (the first of them on a tie); ``None`` if all have room."""
     full = [window for window in windows if not window.has_room]
     return max(full, key=lambda window: window.reset_ms) if full else None
 
 
 def settlement_key(once: str) -> str:
-    """Under which key stores remember what was settled, beside the idempotency keys of clients: those have no space."""
+    """Return the key under which stores remember a settlement, next to clients' idempotency keys, which contain no
+    space."""
     return f"settled {once}"

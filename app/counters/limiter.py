@@ -1,4 +1,4 @@
-"""x"""
+"""Flask-Limiter over the counter store: rate limits of requests, and their headers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from app.counters.metering import UNLIMITED, milliseconds, window_end
 from app.counters.registry import create_counters
 
 SCHEME = "counters+"
-"""Before the URL of a store, in the words of ``limits``."""
+"""Prefix of a store's URL for the ``limits`` package."""
 
 _ANY_LENGTH_SECONDS = 100 * 366 * 86_400
 
 
 class CounterStorage(Storage):
-    """A counter store for whatever speaks ``limits``: ``counters+`` before the URL of the store.
+    """A counter store as a storage of the ``limits`` package.
 
     Args:
-        uri: ``counters+sqlite:///path``, ``counters+redis://…``, ``counters+memory://`` and so on.
-        store: A store that is there already, used instead of making one from ``uri``.
+        uri: ``counters+sqlite:///path``, ``counters+redis://…``, ``counters+memory://``, and so on.
+        store: An existing store to use instead of creating one from ``uri``.
     """
 
     STORAGE_SCHEME = [  # noqa: RUF012 - the library's own declaration
@@ -60,15 +60,15 @@ class CounterStorage(Storage):
         return CountersUnavailable
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Count ``amount`` hits in the window of ``key``, which lasts ``expiry`` seconds; returns its hits."""
+        """Count ``amount`` hits in the window of ``key``, which lasts ``expiry`` seconds. Returns its hits."""
         return self.store.consume([WindowRequest(key, None, expiry, amount)], now=time.time()).windows[0].hits
 
     def get(self, key: str) -> int:
-        """Hits in the window of ``key``."""
+        """Return the hits in the window of ``key``."""
         return self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=time.time()).windows[0].hits
 
     def get_expiry(self, key: str) -> float:
-        """The end of the window of ``key``, in Unix seconds; now, if there is none."""
+        """Return the end of the window of ``key`` in Unix seconds; now, if there is no window."""
         now = time.time()
         window = self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=now).windows[0]
         return window.reset_ms / 1000 if window.hits else now
@@ -82,11 +82,11 @@ class CounterStorage(Storage):
         return True
 
     def reset(self) -> int:
-        """Forget all windows, but no usage; returns their number."""
+        """Delete all windows, but no usage. Returns their number."""
         return self.store.reset_all()
 
     def clear(self, key: str) -> None:
-        """Forget the window of ``key``."""
+        """Delete the window of ``key``."""
         self.store.reset([key])
 
 
@@ -95,12 +95,12 @@ class RequestLimits:
     """Limits that the current request must pass.
 
     Attributes:
-        windows: The buckets it is counted in; all have room, or none counts it.
-        reserve: The search it is about to run, if it is to be charged now.
-        intent: Whose typing the search may belong to.
-        credentials_of: Account whose credential version is wanted.
-        shown: Keys of the windows the ``X-RateLimit-*`` headers may describe: of these, the one with the fewest hits
-            left. Empty for the first window.
+        windows: Windows to count the request in. If one is full, none counts it.
+        reserve: The search to charge, if it is to be charged now.
+        intent: The intent that the search may belong to.
+        credentials_of: Account whose credential version to return.
+        header_keys: Keys of the windows that the ``X-RateLimit-*`` headers may describe; they describe the one with the
+            fewest hits left. Empty for the first window.
     """
 
     windows: tuple[WindowRequest, ...]
@@ -110,18 +110,18 @@ class RequestLimits:
     header_keys: tuple[str, ...] = ()
 
     def window_shown(self, states: tuple[WindowState, ...]) -> WindowState | None:
-        """The state the headers describe; ``None`` without windows."""
+        """Return the state that the headers describe; ``None`` without windows."""
         eligible = [state for state in states if state.key in self.header_keys] if self.header_keys else states[:1]
         return min(eligible, key=lambda state: state.remaining, default=None)
 
 
 class RequestLimitExceeded(RateLimitExceeded):
-    """A limit was hit.
+    """A limit was exceeded.
 
     Attributes:
-        window: The limit, as it stands.
+        window: The limit, with its current state.
         retry_after: Whole seconds until it has room, at least 1.
-        outcome: What the store said, where the limit was hit while counting.
+        outcome: The store's answer, if the limit was hit while counting.
     """
 
     def __init__(self, window: WindowState, now: float, outcome: ConsumeOutcome | None = None) -> None:
@@ -135,9 +135,8 @@ class RequestLimitExceeded(RateLimitExceeded):
 class RequestLimiter(Limiter):
     """Flask-Limiter over a counter store.
 
-    Every answer of a request that was checked, or for which :meth:`show` was called, gets
-    ``X-RateLimit-Limit``, ``-Remaining`` and ``-Reset``. ``Retry-After`` is left to the error handler, for it
-    belongs on refusals only.
+    Every response to a request that was checked, or for which :meth:`show` was called, gets ``X-RateLimit-Limit``,
+    ``-Remaining``, and ``-Reset``. The error handler sets ``Retry-After``, because it belongs to rejections only.
     """
 
     def __init__(self, store: CounterStore) -> None:
@@ -158,12 +157,13 @@ class RequestLimiter(Limiter):
     def check_request_limits(self, limits: RequestLimits, *, now: float | None = None) -> ConsumeOutcome:
         """Count the current request and charge its search, in one step of the store.
 
-        A used-up daily quota does not raise here: it comes late in the order of errors. The outcome tells
+        An exhausted daily quota does not raise here, because its error comes late in the order of errors. The outcome
+        shows it
         (``reservation`` is ``None``).
 
         Raises:
-            RequestLimitExceeded: A window had no room; nothing was counted.
-            CountersUnavailable: The store is away. The headers then describe an untouched window.
+            RequestLimitExceeded: A window was full; nothing was counted.
+            CountersUnavailable: The store is unavailable. The headers then describe an unused window.
         """
         now = clock.now().timestamp() if now is None else now
         try:
@@ -187,14 +187,15 @@ class RequestLimiter(Limiter):
         return outcome
 
     def show(self, window: WindowState | None) -> None:
-        """Let the headers of the current answer describe this window; ``None`` for none."""
+        """Make the headers of the current response describe this window; ``None`` for no headers."""
         flask.g.window_shown = window
 
     def _check_request_limit(self, callable_name: str | None = None, in_middleware: bool = True) -> None:
-        """Flask-Limiter's own hook, which runs before every request and for every decorated view.
+        """Override Flask-Limiter's hook, which runs before every request and for every decorated view.
 
-        Before a request it has something to check only if a blueprint is decorated; looking for limits costs more than
-        checking ours, so it is passed over otherwise.
+        Before a request, it has something to check only if a blueprint is decorated. Looking for limits costs more than
+        checking
+        ours, so it is skipped otherwise.
         """
         if not in_middleware or self.limit_manager._blueprint_limits:
             super()._check_request_limit(callable_name, in_middleware)

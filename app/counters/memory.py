@@ -1,4 +1,4 @@
-"""Counters in this process' memory: for tests, and for knowing what the other stores must do."""
+"""Counters in the memory of one process: for tests, and as the model that the other stores must match."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Intent:
 
 
 class MemoryCounters(CounterStore):
-    """Counters of one process; several threads may use it."""
+    """Counters of one process. Thread-safe."""
 
     name = "memory"
 
@@ -123,7 +123,7 @@ class MemoryCounters(CounterStore):
             return ConsumeOutcome(states, None, reservation, usage.used, today, credential_version)
 
     def _open_intent(self, intent: IntentRequest, now_ms: int) -> _Intent | None:
-        """The visitor's last intent, if the request continues it."""
+        """Return the visitor's last intent if the request continues it."""
         intents = self._intents.get(intent.key)
         if not intents:
             return None
@@ -138,7 +138,7 @@ class MemoryCounters(CounterStore):
         return Intent(intent.key, began_ms)
 
     def _fails_whole(self, intent: Intent) -> bool:
-        """Note that a request of an intent failed; gives whether all of them have, and it is over."""
+        """Record that a request of an intent failed. Returns whether all of them have, which ends the intent."""
         intents = self._intents.get(intent.key, [])
         active = next((each for each in intents if each.began_ms == intent.began_ms), None)
         if active is None:
@@ -305,7 +305,7 @@ class MemoryCounters(CounterStore):
                     usage.sites.pop(site_id, None)
 
     def check(self) -> None:
-        """Memory is always there."""
+        """Memory is always available."""
 
     def clear(self) -> None:
         with self._lock:
@@ -315,10 +315,10 @@ class MemoryCounters(CounterStore):
             self._reports: dict[tuple[int, str], tuple[str, int]] = {}
             self._epochs: dict[int, _Epoch] = {}
             self._intents: dict[str, list[_Intent]] = {}
-            """Of each visitor, in the order in which they began."""
+            """Intents of each visitor, oldest first."""
 
     def close(self) -> None:
-        """Nothing is open; what was counted stays for as long as the object does."""
+        """Do nothing. The counts stay for as long as the object exists."""
 
     def _state(self, window: WindowRequest, now_ms: int) -> WindowState:
         length_ms = window.seconds * 1000

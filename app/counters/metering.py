@@ -1,4 +1,4 @@
-"""x"""
+"""Rules of counting that all stores share: windows, days, charges of sites, intents, and minimum usage."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from datetime import date
 from typing import NamedTuple
 
 _DAYS_REMEMBERED = 100_000
+"""Raised days that a process remembers."""
 
 
 class Floor(NamedTuple):
-    """Below this, the counts of an account's day must not fall: searches charged, and indexing operations reported."""
+    """Minimum counts of an account's day, from their copy: charged searches, and reported indexing operations."""
 
     used: int
     indexing: int
 
 
 class Floors:
-    """The days that this process has raised, under which incarnation of its store.
+    """The days that this process has raised to their floor, by incarnation of its store.
 
     Attributes:
-        read: Gives what is known of an account's day; ``None`` if that cannot be read now, so that the next step asks
-            again. Knows of nothing unless it is set.
+        read: Returns the copied usage of an account's day; ``None`` if it cannot be read now, so that the next step
+            asks
+            again. By default there are no copies.
     """
 
     def __init__(self) -> None:
@@ -29,72 +31,72 @@ class Floors:
         self._raised: dict[tuple[int, date], str] = {}
 
     def incarnation_of(self, account_id: int, day: date) -> str:
-        """The incarnation under which the day was raised; empty if it was not."""
+        """Return the incarnation under which the day was raised; empty if it was not."""
         return self._raised.get((account_id, day), "")
 
     def unraised(self, account_id: int, day: date, incarnation: str) -> Floor:
-        """The least that the day may still have to be raised to; zeros if it was raised, or if nothing is known now."""
+        """Return the floor that the day still has to be raised to; zeros if it was raised, or if none is known now."""
         if self.incarnation_of(account_id, day) == incarnation != "":
             return Floor(0, 0)
         return self.read(account_id, day) or Floor(0, 0)
 
     def note(self, account_id: int, day: date, incarnation: str) -> None:
-        """The day was raised."""
+        """Record that the day was raised."""
         if len(self._raised) >= _DAYS_REMEMBERED:
             self._raised.clear()
         self._raised[account_id, day] = incarnation
 
     def forget(self) -> None:
-        """All days are to be raised again."""
+        """Raise all days again."""
         self._raised.clear()
 
 
 UNLIMITED = 2147483647
-"""How "no limit" is written where a number must stand."""
+"""Number that means "no limit" where a number is required."""
 
 CAPPED_REPORTS_CHARGED = 10
-"""How many capped reports beyond the gateway's count are charged, a day and site."""
+"""Capped reports beyond the gateway's count that are charged per day and site."""
 
 USAGE_DAYS_KEPT = 70
-"""Days a day's usage is kept; more than two calendar months' worth of any month sum (62)."""
+"""Days for which usage is kept; more than two calendar months (62)."""
 
 IDEMPOTENCY_SECONDS = 86_400
-"""How long a report's idempotency key is remembered."""
+"""Seconds for which a report's idempotency key is remembered."""
 
 INTENT_PAUSE_SECONDS = 30
-"""How long after a request the next one still belongs to the same intent."""
+"""Seconds after a request within which the next one still belongs to the same intent."""
 
 INTENT_SECONDS = 120
-"""How long an intent lasts at most."""
+"""Maximum duration of an intent in seconds."""
 
 INTENT_REQUESTS = 60
-"""How many requests an intent holds at most."""
+"""Maximum number of requests of an intent."""
 
 INTENT_KEPT_SECONDS = 3600
-"""How long an intent that is over is kept, so that searches of it that fail late are given back."""
+"""Seconds for which a finished intent is kept, so that its late failures are refunded."""
 
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 _DAY_SECONDS = 86_400
 
 
 def milliseconds(now: float) -> int:
-    """A Unix time as all stores count it; rounded, since floats miss most fractions by a little."""
+    """Convert a Unix time for the stores; rounded, because floats slightly miss most fractions."""
     return round(now * 1000)
 
 
 def window_end(now_ms: int, seconds: int) -> int:
-    """The end of a window that begins now, in milliseconds: one of a day with the UTC day, others by their length."""
+    """Return the end of a window that begins now, in milliseconds. Windows of a day end with the UTC day."""
     length_ms = seconds * 1000
     return (now_ms // length_ms + 1) * length_ms if seconds == _DAY_SECONDS else now_ms + length_ms
 
 
 def day_of(now: float) -> date:
-    """The UTC day of a Unix time."""
+    """Return the UTC day of a Unix time."""
     return day_from_number(milliseconds(now) // 86_400_000)
 
 
 def day_number(day: date) -> int:
-    """Days since 1970-01-01, as the stores write a day."""
+    """Return the days since 1970-01-01, as stores encode a day."""
     return day.toordinal() - _FIRST_DAY
 
 
@@ -104,22 +106,25 @@ def day_from_number(number: int) -> date:
 
 
 def charge_of_site(gateway: int, trusted: int, capped: int) -> int:
-    """Searches charged for one site and UTC day.
+    """Return the searches charged for one site and UTC day.
 
-    The rule is ``max(gateway, reported)``: a report first uses up what the gateway has counted. Of
-    capped reports, at most :data:`CAPPED_REPORTS_CHARGED` are charged beyond what the gateway counted and
-    trusted reports claim, so that whoever holds a public key cannot spend the day's quota::
+    The rule is ``max(gateway, reported)``: a report first uses up the searches that the gateway has counted. At most
+    :data:`CAPPED_REPORTS_CHARGED` capped reports are charged beyond the gateway's count and trusted reports, so that
+    the holder
+    of a public key cannot use up the daily quota::
 
         certain = max(gateway, trusted)
         charge  = certain + min(10, max(0, trusted + capped - certain))
 
-    Trusted reports use up the gateway's count before capped ones do; otherwise capped reports could
-    push trusted ones, which tell of the same searches, beyond it. With ``capped`` at 0 the charge is
-    ``max(gateway, trusted)``. It never falls when one of the three grows, is never above
-    ``max(gateway, trusted + capped)`` and never more than 10 above ``max(gateway, trusted)``.
+    Trusted reports use up the gateway's count before capped ones do; otherwise, capped reports could push trusted ones,
+    which
+    report the same searches, beyond it. With ``capped`` at 0, the charge is ``max(gateway, trusted)``. It never falls
+    when one of
+    the three grows, is never above ``max(gateway, trusted + capped)``, and never more than 10 above ``max(gateway,
+    trusted)``.
 
     Args:
-        gateway: Searches the gateway served for the site.
+        gateway: Searches that the gateway served for the site.
         trusted: Searches reported and charged in full.
         capped: Searches reported with public keys while the gateway is the only way to the engine.
     """
@@ -128,14 +133,14 @@ def charge_of_site(gateway: int, trusted: int, capped: int) -> int:
 
 
 def continues_intent(text: str, began_ms: int, last_ms: int, requests: int, last_text: str, now_ms: int) -> bool:
-    """Whether a request continues a visitor's intent: typing on, erasing, turning the page, or filtering.
+    """Whether a request continues a visitor's intent: the visitor types on, erases, turns the page, or filters.
 
     Args:
-        text: What is searched, in normal form.
-        began_ms: When the intent began, in milliseconds since the Unix epoch.
-        last_ms: When its last request came.
-        requests: How many it has.
-        last_text: What the last one searched.
+        text: The query in normal form.
+        began_ms: Beginning of the intent, in milliseconds since the Unix epoch.
+        last_ms: Time of its last request.
+        requests: Number of its requests.
+        last_text: Query of the last request.
     """
     return (
         requests < INTENT_REQUESTS

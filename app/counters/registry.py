@@ -1,4 +1,4 @@
-"""The counter store that a URL means."""
+"""Creating the counter store for a URL."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ STEPS = (
     "consume", "peek", "refund", "settle", "report_usage", "count_refusal", "usage_of_day", "usage_between",
     "begin_credential_change", "end_credential_change", "check",
 )  # fmt: skip
-"""What is observed of a store: methods of :class:`CounterStore`."""
+"""Observed methods of :class:`CounterStore`."""
 
 DEFAULT_TIMEOUT_SECONDS = 1.0
-"""How long a step waits for a server's answer before the store is unavailable."""
+"""Seconds that a step waits for a server's answer before the store counts as unavailable."""
 BUSY_SECONDS = 20.0
-"""How long a step waits for its turn at a file: as long as a request may take, and still be answered and finished while
-a worker ends. Nobody who is busy keeps it for long; on a machine that is short of processors, it may be seconds."""
+"""Seconds that a step waits for its turn at a file: as long as a request may take and still be answered while a worker
+stops. No process keeps the file for long, but on a machine without free CPU it may take seconds.
+"""
 
 
 def create_counters(
     url: str, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS, busy_seconds: float = BUSY_SECONDS
 ) -> CounterStore:
-    """The counter store of a URL; nothing is opened yet.
+    """Return the counter store for a URL, without opening anything.
 
     Args:
-        url: ``sqlite:///absolute/path`` (one machine), ``redis://…``, ``rediss://…`` or ``unix:///socket``
+        url: ``sqlite:///absolute/path`` (one machine), ``redis://…``, ``rediss://…``, or ``unix:///socket``
             (Redis; several machines), ``memory://`` (one process; tests).
         timeout_seconds: A server's time budget for one step.
-        busy_seconds: How long a step may wait for its turn at a file.
+        busy_seconds: Seconds that a step may wait for its turn at a file.
 
     Raises:
-        ValueError: The URL has an unknown scheme or lacks a part; the message names it, without a password.
+        ValueError: The URL has an unknown scheme or lacks a part. The message names it, without a password.
     """
     scheme = urlsplit(url).scheme
     maker = _MAKERS.get(scheme)

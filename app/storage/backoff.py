@@ -1,4 +1,4 @@
-"""Pauses before something is tried again: they double with every failure, and are partly random."""
+"""Pauses before retries, which double with every failure and are partly random."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Pauses that double. Half of each is random, so that what failed at the same time is not tried at the same time.
+    """Pauses that double. Half of each is random, so that things that failed together are not retried together.
 
     Attributes:
-        first, longest: Seconds that the first may take, and any.
-        chance: Random numbers from 0 to 1.
+        first, longest: Seconds of the first pause and of the longest one.
+        chance: Returns random numbers from 0 to 1.
     """
 
     first: float
@@ -22,7 +22,7 @@ class Pauses:
     chance: Callable[[], float] = random.random
 
     def after(self, failures: int) -> float:
-        """Seconds to wait after so many failures, of which there is at least one."""
+        """Return the seconds to wait after this number of failures, at least one."""
         whole = min(self.longest, self.first * 2.0 ** min(failures - 1, 30))
         return whole * (1 + self.chance()) / 2
 
@@ -34,10 +34,11 @@ class _Failure:
 
 
 class Backoff:
-    """The failures of one process. One that starts knows of none: it tries, and begins with the shortest pause.
+    """Failures seen by one process. A new process knows of none, so it tries at once and begins with the shortest
+    pause.
 
     Args:
-        clock: Monotonic time in seconds.
+        clock: Returns monotonic time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, pauses: Pauses = Pauses(2.0, 300.0)):
@@ -49,7 +50,7 @@ class Backoff:
         return key in self._failures
 
     def note_failure(self, key: int) -> float:
-        """It failed, once more; gives the seconds until it is tried again."""
+        """Record a failure. Returns the seconds until the next attempt."""
         before = self._failures.get(key)
         times = 1 if before is None else before.times + 1
         pause = self._pauses.after(times)
@@ -57,16 +58,16 @@ class Backoff:
         return pause
 
     def forget(self, key: int) -> None:
-        """It went well."""
+        """Record a success."""
         self._failures.pop(key, None)
 
     def forget_all_but(self, keys: Collection[int]) -> None:
-        """Forget the failures of all others: they need not be tried again."""
+        """Forget the failures of all other items, which need no retry."""
         for key in self._failures.keys() - set(keys):
             self._failures.pop(key, None)
 
     def due(self) -> list[int]:
-        """The items to be tried again now, those that waited longest first."""
+        """Return the items to retry now, those that waited longest first."""
         now = self._clock()
         due = [(failure.due_at, key) for key, failure in list(self._failures.items()) if failure.due_at <= now]
         return [key for _, key in sorted(due)]

@@ -1,7 +1,8 @@
 """Backup files: a zip archive of every table's rows, independent of the kind of database.
 
-``manifest.json`` comes last and names what must be there, so a file without one is incomplete. ``tables/<name>.jsonl``
-has a row per line, as a list in the order of the table's columns in the manifest; bytes are in base64.
+``manifest.json`` comes last and lists the contents, so a file without it is incomplete. ``tables/<name>.jsonl`` has one
+row
+per line, as a list in the order of the table's columns in the manifest. Bytes are encoded in base64.
 """
 
 from __future__ import annotations
@@ -30,30 +31,30 @@ from app.storage.database import Database, is_unavailable
 from app.storage.migrate import alembic_config, known_revisions
 
 FORMAT = 1
-"""The version of the archive's layout that this program writes, and the newest that it reads."""
+"""Version of the archive's layout that this program writes, and the newest that it reads."""
 _MANIFEST = "manifest.json"
 _VERSIONS = "alembic_version"
 _BATCH_ROWS = 500
 _UNFINISHED = ".unfinished-backup-"
-"""How the name of a backup begins that is being written."""
+"""Prefix of the name of an unfinished backup."""
 
 
 class BackupError(Exception):
-    """A backup cannot be written or restored; the message says why."""
+    """A backup cannot be written or restored; the message explains why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The contents of a backup.
+    """Contents of a backup.
 
     Attributes:
         created_at: ISO 8601, UTC.
         program: Version of the program that wrote it.
-        revision: Of the tables, as Alembic names it.
+        revision: Alembic revision of the tables.
         columns: Table to its columns, in the order of the values.
         rows: Table to its number of rows.
-        sequences: Table to the highest id that was ever given out.
-        files: The names of further files, such as ``secret_key``.
+        sequences: Table to the highest ID ever assigned.
+        files: Names of further files, such as ``secret_key``.
         format: Version of the archive's layout.
     """
 
@@ -70,16 +71,16 @@ class Manifest:
 def write_backup(
     database: Database, path: Path, files: Mapping[str, str], *, created_at: str, program: str
 ) -> Manifest:
-    """Write a backup of one moment, while others read and write the database.
+    """Write a consistent backup while other processes use the database.
 
     Args:
-        path: A file that does not exist. It appears when it is complete; only its owner may read it.
-        files: Further files to keep: name to text.
+        path: A file that does not exist. It appears when it is complete, and only its owner may read it.
+        files: Further files to include: name to text.
         created_at: ISO 8601, UTC.
         program: Version of this program.
 
     Raises:
-        BackupError: The file is there already, or the database has no tables.
+        BackupError: The file exists already, or the database has no tables.
         OSError: The file cannot be written.
     """
     if path.exists():
@@ -106,18 +107,18 @@ def write_backup(
 
 
 def _create_unfinished(folder: Path) -> tuple[Path, int]:
-    """A new file that this process keeps locked for as long as it has it open; its path and descriptor."""
+    """Create a file that this process keeps locked while it is open. Returns its path and descriptor."""
     while True:
         path = folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return path, descriptor
-        os.close(descriptor)  # Another backup took it for one that was left, before it was locked.
+        os.close(descriptor)  # Another backup deleted it as abandoned, before it was locked.
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Delete what backups left whose processes were killed: nobody holds the lock of these files."""
+    """Delete the files of backups whose processes were killed: those that no process has locked."""
     for path in folder.glob(f"{_UNFINISHED}*"):
         with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,7 +141,7 @@ def _write_tables(database: Database, archive: zipfile.ZipFile, created_at: str,
 
 @contextlib.contextmanager
 def _snapshot(database: Database) -> Iterator[Connection]:
-    """A connection whose statements all see the same state."""
+    """Yield a connection whose statements all see the same state."""
     engine = (
         database.engine if database.is_sqlite else database.engine.execution_options(isolation_level="REPEATABLE READ")
     )
@@ -149,13 +150,13 @@ def _snapshot(database: Database) -> Iterator[Connection]:
 
 
 def _tables(connection: Connection) -> list[Table]:
-    """The tables as they are, those that others refer to first."""
+    """Return the existing tables, those that others refer to first."""
     metadata = MetaData()
     metadata.reflect(connection)
     for table in metadata.tables.values():
         for column in table.columns:
             if isinstance(column.type, JSON):
-                column.type.none_as_null = True  # What was NULL is not the JSON value null.
+                column.type.none_as_null = True  # NULL differs from the JSON value null.
     return [table for table in metadata.sorted_tables if table.name != _VERSIONS]
 
 
@@ -174,7 +175,7 @@ def _write_rows(connection: Connection, table: Table, member: IO[bytes]) -> int:
 
 
 def _sequences(connection: Connection) -> dict[str, int]:
-    """The highest id given out, of tables that never give out one again."""
+    """Return the highest assigned ID of tables that never reuse one."""
     if connection.dialect.name == "sqlite":
         return {row.name: row.seq for row in connection.execute(text("SELECT name, seq FROM sqlite_sequence"))}
     sequence_values = {}
@@ -203,10 +204,10 @@ def _owned_sequences(connection: Connection) -> Sequence[tuple[str, str]]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The contents of a backup, after reading all of it once: it is complete, and its checksums are right.
+    """Return the contents of a backup, after checking that it is complete and its checksums are correct.
 
     Raises:
-        BackupError: It is not a backup, is damaged, or is of a newer version of the program.
+        BackupError: The file is not a backup, is damaged, or is from a newer version of the program.
         OSError: It cannot be read.
     """
     try:
@@ -227,15 +228,15 @@ def read_manifest(path: Path) -> Manifest:
 def _damaged_member(archive: zipfile.ZipFile) -> str | None:
     try:
         return archive.testzip()
-    except (zlib.error, EOFError) as error:  # Deflate met what cannot be, before the checksum did.
+    except (zlib.error, EOFError) as error:  # Decompression failed before the checksum was compared.
         return str(error)
 
 
 def read_file(path: Path, name: str) -> str:
-    """A further file that a backup keeps.
+    """Return a further file of a backup.
 
     Raises:
-        KeyError: It has none of that name.
+        KeyError: The backup has no such file.
     """
     with zipfile.ZipFile(path) as archive:
         return archive.read(name).decode()
@@ -251,13 +252,14 @@ def is_in_use(database: Database) -> bool:
 
 @contextlib.contextmanager
 def restored_tables(database: Database, path: Path, manifest: Manifest) -> Iterator[Session]:
-    """Replace all tables by those of a backup, and bring them up to date. Nobody else may be using the database.
+    """Replace all tables by those of a backup, and migrate them. No other process may use the database.
 
-    All of it is one transaction, which ends with the block: until then, and if the process is killed or the block
-    raises, the database is as it was.
+    Everything is one transaction that ends with the block. Until then, or if the process is killed or the block raises,
+    the
+    database is unchanged.
 
     Args:
-        manifest: As :func:`read_manifest` gives it.
+        manifest: Result of :func:`read_manifest`.
 
     Raises:
         BackupError: A row does not fit its table.
@@ -313,7 +315,7 @@ def _load_rows(connection: Connection, table: Table, columns: Sequence[str], lin
 
 
 def _readers(table: Table) -> dict[str, Callable[[str], Any]]:
-    """Readers of values that JSON does not know, by column."""
+    """Return converters, by column, for values that JSON does not support."""
     kinds: tuple[tuple[type, Callable[[str], Any]], ...] = (
         (LargeBinary, base64.b64decode),
         (Date, date.fromisoformat),

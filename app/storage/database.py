@@ -24,21 +24,22 @@ if TYPE_CHECKING:
     from app.storage.watched_connection import WatchedServer
 
 SQLITE_BYTES = 50_331_648
-"""What SQLite keeps of its files in the memory of a process: every connection may keep 16 MB of them, all this much."""
+"""Memory that SQLite's page caches may take in a process; each connection may use 16 MB of it."""
 _HASTE = 10
-"""Once a writer has waited in vain, writers wait this part of the time until one succeeds."""
+"""Once a writer has waited in vain, writers wait this fraction of the time until one succeeds."""
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.000_5, 0.004
 
 ROW_LOCK: dict[str, Any] = {"key_share": True}
-"""How a row is locked for a change (``with_for_update``), so that rows which refer to it may still come.
+"""Lock mode for rows that are to be changed (``with_for_update``), which allows inserting rows that refer to them.
 
-PostgreSQL checks a foreign key again when a row is updated twice in one transaction. Under a plain FOR UPDATE, one
-that holds a site and changes it twice would wait for one that holds the account and waits for the site.
+PostgreSQL checks a foreign key again when a row is updated twice in one transaction. With a plain FOR UPDATE, a
+transaction
+that holds a site and changes it twice would wait for one that holds the account and waits for the site: a deadlock.
 """
 
 
 class StorageUnavailable(Exception):
-    """A file beside the database cannot be made: the disk is full, or read-only."""
+    """A file beside the database cannot be created: the disk is full or read-only."""
 
 
 UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (
@@ -47,15 +48,15 @@ UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (
     PoolTimeoutError,
     StorageUnavailable,
 )
-"""Errors of a database that is away, locked for too long, or out of space, and of the files beside it."""
+"""Errors of a database that is unreachable, locked for too long, or out of space, and of the files beside it."""
 
 
 _OTHER_TABLES = ("42P01", "42703")
-"""PostgreSQL's undefined table and column: the tables are of another version of the program."""
+"""PostgreSQL's undefined table and column: the tables belong to another version of the program."""
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Whether ``error`` means that the database is unavailable, not that a statement was wrong."""
+    """Whether ``error`` means that the database cannot work now, rather than that a statement was wrong."""
     if isinstance(error, UNAVAILABLE_ERRORS):
         return True
     return isinstance(error, DBAPIError) and (
@@ -64,11 +65,12 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 class Database:
-    """Opens connections at first use; an object made before ``fork`` must be :meth:`dispose`\\ d in the child.
+    """The database. Connections are opened at first use; a child must :meth:`dispose` an object created before
+    ``fork``.
 
     Args:
         url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
-        busy_timeout_seconds: How long a statement waits for a lock that another process holds.
+        busy_timeout_seconds: Seconds that a statement waits for another process' lock.
         pool_size: Connections kept per process (PostgreSQL).
     """
 
@@ -88,7 +90,7 @@ class Database:
             engine = create_engine(
                 self.url,
                 connect_args={"timeout": self._busy_timeout_seconds, "check_same_thread": False},
-                hide_parameters=True,  # Errors are logged, and parameters are customers' data.
+                hide_parameters=True,  # Errors are logged, and parameters contain customers' data.
                 pool_size=pool_size,
                 max_overflow=pool_size,
             )
@@ -101,7 +103,8 @@ class Database:
             self.url,
             connect_args={
                 "connect_timeout": max(2, int(self._busy_timeout_seconds)),
-                # A server whose machine or network is gone says nothing: without these, requests would wait for hours.
+                # If the server's machine or network fails, nothing arrives. Without these, requests would wait for
+                # hours.
                 "keepalives_idle": 10,
                 "keepalives_interval": 5,
                 "keepalives_count": 3,
@@ -119,15 +122,15 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session for reading; what it changes is rolled back."""
+        """Yield a session for reading. Changes are rolled back."""
         with self._sessions() as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """A session whose work is committed at the end, or rolled back when the block raises.
+        """Yield a session that is committed at the end, or rolled back if the block raises.
 
-        On SQLite it takes the write lock at once, so that what was read in it cannot have changed by the commit.
+        On SQLite, it takes the write lock at once, so that rows read in it cannot change before the commit.
         """
         if not self.is_sqlite:
             with self.writing_sessions() as session, session.begin():
@@ -137,14 +140,15 @@ class Database:
             yield session
 
     def _make_private(self, *_: Any) -> None:
-        """A new file is its owner's only: it holds hashes of passwords, and what is next to it follows its mode.
+        """Let only the owner read a new file: it contains password hashes, and files beside it inherit its mode.
 
-        A file that is there is never opened here: closing it would end all locks SQLite has on it in this process.
+        An existing file is never opened here, because closing it would release all of SQLite's locks on it in this
+        process.
         """
         path = Path(str(self.url.database))
         if path.exists():
             return
-        with contextlib.suppress(OSError):  # SQLite says what is wrong, or another process was first.
+        with contextlib.suppress(OSError):  # SQLite reports the problem, or another process was first.
             fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             try:
@@ -159,18 +163,20 @@ class Database:
             connection.exec_driver_sql("BEGIN")
 
     def dispose(self, *, close: bool = True) -> None:
-        """Forget all pooled connections; ``close=False`` in a forked child, whose parent still uses them."""
+        """Drop all pooled connections; with ``close=False`` in a forked child, whose parent still uses them."""
         self.engine.dispose(close=close)
         if not close:
             self._turns = _WriterTurns(self._busy_timeout_seconds)
 
 
 class _WriterTurns:
-    """Writers of a SQLite file take turns, so that none starves.
+    """Lets writers of a SQLite file take turns, so that none starves.
 
-    SQLite lets every waiting connection ask again after ever longer pauses, up to a tenth of a second, and whoever asks
-    at the right moment wins: among many writers, one can lose for seconds. Here the threads of a process wait on a
-    lock, which wakes one at once, and only the one whose turn it is asks for the file, every few milliseconds.
+    SQLite lets every waiting connection retry after increasing pauses of up to a tenth of a second, and the one that
+    retries
+    at the right moment wins: among many writers, one can lose for seconds. Here, the threads of a process wait on a
+    lock, which
+    wakes one at once, and only the thread whose turn it is polls the file, every few milliseconds.
     """
 
     def __init__(self, timeout_seconds: float):
@@ -181,15 +187,15 @@ class _WriterTurns:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Be the only writing thread of this process.
+        """Become the only writing thread of this process.
 
         Raises:
-            PoolTimeoutError: Others were for too long.
+            PoolTimeoutError: Other threads were writing for too long.
         """
         deadline = time.monotonic() + self._wait_seconds
         if not self._lock.acquire(timeout=self._wait_seconds):
             raise PoolTimeoutError("Other threads kept the database busy for too long.")
-        # A write has failed meanwhile, perhaps: who waits for the file keeps all others waiting.
+        # Another write may have failed meanwhile. A thread that waits for the file makes all others wait, too.
         self._reserved.deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
             yield
@@ -236,14 +242,14 @@ class _WatchedConnections:
 
     def connect(self, _dialect: Any, _record: Any, _arguments: Any, parameters: dict[str, Any]) -> Any:
         if self._server is None:
-            from app.storage.watched_connection import WatchedServer  # An optional package.
+            from app.storage.watched_connection import WatchedServer  # It imports an optional package.
 
             self._server = WatchedServer(parameters)
         return self._server.connect()
 
 
 def normalized_url(url: str) -> URL:
-    """``url`` with the driver this service uses.
+    """Return ``url`` with the driver that this service uses.
 
     Raises:
         ValueError: It is neither SQLite nor PostgreSQL.
@@ -261,7 +267,7 @@ def normalized_url(url: str) -> URL:
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # SQLAlchemy's begin event below decides when a transaction starts.
+    connection.isolation_level = None  # SQLAlchemy's begin event below starts transactions.
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")

@@ -1,4 +1,4 @@
-"""x"""
+"""Files beside the database: cached texts that are expensive to produce, and checks of file permissions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READABLE = stat.S_IRGRP | stat.S_IROTH
 
 @dataclass(frozen=True, slots=True)
 class OpenPaths:
-    """The paths of a folder that are open to others: to its group or to everybody.
+    """Paths in a folder that other users can access.
 
     Attributes:
         folders: Folders that others may list or enter.
@@ -42,7 +42,7 @@ def is_open(folder: Path) -> bool:
 
 
 def find_open_paths(folder: Path) -> OpenPaths:
-    """Look at a folder and all below it."""
+    """Check a folder and everything in it."""
     folders: list[Path] = []
     files: list[Path] = []
     for path, mode in _modes(folder):
@@ -59,17 +59,17 @@ def _modes(folder: Path) -> Iterator[tuple[Path, int]]:
         try:
             yield path, path.lstat().st_mode
         except FileNotFoundError:
-            continue  # A running service deletes files: journals, segments.
+            continue  # A running service deletes files, such as journals and segments.
 
 
 FREE_SECONDS = 0.05
-"""CPU seconds up to which a text is made again with every change."""
+"""CPU seconds up to which a text is produced again with every change."""
 PAUSE_FACTOR = 100
-"""A text that takes longer is made again at the earliest after this multiple of its CPU seconds."""
+"""A text that takes longer is produced again after this multiple of its CPU seconds, at the earliest."""
 KEPT_SECONDS = 3_600
-"""Age at which copies are deleted."""
+"""Age in seconds at which copies are deleted."""
 MAX_BYTES = 268_435_456
-"""Size of all copies of a machine after a clean-up."""
+"""Total size of a machine's copies after a cleanup."""
 LEVEL = 6
 _PIECE_BYTES = 65_536
 _SUFFIX = ".copy"
@@ -79,12 +79,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line of a copy.
+    """First line of a copy.
 
     Attributes:
-        state: The state of the source from which the text was made.
-        length: Bytes of the text.
-        seconds: CPU seconds that making it took.
+        state: State of the source from which the text was produced.
+        length: Size of the text in bytes.
+        seconds: CPU seconds that producing it took.
     """
 
     state: str
@@ -94,23 +94,24 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A text as it was made, compressed with gzip."""
+    """A produced text, compressed with gzip."""
 
     header: Header
     gzipped: bytes
 
     def text(self) -> Iterator[bytes]:
-        """The text, in pieces."""
+        """Yield the text in pieces."""
         with gzip.GzipFile(fileobj=BytesIO(self.gzipped)) as file:
             while piece := file.read(_PIECE_BYTES):
                 yield piece
 
 
 class FileCopies:
-    """Copies in one folder, one for each name.
+    """Cached texts in one folder, one for each name.
 
-    Texts that are expensive to make take at most one percent of a core each, however often they are requested or
-    change: in between, the copy of an earlier state is returned. A machine makes one text at a time.
+    Texts that are expensive to produce take at most one percent of a core each, however often they are requested or
+    change; in
+    between, an outdated copy is returned. A machine produces one text at a time.
     """
 
     def __init__(self, folder: Path):
@@ -118,12 +119,12 @@ class FileCopies:
         self._locks = FileLocks(folder)
 
     def get(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
-        """Return the copy of a text, after making it if there is none or its source has changed.
+        """Return the copy of a text, after producing it if there is none or its source has changed.
 
         Args:
-            name: A valid name of a file.
-            state: The present state of the source.
-            make: Makes the text.
+            name: A valid file name.
+            state: Current state of the source.
+            make: Produces the text.
         """
         try:
             return self._get(name, state, make)
@@ -139,13 +140,13 @@ class FileCopies:
             with self._locks.try_hold("making") as is_held:
                 return self._make(name, state, make) if is_held else cached
         with self._locks.hold("making"):
-            cached = self._read(name)  # Another thread may have made it meanwhile.
+            cached = self._read(name)  # Another thread may have produced it meanwhile.
             if cached is not None and self._is_usable(name, cached.header, state):
                 return cached
             return self._make(name, state, make)
 
     def delete_old(self) -> None:
-        """Delete copies after :data:`KEPT_SECONDS`, and the oldest of the others if they take too much space."""
+        """Delete copies after :data:`KEPT_SECONDS`, and the oldest of the others if they exceed :data:`MAX_BYTES`."""
         sizes = []
         for path in self._folder.glob(f"*{_SUFFIX}*"):
             with contextlib.suppress(FileNotFoundError):
@@ -166,7 +167,7 @@ class FileCopies:
             return Copy(Header(**orjson.loads(head)), gzipped)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as error:  # A power cut may leave a file without its content.
+        except (OSError, ValueError, TypeError) as error:  # A power failure may leave a file without its content.
             log.error("cannot read the cached copy %s: %s", name, error)
             return None
 
@@ -177,7 +178,7 @@ class FileCopies:
             age = time.time() - self._path(name).stat().st_mtime
         except FileNotFoundError:
             return False
-        # A negative age means that the clock was set back.
+        # The age is negative if the clock was set back.
         return header.seconds > FREE_SECONDS and 0 <= age < PAUSE_FACTOR * header.seconds
 
     def _make(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:

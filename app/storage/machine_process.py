@@ -1,4 +1,4 @@
-"""x"""
+"""Locks between processes, and processes that run once per machine."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from app.storage.database import Database, StorageUnavailable
 
 
 class Locks(ABC):
-    """Named locks. They end with the process that holds them, however it ends.
+    """Named locks, which end with the process that holds them.
 
-    Both methods raise what :func:`~app.storage.database.is_unavailable` recognizes if locks cannot be had now.
+    If locks are unavailable, both methods raise an error that :func:`~app.storage.database.is_unavailable` recognizes.
     """
 
     @abstractmethod
@@ -31,11 +31,11 @@ class Locks(ABC):
 
     @abstractmethod
     def try_hold(self, name: str) -> AbstractContextManager[bool]:
-        """Hold the lock ``name`` if it is free; gives whether it was."""
+        """Hold the lock ``name`` if it is free. Yields whether it was."""
 
 
 class FileLocks(Locks):
-    """``flock`` on files in one folder. The files stay: deleting one would let two holders in."""
+    """``flock`` on files in one folder. The files are not deleted, because that would admit two holders."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -64,11 +64,12 @@ class FileLocks(Locks):
 
     @contextmanager
     def try_inherit(self, name: str) -> Iterator[int | None]:
-        """Hold the lock ``name`` if it is free, and longer if a process that is started meanwhile inherits it.
+        """Hold the lock ``name`` if it is free, and beyond the block if a process started in it inherits the lock.
 
         Returns:
             The descriptor to inherit: the lock is held until all processes that have it have closed it or ended.
-            ``None`` if the lock is not free.
+                ``None`` if
+            the lock is not free.
         """
         descriptor = self._open(name)
         try:
@@ -83,7 +84,7 @@ class FileLocks(Locks):
 
 
 class PostgresLocks(Locks):
-    """Session-level advisory locks; the server ends them with the connection that holds them."""
+    """Session-level advisory locks. The server releases them with the connection that holds them."""
 
     def __init__(self, database: Database):
         self._database = database
@@ -92,7 +93,7 @@ class PostgresLocks(Locks):
     def hold(self, name: str) -> Iterator[None]:
         with self._database.engine.connect() as connection:
             with connection.begin():
-                # A long write is no outage: whoever waits for it does so as long as with a file's lock.
+                # A long write is not an outage, so waiting has no time limit, as with a file's lock.
                 connection.execute(text("SET LOCAL lock_timeout = 0"))
                 connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _key(name)})
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -114,12 +115,12 @@ class PostgresLocks(Locks):
 
 
 def _key(name: str) -> int:
-    """PostgreSQL's locks are numbered by signed 64-bit integers."""
+    """Return the signed 64-bit number that identifies a lock in PostgreSQL."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
 
 
 def create_locks(database: Database, data_folder: Path) -> Locks:
-    """The locks that reach as far as ``database`` does."""
+    """Return locks with the same reach as ``database``."""
     return FileLocks(data_folder / "locks") if database.is_sqlite else PostgresLocks(database)
 
 
@@ -127,18 +128,20 @@ log = logging.getLogger(__name__)
 
 
 class MachineProcess:
-    """Starts the process and ends it with the service. Threads may share it.
+    """Starts a process and ends it with the service. Thread-safe.
 
-    Its input is a pipe that only the service holds: however the service ends, the pipe does too, and so the process.
+    Its input is a pipe whose other end only the service has. When the service ends, in whatever way, the pipe closes
+    and the
+    process ends.
 
     Args:
-        folder: DATA_DIR. Of the service's processes on one machine, one starts one.
+        folder: DATA_DIR. Only one of the service's processes on a machine starts the process.
         lock: Name of the lock that the process holds until it has ended.
-        command: Program and arguments; the descriptor of the lock, which it inherits, comes behind.
-        stop_seconds: How long it may take to end before it is killed.
-        failure_pause_seconds: How long it is not started again after it ended with an exit status above 0.
-        cwd: Its working directory; that of the service if not given.
-        env: Its environment; that of the service if not given.
+        command: Program and arguments, to which the descriptor of the inherited lock is appended.
+        stop_seconds: Seconds that it may take to end before it is killed.
+        failure_pause_seconds: Seconds before a restart after an exit status above 0.
+        cwd: Working directory; by default that of the service.
+        env: Environment; by default that of the service.
     """
 
     def __init__(
@@ -167,10 +170,10 @@ class MachineProcess:
     def start(self) -> bool:
         """Start the process unless the machine has one.
 
-        The process inherits the lock that says so, and so holds it until it has ended, however it ends.
+        The process inherits the lock that marks it as running, and holds it until it has ended.
 
         Returns:
-            Whether the machine has one; not if it has just failed, or is stopped here.
+            Whether the machine has one. It does not if it has just failed or was stopped here.
         """
         with self._guard:
             if self._runs():
@@ -189,7 +192,7 @@ class MachineProcess:
         return True
 
     def stop(self) -> None:
-        """End the process if it was started here, and start none any more."""
+        """Stop the process if it was started here, and start no more."""
         with self._guard:
             self._has_stopped = True
             process, self._process = self._process, None
@@ -204,7 +207,7 @@ class MachineProcess:
                 process.wait()
 
     def _runs(self) -> bool:
-        """Whether a process started here is running; cleans up after one that is not."""
+        """Whether the process started here is running. Cleans up after one that has ended."""
         process = self._process
         if process is None:
             return False

@@ -1,4 +1,4 @@
-"""Migrations of the database with Alembic, which is imported at first use: that takes a tenth of a second."""
+"""Database migrations with Alembic, which is imported at first use because that takes a tenth of a second."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 
 
 class TablesState(StrEnum):
-    """The state of a database's tables, compared with those that this version of the program works with."""
+    """State of a database's tables compared with this version of the program."""
 
     CURRENT = "current"
     OLDER = "older"
-    """They are missing, or of an older version: ``database upgrade`` brings them up to date."""
+    """The tables are missing or belong to an older version: ``database upgrade`` migrates them."""
     NEWER = "newer"
-    """Of a version that this program does not know."""
+    """The tables belong to a version that this program does not know."""
 
 
 def alembic_config(database: Database, connection: Connection | None = None) -> Config:
-    """Alembic's configuration for ``database``.
+    """Return Alembic's configuration for ``database``.
 
     Args:
-        connection: In whose transaction to work, instead of one of its own.
+        connection: Connection whose transaction to use, instead of a new one.
     """
     from alembic.config import Config
 
@@ -42,7 +42,7 @@ def alembic_config(database: Database, connection: Connection | None = None) -> 
 
 
 def upgrade(database: Database) -> None:
-    """Create the tables or bring them up to date; harmless when they are, and when several do it at once."""
+    """Create or migrate the tables. Harmless if they are current, and if several processes do it at the same time."""
     from alembic import command
 
     if is_current(database):
@@ -56,7 +56,7 @@ def is_current(database: Database) -> bool:
 
 
 def tables_state(database: Database) -> TablesState:
-    """Compare the tables with those of this version of the program."""
+    """Compare the tables with this version of the program."""
     from alembic.migration import MigrationContext
 
     with database.engine.connect() as connection:
@@ -68,7 +68,7 @@ def tables_state(database: Database) -> TablesState:
 
 @cache
 def newest_revision() -> str:
-    """The revision of the tables that this version of the program works with."""
+    """Return the revision of the tables for this version of the program."""
     from alembic.script import ScriptDirectory
 
     return str(ScriptDirectory(str(MIGRATIONS)).get_current_head())
@@ -76,7 +76,7 @@ def newest_revision() -> str:
 
 @cache
 def known_revisions() -> frozenset[str]:
-    """Every revision of the tables up to the newest."""
+    """Return all revisions of the tables up to the newest."""
     from alembic.script import ScriptDirectory
 
     return frozenset(script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions())

@@ -1,8 +1,9 @@
-"""Connections to PostgreSQL that notice when the server hangs.
+"""Connections to PostgreSQL that detect a hanging server.
 
-A process that is stopped, or a machine that is stuck, keeps its connections: the system goes on confirming what
-arrives, and a client waits for ever. A statement that takes long looks the same. So when a server says nothing for a
-while, a new connection is tried: a server that does not even answer that one hangs, and the statement is given up.
+A stopped process or a stuck machine keeps its connections open: the operating system still acknowledges data, and a
+client waits forever. A slow statement looks the same. So if a server is silent for a while, a new connection is tried;
+if
+the server does not even answer that one, it hangs, and the statement is given up.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import psycopg
 from psycopg.errors import ConnectionTimeout
 
 QUIET_SECONDS, LONGEST_QUIET_SECONDS = 1.0, 60.0
-"""How long a server may say nothing before it is asked whether it is there; twice as long after each time it was."""
+"""Seconds of silence before a server is probed. They double after each successful probe, up to the second value."""
 
 
 class WatchedServer:
-    """A server, and whether it answered when it was asked last.
+    """A server, and the result of the last probe.
 
     Args:
-        parameters: Of a connection to it, ``connect_timeout`` among them.
+        parameters: Parameters of a connection to it, including ``connect_timeout``.
     """
 
     def __init__(self, parameters: dict[str, Any]):
@@ -33,17 +34,17 @@ class WatchedServer:
         self._answered = True
 
     def connect(self) -> WatchedConnection:
-        """A new connection.
+        """Open a connection.
 
         Raises:
-            psycopg.Error: There is none.
+            psycopg.Error: That failed.
         """
         connection = WatchedConnection.connect(**self._parameters)
         connection.server = self
         return connection
 
     def answers(self) -> bool:
-        """Whether the server responds to a new connection, even by rejecting it; threads share the result."""
+        """Whether the server answers a new connection, even with a refusal. Threads share the result of a probe."""
         came = time.monotonic()
         with self._asking:
             if self._asked_at < came:
@@ -62,7 +63,7 @@ class WatchedServer:
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection that ends when its server hangs."""
+    """A connection that ends if its server hangs."""
 
     server: WatchedServer | None = None
 

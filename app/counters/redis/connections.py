@@ -1,4 +1,4 @@
-"""Connections to one Redis server: each command is sent once, and answered, refused, or given up in time."""
+"""Connections to one Redis server. Each command is sent once, and answered, rejected, or given up in time."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ _FAILURES = (redis.exceptions.RedisError, OSError)
 
 
 class Connections:
-    """A pool of connections, made at first use in a process.
+    """A pool of connections, created at first use in a process.
 
-    A server that refuses answers at once and costs nothing, so it is asked each time. One that lets time run out would
-    hold up whoever asks: after three such failures in a row commands fail at once, except one a second. The first of
-    the answers that are overdue ends that.
+    A server that refuses connections does so at once, so it is asked every time. A server that does not answer would
+    block each
+    caller until its timeout: after three such failures in a row, commands fail at once, except one per second. The
+    first
+    overdue answer that arrives ends that.
 
     Args:
         url: As redis-py understands it.
         timeout_seconds: A third of it is for connecting, a third for each answer.
-        greeting: The first command on every connection.
+        greeting: First command on every connection.
     """
 
     def __init__(self, url: str, *, timeout_seconds: float, greeting: tuple[Any, ...]) -> None:
@@ -40,19 +42,19 @@ class Connections:
         self._third = timeout_seconds / 3
         self._timeouts = 0
         self._overdue: Any = None
-        """A connection whose answer did not come in time."""
+        """A connection whose answer did not arrive in time."""
         self._begin()
         options = self._pool.connection_kwargs
         self.address = str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")
         _pools.add(self)
 
     def ask(self, *command: Any) -> Any:
-        """Send a command once and give its answer.
+        """Send a command once and return its answer.
 
         Raises:
-            CountersUnavailable: It was not done: not sent, or refused.
-            AnswerLost: Nothing is known of it.
-            NoScriptError: The server does not know the script.
+            CountersUnavailable: It was not done: not sent, or rejected.
+            AnswerLost: It is unknown whether it was done.
+            NoScriptError: The server does not have the script.
         """
         if self._timeouts >= _TIMEOUTS_BEFORE_PAUSE and not self._may_be_back():
             raise CountersUnavailable(f"The counter store at {self.address} is away.")
@@ -90,13 +92,13 @@ class Connections:
         return answer
 
     def close(self) -> None:
-        """Close all connections; the next command opens one."""
+        """Close all connections. The next command opens one."""
         with self._lock:
             self._let_go()
         self._pool.disconnect()
 
     def _begin(self) -> None:
-        """Begin with a new pool: nothing is sent before the first command."""
+        """Create a new pool. Nothing is sent before the first command."""
         self._pool: Any = ConnectionPool.from_url(
             self._url,
             socket_timeout=self._third,
@@ -104,7 +106,7 @@ class Connections:
             retry=Retry(NoBackoff(), 0),
             health_check_interval=0,
             redis_connect_func=self._greet,
-            driver_info=None,  # naming the client costs two round trips, and imports that do not survive a fork
+            driver_info=None,  # Naming the client costs two round trips, and imports that do not survive a fork.
         )
         self._lock = Lock()
         self._timeouts = 0
@@ -117,7 +119,7 @@ class Connections:
         connection.read_response()
 
     def _may_be_back(self) -> bool:
-        """Whether to send the command: an overdue reply came, its connection ended, or it is this command's turn."""
+        """Whether to send a command: an overdue answer arrived, its connection ended, or it is time for a trial."""
         moment = time.monotonic()
         with self._lock:
             if self._overdue is not None and _has_news(self._overdue):
@@ -157,7 +159,7 @@ _pools: weakref.WeakSet[Connections] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
-    # Another thread of the parent may have held one of the pool's locks; here nobody would ever release it.
+    # Another thread of the parent may have held one of the pool's locks, which the child would never release.
     for connections in list(_pools):
         connections._begin()
 

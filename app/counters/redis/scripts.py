@@ -1,14 +1,17 @@
-"""Scripts that run on the Redis server: one script is one atomic step.
+"""Scripts that run on the Redis server. Each script is one atomic step.
 
-An incarnation is named by the server's replication id, which is another one after every restart and every failover,
-and by the moment when it was begun. Its name is kept in the data: data of another server, or of another life of this
-one, name another. Whoever connects looks, so that no step can meet them before a new one is begun.
+An incarnation is named by the server's replication ID, which changes with every restart and failover, and by the time
+of
+its beginning. The data contain its name, so data of another server, or from before a restart, have another one. Every
+new
+connection compares the names, so that no step sees such data before a new incarnation has begun.
 
-A slot remembers the last numbered step that was done under it, and its answer. A step is done once, however often it
-comes, and never after it was called off.
+A slot remembers its last numbered step and the answer to it. A step is done once, however often it is sent, and never
+after it was called off.
 
-Numbers arrive as text and -1 means "no limit". ``charge`` is
-:func:`app.counters.metering.charge_of_site`; the tests hold all stores against one model.
+Numbers arrive as text; -1 means "no limit". ``charge`` is :func:`app.counters.metering.charge_of_site`; the tests
+compare
+all stores with one model.
 """
 
 from __future__ import annotations

@@ -69,20 +69,22 @@ _STATUSES = (ReportStatus.RECORDED, ReportStatus.DUPLICATE, ReportStatus.CONFLIC
 
 
 class RedisCounters(CounterStore):
-    """Counters in one Redis server (or its like); not for a cluster, whose scripts cannot span nodes.
+    """Counters in one Redis server (or a compatible one); not for a cluster, whose scripts cannot span nodes.
 
-    Each step is one script. The server must not evict keys (``maxmemory-policy noeviction``) and should keep an
-    append-only file.
+    Each step is one script. The server must not evict keys (``maxmemory-policy noeviction``) and should use an
+    append-only
+    file.
 
-    What counts is decided by the callers' clocks. Redis' own clock only removes what ended a minute ago.
+    The callers' clocks decide what counts. Redis' own clock only removes keys that expired a minute ago.
 
-    What charges, gives back, or reports is numbered within a slot, of which a thread has one to itself for a step. So a
-    step whose answer was lost can be called off or sent again: the server does it once or not at all.
+    Steps that charge, refund, or report are numbered within a slot, which a thread has to itself during a step. So a
+    step whose
+    answer was lost can be called off or sent again: the server does it once or not at all.
 
     Args:
-        url: ``redis://``, ``rediss://`` or ``unix://``, as redis-py understands it.
-        timeout_seconds: Budget of a step: a third for connecting, a third for each answer, that to the greeting of a
-            new connection included.
+        url: ``redis://``, ``rediss://``, or ``unix://``, as redis-py understands it.
+        timeout_seconds: Budget of a step: a third for connecting, a third for each answer, including the answer to the
+            greeting of a new connection.
     """
 
     name = "redis"
@@ -216,14 +218,14 @@ class RedisCounters(CounterStore):
         self._connections.close()
 
     def _begin(self) -> None:
-        """Begin as a process that has asked nothing yet."""
+        """Reset the state to that of a process that has not used the store yet."""
         self._free: deque[_Step] = deque()
-        """The last steps of slots that nobody uses now."""
+        """The last steps of free slots."""
         self._unsettled: deque[Callable[[], object]] = deque()
-        """What is to be done when the server answers again."""
+        """Steps to do when the server answers again."""
         self._settling = Lock()
         self._last_state = ("", 0)
-        """The incarnation last heard of, and how many changes of credentials it has had at least."""
+        """The last known incarnation, and the minimum number of its credential changes."""
         self._doubted = ""
 
     def _consume(
@@ -309,7 +311,7 @@ class RedisCounters(CounterStore):
         now: float,
         once: _Once | None = None,
     ) -> Callable[[], object]:
-        """A step that gives back, once, however often it is sent."""
+        """Return a function that refunds once, however often it is called."""
         keys = [_window(window.key) for window in windows]
         arguments: list[Any] = [milliseconds(now), 0, "", _DAY_KEPT_MS, 0]
         if reservation is None:
@@ -350,7 +352,7 @@ class RedisCounters(CounterStore):
         ]
         today = day_from_number(day)
         answer = self._run_raised(_REPORT, keys, arguments, account_id, today, _REPORT_UNRAISED)
-        if answer is None:  # It came after it was called off, or for the second time.
+        if answer is None:  # It was called off before, or is a repetition.
             return ReportOutcome(ReportStatus.RECORDED, 0)
         status, used, _ = answer
         return ReportOutcome(_STATUSES[status], used)
@@ -365,7 +367,7 @@ class RedisCounters(CounterStore):
         unraised: int,
         once: _Once | None = None,
     ) -> Any:
-        """Run a script that counts only after the account's day was raised under the present incarnation."""
+        """Run a script that counts only after the account's day was raised under the current incarnation."""
         if account_id is None:
             return self._run(script, keys, [*arguments, "", "", ""], once)
         under: str = self.floors.incarnation_of(account_id, day)
@@ -387,17 +389,18 @@ class RedisCounters(CounterStore):
             started, finished, incarnation, changes = self._run(_CHANGE, keys, [milliseconds(now), step, account_id])
         except CountersUnavailable:
             if step != "begin":
-                # The server may have lost the beginning, too: then what others loaded meanwhile would seem up to date.
+                # The server may have lost the beginning, too. Then entries that others cached meanwhile would seem
+                # current.
                 self._doubted = f"*{secrets.token_hex(4)}"
             raise
         return CredentialVersion(started, finished, self._look_back(last_state, "", incarnation.decode(), changes))
 
     def _look_back(self, last_state: tuple[str, int], doubted: str, incarnation: str, changes: int) -> str:
-        """Tell which incarnation an answer stands for: a new one, if the answer knows less than had been said before.
+        """Return the incarnation that an answer belongs to: a new one if the answer knows less than an earlier one.
 
         Args:
-            seen: What had been said before the step was sent.
-            doubted: What the step was to end.
+            last_state: State that was known before the step was sent.
+            doubted: The doubt that the step was to resolve.
         """
         if incarnation == last_state[0] and changes < last_state[1]:
             return self._check(("", 0), incarnation)
@@ -412,7 +415,7 @@ class RedisCounters(CounterStore):
         return self._look_back(last_state, doubted, incarnation.decode(), changes)
 
     def _take_step(self) -> _Step:
-        """The next step of a slot that nobody uses, until it is given back to ``_free``."""
+        """Return the next step of a free slot, which is reserved until it is returned to ``_free``."""
         try:
             slot, number = self._free.pop()
         except IndexError:
@@ -420,7 +423,7 @@ class RedisCounters(CounterStore):
         return _Step(slot, int(number) + 1)
 
     def _call_off(self, step: _Step) -> bytes | None:
-        """See to it that a step is not done any more; gives its answer if it was done."""
+        """Ensure that a step is not done any more. Returns its answer if it was done."""
         answer: bytes | None = self._run(_CALL_OFF, [step.slot], [step.number, _SLOT_KEPT_MS])
         return answer
 
@@ -440,7 +443,7 @@ class RedisCounters(CounterStore):
             self._unsettled.append(partial(take_back, self._take_step()))
 
     def _settle(self) -> None:
-        """Do some of what is to be done when the server answers again; what fails, the next step does."""
+        """Run some of the steps postponed until the server answers again. The next call retries failed ones."""
         if not self._settling.acquire(blocking=False):
             return
         try:
@@ -483,7 +486,7 @@ class RedisCounters(CounterStore):
 
 
 class _Step(NamedTuple):
-    """A step of a slot; it is number ``""`` if it is not to be remembered."""
+    """A step of a slot. Its number is ``""`` if it need not be remembered."""
 
     slot: str
     number: int | str

@@ -1,4 +1,4 @@
-"""One SQLite file shared by the threads of many processes: one short step after another, in bounded time."""
+"""A SQLite file shared by the threads of many processes: short steps one after the other, in bounded time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from app.counters.sqlite.housekeeper import Execute, Housekeeper, connect
 
 T = TypeVar("T")
 
-_PAGE_BYTES = 1024  # every page a step touches is written whole, so small pages make cheap steps
+_PAGE_BYTES = 1024  # A step writes every page that it touches completely, so small pages make steps cheap.
 _HASTE = 100
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.000_5
-_SHARE_OF_WAIT = 0.01  # what a pause may be of the time waited before, so that a long wait takes no processor
+_SHARE_OF_WAIT = 0.01  # Maximum pause as a share of the time waited so far, so that a long wait takes no CPU.
 _OPENING_PAUSE = 0.002
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -30,27 +30,31 @@ _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQL
 
 
 class SharedFile:
-    """A SQLite file in WAL mode, with one connection per process that its threads take in turn.
+    """A SQLite file in WAL mode, with one connection per process that its threads use in turn.
 
-    Writers of one file wait for each other in any case. Threads wait here on a lock, which wakes them at
-    once; only processes wait by asking again. The connection is opened at first use and closed before a fork, since
-    SQLite's locks and its knowledge of them do not survive one.
+    Writers of one file have to wait for each other in any case. Threads wait on a lock, which wakes them at once; only
+    processes wait by polling. The connection is opened at first use and closed before a fork, because SQLite's locks
+    and its
+    knowledge of them do not survive one.
 
-    A step that was committed survives the process at any moment (``synchronous=NORMAL``: a power cut may take
-    the last moments, never the file). A thread moves the write-ahead log into the file and calls
-    ``housekeep`` once a second while there is work, so that no step waits for the disk.
+    A committed step survives the death of the process at any moment (``synchronous=NORMAL``: a power failure may lose
+    the last
+    moments, never the file). While there is work, a thread moves the write-ahead log to the file and calls
+    ``housekeep`` once a
+    second, so that no step waits for the disk.
 
-    A file that was removed, or replaced by a copy, is left: the next step opens what is there now.
+    If the file was deleted or replaced by a copy, the next step opens the current one.
 
     Args:
-        path: The file; its directory must exist. It is made readable for its owner only.
-        schema: Statements that make an empty file ready, one a table or index; harmless where that is there.
-        version: Number of the schema; a file with another is refused.
-        busy_seconds: How long a step may wait for other threads and processes. Once one has waited in vain,
-            steps wait a hundredth of it until one that writes succeeds: whoever keeps a file locked must not hold
-            every thread up.
-        housekeep: Small piece of work to be run as a step; returns whether there is more. Must not hold the owner.
-        begin: Run as a part of the first step that writes after the file was opened. Must not hold the owner.
+        path: The file; its directory must exist. Only its owner may read it.
+        schema: Statements that prepare an empty file, one for each table or index; harmless if that exists.
+        version: Number of the schema. A file with another number is rejected.
+        busy_seconds: Seconds that a step may wait for other threads and processes. Once a step has waited in vain,
+            others
+            wait a hundredth of it until a writing step succeeds, so that a process that keeps the file locked does not
+            block every thread.
+        housekeep: A small piece of work, run as a step. Returns whether there is more. Must not reference the owner.
+        begin: Runs within the first writing step after the file was opened. Must not reference the owner.
     """
 
     def __init__(
@@ -80,10 +84,10 @@ class SharedFile:
         _files.add(self)
 
     def run(self, step: Callable[..., T], *args: Any, reading: bool = False) -> T:
-        """Run ``step(execute, *args)`` in a transaction of its own and return what it returns.
+        """Run ``step(execute, *args)`` in its own transaction and return its result.
 
         Args:
-            reading: The step changes nothing, so it need not wait for writers.
+            reading: Whether the step changes nothing, so that it need not wait for writers.
 
         Raises:
             CountersUnavailable: It could not be run; nothing was changed.
@@ -93,7 +97,7 @@ class SharedFile:
             deadline = time.monotonic() + self._wait_seconds
             if not self._lock.acquire(timeout=self._wait_seconds):
                 raise CountersUnavailable(f"The counter file {self.path} is busy.")
-            # A step has failed meanwhile, perhaps: who waits for the file keeps all others waiting.
+            # Another step may have failed meanwhile. A thread that waits for the file makes all others wait, too.
             deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
             execute = self._execute
@@ -132,7 +136,7 @@ class SharedFile:
             self._lock.release()
 
     def close(self) -> None:
-        """Close the connection and end the housekeeper; the next step opens again."""
+        """Close the connection and stop the housekeeper. The next step opens the file again."""
         with self._lock:
             housekeeper, self._housekeeper = self._housekeeper, None
             self._close()
@@ -140,8 +144,8 @@ class SharedFile:
             housekeeper.stop()
 
     def _open(self, deadline: float) -> Execute:
-        """Open the file, and make it ready if it is new."""
-        with contextlib.suppress(OSError):  # it is there already, or cannot be made: SQLite says which below
+        """Open the file, and prepare it if it is new."""
+        with contextlib.suppress(OSError):  # It exists already or cannot be created; SQLite reports which below.
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = connect(self.path)
         try:
@@ -194,12 +198,12 @@ class SharedFile:
             raise
 
     def _is_complete(self, execute: Execute) -> bool:
-        """Whether all tables and indexes exist; a later release may add some that an earlier one ignores."""
+        """Whether all tables and indexes exist: a later release may add some that an earlier one ignores."""
         there = execute("SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL").fetchone()[0]
         return bool(there >= len(self._schema))
 
     def _begin_again(self, execute: Execute, error: sqlite3.OperationalError, deadline: float, reading: bool) -> None:
-        """Ask for the turn again until another process gives it up."""
+        """Retry the beginning of the transaction until another process releases the file."""
         began = time.monotonic()
         deadline = deadline or began + self._wait_seconds
         pause = _SHORTEST_PAUSE
@@ -237,7 +241,7 @@ class SharedFile:
             connection.close()
 
     def _leave(self) -> None:
-        """Have done with a file that is not at its place any more."""
+        """Close a file that was deleted or replaced."""
         self._close()
         if self._housekeeper is not None:
             self._housekeeper.give_notice()
@@ -254,15 +258,15 @@ class SharedFile:
         self._lock.release()
 
     def __del__(self) -> None:
-        # Garbage is collected anywhere, also where threads are entered and listed: whoever waited for one there would
-        # wait for ever.
+        # Garbage collection may run anywhere, even while a thread starts. Waiting for the housekeeper there would
+        # deadlock.
         if getattr(self, "_housekeeper", None) is not None:
             self._housekeeper.give_notice()  # type: ignore[union-attr]
         self._close()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Marks that tell a file from another one at its place, as long as somebody holds it open."""
+    """Return device and inode, which distinguish a file from a replacement as long as it is open."""
     try:
         status = path.stat()
     except OSError:

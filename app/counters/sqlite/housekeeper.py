@@ -1,4 +1,4 @@
-"""Upkeep of a shared SQLite file beside its steps, so that no step waits for it."""
+"""Maintenance of a shared SQLite file in a thread of its own, so that no step waits for it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FRAMES_BEFORE_WAITING = 16_384
 
 
 class KeptFile(Protocol):
-    """A file as its housekeeper sees it.
+    """A file, as its housekeeper sees it.
 
     Attributes:
-        path: Where it is.
-        changes: How many steps of this process have written; nothing is done while it stays the same.
-        housekeep: A small piece of work, run in a transaction; returns whether there is more.
+        path: Path of the file.
+        changes: Number of writing steps of this process. The housekeeper is idle while it does not change.
+        housekeep: A small piece of work, run in a transaction. Returns whether there is more.
     """
 
     path: Path
@@ -35,7 +35,7 @@ class KeptFile(Protocol):
 
 
 class Housekeeper:
-    """A thread with a connection of its own; it holds its file weakly and ends with it."""
+    """A thread with its own connection. It references its file weakly and ends with it."""
 
     def __init__(self, file: KeptFile) -> None:
         self._file = weakref.ref(file)
@@ -46,13 +46,13 @@ class Housekeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and wait for its end."""
+        """Stop the thread and wait until it has ended."""
         self.give_notice()
         if self._thread is not threading.current_thread():
             self._thread.join()
 
     def give_notice(self) -> None:
-        """Have the thread end, without waiting for it."""
+        """Ask the thread to end, without waiting for it."""
         self._stopped.set()
 
     def _work(self) -> None:
@@ -70,7 +70,7 @@ class Housekeeper:
                         self._keep(connection, file.housekeep)
                         self._changes = changes
                     except sqlite3.Error:
-                        # Steps meet the same trouble and report it; the next round tries again.
+                        # Steps encounter the same error and report it; the next round retries.
                         if connection is not None:
                             connection.rollback()
                 del file
@@ -88,5 +88,5 @@ class Housekeeper:
 
 
 def connect(path: Path, timeout_seconds: float = 0) -> sqlite3.Connection:
-    """A bare connection that leaves transactions to its caller, and waiting too unless told how long."""
+    """Open a bare connection that leaves transactions to its caller, and does not wait for locks by default."""
     return sqlite3.connect(path, timeout=timeout_seconds, isolation_level=None, check_same_thread=False)

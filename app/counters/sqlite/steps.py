@@ -1,4 +1,4 @@
-"""The steps of the SQLite store: each runs inside one transaction, and is handed what executes its statements."""
+"""Steps of the SQLite store. Each runs inside one transaction and gets a function that executes statements."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _date_of_day = lru_cache(maxsize=8)(day_from_number)
 
 
 class Latest:
-    """The latest time a hit came with, for the sweep; callers' clocks decide, not this machine's."""
+    """The latest time of any hit, for the sweep. The callers' clocks count, not this machine's."""
 
     now_ms: int | None = None
 
@@ -381,7 +381,7 @@ def _site(execute: Execute, account_id: int, day: int, site_id: int) -> SiteUsag
 
 
 def _count_gateway(execute: Execute, account_id: int, day: int, site_id: int, searches: int) -> int:
-    """Add to what the gateway counted; returns by how much the charge changes."""
+    """Add to the gateway's count. Returns the change of the charge."""
     old = _site(execute, account_id, day, site_id)
     new = old._replace(gateway=max(0, old.gateway + searches))
     execute("INSERT OR REPLACE INTO site_days VALUES (?, ?, ?, ?, ?, ?)", (account_id, day, site_id, *new))
@@ -389,9 +389,9 @@ def _count_gateway(execute: Execute, account_id: int, day: int, site_id: int, se
 
 
 def sweep(latest: Latest, execute: Execute) -> bool:
-    """Delete a few rows of each kind that count no longer; returns whether there may be more.
+    """Delete a few expired rows of each kind. Returns whether there may be more.
 
-    Nothing is deleted before the first hit tells the time.
+    Nothing is deleted before the first hit reveals the time.
     """
     now_ms = latest.now_ms
     if now_ms is None:

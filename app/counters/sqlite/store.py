@@ -29,7 +29,7 @@ from app.counters.sqlite.housekeeper import Execute
 
 
 class SqliteCounters(CounterStore):
-    """Counters in one file; see :class:`~app.counters.sqlite.file.SharedFile` for what that promises."""
+    """Counters in one file; see :class:`~app.counters.sqlite.file.SharedFile` for its guarantees."""
 
     name = "sqlite"
 
@@ -145,7 +145,7 @@ class SqliteCounters(CounterStore):
         self._file.close()
 
     def _raise_day(self, account_id: int, now: float) -> None:
-        """Raise the account's day to what is known elsewhere, once after the file was opened."""
+        """Raise the account's day to its copy elsewhere, once after the file was opened."""
         day = day_of(now)
         if self.floors.incarnation_of(account_id, day):
             return
