@@ -1,4 +1,4 @@
-"""The web application: settings, parts, routes, and error handlers, put together by ``create_app``."""
+"""The web application: settings, parts, routes, and error handlers, assembled by ``create_app``."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class Application(Flask):
     """Flask without coroutines."""
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """The function itself: no view or hook is a coroutine, and Flask asks for each at every request."""
+        """Return the function itself. No view or hook is a coroutine, and Flask checks each at every request."""
         return func
 
 
 def create_app(
     settings: Settings | None = None, *, background: bool = True, application: type[Application] = Application
 ) -> Flask:
-    """Build the application; opens nothing until the first request.
+    """Build the application. Opens nothing until the first request.
 
     Args:
-        settings: Taken from the environment if not given.
-        background: Whether threads of its own may be started at first use.
-        application: Its class.
+        settings: Read from the environment by default.
+        background: Whether background threads may be started at first use.
+        application: Class of the application.
 
     Raises:
-        ConfigurationError: A setting is wrong.
-        MissingPolicy: A route does not say whom it is for.
+        ConfigurationError: A setting is invalid.
+        MissingPolicy: A route has no policy.
     """
-    # Search engines make files of their own: only the owner may read what customers sent.
+    # Search engines create their own files. Only the owner may read customers' data.
     os.umask(0o077)
     settings = load_settings() if settings is None else settings
     logs.configure(settings.log_level)

@@ -20,16 +20,16 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 MAX_CPU_SECONDS = 10
-"""Processor time for one task, or one piece of a stream."""
+"""CPU seconds for one task, or one piece of a stream."""
 MAX_SECONDS = 60.0
-"""Time for the same, waiting for a processor included."""
+"""Seconds for the same, including waiting for a CPU."""
 MAX_MEMORY_BYTES = 1_024 * 1_048_576
-"""Private memory of the process."""
+"""Private memory of the process in bytes."""
 TASKS_PER_PROCESS = 1_000
-"""Tasks after which a new process begins, so that what memory is in pieces is given back."""
+"""Tasks after which a new process replaces the old one, to return fragmented memory."""
 
 ARENAS = 2
-"""Heaps that the threads of a process share; glibc makes eight per core, and each keeps its own free pages."""
+"""Heaps that the threads of a process share. glibc creates eight per core, and each keeps its own free pages."""
 _M_ARENA_MAX = -8
 _library = ctypes.CDLL(None)
 
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class Bound(Enum):
-    """The bound that a task exceeded, or that it was broken off by an error of ours."""
+    """The bound that a task exceeded, or an error of this program that interrupted it."""
 
     TIME = "takes too long to read"
     MEMORY = "needs too much memory to read"
@@ -47,10 +47,10 @@ class Bound(Enum):
 
 
 class BoundExceeded(Exception):
-    """A task that was given up.
+    """A task was given up.
 
     Attributes:
-        bound: Why.
+        bound: The exceeded bound.
     """
 
     def __init__(self, bound: Bound):
@@ -59,21 +59,22 @@ class BoundExceeded(Exception):
 
 
 class Source(Protocol):
-    """The place where a stream comes from."""
+    """Source of a stream."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
 
 class BoundedProcess:
-    """Does tasks, one at a time, in a process with little time and memory. To be closed after use; a context manager.
+    """Runs tasks, one at a time, in a process with limited time and memory. Close it after use; a context manager.
 
-    The process begins with the first task, and again after one that it did not survive. It inherits how nice its parent
-    is. A task is a function of a module; its arguments and its answers are pickled. What it raises ends it as
+    The process starts with the first task, and again after a task that it did not survive. It inherits its parent's
+    nice value.
+    A task is a function of a module; its arguments and results are pickled. An exception in a task ends it as
     :attr:`Bound.BROKEN`.
 
     Args:
-        cpu_seconds: Processor time for one task, or one piece of a stream.
-        seconds: Time for the same.
+        cpu_seconds: CPU seconds for one task, or one piece of a stream.
+        seconds: Seconds for the same.
     """
 
     def __init__(self, cpu_seconds: int = MAX_CPU_SECONDS, seconds: float = MAX_SECONDS):
@@ -93,10 +94,10 @@ class BoundedProcess:
         self.close()
 
     def call(self, task: Callable[..., T], *arguments: Any) -> T:
-        """Do a task; gives what it returns.
+        """Run a task and return its result.
 
         Raises:
-            BoundExceeded: It was given up.
+            BoundExceeded: The task was given up.
         """
         with self._lock:
             self._ask(task, arguments, is_stream=False)
@@ -105,10 +106,10 @@ class BoundedProcess:
         return result
 
     def stream(self, task: Callable[[Source], Iterator[T]], source: Source) -> Iterator[T]:
-        """Do a task that reads a stream piece by piece and yields what it finds. Holds one piece.
+        """Run a task that reads a stream piece by piece and yields results. Keeps one piece in memory.
 
         Raises:
-            BoundExceeded: It was given up.
+            BoundExceeded: The task was given up.
         """
         with self._lock:
             self._ask(task, (), is_stream=True)
@@ -177,7 +178,7 @@ class BoundedProcess:
         self._tasks = 0
 
     def _died(self) -> BoundExceeded:
-        """The outcome of a task that the process did not survive."""
+        """Return the error for a task that the process did not survive."""
         process = self._process
         exit_code = None
         if process is not None:
@@ -191,7 +192,7 @@ class BoundedProcess:
 
 
 class _Remote:
-    """A stream that the parent reads."""
+    """A stream that the parent process reads."""
 
     def __init__(self, connection: Connection, cpu_seconds: int):
         self._connection = connection
@@ -205,7 +206,7 @@ class _Remote:
 
 
 def _serve(connection: Connection, cpu_seconds: int) -> None:
-    """Do tasks until the other side is gone."""
+    """Run tasks until the parent closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -236,12 +237,12 @@ def _allow(cpu_seconds: int) -> None:
 
 
 def bound_arenas() -> None:
-    """Limit the threads that start from now on to :data:`ARENAS` heaps."""
+    """Limit threads that start from now on to :data:`ARENAS` heaps."""
     if hasattr(_library, "mallopt") and hasattr(_library, "malloc_trim"):
         _library.mallopt(_M_ARENA_MAX, ARENAS)
 
 
 def release_free_memory() -> None:
-    """Return the free pages within the heaps to the system; glibc itself returns only those at their ends."""
+    """Return free pages within the heaps to the operating system; glibc itself returns only those at their ends."""
     if hasattr(_library, "malloc_trim"):
         _library.malloc_trim(ctypes.c_size_t(0))

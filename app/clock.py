@@ -1,4 +1,4 @@
-"""The time, in one place."""
+"""The current time, read in one place so that tests can replace it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from datetime import UTC, date, datetime
 
 
 def now() -> datetime:
-    """The current time, aware UTC. Machines of an installation keep their clocks alike by NTP."""
+    """Return the current time, aware UTC. NTP synchronizes the machines of an installation."""
     return datetime.now(UTC)
 
 
 def today() -> date:
-    """The current UTC day."""
+    """Return the current UTC day."""
     return now().date()
 
 
 def isoformat(moment: datetime) -> str:
-    """``moment`` as the API writes times: UTC, ISO 8601, ending in ``Z``, to the millisecond."""
+    """Return ``moment`` in the API's format: UTC, ISO 8601, ending in ``Z``, with milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Every setting in one table: name, default, type and help. Read from the environment once, at start."""
+"""All settings in one table: name, default, type, and help. Read from the environment once, at startup."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from urllib.parse import SplitResult, urlsplit
 from app.mail_settings import parse_sender, parse_smtp_url
 
 UNLIMITED = 2147483647
-"""How "unlimited" is written where clients expect an integer."""
+"""Number that means "unlimited" where clients expect an integer."""
 
 
 class ConfigurationError(Exception):
-    """A setting is unknown, malformed or contradicts another; the service does not start."""
+    """A setting is unknown, malformed, or contradicts another; the service does not start."""
 
 
 def _setting(default: Any, help: str) -> Any:
@@ -133,18 +133,18 @@ class Settings:
 
     @property
     def allowed_domains(self) -> frozenset[str]:
-        """Domains whose people may log in with the provider, in lower case; none for all."""
+        """E-mail domains whose users may log in with the provider, in lower case; empty for all."""
         domains = (domain.strip().lower() for domain in self.oidc_allowed_domains.split(","))
         return frozenset(domain for domain in domains if domain)
 
     @property
     def provider_name(self) -> str:
-        """The OpenID Connect provider as pages call it; empty if there is none."""
+        """Name of the OpenID Connect provider on pages; empty without one."""
         return self.oidc_name or urlsplit(self.oidc_issuer).netloc
 
 
 SETTINGS: dict[str, Any] = {f.name.upper(): f for f in fields(Settings)}
-"""Environment variable to its field: default, type and help."""
+"""Environment variable to its field: default, type, and help."""
 
 SERVER_SETTINGS = {
     "HOST": ("127.0.0.1", "Address that the service listens on."),
@@ -156,14 +156,14 @@ SERVER_SETTINGS = {
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
-    """Settings from the environment, checked, with the defaults that depend on DATA_DIR filled in.
+    """Return checked settings from the environment, with the defaults that depend on DATA_DIR.
 
     Args:
-        environ: Where to read; the process's environment if not given.
-        overrides: Field values that win over the environment (tests).
+        environ: The environment; by default that of the process.
+        overrides: Field values that take precedence over the environment (tests).
 
     Raises:
-        ConfigurationError: A value is not of its type, out of range, or contradicts another.
+        ConfigurationError: A value has the wrong type, is out of range, or contradicts another.
     """
     settings, problems = check_settings(environ, **overrides)
     if problems:
@@ -172,7 +172,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
 
 
 def check_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> tuple[Settings, list[str]]:
-    """As :func:`load_settings`, with all that is wrong in sentences. A value that cannot be read counts as not set.
+    """Return settings as :func:`load_settings`, with all problems as sentences. Unreadable values count as not set.
 
     Raises:
         ConfigurationError: DATA_DIR cannot be used.
@@ -267,7 +267,7 @@ def _mail_problems(settings: Settings) -> Iterator[str]:
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of a URL; empty for text that is not a URL."""
+    """Return the parts of a URL; empty parts for an invalid one."""
     try:
         return urlsplit(url)
     except ValueError:
@@ -298,7 +298,7 @@ def _embedder_problems(settings: Settings) -> Iterator[str]:
     try:
         address = urlsplit(settings.embedder)
         is_valid = address.scheme in ("http", "https") and bool(address.hostname) and not address.fragment
-        is_valid = is_valid and address.port != 0  # One out of range raises a ValueError.
+        is_valid = is_valid and address.port != 0  # A port out of range raises a ValueError.
     except ValueError:
         yield "EMBEDDER must be a URL."
         return
@@ -338,18 +338,18 @@ def _complete(settings: Settings) -> Settings:
 
 
 def docs_search_key_file(folder: Path) -> Path:
-    """The place where the demo keeps the key with which the documentation is searched."""
+    """Return the file in which the demo stores the key for searching the documentation."""
     return folder / "docs_search_key"
 
 
 def read_docs_search_key(folder: Path) -> str:
-    """The demo's key; empty if there is none."""
+    """Return the demo's key; empty without one."""
     path = docs_search_key_file(folder)
     return path.read_text().strip() if path.exists() else ""
 
 
 def _kept_secret(path: Path) -> str:
-    """The installation's own secret; made by whichever process comes first."""
+    """Return the installation's own secret, created by the first process that needs it."""
     if not path.exists():
         fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -360,7 +360,7 @@ def _kept_secret(path: Path) -> str:
         try:
             os.link(fresh, path)
         except FileExistsError:
-            pass  # Another process was first; its secret counts.
+            pass  # Another process was first; its secret applies.
         finally:
             fresh.unlink()
     secret = path.read_text().strip()

@@ -1,4 +1,4 @@
-"""The product's own documentation: its place, the order of its pages, and the addresses of its sections."""
+"""The product's own documentation: its location, the order of its pages, and redirects of moved pages and sections."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _PACKAGED = Path(__file__).with_name("_documentation")
-"""Where setup.py puts the files in a wheel."""
+"""Folder into which setup.py copies the files in a wheel."""
 
 FOLDER = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parent.parent
-"""The folder of README.md and docs/: in a checkout, the project's."""
+"""Folder of README.md and docs/; in a checkout, the project's folder."""
 
 REFERENCE = "reference"
-"""The page that is made of the OpenAPI document, not of a file; it has pages of its own below it."""
+"""The page generated from the OpenAPI document, with pages of its own below it."""
 
 README = "readme"
 """The page that shows the README."""
@@ -82,18 +82,18 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 def documentation_files() -> dict[str, Path]:
-    """Name of a page below ``/docs`` to its Markdown file, in reading order. Missing ones are left out."""
+    """Return the names of pages below ``/docs`` with their Markdown files, in reading order, without missing ones."""
     names = [name for group in GROUPS.values() for name in group if name != REFERENCE]
     files = {name: FOLDER / ("README.md" if name == README else f"docs/{name}.md") for name in names}
     return {name: file for name, file in files.items() if file.exists()}
 
 
 def documentation_image(name: str) -> Path | None:
-    """The file of a picture that a page shows, ``None`` if there is none of this name."""
+    """Return the file of an image in a page, ``None`` if it does not exist."""
     images = {file.name: file for file in (FOLDER / "docs" / "images").glob("*.png")}
     return images.get(name)
 
 
 def anchor_of(title: str) -> str:
-    """The anchor of a heading: ``#search-engines`` for "Search engines"."""
+    """Return the anchor of a heading: ``#search-engines`` for "Search engines"."""
     return re.sub(r"[^a-z0-9 -]", "", title.replace("`", "").lower()).strip().replace(" ", "-")

@@ -1,4 +1,4 @@
-"""The one maker of error bodies, and the errors the services raise."""
+"""Error bodies, all created here, and the errors that services raise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.validation.problems import MAX_PROBLEMS
 
 
 class ErrorCode(StrEnum):
-    """Every stable error code of the API."""
+    """All stable error codes of the API."""
 
     INVALID_JSON = "invalid_json"
     VALIDATION_FAILED = "validation_failed"
@@ -134,10 +134,10 @@ class Detail:
     """One problem of a 400.
 
     Attributes:
-        field: A parameter's name or a path into the body, such as ``documents[3].id``.
+        field: Name of a parameter or path in the body, such as ``documents[3].id``.
         code: Stable code of the problem, such as ``required``.
-        message: The problem as a sentence about the field's last name.
-        extra: ``index`` and ``id`` of a bad document, ``position`` in a bad filter.
+        message: The problem as a sentence about the last name in the path.
+        extra: ``index`` and ``id`` of an invalid document, ``position`` in an invalid filter.
     """
 
     field: str
@@ -150,12 +150,12 @@ class Detail:
 
 
 class ApiError(Exception):
-    """An error with an answer of its own.
+    """An error with a response of its own.
 
     Args:
-        code: What went wrong; decides the status.
-        message: For people.
-        details: Problems one by one (400 only).
+        code: Code, which determines the status.
+        message: Message for people.
+        details: Single problems (400 only).
         retry_after: Seconds to wait (429 and 503).
         headers: Further response headers.
     """
@@ -182,9 +182,9 @@ class ApiError(Exception):
 
 
 def validation_error(details: Iterable[Detail]) -> ApiError:
-    """The 400 for a list of problems; its message is the first one, in full, and how many more there are.
+    """Return the 400 for a list of problems. Its message contains the first one and the number of others.
 
-    Of more than can be listed nobody counts the rest.
+    Problems beyond the maximum number of details are not counted.
     """
     problems = list(islice(details, MAX_PROBLEMS + 1))
     first = problems[0]
@@ -200,13 +200,13 @@ def validation_error(details: Iterable[Detail]) -> ApiError:
 
 
 def field_error(field: str, code: str, predicate: str, **extra: Any) -> ApiError:
-    """The 400 for one problem of one field; ``predicate`` follows the field's name, such as ``is required``."""
+    """Return the 400 for one problem of one field; ``predicate`` follows the field's name, such as ``is required``."""
     name = field.rsplit(".", 1)[-1]
     return validation_error([Detail(field, code, f"{name} {predicate}", extra or None)])
 
 
 def error_body(error: ApiError) -> dict[str, Any]:
-    """The JSON body of an error."""
+    """Return the JSON body of an error."""
     body: dict[str, Any] = {"error": error.code.value, "message": error.message}
     if error.details:
         body["details"] = [detail.as_dict() for detail in error.details]
@@ -216,7 +216,7 @@ def error_body(error: ApiError) -> dict[str, Any]:
 
 
 def error_headers(error: ApiError) -> dict[str, str]:
-    """The headers that belong to an error."""
+    """Return the headers of an error."""
     headers = dict(error.headers)
     if error.status == 401:
         headers.setdefault("WWW-Authenticate", "Bearer")

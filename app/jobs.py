@@ -1,4 +1,4 @@
-"""Background work of a worker process. Every process may run it; locks see to it that it is done once."""
+"""Background work of a worker process. Every process may run it; locks ensure that each job runs once."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ from app.storage.database import is_unavailable
 from backends.errors import BackendError
 
 SITES_AT_ONCE = 100
-"""Most sites whose index is brought up to date before another process has its turn."""
+"""Sites whose index is updated before another process gets its turn."""
 
 _AWAY = (CountersUnavailable, BackendError, EmbedderUnavailable, RebuildUnderWay)
-"""Errors after which a job waits for the next time."""
+"""Errors after which a job waits for its next run."""
 
 log = logging.getLogger(__name__)
 
 RESTORE_PAUSES = Pauses(1.0, 300.0)
-"""After a try, until missing indexes are looked for again."""
+"""Pauses between checks for missing indexes."""
 
 
 @dataclass
 class Job:
-    """Something done again and again.
+    """Work that is repeated.
 
     Attributes:
-        apart: Whether it has a thread of its own, so that the others need not wait for it.
+        apart: Whether it has its own thread, so that the others need not wait for it.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Job:
 
 
 class Jobs:
-    """Runs the jobs of one process in the background. To be started after ``fork``."""
+    """Runs the jobs of one process in the background. Start it after ``fork``."""
 
     def __init__(self, runtime: Runtime, *, background: bool = True):
         self._runtime = runtime
@@ -105,14 +105,11 @@ class Jobs:
             self.jobs.append(Job("vectors", 5.0, partial(runtime.vectorizer.run, self._stopping.is_set), apart=True))
 
     def forgo(self) -> None:
-        """Start nothing in this process, which is a command's, even if it answers requests of its own."""
+        """Start nothing in this process: it runs a command, even if it serves its own requests."""
         self._background = False
 
     def start(self) -> None:
-        """Start the threads, and the one that moves search events, also those that dead processes left.
-
-        Harmless if they run.
-        """
+        """Start the job threads, and the thread that moves search events, unless they are running."""
         with self._start_lock:
             if self._threads or not self._background:
                 return
@@ -127,7 +124,7 @@ class Jobs:
             self._runtime.events.start()
 
     def stop(self) -> None:
-        """End the threads and write down what is only in memory."""
+        """End the threads and write data that are only in memory."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(timeout=10)
@@ -146,13 +143,14 @@ class Jobs:
             job.run()
 
     def restore_indexes(self) -> int | None:
-        """Build the indexes that are missing, and anew those that an earlier release made.
+        """Build missing indexes, and rebuild those of an earlier release.
 
-        One process at a time does it, as after a start with other folders, hosts or packages. Sites without an index
-        come before those that have an old one.
+        One process at a time does this, for example after a start with other folders, hosts, or packages. Sites without
+        an index
+        come before sites with an old one.
 
         Returns:
-            How many there were; ``None`` if another process is at it.
+            Number of sites; ``None`` if another process is doing it.
         """
         runtime = self._runtime
         with runtime.locks.try_hold("missing-indexes") as is_held:
@@ -171,7 +169,7 @@ class Jobs:
             return len(missing) + len(outdated)
 
     def _keep_restoring(self) -> None:
-        """Do so until there is nothing left."""
+        """Restore indexes until none is left."""
         remaining: int | None = None
 
         def restore() -> None:
@@ -193,7 +191,7 @@ class Jobs:
                     job.due_at = time.monotonic() + job.every_seconds
 
     def _attempt(self, job: Job) -> bool:
-        """Return whether the run succeeded; a failure is logged."""
+        """Run a job once. Returns whether it succeeded; a failure is logged."""
         try:
             job.run()
         except Exception as error:
@@ -220,7 +218,7 @@ class Jobs:
                 self._apply(site_id, lagging[site_id])
 
     def _apply_failing(self) -> None:
-        """Sites whose index could not be brought up to date: seldom, and while others have their own thread."""
+        """Retry sites whose index could not be updated, rarely and in a thread of its own."""
         runtime = self._runtime
         due = self._failing_sites.due()
         if not due:
@@ -239,7 +237,7 @@ class Jobs:
         return lagging
 
     def _apply(self, site_id: int, revision: int) -> None:
-        # One site's trouble with its engine must not keep the others waiting.
+        # A problem of one site must not delay the others.
         if not self._attempt(
             Job(f"lagging-site {site_id}", 0, partial(self._runtime.indexer.apply, site_id, revision))
         ):
@@ -256,7 +254,7 @@ class Jobs:
             runtime.rebuilder.end_if_abandoned(site_id)
 
     def _end_syncs(self) -> None:
-        """End what lapsed, and continue sweeps that were interrupted; an engine that is away delays only these."""
+        """End lapsed syncs and continue interrupted sweeps. An unavailable engine delays only these."""
         runtime = self._runtime
         with runtime.locks.try_hold("syncs") as is_held:
             if not is_held:
@@ -266,7 +264,7 @@ class Jobs:
                 self._attempt(Job(f"sync {sweep.sync_id}", 0, partial(runtime.syncs.resume, sweep)))
 
     def _start_source_runs(self) -> None:
-        """Queue the runs that are due, and see to it that a process works on those that wait."""
+        """Queue due runs, and ensure that a process works on waiting ones."""
         runtime = self._runtime
         with runtime.database.read() as session:
             due, waiting = count_due(session, now()), count_waiting(session)
@@ -275,7 +273,7 @@ class Jobs:
                 if is_held:
                     with runtime.database.write() as session:
                         waiting += queue_due(session, now())
-        # Tests and commands, which have no background, do the work themselves.
+        # Tests and commands, which have no background threads, do the work themselves.
         if waiting and self._background and runtime.settings.crawl_runs:
             self._worker.start()
 

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with the request's id and without secrets."""
+"""Structured logs: one JSON object per line, with the request's ID and without secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECRETS = re.compile(
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as a line of JSON."""
+    """Formats a record as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -41,7 +41,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def redact(text: str) -> str:
-    """``text`` without API keys, tokens of links, passwords in URLs and bearer tokens."""
+    """Return ``text`` without API keys, tokens of links, passwords in URLs, and bearer tokens."""
     return _SECRETS.sub("[secret]", text)
 
 

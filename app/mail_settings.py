@@ -1,4 +1,4 @@
-"""The meaning of the settings of mail: the server that SMTP_URL names, and the sender in MAIL_FROM."""
+"""Parsing mail settings: the server in SMTP_URL and the sender in MAIL_FROM."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SmtpServer:
     """A mail server.
 
     Attributes:
-        tls: Whether the connection begins with TLS; otherwise STARTTLS is used if the server offers it.
-        user: Empty: the server wants no password.
+        tls: Whether the connection begins with TLS; otherwise, STARTTLS is used if the server offers it.
+        user: Empty if the server needs no login.
     """
 
     host: str
@@ -30,15 +30,15 @@ class SmtpServer:
 
     @property
     def is_local(self) -> bool:
-        """Whether the connection needs no network, where others could listen or impersonate the server."""
+        """Whether the server is reached without a network, where others could listen or impersonate it."""
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
 
 def parse_smtp_url(url: str) -> SmtpServer:
-    """The server that ``smtp://user:password@host:port`` or ``smtps://…`` names; user and password percent-encoded.
+    """Parse ``smtp://user:password@host:port`` or ``smtps://…``; user and password are percent-encoded.
 
     Raises:
-        ValueError: It is not a mail server URL; the message says why, without the password.
+        ValueError: The URL is invalid. The message explains it, without the password.
     """
     try:
         parts = urlsplit(url)
@@ -56,10 +56,10 @@ def parse_smtp_url(url: str) -> SmtpServer:
 
 
 def parse_sender(text: str) -> Address:
-    """The address that mails come from: ``search@example.com`` or ``Site Search <search@example.com>``.
+    """Parse the sender of mails: ``search@example.com`` or ``Site Search <search@example.com>``.
 
     Raises:
-        ValueError: It is not one address.
+        ValueError: It is not a single address.
     """
     name, bracket, rest = text.strip().partition("<")
     if not bracket:

@@ -1,4 +1,4 @@
-"""Plans and what they allow: one table in one file, with overrides per account."""
+"""Plans and their limits: one table in one file, with overrides per account."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHIPPED_PLANS = Path(__file__).with_name("plans.toml")
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """The limits of an account; ``None`` is unlimited. Days are UTC days."""
+    """Limits of an account; ``None`` is unlimited. Days are UTC days."""
 
     requests_per_minute: int | None
     requests_per_day: int | None
@@ -27,7 +27,7 @@ class PlanLimits:
     sites: int | None
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> PlanLimits:
-        """These limits with an account's own ones laid over them."""
+        """Return these limits, overridden by an account's own."""
         values = {name: getattr(self, name) for name in LIMIT_NAMES}
         values.update({name: value for name, value in overrides.items() if name in values})
         return PlanLimits(**values)
@@ -37,16 +37,16 @@ LIMIT_NAMES = tuple(f.name for f in fields(PlanLimits))
 
 QUOTA_REFUSALS = Counter("search_quota_refusals_total", "What a limit of a plan refused.", ["quota"])
 for _name in LIMIT_NAMES:
-    QUOTA_REFUSALS.labels(_name)  # Shown from the start, so that the first refusal is seen as one.
+    QUOTA_REFUSALS.labels(_name)  # Export zeros from the start, so that the first refusal appears as an increase.
 
 
 def limit_or_unlimited(limit: int | None) -> int:
-    """A limit as clients see it: an integer also when it is unlimited."""
+    """Return a limit for clients, which expect an integer even for unlimited."""
     return UNLIMITED if limit is None else min(limit, UNLIMITED)
 
 
 def per_month(limit: int | None) -> int | None:
-    """A day's limit as a month's: 30 days'."""
+    """Return a daily limit as a monthly one, for 30 days."""
     return None if limit is None else limit * 30
 
 
@@ -54,7 +54,7 @@ class PlanTable(Mapping[str, PlanLimits]):
     """Plan name to its limits, read from a TOML file.
 
     Raises:
-        ConfigurationError: The file is missing, malformed, or lacks a limit.
+        ConfigurationError: The file is missing or malformed, or lacks a limit.
     """
 
     def __init__(self, path: str | Path = SHIPPED_PLANS):
@@ -70,10 +70,10 @@ class PlanTable(Mapping[str, PlanLimits]):
         return len(self._plans)
 
     def limits_of(self, plan: str, overrides: Mapping[str, Any]) -> PlanLimits:
-        """Limits of an account on ``plan``.
+        """Return the limits of an account on ``plan``.
 
         Raises:
-            ConfigurationError: The plan is no longer in the file.
+            ConfigurationError: The file does not define the plan any more.
         """
         if plan not in self._plans:
             raise ConfigurationError(f"An account is on plan {plan!r}, which the plans file does not define.")
@@ -96,7 +96,7 @@ def _read(path: Path) -> dict[str, PlanLimits]:
 
 
 def parse_limit(value: object, name: str) -> int | None:
-    """A limit from a file or a command line: a whole number from 0, or ``unlimited``.
+    """Parse a limit from a file or a command line: a whole number from 0, or ``unlimited``.
 
     Raises:
         ConfigurationError: It is neither.

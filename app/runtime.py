@@ -1,4 +1,4 @@
-"""The parts a running process has: made once by ``create_app``, opened at first use."""
+"""The parts of a running process: created once by ``create_app``, opened at first use."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ from app.storage.machine_process import Locks, create_locks
 from backends.registry import create_backend
 
 WEBHOOK_SECONDS = 10.0
-"""What an attempt to send something to a webhook may take."""
+"""Seconds that an attempt to deliver to a webhook may take."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class Runtime:
-    """Parts that requests, commands and jobs share."""
+    """Parts that requests, commands, and jobs share."""
 
     settings: Settings
     plans: PlanTable
@@ -90,17 +90,17 @@ class Runtime:
     file_copies: FileCopies
     cpu_limits: CpuLimits
     provider: Provider | None = None
-    """The OpenID Connect provider, if people log in with one."""
+    """The OpenID Connect provider, if one is configured."""
     embedder: Embedder | None = None
     vectorizer: Vectorizer | None = None
-    """Makes vectors of texts, if EMBEDDER names what does."""
+    """Computes vectors of documents, if EMBEDDER is set."""
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     recent_results: RecentResults = field(default_factory=RecentResults)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
 
     def run_engine_tasks(self) -> None:
-        """Do now what a request left to be done at the engine, if all is there; else the jobs do it later."""
+        """Run outbox tasks of a request now, if all services are available; otherwise, the jobs do it later."""
         try:
             outbox.run_due(self.database, self.engines, self.counters, self.task_handlers, limit=10)
         except Exception as error:
@@ -110,10 +110,10 @@ class Runtime:
 
 
 def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
-    """The parts for ``settings``. Opens no file and no socket.
+    """Create the parts for ``settings``. Opens no file and no socket.
 
     Args:
-        background: Whether threads of its own may be started later; tests do their work themselves.
+        background: Whether background threads may be started later; tests do the work themselves.
 
     Raises:
         ConfigurationError: A setting cannot be used.
@@ -204,8 +204,8 @@ def _create_deliverer(settings: Settings, database: Database) -> Deliverer:
 
 
 def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes) -> int:
-    """Send a body to a webhook, within the crawler's bounds of where it may go; gives the status of the answer."""
-    # What fetches pages takes some 5 MB of a process: only one that sends something loads it.
+    """Send a body to a webhook, subject to the crawler's restrictions on hosts. Returns the response status."""
+    # Fetching needs some 5 MB of memory, so only processes that deliver to webhooks load it.
     from app.crawl.fetch.fetching import post
     from app.crawl.fetch.network import Network
 
@@ -223,5 +223,5 @@ def attach(app: Flask, runtime: Runtime) -> None:
 
 
 def runtime() -> Runtime:
-    """The current application's parts."""
+    """Return the current application's parts."""
     return cast(Runtime, current_app.extensions["runtime"])

@@ -1,4 +1,4 @@
-"""Durations of calls, for the metrics."""
+"""Metrics of calls: their duration and failures."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def observe_calls(
     failures: Callable[[str], Counter],
     failure: type[Exception],
 ) -> None:
-    """Have every call of some methods of one object observed, whether it ends well or not.
+    """Observe every call of some methods of one object.
 
     Args:
-        names: The methods.
-        seconds: Gives where the time of a method's calls goes.
-        failures: Gives where a method's calls are counted that raise ``failure``.
+        names: Names of the methods.
+        seconds: Returns the histogram for the duration of a method's calls.
+        failures: Returns the counter for a method's calls that raise ``failure``.
     """
     for name in names:
         setattr(target, name, _observed(getattr(target, name), seconds(name), failures(name), failure))

@@ -1,7 +1,7 @@
-"""API key tokens: how they are made, recognised and kept.
+"""Tokens: creating, recognizing, and hashing them.
 
-A token is a prefix that names its type, 32 random base62 characters and 6 base62 characters of
-CRC32 over all before, so that a mistyped or invented one is told without a look-up.
+An API key is a prefix that identifies its type, 32 random base62 characters, and 6 base62 characters of the CRC32 of
+everything before. So mistyped and invented keys are recognized without a lookup.
 """
 
 from __future__ import annotations
@@ -40,36 +40,36 @@ def _checksum(text: str) -> str:
 
 
 def make_invitation_token() -> str:
-    """A new token for the link of an invitation. Its prefix keeps it out of logs, where paths of requests stand."""
+    """Return a new token for an invitation's link. Its prefix keeps it out of logs, which contain request paths."""
     return _INVITATION_PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(_INVITATION_LENGTH))
 
 
 def is_invitation_token(text: str) -> bool:
-    """Whether ``text`` could be such a token; other text needs no query."""
+    """Whether ``text`` could be such a token. If not, a query is not needed."""
     return _INVITATION.fullmatch(text) is not None
 
 
 def make_hook_token(source_id: str, salt: str, secret: str) -> str:
-    """The token in the address of a source's hook.
+    """Return the token in the URL of a source's deploy hook.
 
-    It is nowhere stored: whoever has the database alone cannot make it, and it can be shown at any time.
+    It is not stored: the database alone is not enough to compute it, and it can be shown at any time.
 
     Args:
         source_id: ``src_`` and 16 hexadecimal digits.
-        salt: Another one makes another token.
-        secret: The server's.
+        salt: Changing it changes the token.
+        secret: The server's secret.
     """
     return f"{_HOOK_PREFIX}{source_id[4:]}{hash_token(f'hook:{source_id}:{salt}', secret)[:32]}"
 
 
 def read_hook_token(text: str) -> str | None:
-    """The id of the source that ``text`` may be the hook's token of; ``None`` if it can be none's."""
+    """Return the ID of the source that a deploy hook's token may belong to; ``None`` if it is malformed."""
     match = _HOOK.fullmatch(text)
     return None if match is None else f"src_{match[1]}"
 
 
 def make_token(key_type: str) -> str:
-    """A new token for a key of ``key_type`` (``public``, ``search`` or ``private``)."""
+    """Return a new token for a key of ``key_type`` (``public``, ``search``, or ``private``)."""
     body = PREFIXES[key_type] + "".join(secrets.choice(ALPHABET) for _ in range(_RANDOM_LENGTH))
     return body + _checksum(body)
 
@@ -82,7 +82,7 @@ def is_well_formed(token: str) -> bool:
 
 
 def hash_token(token: str, secret: str) -> str:
-    """The stored form of a token: SHA-256 keyed with the server's secret, in hexadecimal."""
+    """Return the stored form of a token: SHA-256 keyed with the server's secret, in hexadecimal."""
     return hmac.digest(secret.encode(), token.encode(), "sha256").hex()
 
 
@@ -92,7 +92,7 @@ def sign(value: object, secret: str, purpose: str) -> str:
 
 
 def read_signed(token: str, secret: str, purpose: str, seconds: int) -> Any:
-    """The value of a token that was signed for this purpose at most ``seconds`` ago; ``None`` if it was not."""
+    """Return the value of a token that was signed for this purpose at most ``seconds`` ago; otherwise ``None``."""
     try:
         return _signer(secret, purpose).loads(token, max_age=seconds)
     except BadData:
@@ -104,10 +104,10 @@ def _signer(secret: str, purpose: str) -> URLSafeTimedSerializer:
 
 
 def make_key_id() -> str:
-    """A public identifier: ``key_`` and 10 base32 characters."""
+    """Return a new public ID: ``key_`` and 10 base32 characters."""
     return "key_" + base64.b32encode(secrets.token_bytes(7)).decode("ascii")[:10]
 
 
 def is_key_id(text: str) -> bool:
-    """Whether ``text`` could be a public identifier; other text needs no query."""
+    """Whether ``text`` could be a public ID. If not, a query is not needed."""
     return _KEY_ID.fullmatch(text) is not None

@@ -1,1 +1,1 @@
-"""Metrics for Prometheus: what the processes of a machine count, and what is worked out when it is asked for."""
+"""Metrics for Prometheus: counts of a machine's processes, and values computed on request."""

@@ -1,4 +1,4 @@
-"""x"""
+"""Metrics of processes: requests and other counts, and adding up those of ended processes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _ENDED = "ended"
 
 
 def show_processes() -> bytes:
-    """Counts of the processes, and the version they run, in Prometheus' text format."""
+    """Return the counts of all processes and their version, in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(BuildInfo())
     folder = os.environ.get(FOLDER_VARIABLE)
@@ -82,10 +82,10 @@ def show_processes() -> bytes:
 
 
 class BuildInfo:
-    """The version of the service, as a gauge that is always 1."""
+    """Version of the service, as a gauge that is always 1."""
 
     def collect(self) -> Iterator[Metric]:
-        """Give the gauge."""
+        """Yield the gauge."""
         gauge = GaugeMetricFamily("search_build_info", "Version of the service.", labels=["version", "python"])
         gauge.add_metric([version(DISTRIBUTION), python_version()], 1)
         yield gauge
@@ -100,7 +100,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def add_up_ended(folder: Path) -> None:
-    """Add the numbers of processes that have ended to those of all that ended before, and remove their files."""
+    """Add the numbers of ended processes to those of earlier ones, and delete their files."""
     for file in sorted(folder.glob("*.db")):
         kind, _, process = file.stem.rpartition("_")
         if process == _ENDED or _runs(int(process)):

@@ -1,4 +1,4 @@
-"""x"""
+"""The endpoint ``/metrics``: gauges of the installation, computed on request, and the counts of processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE_SECONDS = 3.0
-"""How long an answer waits for all that must be asked for. Prometheus waits 10 seconds, unless it is told otherwise."""
+"""Seconds that a response waits for slow values. Prometheus waits 10 seconds by default."""
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Figures that the database has of all sites together."""
+    """Values that the database has for all sites together."""
 
     documents: int
     deleted_sites: int
@@ -63,7 +63,7 @@ class Stored:
 
 
 class InstallationMetrics:
-    """The gauges of an installation and of the machine that answers."""
+    """Gauges of an installation and of the responding machine."""
 
     def __init__(self, runtime: Runtime):
         self._runtime = runtime
@@ -75,13 +75,13 @@ class InstallationMetrics:
         }
 
     def show(self) -> bytes:
-        """The gauges in Prometheus' text format."""
+        """Return the gauges in Prometheus' text format."""
         registry = CollectorRegistry()
         registry.register(self)
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Give the gauges that are there in time."""
+        """Yield the gauges that are available in time."""
         questions: tuple[_Question[Any], ...] = (self._stored, self._events, *self._index_bytes.values())
         deadline = time.monotonic() + PATIENCE_SECONDS
         for question in questions:
@@ -167,7 +167,7 @@ def _index_bytes(engine: SearchBackend) -> int | None:
 
 
 class _Question(Generic[T]):
-    """Something that may be long in coming: asked for in a thread of its own, once at a time."""
+    """A value that may be slow to read: read in its own thread, once at a time."""
 
     def __init__(self, source: str, read: Callable[[], T]):
         self._source = source
@@ -176,7 +176,7 @@ class _Question(Generic[T]):
         self._lock = threading.Lock()
 
     def ask(self) -> None:
-        """Begin, unless the last question is still unanswered."""
+        """Start reading, unless the last reading is still in progress."""
         with self._lock:
             if self._answer is None or self._answer.done():
                 self._answer = Future()
@@ -190,7 +190,7 @@ class _Question(Generic[T]):
             answer.set_exception(error)
 
     def answer(self, deadline: float, success: GaugeMetricFamily) -> T | None:
-        """The result; ``None`` if it failed or is late, which is logged and noted in ``success``."""
+        """Return the value; ``None`` if reading failed or is late, which is logged and noted in ``success``."""
         assert self._answer is not None
         try:
             exposition = self._answer.result(max(0.0, deadline - time.monotonic()))
@@ -241,14 +241,14 @@ def serve_processes(host: str, port: int, token: str) -> WSGIServer:
 
     Args:
         host: Address to listen on.
-        port: 0 for one that is free.
-        token: What callers from elsewhere must send as a bearer token; empty: they are refused.
+        port: 0 for any free port.
+        token: Bearer token for callers from other machines; if empty, they are rejected.
 
     Returns:
-        The server, already at work.
+        The running server.
 
     Raises:
-        OSError: The port cannot be had.
+        OSError: The port is not available.
     """
 
     def show(asking: Request) -> Response:

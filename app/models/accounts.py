@@ -1,4 +1,4 @@
-"""x"""
+"""Tables of accounts: members, their logins and proofs of identity, invitations, and the audit log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.models.base import Base, BigId
 
 
 class Account(Base):
-    """A customer. Sites, keys and quotas belong to it; its name and e-mail are those of its first owner."""
+    """A customer. Sites, keys, and quotas belong to it; its name and e-mail address are those of its first owner."""
 
     __tablename__ = "accounts"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012 - ids are never reused
@@ -21,27 +21,28 @@ class Account(Base):
     name: Mapped[str] = mapped_column(String(100))
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
-    """The e-mail trimmed and case-folded: what is compared."""
+    """The address trimmed and case-folded, for comparisons."""
     password_hash: Mapped[str] = mapped_column(String(255), default="")
-    """Empty: members have the passwords. Processes of the version before still name it while they are replaced."""
+    """Empty, because members have the passwords. During an upgrade, processes of the old version still use the column.
+    """
     plan: Mapped[str] = mapped_column(String(32))
     limit_overrides: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
-    """Limit name to a number, or null for unlimited; what is absent follows the plan."""
+    """Limit name to a number, or null for unlimited; other limits follow the plan."""
     created_at: Mapped[datetime]
     suspended_at: Mapped[datetime | None]
-    """Since when its operator keeps everybody from it."""
+    """Start of a suspension by the operator."""
     suspension_reason: Mapped[str] = mapped_column(String(500), default="", server_default=text("''"))
-    """What is told to whoever is kept from it."""
+    """Message shown to blocked users."""
     weekly_digest: Mapped[bool] = mapped_column(default=True, server_default=true())
-    """Whether its owner wants a mail each week about what found nothing."""
+    """Whether its owner wants the weekly digest of searches without results."""
     confirm_by: Mapped[datetime | None]
-    """When its keys stop unless an owner has confirmed their e-mail; ``NULL``: that is not asked, or done."""
+    """Deadline for an owner to confirm their address, after which keys stop; ``NULL`` if confirmed or not required."""
     digest_week: Mapped[date | None] = mapped_column(Date)
-    """The Monday of the last week whose digest was seen to, sent or not worth a mail."""
+    """Monday of the last week whose digest was handled, sent or not."""
 
 
 class DepartureReason(Base):
-    """The reason why somebody deleted an account, kept without identity."""
+    """Why an account was deleted, stored without identity."""
 
     __tablename__ = "departure_reasons"
 
@@ -51,7 +52,7 @@ class DepartureReason(Base):
 
 
 class Member(Base):
-    """A person with a login. An e-mail belongs to one member of each account."""
+    """A person with a login. An e-mail address belongs to at most one member of each account."""
 
     __tablename__ = "members"
     __table_args__ = (Index(None, "account_id"), {"sqlite_autoincrement": True})
@@ -61,40 +62,42 @@ class Member(Base):
     name: Mapped[str] = mapped_column(String(100))
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
-    """The e-mail trimmed and case-folded: what is compared; or what stands in its place, see ``shared_email_key``."""
+    """The address trimmed and case-folded, for comparisons; or a unique placeholder, see ``shared_email_key``."""
     shared_email_key: Mapped[str | None] = mapped_column(String(254), index=True)
-    """The same, if a member of another account had the e-mail first; ``email_key`` is then no e-mail, but unique."""
+    """The address trimmed and case-folded, if a member of another account had it first; then ``email_key`` is a
+    placeholder."""
     email_confirmed: Mapped[bool] = mapped_column(default=False, server_default=true())
-    """Whether they have shown that the mailbox is theirs. Those of before this was asked count as confirmed."""
+    """Whether the member has proved ownership of the mailbox. Members from before proofs were required count as
+    confirmed."""
     email_by_key: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether an API key has set the e-mail: then a proof that the mailbox is somebody's does not make them known."""
+    """Whether an API key set the address. Then a proof of the mailbox does not identify the member."""
     password_hash: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(16))
-    """``owner``, ``editor`` or ``viewer``."""
+    """``owner``, ``editor``, or ``viewer``."""
     created_at: Mapped[datetime]
     codes_since: Mapped[datetime | None]
-    """When one-time codes were switched on; ``NULL``: the password is enough."""
+    """When two-factor authentication was turned on; ``NULL`` if the password is enough."""
     codes_salt: Mapped[str | None] = mapped_column(String(32))
-    """What the secret of the codes follows from, together with that of the server."""
+    """Salt from which, with the server's secret, the secret of the codes derives."""
     codes_step: Mapped[int] = mapped_column(default=0, server_default="0")
-    """The time step of the last code that was accepted: none of it or before is accepted again."""
+    """Time step of the last accepted code. Codes of this step and earlier ones are rejected."""
     recovery_hashes: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
-    """Of the recovery codes that were not used."""
+    """Hashes of the unused recovery codes."""
     new_codes_salt: Mapped[str | None] = mapped_column(String(32))
-    """The same of an app that has not shown a code yet."""
+    """Salt of an app whose setup is not completed."""
     new_codes_until: Mapped[datetime | None]
-    """Until when it may."""
+    """Deadline of that setup."""
 
     account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
 
     @property
     def compared_email(self) -> str:
-        """The e-mail in the form in which it is compared."""
+        """The address in the form used for comparisons."""
         return self.shared_email_key or self.email_key
 
 
 class Identity(Base):
-    """A person at an OpenID Connect provider, as the member that they are here; they may be several."""
+    """A person at an OpenID Connect provider, linked to a member. One person may be linked to several members."""
 
     __tablename__ = "identities"
     __table_args__ = (Index(None, "issuer", "subject"), {"sqlite_with_rowid": False})
@@ -104,14 +107,14 @@ class Identity(Base):
     )
     issuer: Mapped[str] = mapped_column(String(255), primary_key=True)
     subject: Mapped[str] = mapped_column(String(255))
-    """What the provider calls the person, for ever; an e-mail may become somebody else's."""
+    """The provider's permanent identifier of the person; an e-mail address may change hands."""
     created_at: Mapped[datetime]
 
     member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
 
     @property
     def id(self) -> int:
-        """The member's, as the audit log names it."""
+        """ID of the member, for the audit log."""
         return self.member_id
 
 
@@ -129,9 +132,9 @@ class Session(Base):
     seen_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     browser: Mapped[str] = mapped_column(String(60), default="", server_default=text("''"))
-    """What logged in, such as ``Firefox on Windows``."""
+    """Browser or program that logged in, such as ``Firefox on Windows``."""
     address: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))
-    """The network that it came from."""
+    """Network that the login came from."""
 
     member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
 
@@ -150,13 +153,13 @@ class Invitation(Base):
     role: Mapped[str] = mapped_column(String(16))
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     is_mailed: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether only the mail to the invited address has the link, so that accepting it proves the mailbox."""
+    """Whether the link was sent only to the invited address, so that accepting it proves ownership of the mailbox."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
 
 
 class EmailChange(Base):
-    """An e-mail that a member had, for as long as the change can be undone."""
+    """A member's former address, for as long as the change can be undone."""
 
     __tablename__ = "email_changes"
     __table_args__ = (
@@ -169,12 +172,12 @@ class EmailChange(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     member_id: Mapped[int] = mapped_column(BigId, ForeignKey("members.id", ondelete="CASCADE"))
     email: Mapped[str] = mapped_column(String(254))
-    """What undoing it gives back."""
+    """The address that undoing restores."""
     email_key: Mapped[str] = mapped_column(String(254))
     by_key: Mapped[bool]
-    """Whether an API key made the change, so that nobody has shown that they know the password."""
+    """Whether an API key made the change, without a proof of the password."""
     was_confirmed: Mapped[bool] = mapped_column(default=True, server_default=true())
-    """Whether the member had confirmed the e-mail. Only then may nobody else take it while the change can be undone."""
+    """Whether the member had confirmed the address. Only then is it reserved while the change can be undone."""
     expires_at: Mapped[datetime]
 
 
@@ -189,7 +192,8 @@ class EmailChangeLink(Base):
 
 
 class AuditEntry(Base):
-    """One change of one thing of an account. It names the thing, so that it can be read when the thing is gone."""
+    """One change of one object of an account. It contains the object's name, to be readable after the object is
+    deleted."""
 
     __tablename__ = "audit_entries"
     __table_args__ = (Index(None, "account_id", "id"), Index(None, "created_at"), {"sqlite_autoincrement": True})
@@ -198,22 +202,23 @@ class AuditEntry(Base):
     account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
     created_at: Mapped[datetime]
     actor_kind: Mapped[str] = mapped_column(String(16))
-    """``member``, ``key``, ``operator`` or ``system``."""
+    """``member``, ``key``, ``operator``, or ``system``."""
     actor_id: Mapped[str | None] = mapped_column(String(32))
-    """The member's or the key's id."""
+    """ID of the member or key."""
     actor_name: Mapped[str] = mapped_column(String(300))
-    """The member's e-mail, or the key's name and what is shown of its token."""
+    """Address of the member, or name and visible token parts of the key."""
     address: Mapped[str | None] = mapped_column(String(64))
-    """The IP address (of IPv6: the network) that the request came from; ``NULL`` without a request."""
+    """IP address (for IPv6, the network) of the request; ``NULL`` without a request."""
     action: Mapped[str] = mapped_column(String(16))
-    """``created``, ``changed``, ``deleted``, ``restored``, ``purged`` or ``logged_in``."""
+    """``created``, ``changed``, ``deleted``, ``restored``, ``purged``, or ``logged_in``."""
     kind: Mapped[str] = mapped_column(String(24))
-    """Of the thing: ``site``, ``search_settings``, ``key``, ``source``, ``member``, ``invitation`` or ``account``."""
+    """Kind of object: ``site``, ``search_settings``, ``key``, ``source``, ``member``, ``invitation``, or ``account``.
+    """
     object_id: Mapped[str] = mapped_column(String(32))
     object_name: Mapped[str] = mapped_column(String(300))
     site_id: Mapped[int | None] = mapped_column(BigId)
-    """The site that the thing is, or belongs to; it may be gone."""
+    """The site that the object is or belongs to; it may be deleted."""
     changes: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
-    """What changed of each field: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""
+    """Changed fields: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""
     state: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    """Of search settings: all of them before the change, as they were stored; ``NULL`` once there are many newer."""
+    """Complete search settings before the change, as stored; ``NULL`` for other kinds and older changes."""

@@ -15,7 +15,7 @@ BigId = BigInteger().with_variant(Integer, "sqlite")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware UTC time, kept as microseconds since the Unix epoch (exact and sortable on every database)."""
+    """An aware UTC time, stored as microseconds since the Unix epoch (exact and sortable in every database)."""
 
     impl = BigInteger
     cache_ok = True
@@ -33,28 +33,28 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CLOCK_ERROR = timedelta(days=366)
-"""Times further ahead are meant: work with such a time waits for an operator."""
+"""Times further in the future are intended: the work waits for an operator."""
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Microseconds since the Unix epoch, without the rounding of floats."""
+    """Return the microseconds since the Unix epoch, without the rounding of floats."""
     delta = moment - _EPOCH
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 def from_microseconds(value: int) -> datetime:
-    """The aware UTC time ``value`` microseconds after the Unix epoch."""
+    """Return the aware UTC time ``value`` microseconds after the Unix epoch."""
     seconds, microseconds = divmod(value, 1_000_000)
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=microseconds)
 
 
 def has_come(column: InstrumentedAttribute[Any], moment: datetime, longest: timedelta) -> ColumnElement[bool]:
-    """The condition that a time in a column has come.
+    """Return the condition that the time in a column has come.
 
-    A time that lies further ahead than any legitimate one was written by a clock that was ahead, and has come, too.
+    A time further in the future than any legitimate one was written with a wrong clock, so it counts as come.
 
     Args:
-        longest: How far ahead a time may lie.
+        longest: Maximum legitimate time in the future.
     """
     return or_(column <= moment, and_(column > moment + longest, column < moment + _CLOCK_ERROR))
 

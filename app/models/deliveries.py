@@ -1,4 +1,4 @@
-"""x"""
+"""Tables of outgoing messages: mails, password resets, quota warnings, and webhooks with their deliveries."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from app.models.base import Base, BigId
 
 
 class Mail(Base):
-    """A mail that the mail server has not taken yet. It is deleted when it has, or when it is given up."""
+    """A mail that the mail server has not accepted yet. The row is deleted when it has, or when it is given up."""
 
     __tablename__ = "mails"
     __table_args__ = (Index(None, "account_id"), Index(None, "expires_at"))
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     account_id: Mapped[int | None] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
-    """Whom it is about: it goes with the account. ``NULL``: nobody, or not known yet."""
+    """The account that it is about, with which it is deleted. ``NULL`` if none, or not known yet."""
     kind: Mapped[str] = mapped_column(String(32))
-    """Names it in the log; some kinds are written only when they are sent."""
+    """Name in the log. Some kinds are written only when they are sent."""
     recipient: Mapped[str] = mapped_column(String(254))
     subject: Mapped[str] = mapped_column(Text)
     text: Mapped[str] = mapped_column(Text)
     html: Mapped[str] = mapped_column(Text)
     unsubscribe_url: Mapped[str] = mapped_column(Text)
-    """Where the mail's programs unsubscribe with one request; empty if it is not part of a series."""
+    """URL for one-click unsubscribing; empty for a single mail."""
     message_key: Mapped[str] = mapped_column(String(32), unique=True)
-    """The same in every attempt, so that a mail that was sent twice can be recognised."""
+    """The same in every attempt, so that a mail that was sent twice can be recognized."""
     attempts: Mapped[int] = mapped_column(default=0)
-    """How often it was claimed. Who has claimed it may finish it as long as this is the number they know."""
+    """Number of claims. The claiming process may finish the mail as long as this number is unchanged."""
     due_at: Mapped[datetime]
-    """When it may be claimed: a claim moves it to when the claim lapses."""
+    """When it may be claimed. A claim moves it to the end of the claim."""
     expires_at: Mapped[datetime]
     """When it is given up."""
     created_at: Mapped[datetime]
 
 
 class PasswordReset(Base):
-    """A link that sets a member's new password, once."""
+    """A link that sets a member's new password once."""
 
     __tablename__ = "password_resets"
     __table_args__ = (Index(None, "member_id"), Index(None, "expires_at"))
@@ -51,7 +51,7 @@ class PasswordReset(Base):
 
 
 class QuotaWarning(Base):
-    """A warning that an account's owner was sent."""
+    """A warning sent to an account's owner."""
 
     __tablename__ = "quota_warnings"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -60,41 +60,41 @@ class QuotaWarning(Base):
         BigId, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     quota: Mapped[str] = mapped_column(String(16), primary_key=True)
-    """``requests``, ``searches`` or ``documents``."""
+    """``requests``, ``searches``, or ``documents``."""
     period: Mapped[str] = mapped_column(String(10), primary_key=True)
-    """The UTC day of searches, or the end of the window of requests in Unix seconds; empty for a quota in total."""
+    """UTC day of searches, or end of the request window in Unix seconds; empty for a total quota."""
     allowed: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    """What the plan allowed."""
+    """Limit of the plan at that time."""
     percent: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """80 or 100."""
     warned_at: Mapped[datetime]
 
 
 class Webhook(Base):
-    """An address of an account's owner that is told of events."""
+    """A URL that receives events of an account."""
 
     __tablename__ = "webhooks"
     __table_args__ = (Index(None, "account_id"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    """``whk_…``; its secret follows from it and the installation's, and is kept nowhere."""
+    """``whk_…``. Its secret derives from it and the server's secret, and is not stored."""
     account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
     url: Mapped[str] = mapped_column(String(2048))
     events: Mapped[list[str]] = mapped_column(JSON)
-    """Events that it is told of."""
+    """Events that it receives."""
     active: Mapped[bool]
     failing_since: Mapped[datetime | None]
-    """When the first attempt after the last delivery failed; ``NULL`` if none has."""
+    """First failed attempt after the last delivery; ``NULL`` if none failed."""
     lease: Mapped[str | None] = mapped_column(String(32))
-    """Whoever sends something to it; at most one does."""
+    """Claim of the process that is sending to it; there is at most one."""
     lease_until: Mapped[datetime | None]
-    """When that claim lapses."""
+    """End of that claim."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
 
 class WebhookDelivery(Base):
-    """An event for a webhook: the entry in the queue, then what became of it."""
+    """An event for a webhook: first its place in the queue, then its outcome."""
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (Index(None, "webhook_id", "created_at"), Index(None, "due_at"))
@@ -104,15 +104,15 @@ class WebhookDelivery(Base):
     webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
     event: Mapped[str] = mapped_column(String(32))
     payload: Mapped[dict[str, Any]] = mapped_column(JSON)
-    """The body that is sent."""
+    """The body to send."""
     status: Mapped[str] = mapped_column(String(16))
-    """``waiting``, ``delivered`` or ``failed``."""
+    """``waiting``, ``delivered``, or ``failed``."""
     attempts: Mapped[int] = mapped_column(default=0)
     due_at: Mapped[datetime | None]
-    """When it is tried next; ``NULL`` unless it waits."""
+    """Time of the next attempt; ``NULL`` unless it is waiting."""
     attempted_at: Mapped[datetime | None]
     response_status: Mapped[int | None]
-    """HTTP status of the last answer; ``NULL`` if there was none."""
+    """HTTP status of the last response; ``NULL`` without one."""
     error: Mapped[str | None] = mapped_column(Text)
-    """Why it is not delivered."""
+    """Why it was not delivered."""
     created_at: Mapped[datetime]

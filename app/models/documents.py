@@ -1,4 +1,4 @@
-"""Documents: the truth that every index is derived from, and the syncs that sweep them."""
+"""Documents, from which every index is derived, and the syncs that remove outdated ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.models.base import Base, BigId
 
 API_SOURCE = "api"
-"""The source of documents that were sent without naming one."""
+"""Source of documents that were sent without a source."""
 
 
 class StoredDocument(Base):
-    """One document of a site, or the mark that it was deleted (until the engine has been told)."""
+    """A document of a site, or a marker of its deletion (until the engine has applied it)."""
 
     __tablename__ = "documents"
     __table_args__ = (
@@ -37,36 +37,37 @@ class StoredDocument(Base):
     )
 
     site_id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    """No foreign key: the documents of a deleted site go in small steps, later; site ids are never reused."""
+    """Without a foreign key, because a deleted site's documents are deleted later in small steps. Site IDs are not
+    reused."""
     id: Mapped[str] = mapped_column(String(512), primary_key=True)
     revision: Mapped[int] = mapped_column(BigId)
-    """The site's revision that wrote it."""
+    """Revision of the site that wrote it."""
     changed_at: Mapped[int] = mapped_column(BigId)
     """Microseconds since the Unix epoch."""
     body: Mapped[bytes | None] = mapped_column(LargeBinary)
-    """The document as a JSON object; ``NULL`` when it was deleted."""
+    """The document as a JSON object; ``NULL`` if it was deleted."""
     source: Mapped[str] = mapped_column(String(64), default=API_SOURCE, server_default=text("'api'"))
-    """Who wrote it last: ``api``, the name a sync gave, or the id of a :class:`~app.models.sources.Source`."""
+    """Last writer: ``api``, the name of a sync's source, or the ID of a :class:`~app.models.sources.Source`."""
     seen_by: Mapped[int | None] = mapped_column(BigId)
     """Number of the :class:`Sync` that saw it last."""
 
 
 class DocumentVector(Base):
-    """A vector of a document, by which it is compared with the meaning of queries (``app.services.vectors``)."""
+    """A vector of a document, which is compared with the meaning of queries (``app.services.vectors``)."""
 
     __tablename__ = "document_vectors"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
 
     site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    """No foreign key, as of documents."""
+    """Without a foreign key, as for documents."""
     id: Mapped[str] = mapped_column(String(512), primary_key=True)
-    """The document's."""
+    """ID of the document."""
     revision: Mapped[int] = mapped_column(BigId)
-    """That of the document when it was made."""
+    """Revision of the document for which it was computed."""
     model: Mapped[str] = mapped_column(String(255))
-    """Identity of the model that made it."""
+    """Identity of the model that computed it."""
     vector: Mapped[bytes] = mapped_column(LargeBinary)
-    """One signed byte a dimension; empty where the embedder refuses the document."""
+    """One signed byte per dimension; empty if the embedder rejected the document."""
 
 
 class Sync(Base):
@@ -87,17 +88,17 @@ class Sync(Base):
     )
 
     number: Mapped[int] = mapped_column(BigId, primary_key=True)
-    """What documents are marked with."""
+    """Number with which documents are marked."""
     id: Mapped[str] = mapped_column(String(32), unique=True)
-    """``sync_…``, as clients know it."""
+    """``sync_…``, the ID for clients."""
     site_id: Mapped[int] = mapped_column(BigId)
     source: Mapped[str] = mapped_column(String(64))
     status: Mapped[str] = mapped_column(String(16))
-    """``running``, ``finished``, ``abandoned`` or ``lapsed``."""
+    """``running``, ``finished``, ``abandoned``, or ``lapsed``."""
     seen: Mapped[int] = mapped_column(default=0)
-    """How many distinct documents it has seen."""
+    """Number of distinct documents seen."""
     removed: Mapped[int | None]
     started_at: Mapped[datetime]
     called_at: Mapped[datetime]
-    """The last call of its client; it lapses 24 hours later."""
+    """Last call of its client. It lapses 24 hours later."""
     ended_at: Mapped[datetime | None]

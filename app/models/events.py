@@ -1,4 +1,4 @@
-"""x"""
+"""Tables of analytics: events, their daily counts, visitors, usage, and ignored queries."""
 
 from __future__ import annotations
 
@@ -12,52 +12,60 @@ from app.models.base import Base, BigId
 DAY_MICROSECONDS = 86_400_000_000
 
 LONGEST_PERIOD = 90
-"""Days over which visitors are told apart, and the longest period that analytics offer by name."""
+"""Days over which visitors are distinguished, and the longest period that analytics offer by name."""
 CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positions")
-"""What is counted of clicks: clicks, searches with at least one, clicks that told a position, those positions added up.
-A click counts on its own day."""
+"""Counts of clicks: clicks, searches with at least one, clicks with a reported position, and the sum of these
+positions.
+A click counts on its own day.
+"""
 VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
-"""Visitors who searched a query, who did so with results, and who did so without. Each counts once, on the last day on
-which they did so in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``."""
+"""Visitors who searched a query, who did so with results, and who did so without. Each counts once, on the last such
+day
+in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``.
+"""
 QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
-"""What is counted of a query. Partial results are those of which none has every word."""
+"""Counts of a query. Partial results are those in which no document has every word."""
 SITE_KINDS = (
     "searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms", "mixed_searches"
 )  # fmt: skip
 """What is counted of a site: responses are searches the service ran, with their milliseconds added up; mixed searches
 those whose hits were ordered by meaning, too."""
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
-"""Ways by which searches come: the API, the search box, other clients of the gateway, those of Google's and Algolia's
-APIs, and agents."""
+"""Channels of searches: the API, the search box, other clients of the gateway, those of Google's and Algolia's APIs,
+and AI
+agents.
+"""
 AGENT = "agent"
-"""The channel of programs that search for somebody. Nobody sees a list then, so what they search counts in totals, and
-in no list, rate of clicks, or suggestion."""
+"""Channel of programs that search on behalf of a user. Nobody sees a result list, so these searches count in totals,
+but not
+in lists, click rates, or suggestions.
+"""
 OTHER_PAGES = "*"
-"""``OriginDay.page`` of searches from pages that have no row of their own."""
+"""``OriginDay.page`` for searches from pages without their own row."""
 PARTIAL = "some"
-"""``SearchEvent.matched`` where no document has every word."""
+"""``SearchEvent.matched`` if no document has every word."""
 ALL_WORDS = "all"
-"""``SearchEvent.matched`` where documents have every word."""
+"""``SearchEvent.matched`` if documents have every word."""
 RUN_CODES = {"all": 1, PARTIAL: 2, "corrected": 3}
-"""``SearchEvent.matched`` to the number that stands for it in ``QueryDay.last_run``."""
+"""``SearchEvent.matched`` to its number in ``QueryDay.last_run``."""
 SUGGESTED_FROM = 3
-"""Visitors who must have searched a query in 30 days before it may be shown to others."""
+"""Visitors who must have searched a query in 30 days before other visitors may see it."""
 
 QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 """A query in normal form; sorted by code point on every database."""
 
 DocumentId = String(512).with_variant(String(512, collation="C"), "postgresql")
-"""The id of a document, sorted likewise."""
+"""ID of a document, sorted by code point."""
 
 PagePath = String(200).with_variant(String(200, collation="C"), "postgresql")
-"""The path of a page from which somebody searched, sorted likewise."""
+"""Path of a page that visitors search from, sorted by code point."""
 
 Anchor = String(200).with_variant(String(200, collation="C"), "postgresql")
-"""The anchor of a section, sorted likewise."""
+"""Anchor of a section, sorted by code point."""
 
 
 class SearchEvent(Base):
-    """One search or search-log entry, as long as the retention lasts."""
+    """One search or search-log entry, until the retention period ends."""
 
     __tablename__ = "search_events"
     __table_args__ = (
@@ -78,26 +86,26 @@ class SearchEvent(Base):
     query: Mapped[str] = mapped_column(QueryText)
     results_count: Mapped[int] = mapped_column(BigId)
     response_ms: Mapped[int | None] = mapped_column(BigId)
-    """How long the service took; ``NULL`` when it did not run the search."""
+    """Response time; ``NULL`` if the service did not run the search."""
     occurred_at: Mapped[datetime]
     recorded_at: Mapped[datetime]
-    """When it arrived: settles the order of events with one ``occurred_at``."""
+    """Time of arrival, which orders events with the same ``occurred_at``."""
     counted: Mapped[bool]
-    """False when the next entry of its session replaces it."""
+    """False if the next event of its session replaces it."""
     matched: Mapped[str | None] = mapped_column(String(16))
-    """``all``, ``some`` (no document has every word) or ``corrected``; ``NULL`` where it is not known."""
+    """``all``, ``some`` (no document has every word), or ``corrected``; ``NULL`` if unknown."""
     visitor: Mapped[int | None] = mapped_column(BigId)
-    """Who searched: see ``app.services.analytics.visitors``; ``NULL`` where visitors are not told apart."""
+    """ID of the visitor: see ``app.services.analytics.visitors``; ``NULL`` if unknown."""
     channel: Mapped[str | None] = mapped_column(String(8))
-    """Of ``CHANNELS``; ``NULL`` in events of earlier releases."""
+    """One of ``CHANNELS``; ``NULL`` in events of earlier releases."""
     page: Mapped[str | None] = mapped_column(PagePath)
-    """Path of the page from which it was searched, if it was told."""
+    """Path of the page with the search box, if reported."""
     mixed: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
-    """Whether its hits were ordered by meaning, too."""
+    """Whether its hits were also ranked by meaning."""
 
 
 class SearchClick(Base):
-    """A click on a document that a search found, as long as the retention lasts; the same one twice is one."""
+    """A click on a document in search results, until the retention period ends. A repeated click does not count."""
 
     __tablename__ = "search_clicks"
     __table_args__ = (
@@ -108,23 +116,23 @@ class SearchClick(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     site_id: Mapped[int] = mapped_column(BigId)
     search_key: Mapped[int] = mapped_column(BigId)
-    """The search that found it: see ``app.services.analytics.clicks``."""
+    """Key of the search: see ``app.services.analytics.clicks``."""
     query: Mapped[str] = mapped_column(QueryText)
     document_id: Mapped[str] = mapped_column(DocumentId)
-    """As sent: there may be no such document."""
+    """As sent; the document may not exist."""
     position: Mapped[int | None] = mapped_column(BigId)
-    """Its place among the results, from 1."""
+    """Its position in the results, from 1."""
     occurred_at: Mapped[datetime]
     visitor: Mapped[int | None] = mapped_column(BigId)
-    """Who clicked, as ``SearchEvent.visitor``."""
+    """As ``SearchEvent.visitor``."""
     channel: Mapped[str | None] = mapped_column(String(8))
     """As ``SearchEvent.channel``."""
     session_id: Mapped[str | None] = mapped_column(String(64))
-    """The session that was named; ``NULL`` in clicks of earlier releases, too."""
+    """The reported session; ``NULL`` also in clicks of earlier releases."""
 
 
 class ClickDay(Base):
-    """The number of times one document was clicked among the results of one query at one site on one day."""
+    """Clicks on one document in the results of one query on one site and day."""
 
     __tablename__ = "click_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -139,7 +147,7 @@ class ClickDay(Base):
 
 
 class ClickAnchorDay(Base):
-    """The number of clicks of a :class:`ClickDay` that led to one section of the document."""
+    """Clicks of a :class:`ClickDay` that led to one section of the document."""
 
     __tablename__ = "click_anchor_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -148,7 +156,7 @@ class ClickAnchorDay(Base):
     day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     query: Mapped[str] = mapped_column(QueryText, primary_key=True)
     document_key: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    """A digest of the document's id: with the id itself, a key could be longer than PostgreSQL's indexes take."""
+    """Hash of the document's ID, because a key with the ID could exceed the limit of PostgreSQL's indexes."""
     anchor: Mapped[str] = mapped_column(Anchor, primary_key=True)
     """As sent: there may be no such section."""
     clicks: Mapped[int] = mapped_column(BigId)
@@ -181,31 +189,31 @@ class OriginDay(Base):
 
 
 class VisitorKey(Base):
-    """The key with which addresses of visitors are hashed for some days, by all machines; gone when the next is."""
+    """Key that hashes visitors' IP addresses for some days, on all machines. It is deleted when the next one begins."""
 
     __tablename__ = "visitor_keys"
 
     period: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    """The days it is for, as ``app.services.analytics.visitors`` numbers them."""
+    """Number of the period, as in ``app.services.analytics.visitors``."""
     key: Mapped[bytes]
 
 
 class VisitorErasure(Base):
-    """A visitor whose events were erased; those that were still in a journal are dropped when they are moved."""
+    """A visitor whose events were erased. Events still in a journal are dropped when they are moved."""
 
     __tablename__ = "visitor_erasures"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
 
     site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     visitor: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    """A digest of the session, as ``app.services.analytics.visitors`` makes it."""
+    """Hash of the session: see ``app.services.analytics.visitors``."""
     erased_at: Mapped[datetime]
 
 
 class QueryVisit(Base):
-    """The number of counted events of one kind that one visitor has of one query on one day.
+    """Number of counted events, of one kind, that one visitor has for one query on one day.
 
-    It goes to zero and back as keystrokes merge: a visitor is counted as long as it is not zero.
+    It falls to zero and rises again as keystrokes merge. The visitor counts while it is not zero.
     """
 
     __tablename__ = "query_visits"
@@ -214,25 +222,25 @@ class QueryVisit(Base):
     site_id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     visit: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    """A digest of visitor, query, and kind of ``VISITOR_KINDS``."""
+    """Hash of visitor, query, and kind of ``VISITOR_KINDS``."""
     events: Mapped[int] = mapped_column(BigId)
 
 
 class EventJournal(Base):
-    """The point up to which a journal file has been moved into the tables; lives as long as the file."""
+    """Position up to which a journal file was moved to SQL. The row exists as long as the file."""
 
     __tablename__ = "event_journals"
     __table_args__ = (Index(None, "directory_id"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     directory_id: Mapped[str] = mapped_column(String(32))
-    """The folder it lies in, on whichever machine."""
+    """ID of its folder, on any machine."""
     position: Mapped[int] = mapped_column(BigId, default=0)
     """Bytes moved."""
 
 
 class SiteDay(Base):
-    """Totals of one site on one day, of counted events."""
+    """Totals of counted events for one site and day."""
 
     __tablename__ = "site_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -242,9 +250,9 @@ class SiteDay(Base):
     searches: Mapped[int] = mapped_column(BigId)
     zero_results: Mapped[int] = mapped_column(BigId)
     responses: Mapped[int] = mapped_column(BigId)
-    """Searches the service ran."""
+    """Searches that the service ran."""
     response_ms: Mapped[int] = mapped_column(BigId)
-    """Their response times added up."""
+    """Sum of their response times."""
     partial_results: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     clicks: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     clicked_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
@@ -254,7 +262,7 @@ class SiteDay(Base):
 
 
 class QueryDay(Base):
-    """The number of times one query was counted at one site on one day."""
+    """Counts of one query on one site and day."""
 
     __tablename__ = "query_days"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012
@@ -273,12 +281,13 @@ class QueryDay(Base):
     found_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     missed_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     last_run: Mapped[int | None] = mapped_column(BigId)
-    """The last time on this day that the service ran a search of it, and what that matched: microseconds since
-    1970-01-01, times 8, plus a number of :data:`RUN_CODES`; ``NULL`` if the query was only logged."""
+    """Time of the last search on this day that the service ran, and what it matched: microseconds since
+    1970-01-01, times 8, plus a number of :data:`RUN_CODES`; ``NULL`` if the query was only logged.
+    """
 
 
 class EventRemoval(Base):
-    """A deleted site whose events must still be deleted; the work is done in chunks."""
+    """A deleted site whose events must still be deleted, in chunks."""
 
     __tablename__ = "event_removals"
 
@@ -286,7 +295,7 @@ class EventRemoval(Base):
 
 
 class UsageDay(Base):
-    """One account's use on one UTC day."""
+    """One account's usage on one UTC day."""
 
     __tablename__ = "usage_days"
     __table_args__ = (Index(None, "day"),)
@@ -294,15 +303,15 @@ class UsageDay(Base):
     account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
     day: Mapped[date] = mapped_column(Date, primary_key=True)
     searches: Mapped[int] = mapped_column(BigId, default=0)
-    """Searches charged; a copy."""
+    """Charged searches; a copy."""
     indexing_operations: Mapped[int] = mapped_column(BigId, default=0)
-    """Indexing operations that clients reported; a copy."""
+    """Indexing operations reported by clients; a copy."""
     documents_changed: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    """Documents this service wrote or removed, counted in the transactions that did."""
+    """Documents that this service wrote or deleted, counted in the same transactions."""
 
 
 class IgnoredQuery(Base):
-    """A query that the inbox no longer shows."""
+    """A query that the inbox does not list."""
 
     __tablename__ = "ignored_queries"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012

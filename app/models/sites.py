@@ -1,4 +1,4 @@
-"""x"""
+"""Tables of sites: settings, index state, keys, lessons from clicks, and the outbox."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.models.base import Base, BigId
 
 
 class Site(Base):
-    """A customer's site: one search index, its own keys."""
+    """A site of a customer, with one search index and its own keys."""
 
     __tablename__ = "sites"
     __table_args__ = (Index(None, "account_id"), {"sqlite_autoincrement": True})
@@ -24,63 +24,63 @@ class Site(Base):
     url: Mapped[str] = mapped_column(String(2048))
     domain: Mapped[str] = mapped_column(String(255))
     domains: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
-    """Further addresses on whose hosts sources may lie; pages then have the field ``domain``."""
+    """Further URLs whose hosts sources may use. Pages then have the field ``domain``."""
     active: Mapped[bool] = mapped_column(default=True)
     deleted_at: Mapped[datetime | None]
-    """Since when it is in the trash, where it is never active: see ``app.services.sites``."""
+    """Time of its move to the trash, where it is never active: see ``app.services.sites``."""
     was_active: Mapped[bool] = mapped_column(default=True, server_default=true())
     """Whether it was active when it was deleted."""
     agents: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
-    """Whether agents may search and read it; see ``app.compat.agents``."""
+    """Whether AI agents may search and read it; see ``app.compat.agents``."""
     description: Mapped[str] = mapped_column(String(500), default="", server_default=text("''"))
-    """What it is about, for agents."""
+    """Description for AI agents."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
     document_count: Mapped[int] = mapped_column(default=0)
     field_kinds: Mapped[dict[str, list[str]]] = mapped_column(JSON, default=dict)
-    """Further fields of the site's documents and the kinds seen in each."""
+    """Additional fields of the site's documents, with their kinds."""
     search_settings: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     public_epoch: Mapped[int] = mapped_column(default=1)
-    """Grows when every public engine key of the site must stop."""
+    """Raised to revoke every public engine key of the site."""
 
     revision: Mapped[int] = mapped_column(BigId, default=0)
-    """Grows with every change of the documents."""
+    """Raised with every change of the documents."""
     applied_revision: Mapped[int] = mapped_column(BigId, default=0)
-    """Up to which revision the engine's index has the changes."""
+    """Revision up to which the engine's index has the changes."""
     indexing_failed_at: Mapped[datetime | None]
-    """When the last try to bring the index up to date failed, if none has succeeded since."""
+    """Last failed attempt to update the index, if none has succeeded since."""
     indexing_error: Mapped[str | None] = mapped_column(String(500))
-    """Why it failed, for the operator: the engine's words may be in it."""
+    """Its error, for the operator; may quote the engine."""
     engine: Mapped[str] = mapped_column(String(255))
-    """Identity of the engine that holds the index: its kind, and its name if the URL gives one."""
+    """Identity of the engine with the index: its kind, and its name if the URL gives one."""
     engine_index: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))
-    """The index name at the engine."""
+    """Name of the index in the engine."""
     index_generation: Mapped[int] = mapped_column(default=1)
-    """Grows with every index that is built for the site."""
+    """Raised with every index built for the site."""
     index_tag: Mapped[str] = mapped_column(String(16), default=lambda: secrets.token_hex(5), server_default=text("''"))
-    """Stands in the names of the site's indexes, so that no other installation's are taken for them."""
+    """Random part of the names of the site's indexes, which distinguishes them from other installations' indexes."""
     vectors_revision: Mapped[int] = mapped_column(BigId, default=0, server_default=text("0"))
-    """Up to which revision the documents have vectors."""
+    """Revision up to which the documents have vectors."""
     vectors_model: Mapped[str] = mapped_column(String(255), default="", server_default=text("''"))
-    """Identity of the model that makes them; empty for none."""
+    """Identity of the model that computes them; empty without one."""
     vectors_wanted_until: Mapped[datetime | None]
-    """Until when they are made for a preview, at a site whose settings do not wish for them."""
+    """Time until which they are computed for a preview, although the settings do not need them."""
     rebuilding: Mapped[bool] = mapped_column(default=False)
-    """Whether a second index is being built; deletions stay in ``documents`` until it has applied them."""
+    """Whether a second index is being built. Markers of deletions stay in ``documents`` until it has applied them."""
 
     @property
     def index(self) -> str:
-        """The index name customers see; stays for the site's life."""
+        """Permanent name of the index for customers."""
         return f"site_{self.id}"
 
     def index_name(self, generation: int) -> str:
-        """The name at the engine of one generation of the site's index."""
+        """Return the name in the engine of one generation of the site's index."""
         return f"site_{self.id}_{generation}_{self.index_tag}"
 
 
 class ClickLessons(Base):
-    """Lessons that a site learned from clicks: see ``app.services.learning``."""
+    """What a site learned from clicks: see ``app.services.learning``."""
 
     __tablename__ = "click_lessons"
 
@@ -88,15 +88,15 @@ class ClickLessons(Base):
         BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     learned_day: Mapped[int | None]
-    """The UTC day, counted from 1970-01-01; ``NULL``: it has yet to learn."""
+    """UTC day of the last lesson, counted from 1970-01-01; ``NULL`` before the first."""
     clicks_since: Mapped[datetime | None]
-    """Clicks before were forgotten."""
+    """Earlier clicks are ignored."""
     gains: Mapped[dict[str, dict[str, float]]] = mapped_column(JSON, default=dict)
-    """Query in normal form to document id to the places that it may move up."""
+    """Query in normal form to document ID to the places that it moves up."""
 
 
 class EngineTask(Base):
-    """Something that must still be done at an engine, retried until it is: the outbox."""
+    """A task to do at an engine, retried until it succeeds: the outbox."""
 
     __tablename__ = "engine_tasks"
     __table_args__ = (Index(None, "due_at"),)
@@ -104,7 +104,7 @@ class EngineTask(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     engine: Mapped[str] = mapped_column(String(255))
     action: Mapped[str] = mapped_column(String(32))
-    """``delete_index``, ``revoke_credential``, ``purge_site``, ``remove_source`` or ``release_source``."""
+    """``delete_index``, ``revoke_credential``, ``purge_site``, ``remove_source``, or ``release_source``."""
     subject: Mapped[str] = mapped_column(String(255))
     attempts: Mapped[int] = mapped_column(default=0)
     due_at: Mapped[datetime]
@@ -112,7 +112,7 @@ class EngineTask(Base):
 
 
 class Key(Base):
-    """An API key of a site. Of private and search keys the token itself is never stored."""
+    """An API key of a site. The tokens of private and search keys are not stored."""
 
     __tablename__ = "keys"
     __table_args__ = (Index(None, "site_id"), Index(None, "account_id"))
@@ -125,26 +125,26 @@ class Key(Base):
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     last4: Mapped[str] = mapped_column(String(4))
     token: Mapped[str | None] = mapped_column(String(64))
-    """A public key's token, which stands in web pages anyway; ``NULL`` for other keys, and those made before."""
+    """Token of a public key, which is visible in web pages anyway; ``NULL`` for other and older keys."""
     previous_token_hash: Mapped[str | None] = mapped_column(String(64), unique=True)
-    """The token before the last rotation, good until ``previous_expires_at``."""
+    """Hash of the token before the last rotation, valid until ``previous_expires_at``."""
     previous_expires_at: Mapped[datetime | None]
     token_version: Mapped[int] = mapped_column(default=1)
-    """Grows whenever engine keys made for this key must stop."""
+    """Raised to revoke the engine keys issued for this key."""
     active: Mapped[bool] = mapped_column(default=True)
     scopes: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
-    """What a private key is for; ``NULL`` for all there is, and will be."""
+    """Scopes of a private key; ``NULL`` for all, including future ones."""
     site_only: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether a private key is for its own site alone."""
+    """Whether a private key is restricted to its own site."""
     allowed_origins: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     """Origins of the pages that may use a public key; ``NULL`` for all."""
     exposed_at: Mapped[datetime | None]
-    """When a web page last used a private key, within an hour; ``NULL`` since the last rotation."""
+    """Last time that a web page sent a private key, to within an hour; ``NULL`` since the last rotation."""
     exposed_origin: Mapped[str | None] = mapped_column(String(300))
     exposure_dismissed: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether its owner wants to hear no more of that."""
+    """Whether its owner has dismissed that notice."""
     seen_host: Mapped[str | None] = mapped_column(String(300))
-    """Host of the page that used a public key last, and when."""
+    """Host of the page that last used a public key."""
     seen_at: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
@@ -155,7 +155,7 @@ class Key(Base):
 
 
 class EngineCredential(Base):
-    """A key of the engine's own that was handed out and must be ended when its holder stops."""
+    """A credential issued by the engine, to be revoked with its holder."""
 
     __tablename__ = "engine_credentials"
     __table_args__ = (UniqueConstraint("engine", "holder", "index_name"), Index(None, "site_id"), Index(None, "key_id"))
@@ -163,7 +163,7 @@ class EngineCredential(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"))
     key_id: Mapped[str | None] = mapped_column(ForeignKey("keys.id", ondelete="CASCADE"))
-    """The service key it belongs to; ``NULL`` for the site's public one."""
+    """The API key that it belongs to; ``NULL`` for the site's public engine key."""
     engine: Mapped[str] = mapped_column(String(255))
     holder: Mapped[str] = mapped_column(String(64))
     index_name: Mapped[str] = mapped_column(String(64))

@@ -1,4 +1,5 @@
-"""The use cases, each once for the JSON API, the pages and the commands: a transaction, a service, and what follows.
+"""Use cases, each implemented once for the JSON API, the pages, and the commands: a transaction, services, and
+follow-up work.
 
-An operation takes the runtime and the caller, and knows no request.
+An operation takes the runtime and the caller, and knows nothing of the HTTP request.
 """

@@ -27,10 +27,10 @@ from app.wording import operator_text
 
 
 def create_account(runtime: Runtime, *, name: str, email: str, password: str, plan: str) -> Account:
-    """Add an account with its owner.
+    """Create an account with its owner.
 
     Raises:
-        ApiError: 400 for a taken e-mail.
+        ApiError: 400 for a taken e-mail address.
     """
     password_hash = accounts.hash_password(password)
     with runtime.database.write() as session:
@@ -38,13 +38,13 @@ def create_account(runtime: Runtime, *, name: str, email: str, password: str, pl
 
 
 def set_plan(runtime: Runtime, account_id: int, plan: str, overrides: Mapping[str, int | None]) -> Account:
-    """Give an account another plan. ``overrides`` replace what it had of its own."""
+    """Set an account's plan. ``overrides`` replace all of its own limits."""
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         return accounts.set_plan(session, account_id, plan, dict(overrides))
 
 
 def suspend_account(runtime: Runtime, account_id: int, reason: str) -> None:
-    """Keep everybody from an account until it is resumed, and stop its runs. Nothing of it is lost."""
+    """Block an account until it is resumed, and stop its runs. No data are lost."""
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         site_ids = accounts.suspend(session, account_id, reason)
     with runtime.database.write() as session:
@@ -53,15 +53,15 @@ def suspend_account(runtime: Runtime, account_id: int, reason: str) -> None:
 
 
 def resume_account(runtime: Runtime, account_id: int) -> None:
-    """Let everybody use a suspended account again."""
+    """End the suspension of an account."""
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         accounts.resume(session, account_id)
 
 
 def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
-    """Give whoever has an e-mail another password, in all of their accounts, which ends their sessions.
+    """Set the password of all members with this e-mail address, and end their sessions.
 
-    Gives the member of the oldest account; ``None`` if nobody has this e-mail.
+    Returns the member of the oldest account; ``None`` if the address is unknown.
     """
     password_hash = accounts.hash_password(password)
     with runtime.database.write() as session:
@@ -72,9 +72,9 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
 
 
 def reset_codes(runtime: Runtime, email: str) -> Member | None:
-    """Let whoever has an e-mail log in without one-time codes, in all of their accounts: their phone is lost.
+    """Turn off two-factor authentication for all members with this e-mail address, who lost their phone.
 
-    Gives the member of the oldest account; ``None`` if nobody has this e-mail.
+    Returns the member of the oldest account; ``None`` if the address is unknown.
     """
     with runtime.database.write() as session:
         locked = [lock_member(session, member.id) for member in _members_of(session, email)]
@@ -85,12 +85,12 @@ def reset_codes(runtime: Runtime, email: str) -> Member | None:
 
 
 def _members_of(session: Session, email: str) -> list[Member]:
-    """The members whose mailbox it is."""
+    """Return the members with this mailbox."""
     return [member for member in find_members(session, email) if is_same_mailbox(member.email, email)]
 
 
 def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
-    """Delete an account with everything it has."""
+    """Delete an account with all its data."""
     removal.delete_pages_of_sites(runtime.database, account_id)
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         accounts.delete_account(session, account_id, reason=reason)
@@ -99,18 +99,18 @@ def delete_account(runtime: Runtime, account_id: int, reason: str = "") -> None:
 
 
 def acting_for(runtime: Runtime, account: Account) -> Caller:
-    """The operator, who does what an owner of the account may."""
+    """Return the operator as a caller with the rights of the account's owner."""
     return Caller("session", account_record(runtime.plans, account))
 
 
 CODE_GUESSES = 10
-"""Wrong codes an hour of a member who sets codes up."""
+"""Wrong codes per hour while a member sets up two-factor authentication."""
 EMAIL_CHANGES = 10
-"""Changes of a member's e-mail a day of which the old address is told; an account's keys have as many together."""
+"""Changes per day of a member's address that notify the old one. An account's keys share a limit of the same size."""
 
 
 def get_user(session: Session, caller: Caller) -> Member:
-    """The member whose profile is the caller's: the member's own; for a key, the first owner's.
+    """Return the member whose profile the caller uses: for a session, its member; for a key, the first owner.
 
     Raises:
         ApiError: 404 if the member was removed meanwhile.
@@ -121,14 +121,16 @@ def get_user(session: Session, caller: Caller) -> Member:
 
 
 def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) -> Member:
-    """Change name, e-mail or password of the caller's user.
+    """Change name, e-mail address, or password of the caller's user.
 
-    From a session, a new e-mail or password needs the current password and ends the other sessions. A key changes no
-    password.
+    For a session, changing the address or the password requires the current password and ends the other sessions. A key
+    cannot
+    change a password.
 
     Raises:
-        ApiError: 400 for a taken e-mail, or a missing password; 403 for a wrong password, or what only owners, or only
-            members, may change; 429 after too many.
+        ApiError: 400 for a taken address or a missing password; 403 for a wrong password, or changes reserved for
+            owners or
+            members; 429 after too many attempts.
     """
     member_id = caller.member_id
     if member_id is None and "new_password" in changes:
@@ -159,7 +161,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
 
 
 def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:
-    """Count a change of which an address is told, and which keeps that address for a while."""
+    """Count a change that notifies an address and reserves it for a while."""
     with runtime.database.read() as session:
         is_moved = not members.is_same_mailbox(get_user(session, caller).email, email)
     if is_moved:
@@ -169,30 +171,30 @@ def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:
 
 
 def delete_own_account(runtime: Runtime, caller: Caller, password: str, reason: str) -> None:
-    """Delete the caller's account with everything it has.
+    """Delete the caller's account with all its data.
 
     Raises:
-        ApiError: 403 for a wrong password, 429 after too many.
+        ApiError: 403 for a wrong password, 429 after too many attempts.
     """
     check_own_password(runtime, caller.account.id, caller.member_id, password)
     delete_account(runtime, caller.account.id, reason)
 
 
 def begin_codes(runtime: Runtime, caller: Caller, password: str, issuer: str) -> tuple[str, str]:
-    """Begin to set up an app for one-time codes; gives its secret, and the ``otpauth:`` address that holds it.
+    """Begin to set up an app for two-factor authentication. Returns its secret and the ``otpauth:`` URL with it.
 
     Args:
-        issuer: What apps call this service.
+        issuer: Name of this service in apps.
 
     Raises:
-        ApiError: 403 for a wrong password, 429 after too many.
+        ApiError: 403 for a wrong password, 429 after too many attempts.
     """
     with _own_codes(runtime, caller, password) as (_, member):
         return _app_of(one_time_codes.begin(member, runtime.settings.secret_key), member, issuer)
 
 
 def find_begun_codes(runtime: Runtime, caller: Caller, issuer: str) -> tuple[str, str] | None:
-    """Secret and address that :func:`begin_codes` gave, while the app may still show its first code."""
+    """Return the secret and URL of :func:`begin_codes` while the setup can still be completed."""
     with runtime.database.read() as session:
         member = get_user(session, caller)
         app = one_time_codes.find_new_app(member, runtime.settings.secret_key)
@@ -204,10 +206,10 @@ def _app_of(app: TOTP, member: Member, issuer: str) -> tuple[str, str]:
 
 
 def confirm_codes(runtime: Runtime, caller: Caller, code: str) -> list[str]:
-    """Switch codes on with the first one that the app shows; gives the recovery codes.
+    """Turn on two-factor authentication with the first code of the app. Returns the recovery codes.
 
     Raises:
-        ApiError: 400 for a wrong code, or without an app that is being set up; 429 after too many.
+        ApiError: 400 for a wrong code, or if no app is being set up; 429 after too many attempts.
     """
     own = _own(caller)
     counted = count_attempt(runtime, [WindowRequest(f"code:{own.id}", CODE_GUESSES, HOUR_SECONDS)], "wrong codes")
@@ -220,10 +222,10 @@ def confirm_codes(runtime: Runtime, caller: Caller, code: str) -> list[str]:
 
 
 def remove_codes(runtime: Runtime, caller: Caller, password: str) -> None:
-    """Switch codes off; harmless if they are off.
+    """Turn off two-factor authentication; harmless if it is off.
 
     Raises:
-        ApiError: 403 for a wrong password, 429 after too many.
+        ApiError: 403 for a wrong password, 429 after too many attempts.
     """
     with _own_codes(runtime, caller, password) as (session, member):
         was_on = member.codes_since is not None
@@ -234,7 +236,7 @@ def remove_codes(runtime: Runtime, caller: Caller, password: str) -> None:
 
 @contextmanager
 def _own_codes(runtime: Runtime, caller: Caller, password: str) -> Iterator[tuple[Session, Member]]:
-    """A transaction over the member whose session it is, who has shown their password."""
+    """Open a transaction on the member of the session, after checking their password."""
     own = _own(caller)
     proof = check_own_password(runtime, caller.account.id, own.id, password)
     with runtime.database.write() as session:
@@ -245,7 +247,7 @@ def _own_codes(runtime: Runtime, caller: Caller, password: str) -> Iterator[tupl
 
 
 def _own(caller: Caller) -> MemberRecord:
-    assert caller.member is not None  # The operations are for sessions only.
+    assert caller.member is not None  # Policy admits only sessions to these operations.
     return caller.member
 
 
@@ -263,7 +265,7 @@ def _tell_of_switch(runtime: Runtime, session: Session, member: Member) -> None:
 
 
 def list_sessions(runtime: Runtime, caller: Caller, *, limit: int, offset: int) -> tuple[list[dict[str, Any]], int]:
-    """One page of the caller's sessions, newest first, and how many there are."""
+    """Return one page of the caller's sessions, newest first, and their total number."""
     with runtime.database.read() as session:
         logins, total = sessions.list_sessions(session, _own(caller).id, limit=limit, offset=offset)
     return [
@@ -280,16 +282,16 @@ def list_sessions(runtime: Runtime, caller: Caller, *, limit: int, offset: int) 
 
 
 def end_session(runtime: Runtime, caller: Caller, name: str) -> None:
-    """End one of the caller's sessions, in every process with its next request.
+    """End one of the caller's sessions. Every process rejects its next request.
 
     Raises:
-        ApiError: 404 if they have none of this name.
+        ApiError: 404 if the caller has no such session.
     """
     with runtime.database.write() as session:
         sessions.end_session_of(session, _own(caller).id, name)
 
 
 def end_other_sessions(runtime: Runtime, caller: Caller) -> None:
-    """End all of the caller's sessions but the one that asks."""
+    """End all of the caller's sessions except the current one."""
     with runtime.database.write() as session:
         sessions.end_other_sessions(session, _own(caller).id, caller.session_hash)

@@ -1,4 +1,4 @@
-"""Attempts that are counted, so that guessing and flooding are slow."""
+"""Limits on attempts, which slow down guessing and flooding."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ log = logging.getLogger(__name__)
 QUARTER_SECONDS = 900
 HOUR_SECONDS = 3600
 PASSWORD_FAILURES = 5
-"""Wrong passwords an hour when an account is to be deleted or its password changed."""
+"""Wrong passwords per hour when an account is deleted or its password changed."""
 PASSWORD_CHECKS = 30
-"""Passwords of one member, right or wrong, that are checked per hour while the member is logged in."""
+"""Passwords of a logged-in member, right or wrong, that are checked per hour."""
 PASSWORD_HASHES = 120
-"""Passwords that are hashed per quarter of an hour for one address: each takes a quarter of a second of CPU time."""
+"""Passwords hashed per quarter of an hour for one IP address. Each takes a quarter of a CPU second."""
 
 
 def check_own_password(
     runtime: Runtime, account_id: int, member_id: int | None, password: str
 ) -> accounts.PasswordProof:
-    """Make sure that somebody already known knows their password; gives what shows it to :mod:`accounts`.
+    """Check the password of an identified member. Returns evidence of it for :mod:`accounts`.
 
     Args:
-        member_id: Whose it is; ``None`` for the first owner's, as a key needs it.
+        member_id: ID of the member; ``None`` for the first owner, whose password a key must send.
 
     Raises:
         ApiError: 403 if it is wrong; 429 after five wrong ones, or 30 in all, in an hour.
@@ -52,7 +52,7 @@ def check_own_password(
 
 
 def count_attempt(runtime: Runtime, windows: Sequence[WindowRequest], noun: str) -> tuple[WindowState, ...]:
-    """Count an attempt as if it failed; who succeeds gives it back, so that racing guesses are all counted."""
+    """Count an attempt as a failure. The caller refunds it on success, so that concurrent guesses are all counted."""
     moment = now().timestamp()
     outcome = runtime.counters.consume(windows, now=moment)
     if outcome.refused is not None:
@@ -62,10 +62,10 @@ def count_attempt(runtime: Runtime, windows: Sequence[WindowRequest], noun: str)
 
 
 def count_hashes(runtime: Runtime, client: Client, hashes: int = 1) -> None:
-    """Count passwords that are about to be hashed for an address.
+    """Count passwords that are about to be hashed for an IP address.
 
     Raises:
-        RateLimited: They are too many.
+        RateLimited: The limit is exceeded.
     """
     count_attempt(
         runtime, [WindowRequest(f"hashes:{client.key}", PASSWORD_HASHES, QUARTER_SECONDS, hashes)], "passwords"
@@ -74,7 +74,7 @@ def count_hashes(runtime: Runtime, client: Client, hashes: int = 1) -> None:
 
 @contextmanager
 def forgiving_outages(runtime: Runtime, counted: Sequence[WindowState]) -> Iterator[None]:
-    """Refund attempts if the block fails for a reason other than the caller's, such as a database that is away."""
+    """Refund attempts if the block fails for a reason other than the caller's, such as an unavailable database."""
     try:
         yield
     except ApiError:
@@ -100,10 +100,10 @@ def counting(runtime: Runtime, windows: Sequence[WindowRequest], noun: str) -> I
 
 
 def count_uncharged(runtime: Runtime, windows: Sequence[WindowRequest], noun: str) -> None:
-    """Count what costs no search, so that it is not done without end; without counters it goes on.
+    """Limit work that charges no search. While the counter store is unavailable, the work continues.
 
     Args:
-        what: What is counted, in the singular.
+        noun: The counted unit, in the singular.
 
     Raises:
         RateLimited: A window is full.

@@ -1,4 +1,4 @@
-"""Transactions that change what a caller has."""
+"""Transactions that change a caller's data."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from app.services.access.credentials import credential_change
 
 
 def changing(runtime: Runtime, caller: Caller) -> AbstractContextManager[Session]:
-    """A transaction that changes the caller's account, sites or keys."""
+    """Open a transaction that changes the caller's account, sites, or keys."""
     return credential_change(runtime.database, runtime.counters, caller.account.id)

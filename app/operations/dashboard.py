@@ -1,4 +1,4 @@
-"""The account at a glance."""
+"""The dashboard of an account."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.services.usage.daily_usage import usage_between
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """Counts, limits, and what went wrong, as the API shows them."""
+    """Counts, limits, and problems, as the API shows them."""
 
     siteCount: int
     apiKeyCount: int
@@ -40,10 +40,10 @@ def get_dashboard(
     limits: PlanLimits,
     today: date,
 ) -> Dashboard:
-    """Figures of what an account has and used in this calendar month (UTC), and what is wrong with what it depends on.
+    """Return what an account has, its usage in this calendar month (UTC), and problems with its dependencies.
 
     Args:
-        counters: ``None``: usage is what was copied from the counter store last.
+        counters: ``None`` to use the last copy of the counter store.
 
     Raises:
         CountersUnavailable: Usage cannot be read.

@@ -21,10 +21,10 @@ from app.wording import operator_text
 
 
 def show_change(runtime: Runtime, token: str) -> str:
-    """The e-mail that a link gives back.
+    """Return the e-mail address that a link restores.
 
     Raises:
-        ApiError: 400 if it no longer works.
+        ApiError: 400 if the link is not valid any more.
     """
     return _find(runtime, token)[0]
 
@@ -38,16 +38,16 @@ def _find(runtime: Runtime, token: str) -> tuple[str, Member]:
 
 
 def undo_change(runtime: Runtime, client: Client, token: str) -> None:
-    """Undo the change that a link is for.
+    """Undo the change that a link refers to.
 
     Raises:
-        ApiError: 400 if it no longer works.
+        ApiError: 400 if the link is not valid any more.
     """
     email, member = _find(runtime, token)
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
     with credential_change(runtime.database, runtime.counters, member.account_id) as session:
         get_account(session, member.account_id, lock=True)
-        # Who used the link, or changed the e-mail once more, held that lock: only now it is certain.
+        # Another use of the link, or another change of the address, needs the same lock. So check again under it.
         change = emails.find_change(session, token, runtime.settings.secret_key)
         if change is None:
             raise _undo_link_expired()
@@ -62,14 +62,14 @@ def _undo_link_expired() -> ApiError:
 
 
 REQUESTS_PER_ADDRESS = 20
-"""Requests an hour of one client's address. What one mailbox gets is limited when mails are sent."""
+"""Requests per hour from one client's IP address. Mails to one mailbox are limited when they are sent."""
 
 
 def request_reset(runtime: Runtime, client: Client, email: str) -> None:
-    """Have a link sent to an e-mail, if there is such an account; nothing tells whether there is.
+    """Request a reset link for an e-mail address. The response does not reveal whether an account exists.
 
     Raises:
-        ApiError: 403 where no mail is sent, or nobody has a password; 429 after too many.
+        ApiError: 403 if mail or passwords are not in use; 429 after too many requests.
     """
     refuse_without_passwords(runtime)
     if not runtime.settings.sends_mail:
@@ -84,7 +84,7 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
 
 
 def check_token(runtime: Runtime, token: str) -> None:
-    """Make sure that a link still works.
+    """Check that a reset link is valid.
 
     Raises:
         ApiError: 400.
@@ -95,13 +95,15 @@ def check_token(runtime: Runtime, token: str) -> None:
 
 
 def reset_password(runtime: Runtime, client: Client, token: str, new_password: str) -> None:
-    """Set a new password for all accounts with the e-mail that a link was sent to, and end all their sessions.
+    """Set a new password for all accounts with the address that a link was sent to, and end their sessions.
 
-    It ends the link, too, and all others that were sent. The link proves the mailbox, so it confirms the e-mail. Until
-    then, anybody may have typed it: one-time codes of unconfirmed members end, so that they keep no owner out.
+    This also voids the link and all other reset links. The link proves ownership of the mailbox, so it confirms the
+    address.
+    Until then, another person may have typed it, so the two-factor authentication of unconfirmed members is turned off;
+    otherwise, that person's codes could lock out the owner.
 
     Raises:
-        ApiError: 400 if the link no longer works.
+        ApiError: 400 if the link is not valid any more.
     """
     refuse_without_passwords(runtime)
     check_token(runtime, token)
@@ -116,7 +118,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
         for account_id in account_ids:
             get_account(session, account_id, lock=True)
         session.expire_all()
-        # Who used the link, or changed the password or the e-mail, held that lock: only now it is certain.
+        # Another use of the link, or a change of password or address, needs the same lock. So check again under it.
         if password_resets.find_reset(session, token, runtime.settings.secret_key) is None:
             raise _reset_link_expired()
         members = [m for m in password_resets.find_owners_of(session, email) if m.account_id in account_ids]
@@ -135,14 +137,14 @@ def _reset_link_expired() -> ApiError:
 
 
 MAILS_PER_MEMBER = 5
-"""Mails an hour that a member can have sent to their e-mail."""
+"""Mails per hour that a member can request."""
 
 
 def check_confirmation(runtime: Runtime, token: str) -> Member:
-    """The member whose e-mail a link confirms.
+    """Return the member whose address a link confirms.
 
     Raises:
-        ApiError: 400 if it no longer works.
+        ApiError: 400 if the link is not valid any more.
     """
     with runtime.database.read() as session:
         member = emails.find_confirmed(session, token, runtime.settings.secret_key)
@@ -152,10 +154,10 @@ def check_confirmation(runtime: Runtime, token: str) -> Member:
 
 
 def confirm(runtime: Runtime, client: Client, token: str) -> None:
-    """Confirm the e-mail that a link was sent to. The keys of an owner's account work again, if they had stopped.
+    """Confirm the address that a link was sent to. If the keys of an owner's account had stopped, they work again.
 
     Raises:
-        ApiError: 400 if the link no longer works.
+        ApiError: 400 if the link is not valid any more.
     """
     account_id = check_confirmation(runtime, token).account_id
     with credential_change(runtime.database, runtime.counters, account_id) as session:
@@ -167,10 +169,10 @@ def confirm(runtime: Runtime, client: Client, token: str) -> None:
 
 
 def ask_again(runtime: Runtime, caller: Caller) -> None:
-    """Have another link sent to the caller's e-mail; none if it is confirmed.
+    """Send another link to the caller's address, unless it is confirmed.
 
     Raises:
-        ApiError: 403 for a key, and where no mail is sent; 429 after too many.
+        ApiError: 403 for a key, or if mail is not set up; 429 after too many requests.
     """
     if caller.member is None or not runtime.settings.sends_mail:
         raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a logged-in member can request a mail.")

@@ -1,4 +1,4 @@
-"""Files that become documents."""
+"""Importing files as documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ImportInterrupted(Exception):
     """An import ended early.
 
     Attributes:
-        outcome: What was done before. The cause says why it ended.
+        outcome: What was done before. ``__cause__`` is the reason.
     """
 
     def __init__(self, outcome: ImportOutcome):
@@ -32,13 +32,13 @@ class ImportInterrupted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file as it was sent, and what was said of it.
+    """An uploaded file with its description.
 
     Attributes:
         form: One of the formats of :mod:`app.importers.formats`, or :data:`ONE_PAGE`.
-        columns: As :func:`app.importers.fields.read_column_map` takes it.
-        url: The address of the page that the file is; may lack the site's.
-        content_type: The type of the page that the file is.
+        columns: As :func:`app.importers.column_map.read_column_map` takes it.
+        url: URL of the page, for a file that is one page; may omit the site's part.
+        content_type: Content type of such a page.
     """
 
     stream: ByteStream
@@ -49,18 +49,19 @@ class SentFile:
 
 
 ONE_PAGE = "file"
-"""The format of a file that is one page, read as crawls read it."""
+"""Format of a file that is one page, read as crawls read it."""
 
 MAX_SKIPPED_LINES = 10_000
-"""With more bad lines than this, a file that was sent is given up: looking at each costs more than sending it."""
+"""Invalid lines beyond which an import stops, because checking each costs more than sending it."""
 
 
 def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) -> ImportOutcome:
-    """Import a file of documents, or a file that becomes one.
+    """Import a file of documents, or a file that is one page.
 
     Raises:
-        ApiError: 400 for a file of another format, or columns that it lacks; 404; 403 for a paused site or a full plan;
-            429 after too many files that become one document; 503. The message says what was indexed before.
+        ApiError: 400 for an unreadable file, or columns that it does not have; 404; 403 for a paused site or a full
+            plan; 429
+            after too many files that are one page; 503. The message says what was indexed before.
     """
     outcome = ImportOutcome()
     try:
@@ -93,10 +94,10 @@ def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) 
 
 
 def _read_page(file: SentFile, site_url: str) -> Record:
-    """The document that a file becomes."""
+    """Return the document for a file that is one page."""
     if not file.url:
         raise field_error("url", "required", "is required for a file that is one page")
-    # What reads pages takes some 20 MB of a process: only one that reads such files loads it.
+    # Reading pages needs some 20 MB of memory, so only processes that read such files load it.
     from app.crawl.run.page_documents import read_uploaded_file
 
     try:

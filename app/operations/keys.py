@@ -17,10 +17,10 @@ from app.services.webhooks.delivery import secret_of
 
 
 def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> tuple[KeyView, str]:
-    """Add a key; gives it and its token.
+    """Create a key. Returns it and its token.
 
     Raises:
-        ApiError: 404, 400 for an expiry in the past, 403 at the plan's limit, or for more rights than the caller's.
+        ApiError: 404; 400 for an expiry in the past; 403 at the plan's limit, or for more rights than the caller's.
     """
     secret = runtime.settings.secret_key
     with changing(runtime, caller) as session:
@@ -34,7 +34,7 @@ def update_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, chan
     """Change a key's name, expiry, scopes, site, or origins.
 
     Raises:
-        ApiError: 404, 400; 403 for widening a key that may, or might then, do more than the caller.
+        ApiError: 404, 400; 403 for widening a key that has, or would have, more rights than the caller.
     """
     with changing(runtime, caller) as session:
         view = keys.view(
@@ -50,7 +50,7 @@ def rotate_key(
     """Give a key a new token.
 
     Raises:
-        ApiError: 404; 400 for an expired key; 403 for a key that may do more than the caller.
+        ApiError: 404; 400 for an expired key; 403 for a key with more rights than the caller.
     """
     secret = runtime.settings.secret_key
     with changing(runtime, caller) as session:
@@ -66,7 +66,7 @@ def toggle_key(runtime: Runtime, caller: Caller, key_id: str, active: bool | Non
     """Disable or enable a key.
 
     Raises:
-        ApiError: 404; 400 for an expired key; 403 for enabling a key that may do more than the caller.
+        ApiError: 404; 400 for an expired key; 403 for enabling a key with more rights than the caller.
     """
     with changing(runtime, caller) as session:
         view = keys.view(
@@ -77,7 +77,7 @@ def toggle_key(runtime: Runtime, caller: Caller, key_id: str, active: bool | Non
 
 
 def dismiss_exposure(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> None:
-    """Say no more of a private key's being in a web page, until it is rotated.
+    """Stop reporting that web pages send a private key, until it is rotated.
 
     Raises:
         ApiError: 404.
@@ -87,7 +87,7 @@ def dismiss_exposure(runtime: Runtime, caller: Caller, site_id: int, key_id: str
 
 
 def delete_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> None:
-    """Remove a key.
+    """Delete a key.
 
     Raises:
         ApiError: 404.
@@ -98,10 +98,10 @@ def delete_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> N
 
 
 def create_webhook(runtime: Runtime, caller: Caller, fields: Mapping[str, Any]) -> tuple[Webhook, str]:
-    """Add a webhook; gives it and its secret.
+    """Create a webhook. Returns it and its secret.
 
     Raises:
-        ApiError: 400 for an address where nothing is sent; 403 if the account has all that it may have.
+        ApiError: 400 for a URL that is not allowed; 403 if the account has reached its limit.
     """
     fields = _checked(runtime, fields)
     with runtime.database.write() as session:
@@ -113,7 +113,7 @@ def update_webhook(runtime: Runtime, caller: Caller, webhook_id: str, changes: M
     """Change a webhook.
 
     Raises:
-        ApiError: 404; 400 for an address where nothing is sent.
+        ApiError: 404; 400 for a URL that is not allowed.
     """
     changes = _checked(runtime, changes)
     with runtime.database.write() as session:
@@ -121,7 +121,7 @@ def update_webhook(runtime: Runtime, caller: Caller, webhook_id: str, changes: M
 
 
 def delete_webhook(runtime: Runtime, caller: Caller, webhook_id: str) -> None:
-    """Remove a webhook with its deliveries.
+    """Delete a webhook with its deliveries.
 
     Raises:
         ApiError: 404.
@@ -131,7 +131,7 @@ def delete_webhook(runtime: Runtime, caller: Caller, webhook_id: str) -> None:
 
 
 def redeliver(runtime: Runtime, caller: Caller, webhook_id: str, delivery_id: str) -> WebhookDelivery:
-    """Have a delivery sent once more.
+    """Send a delivery again.
 
     Raises:
         ApiError: 404.

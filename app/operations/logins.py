@@ -1,4 +1,4 @@
-"""Logging people in and out, with the limits that slow guessing down."""
+"""Logging in and out, with limits that slow down guessing."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from app.services.usage.quota import DAY_SECONDS, address_key
 from app.wording import operator_text
 
 COMPARISONS = 10
-"""Passwords that one attempt of a client compares: each takes a while, so more of them count as further attempts."""
+"""Passwords compared in one attempt. Comparing is slow, so more of them count as further attempts."""
 REGISTRATIONS = 30
-"""Registrations an hour of one address."""
+"""Registrations per hour from one IP address."""
 CODE_FAILURES = 30
-"""Wrong codes a day for one member, from whichever addresses. Only callers with the member's password come so far."""
+"""Wrong codes per day for one member, from any address. Only callers with the member's password get that far."""
 
 
 class CodeRefused(ApiError):
-    """A right password with no code, or a wrong one.
+    """A correct password with a missing or wrong code.
 
     Args:
-        proof: What stands for the password if a code comes next.
+        proof: Token that replaces the password when the code follows.
     """
 
     def __init__(self, error: ApiError, proof: str):
@@ -46,7 +46,7 @@ class CodeRefused(ApiError):
 
 
 class AccountChoice(Exception):
-    """The members whom somebody could be, of whom they are to choose one."""
+    """The login matches several members, and the person must choose one."""
 
     def __init__(self, members: list[Member]):
         super().__init__()
@@ -54,10 +54,10 @@ class AccountChoice(Exception):
 
 
 def register(runtime: Runtime, client: Client, name: str, email: str, password: str) -> tuple[Member, str, str]:
-    """Create an account and a session; gives its owner, the CSRF token and the cookie's value.
+    """Create an account and a session. Returns the owner, the CSRF token, and the cookie's value.
 
     Raises:
-        ApiError: 400 if the e-mail is taken, 403 where registration is closed, 429 after too many.
+        ApiError: 400 if the e-mail address is taken; 403 if registration is closed; 429 after too many registrations.
     """
     if not runtime.settings.registration:
         operator = operator_text(runtime.settings.operator_contact)
@@ -86,20 +86,22 @@ def log_in(
     *,
     asks: bool = False,
 ) -> tuple[Member, str, str, list[Member]]:
-    """Start a session; gives the member, the CSRF token, the cookie's value, and all members they could be.
+    """Start a session. Returns the member, the CSRF token, the cookie's value, and all matching members.
 
-    A failure is not written to the audit log: the time that takes would tell which e-mails are known.
+    The audit log does not record failures, because the time that takes would reveal which addresses are known.
 
     Args:
-        account_id: Which account, if the e-mail belongs to several; else, of the memberships with this password, the
-            oldest whose e-mail is confirmed, or the oldest.
-        asks: Whether a person is there to be asked which.
+        account_id: The account, if the address belongs to several. By default, of the memberships with this password,
+            the
+            oldest with a confirmed address, or else the oldest.
+        asks: Whether a person is present who can be asked to choose.
 
     Raises:
-        AccountChoice: They are to be asked.
-        ApiError: 401 alike for an unknown e-mail, a wrong password and another account; 403 without passwords; 429
-            after too many failures.
-        CodeRefused: 401 for a right password with a missing or a wrong code.
+        AccountChoice: The person must choose an account.
+        ApiError: 401, the same for an unknown address, a wrong password, and another account; 403 without password
+            logins;
+            429 after too many failures.
+        CodeRefused: 401 for a correct password with a missing or wrong code.
     """
     refuse_without_passwords(runtime)
     with runtime.database.read() as session:
@@ -122,14 +124,14 @@ def log_in(
 
 
 def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) -> tuple[Member, str, str]:
-    """Go on with a login that lacked only a code; as :func:`log_in`.
+    """Complete a login that lacked only a code. Returns the same as :func:`enter`.
 
     Args:
-        proof: Of :class:`CodeRefused`.
+        proof: From :class:`CodeRefused`.
 
     Raises:
-        ApiError: 401 if the password was shown too long ago, or is another one now; 429 after too many failures.
-        CodeRefused: 401 for a missing or a wrong code.
+        ApiError: 401 if the proof is too old or the password was changed; 429 after too many failures.
+        CodeRefused: 401 for a missing or wrong code.
     """
     with runtime.database.read() as session:
         members = read_offer(proof, runtime.settings.secret_key).find_members(session)
@@ -139,22 +141,22 @@ def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) ->
 
 
 def enter(runtime: Runtime, client: Client, member: Member) -> tuple[Member, str, str]:
-    """Start the session of somebody whom the identity provider has shown to be a member, which needs no code.
+    """Start a session for a member identified by the identity provider, without a code.
 
-    Gives them, the CSRF token and the cookie's value.
+    Returns the member, the CSRF token, and the cookie's value.
 
     Raises:
-        ApiError: 401 if they have gone since.
+        ApiError: 401 if the member was removed meanwhile.
     """
     return _enter(runtime, client, member, None)
 
 
 def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int) -> tuple[Member, str, str]:
-    """Start the session of one of the members that an offer is for; gives what :func:`enter` does.
+    """Start a session for one of the members in an offer. Returns the same as :func:`enter`.
 
     Raises:
-        ApiError: 401 if the offer is not for the account, or no longer.
-        CodeRefused: 401 if it was a password that was shown, and the member has one-time codes.
+        ApiError: 401 if the offer has expired or does not include the account.
+        CodeRefused: 401 if the person logged in with a password and the member has two-factor authentication.
     """
     offered = read_offer(offer, runtime.settings.secret_key)
     with runtime.database.read() as session:
@@ -166,13 +168,13 @@ def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int
 
 
 def _enter(runtime: Runtime, client: Client, member: Member, code: str | None) -> tuple[Member, str, str]:
-    """Start the session of a member whose password was right, if their code is, too; ``None`` where none is asked."""
+    """Start a session for a member with a correct password, after checking their code; ``None`` skips that check."""
     counted: tuple[WindowState, ...] = ()
     if member.codes_since is not None and code is not None and one_time_codes.is_given(code):
         windows = [*_code_windows(client, member.id), _client_window(client)]
         counted = count_attempt(runtime, windows, "wrong codes")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
-        # Hashing takes a while, in which the member may have gone or been given another password.
+        # Hashing takes a while. Meanwhile, the member may have been removed or their password changed.
         present = lock_member(session, member.id)
         if present is None or present.password_hash != member.password_hash:
             raise wrong_credentials()
@@ -188,7 +190,7 @@ def _enter(runtime: Runtime, client: Client, member: Member, code: str | None) -
 
 
 def _check_code(runtime: Runtime, session: Session, client: Client, member: Member, code: str) -> CodeRefused | None:
-    """Use a code up, if the member needs one."""
+    """Use up a code, if the member needs one."""
     if member.codes_since is None:
         return None
     if not one_time_codes.is_given(code):
@@ -209,7 +211,7 @@ def _write_proof(runtime: Runtime, member: Member) -> str:
 
 
 def refuse_without_passwords(runtime: Runtime) -> None:
-    """Refuse what is for people with passwords, where nobody logs in with one.
+    """Reject operations with passwords if password logins are turned off.
 
     Raises:
         ApiError: 403.
@@ -242,9 +244,10 @@ def _client_window(client: Client, attempts: int = 1) -> WindowRequest:
 
 
 def _code_windows(client: Client, member_id: int) -> list[WindowRequest]:
-    """The windows of a member's wrong codes.
+    """Return the windows of a member's wrong codes.
 
-    They are not the e-mail's: with an account of their own, strangers can be members with somebody else's e-mail.
+    They count by member, not by address: strangers can create members with another person's address in their own
+    accounts.
     """
     return [
         WindowRequest(f"login-code:{member_id}:{client.key}", 10, QUARTER_SECONDS),
@@ -253,7 +256,7 @@ def _code_windows(client: Client, member_id: int) -> list[WindowRequest]:
 
 
 def forget_failures(runtime: Runtime, client: Client, email: str, member_ids: Iterable[int]) -> None:
-    """Let the members with a new password log in, however often the one before was tried."""
+    """Delete the failed attempts of members with a new password, so that they can log in at once."""
     windows = _email_windows(runtime, client, email)
     for member_id in member_ids:
         windows += _code_windows(client, member_id)
@@ -261,7 +264,7 @@ def forget_failures(runtime: Runtime, client: Client, email: str, member_ids: It
 
 
 def log_out(runtime: Runtime, caller: Caller | None) -> None:
-    """End the caller's session, if it is one."""
+    """End the caller's session, if the caller has one."""
     if caller is not None and caller.session_hash:
         with runtime.database.write() as session:
             sessions.end_session(session, caller.session_hash)

@@ -21,35 +21,35 @@ from app.services.mail.notices import INVITATION_KIND, write_invitation
 from app.services.sites import get_account
 
 MAILED_INVITATIONS = 30
-"""Invitations an hour that an account can have sent, each to an address that somebody typed."""
+"""Invitations per hour that an account can send by mail."""
 
 
 def change_role(runtime: Runtime, caller: Caller, member_id: int, role: Role) -> Member:
-    """Give a member another role.
+    """Change a member's role.
 
     Raises:
-        ApiError: 404; 403 for the last owner, and for an owner if it is a key that asks.
+        ApiError: 404; 403 for the last owner, or if a key changes an owner.
     """
     with runtime.database.write() as session:
         return members.change_role(session, caller.account.id, member_id, role, by=caller.member_id)
 
 
 def remove_member(runtime: Runtime, caller: Caller, member_id: int) -> None:
-    """Remove a member; all of their sessions end.
+    """Remove a member and end all of their sessions.
 
     Raises:
-        ApiError: 404; 403 for the last owner, and for an owner if it is a key that asks.
+        ApiError: 404; 403 for the last owner, or if a key removes an owner.
     """
     with runtime.database.write() as session:
         members.remove_member(session, caller.account.id, member_id, by=caller.member_id)
 
 
 def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Role) -> tuple[Invitation, str | None]:
-    """Invite somebody; returns the invitation and the token of its link, ``None`` if the link was sent by mail.
+    """Invite a person. Returns the invitation and the token of its link, ``None`` if the link was sent by mail.
 
     Raises:
-        ApiError: 400 if they are a member or invited already; 403 if the account has all the members it may have; 429
-            after too many that are sent by mail.
+        ApiError: 400 if the person is a member or invited already; 403 if the account has reached its member limit; 429
+            after too many mailed invitations.
     """
     _count_mail(runtime, caller)
     with runtime.database.write() as session:
@@ -68,10 +68,10 @@ def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Ro
 def renew_invitation(
     runtime: Runtime, caller: Caller, base_url: str, invitation_id: str
 ) -> tuple[Invitation, str | None]:
-    """Give an invitation another link; returns what :func:`invite` does.
+    """Replace the link of an invitation. Returns the same as :func:`invite`.
 
     Raises:
-        ApiError: 404; 429 after too many that are sent by mail.
+        ApiError: 404; 429 after too many mailed invitations.
     """
     _count_mail(runtime, caller)
     with runtime.database.write() as session:
@@ -89,9 +89,9 @@ def renew_invitation(
 def _issue(
     runtime: Runtime, caller: Caller, base_url: str, session: Session, invitation: Invitation, token: str
 ) -> tuple[Invitation, str | None]:
-    """Send the link to the invited address; without a mail server, return it to be passed on.
+    """Mail the link to the invited address. Without a mail server, return it, to be passed on.
 
-    Where mail is sent, the inviter does not see it: with it they could join in the name of the address' owner.
+    If mail is set up, the inviter does not see the link; otherwise, they could join in the name of the address' owner.
     """
     settings = runtime.settings
     if not settings.sends_mail:
@@ -117,12 +117,12 @@ def _count_mail(runtime: Runtime, caller: Caller) -> None:
 
 
 def link_of(base_url: str, token: str) -> str:
-    """The address at which an invitation is accepted."""
+    """Return the URL at which an invitation is accepted."""
     return f"{base_url}/invitations/{token}"
 
 
 def revoke_invitation(runtime: Runtime, caller: Caller, invitation_id: str) -> None:
-    """End an invitation.
+    """Revoke an invitation.
 
     Raises:
         ApiError: 404.
@@ -132,10 +132,10 @@ def revoke_invitation(runtime: Runtime, caller: Caller, invitation_id: str) -> N
 
 
 def open_invitation(runtime: Runtime, token: str) -> dict[str, Any]:
-    """The invitation that somebody has a link to.
+    """Return the invitation of a link.
 
     Raises:
-        ApiError: 404 if the invitation is no longer open.
+        ApiError: 404 if the invitation is not open any more.
     """
     with runtime.database.read() as session:
         invitation = invitations.get_open_invitation(session, token, runtime.settings.secret_key)
@@ -151,11 +151,11 @@ def open_invitation(runtime: Runtime, token: str) -> dict[str, Any]:
 def accept_invitation(
     runtime: Runtime, client: Client, token: str, name: str, password: str
 ) -> tuple[Member, str, str]:
-    """Become a member; gives the member, and the CSRF token and the cookie's value of their session.
+    """Become a member. Returns the member, and CSRF token and cookie value of their session.
 
     Raises:
-        ApiError: 404 if the invitation is no longer open; 400 if a member has its e-mail, or may get it back; 403
-            where nobody has a password.
+        ApiError: 404 if the invitation is not open any more; 400 if a member has its address, or may get it back; 403
+            without password logins.
     """
     refuse_without_passwords(runtime)
     secret = runtime.settings.secret_key

@@ -1,4 +1,8 @@
-"""x"""
+"""Logins with an OpenID Connect provider.
+
+The person proves an identity at the provider. A linked member logs in; otherwise, members with the verified address are
+linked, or the person accepts an invitation or registers.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +42,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 CALLBACK = "/login/oidc/callback"
 ATTEMPT_SECONDS = 600
-"""How long somebody may take to log in at the provider."""
+"""Seconds that a login at the provider may take."""
 _PURPOSE = "login with a provider"
 ATTEMPTS = 60
-"""Logins an hour that one client begins; each answer costs requests to the provider."""
+"""Logins per hour that one client may begin. Each response costs requests to the provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A login that somebody has begun.
+    """A login in progress.
 
     Attributes:
-        secret: Known to their browser only.
-        next: Where they go afterwards.
-        invitation: Token of the invitation that they accept with it; empty without one.
-        connects: The member who wants to be known by it, as whom they were logged in; ``None`` without one.
+        secret: Known only to the person's browser.
+        next: Path to open afterwards.
+        invitation: Token of the invitation to accept; empty without one.
+        connects: ID of the logged-in member who wants to link the identity; ``None`` without one.
     """
 
     secret: str
@@ -61,22 +65,22 @@ class Attempt:
     connects: int | None = None
 
     def derive(self, purpose: str) -> str:
-        """A value for the provider, which tells nothing of the secret."""
+        """Return a value for the provider that does not reveal the secret."""
         return hash_token(purpose, self.secret)
 
 
 def begin(
     runtime: Runtime, client: Client, next: str, invitation: str = "", connects: int | None = None
 ) -> tuple[str, str]:
-    """Begin a login; gives the provider's address for it, and the cookie's value.
+    """Begin a login. Returns the provider's URL for it and the value of the cookie.
 
     Args:
         next, invitation, connects: As in :class:`Attempt`.
 
     Raises:
-        ApiError: 404 without a provider; 429 after too many; 503 if it does not answer.
+        ApiError: 404 without a provider; 429 after too many logins; 503 if the provider does not respond.
     """
-    from joserfc.util import urlsafe_b64encode  # Late, as in Provider.keys.
+    from joserfc.util import urlsafe_b64encode  # Imported late for memory, as in Provider.keys.
 
     provider = _provider(runtime)
     count_attempt(runtime, [WindowRequest(f"oidc:{client.key}", ATTEMPTS, HOUR_SECONDS)], "logins")
@@ -104,20 +108,20 @@ def begin(
 def finish(
     runtime: Runtime, client: Client, cookie: str, answer: Mapping[str, str], member_id: int | None = None
 ) -> tuple[list[Member], bool, str]:
-    """End a login with the answer that the provider sent through the browser.
+    """Complete a login with the response that the provider sent through the browser.
 
-    Gives the members whom the person may log in as, oldest first; whether to ask which; and where they wanted to go.
+    Returns the members whom the person may log in as, oldest first; whether to ask which; and the path to open.
 
     Args:
-        cookie: What :func:`begin` gave the browser; empty if it has none.
-        answer: The parameters of the address.
-        member_id: Who is logged in there; ``None`` for nobody.
+        cookie: Value from :func:`begin`; empty if the browser has none.
+        answer: Query parameters of the URL.
+        member_id: ID of the member logged in there; ``None`` without one.
 
     Raises:
-        ApiError: 401 for an answer that is not good; 403 for people who have no account here; 503 if the provider does
-            not answer.
+        ApiError: 401 for an invalid response; 403 for people without an account here; 503 if the provider does not
+            respond.
     """
-    from app.services.accounts.id_tokens import read_person  # Late, as in Provider.keys.
+    from app.services.accounts.id_tokens import read_person  # Imported late for memory, as in Provider.keys.
 
     provider = _provider(runtime)
     attempt = _read_attempt(runtime, cookie)
@@ -174,15 +178,16 @@ def _find_members(
 
 
 def _link_members(session: Session, person: Person, password_hash: str, connects: int | None) -> tuple[list[int], bool]:
-    """Know the members with the person's e-mail by the provider from now on.
+    """Link the members with the person's address to the provider.
 
-    Gives the ids of their accounts, and whether one is somebody else's, who may have joined in the person's name.
+    Returns the IDs of their accounts, and whether one belongs to another person, who may have joined in the person's
+    name.
     """
     unknown = identities.find_linkable_members(session, person.issuer, person.email, connects)
     account_ids = sorted(member.account_id for member in unknown)
     for account_id in account_ids:
         get_account(session, account_id, lock=True)
-    # Who changed an e-mail, or was faster, held these locks: only now it is certain.
+    # Concurrent logins and changes of addresses need the same locks. So read the members again under them.
     session.expire_all()
     linked, is_asked = [], False
     for member in identities.find_linkable_members(session, person.issuer, person.email, connects):

@@ -1,4 +1,4 @@
-"""A site's search settings."""
+"""Changing and previewing a site's search settings."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS, MAX_PINNED_IDS, MAX_
 log = logging.getLogger(__name__)
 
 ResultList = Literal["pinned", "hidden"]
-"""The settings that name documents for a query."""
+"""Settings that list documents for a query."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsPreview:
-    """Changes that search settings would make.
+    """Effects of unsaved search settings.
 
     Attributes:
-        unknown_ids: Pinned and hidden ids that no document has.
-        engine: The engine that was asked.
+        unknown_ids: Pinned and hidden IDs without a document.
+        engine: The engine that ran the searches.
     """
 
     queries: Sequence[QueryPreview]
@@ -66,10 +66,10 @@ def update_settings(
     """Replace a site's search settings.
 
     Args:
-        expected: Names of the states that may be replaced, as :func:`settings_tag` gives them; ``None`` for any.
+        expected: Tags of the settings that may be replaced (:func:`settings_tag`); ``None`` for any.
 
     Returns:
-        The site, and the pinned and hidden ids that no document has.
+        The site, and the pinned and hidden IDs without a document.
 
     Raises:
         ApiError: 404; 412 ``changed_meanwhile``.
@@ -85,17 +85,17 @@ def update_settings(
 def restore_settings(
     runtime: Runtime, caller: Caller, entry_id: int, expected: Set[str] | None = None
 ) -> tuple[Site, list[str]]:
-    """Give a site the search settings that it had before a change of them.
+    """Restore a site's search settings from before a change.
 
     Args:
-        entry_id: The change's, in the audit log.
-        expected: As for :func:`update_settings`.
+        entry_id: ID of the change in the audit log.
+        expected: As in :func:`update_settings`.
 
     Returns:
         As :func:`update_settings`.
 
     Raises:
-        ApiError: 404, also for settings that are not kept any more; 412 ``changed_meanwhile``.
+        ApiError: 404, also for settings that are no longer stored; 412 ``changed_meanwhile``.
     """
     with changing(runtime, caller) as session:
         states = settings_states(session, caller.account.id, entry_id)
@@ -111,15 +111,16 @@ def restore_settings(
 def preview(
     runtime: Runtime, caller: Caller, site_id: int, settings: Mapping[str, Any], queries: Sequence[str] | None
 ) -> SettingsPreview:
-    """Search with settings that are not saved.
+    """Search with unsaved settings.
 
     Args:
-        queries: What to search for; ``None`` for what was searched most in the last week. People who look at one are
-            counted as on the trial page: it is looked at as they type.
+        queries: Queries to run; ``None`` for the most frequent ones of the last week. A single query of a member counts
+            as
+            on the search preview page, because it is run while they type.
 
     Raises:
-        ApiError: 404; 403 ``site_inactive``; 429 after a minute's or a day's worth of previews.
-        BackendUnavailable: The engine cannot answer now.
+        ApiError: 404; 403 ``site_inactive``; 429 after too many previews in a minute or a day.
+        BackendUnavailable: The engine is unavailable.
     """
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
@@ -141,7 +142,8 @@ def preview(
 
 
 def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Code and sentence of what keeps a site from ordering by meaning, or some documents; ``None`` if nothing does."""
+    """Return code and message of what keeps a site, or some documents, from ranking by meaning; ``None`` if nothing
+    does."""
     if not is_semantic(settings):
         return None
     if runtime.vectorizer is None:
@@ -154,7 +156,7 @@ def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any])
 
 
 def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:
-    """Take back what a site learned from clicks. It learns anew, from those that come.
+    """Delete what a site learned from clicks. It learns again from new ones.
 
     Raises:
         ApiError: 404.
@@ -164,7 +166,7 @@ def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:
 
 
 def unknown_ids(session: Session, site: Site, settings: Mapping[str, Any]) -> list[str]:
-    """The ids that settings pin or hide, and that no document of the site has."""
+    """Return the IDs that settings pin or hide and that no document of the site has."""
     named_documents = named_ids(settings)
     existing_ids = known_ids(session, site.id, named_documents)
     return [id for id in named_documents if id not in existing_ids]
@@ -176,10 +178,10 @@ def add_result(
     """Pin or hide a document for a query.
 
     Args:
-        place: Where it goes among the query's documents, from 0; behind them if there are fewer.
+        place: Position among the query's documents, from 0; at the end if there are fewer.
 
     Raises:
-        ApiError: 404; 400 if the settings can hold no more.
+        ApiError: 404; 400 if the settings are full.
     """
 
     def add(ids: list[str]) -> None:
@@ -192,10 +194,10 @@ def add_result(
 def remove_result(
     runtime: Runtime, caller: Caller, site_id: int, kind: ResultList, query: str, document_id: str
 ) -> int:
-    """Unpin a document for a query, or show it again.
+    """Stop pinning or hiding a document for a query.
 
     Returns:
-        The place it had; 0 if it had none.
+        Its former position; 0 if it had none.
 
     Raises:
         ApiError: 404.
@@ -213,13 +215,13 @@ def remove_result(
 
 
 def hide_suggestion(runtime: Runtime, caller: Caller, site_id: int, text: str) -> None:
-    """Never suggest a text from now on.
+    """Stop suggesting a text.
 
     Args:
         text: In normal form.
 
     Raises:
-        ApiError: 404; 400 if the settings can hold no more.
+        ApiError: 404; 400 if the settings are full.
     """
 
     def edit(settings: dict[str, Any]) -> None:
@@ -234,13 +236,13 @@ def hide_suggestion(runtime: Runtime, caller: Caller, site_id: int, text: str) -
 
 
 def edit_together(runtime: Runtime, caller: Caller, site_id: int, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change a site's search settings as they are now, whatever others change at the same time.
+    """Change a site's current search settings, serialized with concurrent changes.
 
     Args:
-        change: Changes the settings it is given in place.
+        change: Changes the settings in place.
 
     Raises:
-        ApiError: 404, and what ``change`` raises.
+        ApiError: 404, and errors of ``change``.
     """
     with changing(runtime, caller) as session:
         site = get_site(session, caller.account.id, site_id, lock=True)
@@ -254,7 +256,7 @@ def _synonyms(site: Site) -> tuple[tuple[str, ...], ...]:
 
 
 def _send_synonyms(runtime: Runtime, site: Site, before: tuple[tuple[str, ...], ...]) -> None:
-    """Send changed synonyms to an engine that keeps them; what fails here is done by the site's next search."""
+    """Send changed synonyms to an engine that stores them. If that fails, the site's next search does it."""
     after = _synonyms(site)
     if after == before or not runtime.engines.knows(site.engine):
         return
@@ -272,7 +274,9 @@ def _edit(
     def edit(settings: dict[str, Any]) -> None:
         entries: list[dict[str, Any]] = settings[kind]
         places = [place for place, entry in enumerate(entries) if entry["query"] == normalized]
-        ids = list(dict.fromkeys(entries[places[-1]]["ids"])) if places else []  # Of several, the last one holds.
+        ids = (
+            list(dict.fromkeys(entries[places[-1]]["ids"])) if places else []
+        )  # If a query occurs several times, the last entry applies.
         change(ids)
         others = [entry for entry in entries if entry["query"] != normalized]
         if ids:

@@ -1,4 +1,4 @@
-"""A customer's sites."""
+"""Creating, changing, and deleting sites."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from app.services.usage.quota import new_sites_window
 from app.storage.database import ROW_LOCK
 
 BOX_KEY: Mapping[str, Any] = {"name": "Search box", "type": "public", "expires_at": None}
-"""The key that is made with a site."""
+"""The key that is created with a site."""
 
 
 def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, with_box_key: bool = False) -> Site:
-    """Add a site.
+    """Create a site.
 
     Args:
-        with_box_key: Whether it gets a public key for its search box, unless the plan allows no more keys.
+        with_box_key: Whether to create a public key for its search box, unless the plan allows no more keys.
 
     Raises:
-        ApiError: 403 at the plan's limit; 429 after too many of a day.
+        ApiError: 403 at the plan's limit; 429 after too many sites in a day.
     """
     account = caller.account
     with (
@@ -54,7 +54,9 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, wit
 
 
 def update_site(runtime: Runtime, caller: Caller, site_id: int, changes: dict[str, Any]) -> Site:
-    """Change a site, or pause it. With its first further address, or without its last, pages are read anew.
+    """Change or pause a site.
+
+    Adding its first further domain, or removing the last one, reads all pages again.
 
     Raises:
         ApiError: 404.
@@ -91,7 +93,7 @@ def delete_site(
 
 
 def restore_site(runtime: Runtime, caller: Caller, site_id: int) -> Site:
-    """Take a site out of the trash; one that is not in it stays as it is.
+    """Restore a site from the trash. A site that is not in it stays as it is.
 
     Raises:
         ApiError: 404; 403 if the plan has no room for it.
@@ -101,7 +103,7 @@ def restore_site(runtime: Runtime, caller: Caller, site_id: int) -> Site:
 
 
 def purge_deleted(runtime: Runtime) -> None:
-    """Remove the sites that can no longer be restored, with everything they have."""
+    """Delete all data of sites that can no longer be restored."""
     with runtime.database.read() as session:
         ended = sites.list_ended(session)
     for account_id, site_id in ended:
@@ -114,5 +116,5 @@ def _purge(runtime: Runtime, account_id: int, site_id: int) -> None:
     removal.delete_pages_of_sites(runtime.database, account_id, site_id)
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         site = session.get(Site, site_id, with_for_update=ROW_LOCK)
-        if site is not None:  # Else another process was first.
+        if site is not None:  # Otherwise, another process was first.
             sites.remove_site(session, site)

@@ -1,4 +1,4 @@
-"""A site's sources."""
+"""Creating, changing, and running sources."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from schemas.validation.sites import complete_url
 
 
 def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> SourceView:
-    """Add a source; its first run is queued.
+    """Create a source and queue its first run.
 
     Raises:
-        ApiError: 404, 403 and 400 as :func:`sources.create_source`.
+        ApiError: 404, 403, and 400 as in :func:`sources.create_source`.
     """
     fields = _with_scheme(runtime, caller, site_id, fields)
     with changing(runtime, caller) as session:
@@ -49,12 +49,12 @@ def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mappin
 
 
 def import_config(runtime: Runtime, caller: Caller, site_id: int, config: Any) -> tuple[list[SourceView], list[str]]:
-    """Add the sources of a configuration of DocSearch's scraper, all or none; their first runs are queued.
+    """Create the sources in a configuration of DocSearch's scraper, all or none, and queue their first runs.
 
-    Gives them, and the paths of what has no counterpart.
+    Returns the sources, and the paths of settings without a counterpart.
 
     Raises:
-        ApiError: 400 for a malformed configuration; as :func:`create_source`, problems named by where they come from.
+        ApiError: 400 for a malformed configuration; as :func:`create_source`, with problems named by their path.
         ValidationError: A source would be invalid.
     """
     views = []
@@ -87,7 +87,7 @@ def update_source(
     """Change a source.
 
     Raises:
-        ApiError: 404 and 400 as :func:`sources.update_source`.
+        ApiError: 404 and 400 as in :func:`sources.update_source`.
     """
     changes = _with_scheme(runtime, caller, site_id, changes)
     with runtime.database.write() as session:
@@ -103,10 +103,10 @@ def update_source(
 
 
 def _with_scheme(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields of a source or a page; an address without a scheme gets that with which it answers, else the site's.
+    """Complete a URL without a scheme: with the scheme under which it responds, else with the site's.
 
     Raises:
-        ApiError: 404; 400 for an address that is not the site's: it is not asked for.
+        ApiError: 404; 400 for a URL outside the site, which is not requested.
     """
     typed = fields.get("url", "")
     completed = complete_url(typed)
@@ -119,7 +119,7 @@ def _with_scheme(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping
 
 
 def renew_hook(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -> SourceView:
-    """Give a source's hook another address; the one before ends.
+    """Replace the URL of a source's deploy hook.
 
     Raises:
         ApiError: 404.
@@ -135,7 +135,7 @@ def renew_hook(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -
 def delete_source(
     runtime: Runtime, caller: Caller, site_id: int, source_id: str, *, keep_documents: bool = False
 ) -> None:
-    """Remove a source with its documents, or leave these as if they had been sent through the API.
+    """Delete a source with its documents, or keep these as if they had been sent through the API.
 
     Raises:
         ApiError: 404.
@@ -147,13 +147,13 @@ def delete_source(
 def request_run(
     runtime: Runtime, caller: Caller, site_id: int, source_id: str, options: Mapping[str, Any]
 ) -> SourceRun:
-    """Queue a run of a source; gives the one that waits or runs, if there is one.
+    """Queue a run of a source. Returns the waiting or running one, if there is one.
 
     Args:
-        options: ``urls`` and ``max_removed_percent``, either may be ``None``.
+        options: ``urls`` and ``max_removed_percent``; either may be ``None``.
 
     Raises:
-        ApiError: 404; 403 when the site is paused; 400 for an address that is not the site's.
+        ApiError: 404; 403 if the site is paused; 400 for a URL outside the site.
     """
     private_addresses = runtime.settings.crawl_private_addresses
     with runtime.database.write() as session:
@@ -166,16 +166,17 @@ def request_run(
 
 
 def run_by_hook(runtime: Runtime, token: str, urls: Sequence[str] | None) -> SourceRun:
-    """Have a source read as it is from now on; gives the run that does, or the one under way, which it follows.
+    """Ensure that a crawl starts after this call: reuse the queued run, or queue one behind the current run.
+
+    Returns the run that will do it, or the current run that it follows.
 
     Args:
-        token: Of the source's hook.
-        urls: Addresses that are enough; ``None`` for all there is.
+        token: Token of the source's deploy hook.
+        urls: Limit the run to these URLs; ``None`` crawls everything.
 
     Raises:
-        ApiError: 404; 403 when the site is paused; 400 for an address that is not the site's; 429 within a minute
-            of the last time.
-        CountersUnavailable: Nobody can tell when that was.
+        ApiError: 404; 403 if the site is paused; 400 for a URL outside the site; 429 within a minute of the last call.
+        CountersUnavailable: The time of the last call is unknown.
     """
     settings = runtime.settings
     with runtime.database.read() as session:
@@ -197,10 +198,10 @@ def _check_addresses(site: Site, urls: Sequence[str] | None, *, private_addresse
 
 
 def cancel_run(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -> SourceRun:
-    """Stop the run of a source that waits or runs.
+    """Stop the waiting or current run of a source.
 
     Raises:
-        ApiError: 404, also when nothing runs.
+        ApiError: 404, also if there is none.
     """
     with runtime.database.write() as session:
         source = sources.get_source(session, caller.account.id, site_id, source_id, lock=True)
@@ -216,16 +217,15 @@ def preview_page(
     kind: str = "website",
     source_id: str | None = None,
 ) -> Preview:
-    """Fetch and read one page of a site, and store nothing.
+    """Fetch and read one page of a site without storing it.
 
     Args:
-        fields: ``url``, ``selectors``, ``fields`` and ``headers``.
-        kind: Of other kinds than ``website``, the first page that the address lists is read.
-        source_id: The source whose stored headers are sent to its host, and whose rules hold, if none are given.
+        fields: ``url``, ``selectors``, ``fields``, and ``headers``.
+        kind: For kinds other than ``website``, the first page that the URL lists is read.
+        source_id: Source whose stored headers are sent to its host, and whose rules apply if none are sent.
 
     Raises:
-        ApiError: 404; 400 for an address that is not the site's; 429 after too many pages; 503 while too many are
-            looked at.
+        ApiError: 404; 400 for a URL outside the site; 429 after too many pages; 503 while too many are being read.
     """
     count_attempt(runtime, [read_pages_window(caller.account.id)], "pages")
     fields = _with_scheme(runtime, caller, site_id, fields)
@@ -249,11 +249,11 @@ def preview_page(
 
 
 def look_up_page(runtime: Runtime, caller: Caller, site_id: int, url: str) -> PageLookup:
-    """Look up an address: whether it is found, why not, and what leads to it.
+    """Look up a URL: whether it can be found, why not, and where links to it are.
 
     Raises:
         ApiError: 404; 400 for an invalid URL.
-        BackendUnavailable: Nothing but the engine could tell, and it cannot answer now.
+        BackendUnavailable: Only the engine could tell, and it is unavailable.
     """
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)
