@@ -68,9 +68,8 @@ class BoundedProcess:
     """Runs tasks, one at a time, in a process with limited time and memory. Close it after use; a context manager.
 
     The process starts with the first task, and again after a task that it did not survive. It inherits its parent's
-    nice value.
-    A task is a function of a module; its arguments and results are pickled. An exception in a task ends it as
-    :attr:`Bound.BROKEN`.
+    nice value. A task is a function of a module; its arguments and results are pickled. An exception in a task ends it
+    as :attr:`Bound.BROKEN`.
 
     Args:
         cpu_seconds: CPU seconds for one task, or one piece of a stream.

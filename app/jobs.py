@@ -146,8 +146,7 @@ class Jobs:
         """Build missing indexes, and rebuild those of an earlier release.
 
         One process at a time does this, for example after a start with other folders, hosts, or packages. Sites without
-        an index
-        come before sites with an old one.
+        an index come before sites with an old one.
 
         Returns:
             Number of sites; ``None`` if another process is doing it.

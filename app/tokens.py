@@ -87,7 +87,7 @@ def hash_token(token: str, secret: str) -> str:
 
 
 def sign(value: object, secret: str, purpose: str) -> str:
-    """A token that holds ``value``, which must be JSON and is not hidden; :func:`read_signed` takes it back."""
+    """Return a token that contains ``value``, which must be JSON and is readable; :func:`read_signed` verifies it."""
     return str(_signer(secret, purpose).dumps(value))
 
 

@@ -2,18 +2,15 @@
 
 Everything that must be exact across threads, worker processes, and machines is counted here. Each method is one atomic
 step and one round trip: what a call returns was true at one instant, and calls do not interleave. Every later call of
-any
-process sees what a call counted, even if the counting process has died (except with ``memory://``, which is per process
-and for tests).
+any process sees what a call counted, even if the counting process has died (except with ``memory://``, which is per
+process and for tests).
 
 **Time.** The caller passes ``now`` (Unix seconds); stores never read a clock to decide what counts. So machines that
-share
-a store must agree on the time to well below a minute (NTP). Times are stored in whole milliseconds.
+share a store must agree on the time to well below a minute (NTP). Times are stored in whole milliseconds.
 
 **Windows** are fixed. A window of a day is the UTC day. Other windows start with their first hit: a window of
-``seconds``
-that began at ``t`` counts until ``t + seconds``. After that it no longer exists. A window that ends more than twice its
-length in the future can only come from a wrong clock, and begins anew.
+``seconds`` that began at ``t`` counts until ``t + seconds``. After that it no longer exists. A window that ends more
+than twice its length in the future can only come from a wrong clock, and begins anew.
 
 **Daily searches** follow ``used = searches + Σ over sites of charge_of_site(…)``, see
 :func:`app.counters.metering.charge_of_site`. A day is a UTC day.
@@ -23,23 +20,19 @@ length in the future can only come from a wrong clock, and begins anew.
 them have failed.
 
 **Credential versions** tell processes when to reload cached keys. A process that changes an account's keys, sites, or
-plan
-calls ``begin_credential_change``, commits, and calls ``end_credential_change``. Readers fetch the version first (it
-comes with :meth:`CounterStore.consume`), then load the credentials, and cache both only if the version is settled. A
-cached
-entry is valid while the current version equals its own.
+plan calls ``begin_credential_change``, commits, and calls ``end_credential_change``. Readers fetch the version first
+(it comes with :meth:`CounterStore.consume`), then load the credentials, and cache both only if the version is settled.
+A cached entry is valid while the current version equals its own.
 
 **Incarnations.** A store may go back in time: a Redis that was killed or failed over has lost its last moments, or a
-file
-or snapshot was restored. Its answers may then repeat earlier ones that described another state. So its data contain the
-name of an incarnation, which is never reused and is part of every credential version. A new incarnation begins with the
-first step that detects that the data belong to another store, or that the store knows less than it once did. No version
-of an earlier incarnation equals a later one, and each day's usage is raised to its copy elsewhere
+file or snapshot was restored. Its answers may then repeat earlier ones that described another state. So its data
+contain the name of an incarnation, which is never reused and is part of every credential version. A new incarnation
+begins with the first step that detects that the data belong to another store, or that the store knows less than it once
+did. No version of an earlier incarnation equals a later one, and each day's usage is raised to its copy elsewhere
 (:attr:`CounterStore.floors`) before the next search or report of that day is counted.
 
 Every method may raise :class:`CountersUnavailable` within the store's time budget. The step was then not done, unless
-the
-error is :class:`AnswerLost`. A report with an idempotency key may have been done nevertheless; repeat it.
+the error is :class:`AnswerLost`. A report with an idempotency key may have been done nevertheless; repeat it.
 
 Stores are thread-safe. They open files and sockets only at first use in a process, so that an object created before
 ``fork`` works in every child, even if it was used before.
@@ -91,8 +84,7 @@ class WindowRequest(NamedTuple):
 
     Attributes:
         key: Name of the bucket; equal keys share a window. It may be written to disk, so it must not contain an address
-            or
-            other personal data, only a keyed hash.
+            or other personal data, only a keyed hash.
         limit: Hits allowed in a window; ``None`` counts without a limit.
         seconds: Length of the window, at least 1; 86,400 is the UTC day. A key always has the same length.
         cost: Hits that this request counts, at least 1.
@@ -111,8 +103,7 @@ class WindowState(NamedTuple):
         key, limit, seconds, cost: As requested.
         hits: Counted hits, including this request's if it was counted.
         reset_ms: End of the window, in milliseconds since the Unix epoch; for a window that has not begun, the end if
-            it
-            began now.
+            it began now.
     """
 
     key: str
@@ -216,11 +207,10 @@ class UncountedSearch(NamedTuple):
 
 
 class CredentialVersion(NamedTuple):
-    """How often changes of an account's credentials began and finished. Only equality has a meaning.
+    """Numbers of begun and finished changes of an account's credentials. Only equality has a meaning.
 
     Numbers start at the time when the store first sees the account. They are valid only with the incarnation that
-    issued them,
-    whose name is empty for a version that must equal no other.
+    issued them, whose name is empty for a version that must equal no other.
     """
 
     started: int
@@ -241,15 +231,13 @@ class ConsumeOutcome(NamedTuple):
         refused: The full window, the one with the longest wait if there are several; ``None`` if all had room. If it is
             set, nothing was counted.
         reservation: Receipt of the charged search; ``None`` if none was requested, a window was full, or the daily
-            quota is
-            exhausted.
+            quota is exhausted.
         used_today: Searches charged to the account on ``day``, including this one; ``None`` if neither reserved nor
             requested. If the quota is exhausted, this is set and ``reservation`` is ``None``.
         day: UTC day of ``now``.
         credential_version: The account's credential version, if requested (also when refused).
         continues: Whether the request continues a charged intent. Then the windows of the intent were not counted and
-            did
-            not need room.
+            did not need room.
     """
 
     windows: tuple[WindowState, ...]
@@ -341,14 +329,11 @@ class CounterStore(ABC):
         """Count one request in all windows or in none, and charge the search that it is about to run.
 
         If every window has room, all are counted; then, if ``reserve`` is given and ``used`` is below its daily limit,
-        one search
-        is charged. A search rejected by the daily limit leaves the windows counted. If any window is full, nothing is
-        counted or
-        charged.
+        one search is charged. A search rejected by the daily limit leaves the windows counted. If any window is full,
+        nothing is counted or charged.
 
         A request that continues an intent is only counted in ``windows``. It is charged nothing, and has a reservation
-        even if the
-        daily quota is exhausted.
+        even if the daily quota is exhausted.
 
         Args:
             windows: May be empty; keys are distinct, including those of the intent's windows.
@@ -383,9 +368,8 @@ class CounterStore(ABC):
         """Undo the charge of a failed search, or hits counted with a stale key, or both.
 
         A search is refunded on the day that it was charged to. A hit is refunded only while its window lasts. Counts
-        never fall
-        below zero. Call this at most once per receipt, unless it raises :class:`CountersUnavailable` that is not
-        :class:`AnswerLost`.
+        never fall below zero. Call this at most once per receipt, unless it raises :class:`CountersUnavailable` that is
+        not :class:`AnswerLost`.
 
         A search of an intent is refunded with the last of its requests that has not failed.
         """
@@ -424,14 +408,12 @@ class CounterStore(ABC):
         """Add work done elsewhere to the account's day. No limit applies.
 
         Searches are charged by the rule of ``charge_of_site``; indexing operations are only recorded. With
-        ``idempotency``, looking
-        up the key, storing it, and adding the work are one atomic step.
+        ``idempotency``, looking up the key, storing it, and adding the work are one atomic step.
 
         Args:
             count: At least 1.
             capped: Whether searches beyond the gateway's count are charged only up to 10 per day and site: the report
-                came with
-                a public key, and the gateway is the only way to the engine.
+                came with a public key, and the gateway is the only way to the engine.
         """
 
     @abstractmethod
@@ -476,8 +458,7 @@ class CounterStore(ABC):
         """Delete usage and idempotency keys of an account.
 
         Its credential version is raised instead of deleted, so that keys cached anywhere are reloaded, and found to be
-        deleted, at
-        the next request. Windows are deleted by :meth:`reset` or expire.
+        deleted, at the next request. Windows are deleted by :meth:`reset` or expire.
         """
 
     @abstractmethod

@@ -158,8 +158,7 @@ class RequestLimiter(Limiter):
         """Count the current request and charge its search, in one step of the store.
 
         An exhausted daily quota does not raise here, because its error comes late in the order of errors. The outcome
-        shows it
-        (``reservation`` is ``None``).
+        shows it (``reservation`` is ``None``).
 
         Raises:
             RequestLimitExceeded: A window was full; nothing was counted.
@@ -194,8 +193,7 @@ class RequestLimiter(Limiter):
         """Override Flask-Limiter's hook, which runs before every request and for every decorated view.
 
         Before a request, it has something to check only if a blueprint is decorated. Looking for limits costs more than
-        checking
-        ours, so it is skipped otherwise.
+        checking ours, so it is skipped otherwise.
         """
         if not in_middleware or self.limit_manager._blueprint_limits:
             super()._check_request_limit(callable_name, in_middleware)

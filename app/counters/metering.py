@@ -22,8 +22,7 @@ class Floors:
 
     Attributes:
         read: Returns the copied usage of an account's day; ``None`` if it cannot be read now, so that the next step
-            asks
-            again. By default there are no copies.
+            asks again. By default there are no copies.
     """
 
     def __init__(self) -> None:

@@ -41,8 +41,8 @@ def create_counters(
     """Return the counter store for a URL, without opening anything.
 
     Args:
-        url: ``sqlite:///absolute/path`` (one machine), ``redis://…``, ``rediss://…``, or ``unix:///socket``
-            (Redis; several machines), ``memory://`` (one process; tests).
+        url: ``sqlite:///absolute/path`` (one machine), ``redis://…``, ``rediss://…``, or ``unix:///socket`` (Redis;
+            several machines), ``memory://`` (one process; tests).
         timeout_seconds: A server's time budget for one step.
         busy_seconds: Seconds that a step may wait for its turn at a file.
 

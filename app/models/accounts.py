@@ -42,7 +42,7 @@ class Account(Base):
 
 
 class DepartureReason(Base):
-    """Why an account was deleted, stored without identity."""
+    """A person's reason for deleting an account, stored without identity."""
 
     __tablename__ = "departure_reasons"
 

@@ -15,31 +15,23 @@ LONGEST_PERIOD = 90
 """Days over which visitors are distinguished, and the longest period that analytics offer by name."""
 CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positions")
 """Counts of clicks: clicks, searches with at least one, clicks with a reported position, and the sum of these
-positions.
-A click counts on its own day.
-"""
+positions. A click counts on its own day."""
 VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
 """Visitors who searched a query, who did so with results, and who did so without. Each counts once, on the last such
-day
-in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``.
-"""
+day in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``."""
 QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
 """Counts of a query. Partial results are those in which no document has every word."""
 SITE_KINDS = (
     "searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms", "mixed_searches"
 )  # fmt: skip
-"""What is counted of a site: responses are searches the service ran, with their milliseconds added up; mixed searches
-those whose hits were ordered by meaning, too."""
+"""Counts of a site. Responses are searches that the service ran, with the sum of their milliseconds; mixed searches are
+those whose hits were also ranked by meaning."""
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Channels of searches: the API, the search box, other clients of the gateway, those of Google's and Algolia's APIs,
-and AI
-agents.
-"""
+and AI agents."""
 AGENT = "agent"
 """Channel of programs that search on behalf of a user. Nobody sees a result list, so these searches count in totals,
-but not
-in lists, click rates, or suggestions.
-"""
+but not in lists, click rates, or suggestions."""
 OTHER_PAGES = "*"
 """``OriginDay.page`` for searches from pages without their own row."""
 PARTIAL = "some"
@@ -163,7 +155,7 @@ class ClickAnchorDay(Base):
 
 
 class OriginDay(Base):
-    """Totals of one site on one day by channel and page, of counted events whose channel is known.
+    """Totals of one site on one day by channel and page, of counted events with a known channel.
 
     A day has at most :data:`app.services.analytics.visits.MAX_PAGES` rows with pages of their own.
     """
@@ -175,7 +167,8 @@ class OriginDay(Base):
     day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     channel: Mapped[str] = mapped_column(String(8), primary_key=True)
     page: Mapped[str] = mapped_column(PagePath, primary_key=True)
-    """Path of the page; ``""`` where none was told, and for clicks; ``OTHER_PAGES`` for those without a row."""
+    """Path of the page; ``""`` if none was reported, and for clicks; ``OTHER_PAGES`` for pages without their own row.
+    """
     searches: Mapped[int] = mapped_column(BigId)
     zero_results: Mapped[int] = mapped_column(BigId)
     partial_results: Mapped[int] = mapped_column(BigId)
@@ -281,9 +274,8 @@ class QueryDay(Base):
     found_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     missed_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     last_run: Mapped[int | None] = mapped_column(BigId)
-    """Time of the last search on this day that the service ran, and what it matched: microseconds since
-    1970-01-01, times 8, plus a number of :data:`RUN_CODES`; ``NULL`` if the query was only logged.
-    """
+    """Time of the last search on this day that the service ran, and what it matched: microseconds since 1970-01-01,
+    times 8, plus a number of :data:`RUN_CODES`; ``NULL`` if the query was only logged."""
 
 
 class EventRemoval(Base):

@@ -80,7 +80,7 @@ class Site(Base):
 
 
 class ClickLessons(Base):
-    """What a site learned from clicks: see ``app.services.learning``."""
+    """Ranking that a site learned from clicks: see ``app.services.learning``."""
 
     __tablename__ = "click_lessons"
 

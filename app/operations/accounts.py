@@ -124,13 +124,11 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
     """Change name, e-mail address, or password of the caller's user.
 
     For a session, changing the address or the password requires the current password and ends the other sessions. A key
-    cannot
-    change a password.
+    cannot change a password.
 
     Raises:
         ApiError: 400 for a taken address or a missing password; 403 for a wrong password, or changes reserved for
-            owners or
-            members; 429 after too many attempts.
+            owners or members; 429 after too many attempts.
     """
     member_id = caller.member_id
     if member_id is None and "new_password" in changes:

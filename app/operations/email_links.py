@@ -98,9 +98,8 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
     """Set a new password for all accounts with the address that a link was sent to, and end their sessions.
 
     This also voids the link and all other reset links. The link proves ownership of the mailbox, so it confirms the
-    address.
-    Until then, another person may have typed it, so the two-factor authentication of unconfirmed members is turned off;
-    otherwise, that person's codes could lock out the owner.
+    address. Until then, another person may have typed it, so the two-factor authentication of unconfirmed members is
+    turned off; otherwise, that person's codes could lock out the owner.
 
     Raises:
         ApiError: 400 if the link is not valid any more.

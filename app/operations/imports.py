@@ -60,8 +60,7 @@ def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) 
 
     Raises:
         ApiError: 400 for an unreadable file, or columns that it does not have; 404; 403 for a paused site or a full
-            plan; 429
-            after too many files that are one page; 503. The message says what was indexed before.
+            plan; 429 after too many files that are one page; 503. The message says what was indexed before.
     """
     outcome = ImportOutcome()
     try:

@@ -92,15 +92,13 @@ def log_in(
 
     Args:
         account_id: The account, if the address belongs to several. By default, of the memberships with this password,
-            the
-            oldest with a confirmed address, or else the oldest.
+            the oldest with a confirmed address, or else the oldest.
         asks: Whether a person is present who can be asked to choose.
 
     Raises:
         AccountChoice: The person must choose an account.
         ApiError: 401, the same for an unknown address, a wrong password, and another account; 403 without password
-            logins;
-            429 after too many failures.
+            logins; 429 after too many failures.
         CodeRefused: 401 for a correct password with a missing or wrong code.
     """
     refuse_without_passwords(runtime)

@@ -115,8 +115,7 @@ def preview(
 
     Args:
         queries: Queries to run; ``None`` for the most frequent ones of the last week. A single query of a member counts
-            as
-            on the search preview page, because it is run while they type.
+            as on the search preview page, because it is run while they type.
 
     Raises:
         ApiError: 404; 403 ``site_inactive``; 429 after too many previews in a minute or a day.

@@ -1,8 +1,7 @@
 """A site's documents, most recently changed first, a page at a time or all of them.
 
 Every change of a document raises its revision. The list is read from the highest revision down, so documents that
-change
-meanwhile move to the part that was already read: none is listed twice, and no unchanged one is missed.
+change meanwhile move to the part that was already read: none is listed twice, and no unchanged one is missed.
 """
 
 from __future__ import annotations

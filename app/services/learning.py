@@ -78,14 +78,11 @@ def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dic
     """Return the places that documents move up for one query, from more than 0 to :data:`MAX_GAIN`, by ID.
 
     A document passes its neighbor if its gain is greater by at least 1. Gains are relative to the best document, so
-    that
-    documents that are nearly as good stay distinguishable.
+    that documents that are nearly as good stay distinguishable.
 
     Clients report the position of a click and so could inflate its value, because a click on a late result counts more
-    than
-    one on the first. Therefore a click counts at most as much as one at the last position where visitors see the
-    document,
-    and clicks on documents that are not listed do not count.
+    than one on the first. Therefore a click counts at most as much as one at the last position where visitors see the
+    document, and clicks on documents that are not listed do not count.
 
     Args:
         clicks: All clicks of the query, one for each visitor and document.

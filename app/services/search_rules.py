@@ -1,8 +1,7 @@
 """A site's search rules: which of them apply to a search, and their effects.
 
 The rules are indexed once, with the site's record: by exact query, by its words, and those that apply to any query. So
-a
-search checks only rules that may apply to it.
+a search checks only rules that may apply to it.
 """
 
 from __future__ import annotations

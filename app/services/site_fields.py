@@ -1,8 +1,7 @@
 """The additional fields of a site's documents, and the kinds of their values.
 
 A site stores them in ``field_kinds``; searches can filter, sort, and count by these fields. Writing documents only adds
-to
-them. Rebuilding the index, or removing the last document, deletes fields that no document has any more.
+to them. Rebuilding the index, or removing the last document, deletes fields that no document has any more.
 """
 
 from __future__ import annotations

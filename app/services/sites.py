@@ -2,8 +2,7 @@
 
 A deleted site stays in the trash for :data:`RETENTION`, paused: it keeps its data and can be restored, but is not
 searchable and counts toward no quota. The trash holds at most as many sites and documents as the plan allows; when it
-is
-full, the sites deleted first are removed early. Other modules load sites with :func:`get_site`, or select them with
+is full, the sites deleted first are removed early. Other modules load sites with :func:`get_site`, or select them with
 :func:`listed`.
 """
 

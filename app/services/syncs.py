@@ -200,8 +200,7 @@ class Syncs:
 
         Raises:
             ApiError: 404 for the site or the sync; 403 if the site is paused; 400 ``sync_removes_too_much`` without
-                removing
-                anything.
+                removing anything.
             BackendUnavailable: They are removed here but may still be found; call this again.
         """
         last = self._sweep(account_id, site_id, sync_id, max_removed_percent)

@@ -1,8 +1,7 @@
 """Backup files: a zip archive of every table's rows, independent of the kind of database.
 
 ``manifest.json`` comes last and lists the contents, so a file without it is incomplete. ``tables/<name>.jsonl`` has one
-row
-per line, as a list in the order of the table's columns in the manifest. Bytes are encoded in base64.
+row per line, as a list in the order of the table's columns in the manifest. Bytes are encoded in base64.
 """
 
 from __future__ import annotations
@@ -255,8 +254,7 @@ def restored_tables(database: Database, path: Path, manifest: Manifest) -> Itera
     """Replace all tables by those of a backup, and migrate them. No other process may use the database.
 
     Everything is one transaction that ends with the block. Until then, or if the process is killed or the block raises,
-    the
-    database is unchanged.
+    the database is unchanged.
 
     Args:
         manifest: Result of :func:`read_manifest`.

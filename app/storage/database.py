@@ -33,8 +33,8 @@ ROW_LOCK: dict[str, Any] = {"key_share": True}
 """Lock mode for rows that are to be changed (``with_for_update``), which allows inserting rows that refer to them.
 
 PostgreSQL checks a foreign key again when a row is updated twice in one transaction. With a plain FOR UPDATE, a
-transaction
-that holds a site and changes it twice would wait for one that holds the account and waits for the site: a deadlock.
+transaction that holds a site and changes it twice would wait for one that holds the account and waits for the site: a
+deadlock.
 """
 
 
@@ -173,10 +173,8 @@ class _WriterTurns:
     """Lets writers of a SQLite file take turns, so that none starves.
 
     SQLite lets every waiting connection retry after increasing pauses of up to a tenth of a second, and the one that
-    retries
-    at the right moment wins: among many writers, one can lose for seconds. Here, the threads of a process wait on a
-    lock, which
-    wakes one at once, and only the thread whose turn it is polls the file, every few milliseconds.
+    retries at the right moment wins: among many writers, one can lose for seconds. Here, the threads of a process wait
+    on a lock, which wakes one at once, and only the thread whose turn it is polls the file, every few milliseconds.
     """
 
     def __init__(self, timeout_seconds: float):

@@ -110,8 +110,7 @@ class FileCopies:
     """Cached texts in one folder, one for each name.
 
     Texts that are expensive to produce take at most one percent of a core each, however often they are requested or
-    change; in
-    between, an outdated copy is returned. A machine produces one text at a time.
+    change; in between, an outdated copy is returned. A machine produces one text at a time.
     """
 
     def __init__(self, folder: Path):

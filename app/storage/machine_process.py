@@ -68,8 +68,7 @@ class FileLocks(Locks):
 
         Returns:
             The descriptor to inherit: the lock is held until all processes that have it have closed it or ended.
-                ``None`` if
-            the lock is not free.
+                ``None`` if the lock is not free.
         """
         descriptor = self._open(name)
         try:
@@ -131,8 +130,7 @@ class MachineProcess:
     """Starts a process and ends it with the service. Thread-safe.
 
     Its input is a pipe whose other end only the service has. When the service ends, in whatever way, the pipe closes
-    and the
-    process ends.
+    and the process ends.
 
     Args:
         folder: DATA_DIR. Only one of the service's processes on a machine starts the process.

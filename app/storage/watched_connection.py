@@ -2,8 +2,7 @@
 
 A stopped process or a stuck machine keeps its connections open: the operating system still acknowledges data, and a
 client waits forever. A slow statement looks the same. So if a server is silent for a while, a new connection is tried;
-if
-the server does not even answer that one, it hangs, and the statement is given up.
+if the server does not even answer that one, it hangs, and the statement is given up.
 """
 
 from __future__ import annotations

@@ -25,10 +25,8 @@ class Connections:
     """A pool of connections, created at first use in a process.
 
     A server that refuses connections does so at once, so it is asked every time. A server that does not answer would
-    block each
-    caller until its timeout: after three such failures in a row, commands fail at once, except one per second. The
-    first
-    overdue answer that arrives ends that.
+    block each caller until its timeout: after three such failures in a row, commands fail at once, except one per
+    second. The first overdue answer that arrives ends that.
 
     Args:
         url: As redis-py understands it.

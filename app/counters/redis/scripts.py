@@ -1,17 +1,14 @@
 """Scripts that run on the Redis server. Each script is one atomic step.
 
 An incarnation is named by the server's replication ID, which changes with every restart and failover, and by the time
-of
-its beginning. The data contain its name, so data of another server, or from before a restart, have another one. Every
-new
-connection compares the names, so that no step sees such data before a new incarnation has begun.
+of its beginning. The data contain its name, so data of another server, or from before a restart, have another one.
+Every new connection compares the names, so that no step sees such data before a new incarnation has begun.
 
 A slot remembers its last numbered step and the answer to it. A step is done once, however often it is sent, and never
 after it was called off.
 
 Numbers arrive as text; -1 means "no limit". ``charge`` is :func:`app.counters.metering.charge_of_site`; the tests
-compare
-all stores with one model.
+compare all stores with one model.
 """
 
 from __future__ import annotations

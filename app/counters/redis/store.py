@@ -72,14 +72,12 @@ class RedisCounters(CounterStore):
     """Counters in one Redis server (or a compatible one); not for a cluster, whose scripts cannot span nodes.
 
     Each step is one script. The server must not evict keys (``maxmemory-policy noeviction``) and should use an
-    append-only
-    file.
+    append-only file.
 
     The callers' clocks decide what counts. Redis' own clock only removes keys that expired a minute ago.
 
     Steps that charge, refund, or report are numbered within a slot, which a thread has to itself during a step. So a
-    step whose
-    answer was lost can be called off or sent again: the server does it once or not at all.
+    step whose answer was lost can be called off or sent again: the server does it once or not at all.
 
     Args:
         url: ``redis://``, ``rediss://``, or ``unix://``, as redis-py understands it.

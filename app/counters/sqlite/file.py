@@ -34,14 +34,11 @@ class SharedFile:
 
     Writers of one file have to wait for each other in any case. Threads wait on a lock, which wakes them at once; only
     processes wait by polling. The connection is opened at first use and closed before a fork, because SQLite's locks
-    and its
-    knowledge of them do not survive one.
+    and its knowledge of them do not survive one.
 
     A committed step survives the death of the process at any moment (``synchronous=NORMAL``: a power failure may lose
-    the last
-    moments, never the file). While there is work, a thread moves the write-ahead log to the file and calls
-    ``housekeep`` once a
-    second, so that no step waits for the disk.
+    the last moments, never the file). While there is work, a thread moves the write-ahead log to the file and calls
+    ``housekeep`` once a second, so that no step waits for the disk.
 
     If the file was deleted or replaced by a copy, the next step opens the current one.
 
@@ -50,9 +47,8 @@ class SharedFile:
         schema: Statements that prepare an empty file, one for each table or index; harmless if that exists.
         version: Number of the schema. A file with another number is rejected.
         busy_seconds: Seconds that a step may wait for other threads and processes. Once a step has waited in vain,
-            others
-            wait a hundredth of it until a writing step succeeds, so that a process that keeps the file locked does not
-            block every thread.
+            others wait a hundredth of it until a writing step succeeds, so that a process that keeps the file locked
+            does not block every thread.
         housekeep: A small piece of work, run as a step. Returns whether there is more. Must not reference the owner.
         begin: Runs within the first writing step after the file was opened. Must not reference the owner.
     """

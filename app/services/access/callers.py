@@ -1,8 +1,7 @@
 """The caller of a request: its account, key or member, and role. This is the entrance to access control.
 
 ``credentials.py`` loads and caches keys with their account, ``rights.py`` compares roles and scopes, ``keys.py``
-manages
-API keys, ``engine_keys.py`` issues keys for direct engine access, ``sessions.py`` handles logins, and
+manages API keys, ``engine_keys.py`` issues keys for direct engine access, ``sessions.py`` handles logins, and
 ``key_sightings.py`` records where keys are used.
 """
 

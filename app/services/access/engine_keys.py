@@ -74,8 +74,7 @@ def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, st
     """Return the engine key of an API key and the public engine key, for the gateway.
 
     The public engine key is the site's. For an API key with allowed origins, both are the key's own, so that the
-    origins
-    apply.
+    origins apply.
     """
     expires_at = now() + LIFETIME
     # Every search checks the expiry of the API key, but not the end of a rotation's overlap. So it limits the token.

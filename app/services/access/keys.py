@@ -224,8 +224,7 @@ def update_key(
     """Change a key. An earlier expiry revokes its engine keys, which could otherwise outlive it.
 
     Any caller that may change keys may rename and narrow a key. Adding scopes, sites, or lifetime requires all rights
-    that
-    the key has before and after the change.
+    that the key has before and after the change.
 
     Args:
         changes: ``name``, ``expires_at``, ``scopes``, ``site_only``, and ``allowed_origins``.
@@ -233,8 +232,7 @@ def update_key(
 
     Raises:
         ApiError: 404; 400 for a changed type, an expiry in the past, or a setting that this type does not support; 403
-            for
-            widening a key that has, or would have, more rights than ``caller_rights``.
+            for widening a key that has, or would have, more rights than ``caller_rights``.
     """
     _refuse_past(changes.get("expires_at"))
     key = get_key(session, account_id, key_id, site_id=site_id, lock=True)
@@ -269,8 +267,7 @@ def toggle_key(
 
     Raises:
         ApiError: 404; 400 for an expired key; 403 for enabling a key with more rights than ``caller_rights``, or for
-            another
-            site's key.
+            another site's key.
     """
     key = get_key(session, account_id, key_id, lock=True)
     if caller_rights is not None:

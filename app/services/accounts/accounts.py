@@ -1,8 +1,7 @@
 """Accounts: registration, passwords, profiles, plans, suspension, and deletion.
 
 The members of an account are in ``members.py``, and invitations to it in ``invitations.py``. A person proves who they
-are
-with a link sent by mail (``emails.py``, ``password_resets.py``), a code (``one_time_codes.py``), or a login with an
+are with a link sent by mail (``emails.py``, ``password_resets.py``), a code (``one_time_codes.py``), or a login with an
 identity provider (``identities.py``, ``id_tokens.py``, ``oidc_provider.py``).
 """
 
@@ -53,8 +52,7 @@ class PasswordProof:
 
     Attributes:
         password_hash: Hash that the password was compared with; ``None`` if no password is required: for the operator,
-            and
-            for a link sent by mail.
+            and for a link sent by mail.
     """
 
     password_hash: str | None
@@ -134,8 +132,7 @@ def update_profile(
     """Change a member's ``name``, ``email``, or ``password_hash``, or the account's ``weekly_digest``.
 
     A new password ends the member's other sessions. So does a new e-mail address, unless a key sets it. Both void
-    password
-    reset links sent earlier.
+    password reset links sent earlier.
 
     Args:
         member_id: The member to change; ``None`` for the first owner, if a key calls.
@@ -146,8 +143,7 @@ def update_profile(
 
     Raises:
         ApiError: 400 if the address is taken or the password is missing; 403 if the password has changed meanwhile; 404
-            if
-            the member was removed.
+            if the member was removed.
     """
     account = get_account(session, account_id, lock=True)
     member = first_owner(session, account_id) if member_id is None else get_member(session, account_id, member_id)

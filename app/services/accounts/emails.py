@@ -155,10 +155,8 @@ def undo_change(session: Session, change: EmailChange, password_hash: str) -> No
     """Restore a member's address from before a change, and revoke all access that the change may have given away.
 
     If the member may manage keys, the account's keys are disabled; if the member is an owner, all sessions of the
-    account
-    end, else only the member's own. The old address receives a password reset link. Later changes are undone, too:
-    their
-    links end.
+    account end, else only the member's own. The old address receives a password reset link. Later changes are undone,
+    too: their links end.
 
     Args:
         change: A change of a member whose account is locked.

@@ -66,8 +66,7 @@ def take_over(session: Session, member: Member, password_hash: str) -> bool:
     """Revoke access created under an unconfirmed address. Returns whether the account is the member's.
 
     The account must be locked. The member's password and sessions end. If the member is its first owner, so do all keys
-    and
-    sessions, and the other members and invitations, which another person may have added.
+    and sessions, and the other members and invitations, which another person may have added.
 
     Args:
         password_hash: Hash of a random password that is not stored.

@@ -56,8 +56,7 @@ def create_invitation(
 
     Raises:
         ApiError: 400 if the person is a member or invited already; 403 if the account has reached its member limit, if
-            a
-            key invites an owner, or if the inviting member is no longer an owner.
+            a key invites an owner, or if the inviting member is no longer an owner.
     """
     refuse_key(by, role)
     lock_as_owner(session, account_id, by)

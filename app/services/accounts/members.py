@@ -32,8 +32,7 @@ def is_same_mailbox(email: str, other: str) -> bool:
     """Whether two addresses are the same mailbox, ignoring the case of ASCII letters only.
 
     Case folding also equates different letters: ``straße.example`` and ``strasse.example`` are domains of different
-    people.
-    A proof for one mailbox must not hold for another.
+    people. A proof for one mailbox must not hold for another.
     """
     return email.strip().encode().lower() == other.strip().encode().lower()
 

@@ -38,8 +38,7 @@ class ResetWriter(LinkWriter):
     """Writes mails with reset links.
 
     Writes none for an unknown address, for an address set by a key whose change can still be undone, and for a member
-    who
-    received a link in the last ten minutes.
+    who received a link in the last ten minutes.
     """
 
     path = "/password/reset"

@@ -1,1 +1,1 @@
-"""Search events and what they tell."""
+"""Search events, and the analytics computed from them. Begin with ``events.py``."""

@@ -100,8 +100,7 @@ def make_click(
         secret: The server's secret.
         query_id: ID of the search, which determines its query.
         query: The query, if there is no ``query_id``. Then all searches for one text by one session on one UTC day are
-            one
-            search; without a session, each click belongs to a search of its own.
+            one search; without a session, each click belongs to a search of its own.
         moment: Time of the click, aware.
         anchor: Anchor of the section that it led to, if any.
         visitor, channel: The visitor and the channel, as for searches.

@@ -106,8 +106,7 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
     """Decide which events count, among new ones and their stored neighbors.
 
     An event is replaced if the next one of its session begins with its text and is at most 30 s later. So a new event
-    affects
-    only itself and the one before it, and only events within 30 s matter.
+    affects only itself and the one before it, and only events within 30 s matter.
 
     Returns:
         Stored events whose ``counted`` changed.

@@ -2,9 +2,9 @@
 
 There is one file per process, and one line per event: eight hexadecimal digits of CRC-32, a space, a JSON array, a
 newline. The array of a click begins with ``"click"``, that of a search with the site's ID. New values are added at the
-end, so that lines of older versions remain readable.
-The operating system has the bytes before ``append`` returns, so they survive the death of the process. A process keeps
-its file locked (``flock``). A file with a free lock was left by a dead process, and any process may take it over.
+end, so that lines of older versions remain readable. The operating system has the bytes before ``append`` returns, so
+they survive the death of the process. A process keeps its file locked (``flock``). A file with a free lock was left by
+a dead process, and any process may take it over.
 """
 
 from __future__ import annotations
@@ -159,8 +159,7 @@ def encode(event: SearchEvent | Click, recorded_at: int) -> bytes:
 
     Raises:
         ValueError: The event cannot be stored: a blank query, a NUL or lone surrogate in a text, a negative count, a
-            number
-            of more than 63 bits, a time without a zone, or a query that is far too long.
+            number of more than 63 bits, a time without a zone, or a query that is far too long.
     """
     if event.occurred_at.tzinfo is None:
         raise ValueError("an event's time must have a time zone")

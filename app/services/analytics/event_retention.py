@@ -89,8 +89,7 @@ def forget_site(session: Session, site_id: int) -> None:
     """Delete all events of a site that this transaction deletes, or that was deleted before.
 
     The events of a small site are deleted in this transaction; the background job deletes the rest for a large one.
-    Events
-    in journals are dropped when they are moved.
+    Events in journals are dropped when they are moved.
     """
     lock_sites(session, [site_id])
     session.merge(EventRemoval(site_id=site_id))

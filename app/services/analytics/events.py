@@ -1,8 +1,7 @@
 """Recording searches and clicks: on disk before the response, and in SQL soon after, each exactly once.
 
 This is the entrance to analytics. ``event_journal.py`` has the files, ``event_ingestion.py`` and ``click_ingestion.py``
-move
-events to SQL, ``rollups.py`` counts them, ``event_retention.py`` deletes them, and ``reports.py`` reads them.
+move events to SQL, ``rollups.py`` counts them, ``event_retention.py`` deletes them, and ``reports.py`` reads them.
 """
 
 from __future__ import annotations

@@ -236,8 +236,7 @@ def get_analytics(
         channel: One of ``CHANNELS``; ``None`` for all. The lists of queries then omit agents' searches.
         details: Whether to also list pages and clicked pages.
         recent: Cache for the results of large sites. ``None`` always computes, which is exact to the last event moved
-            to
-            SQL.
+            to SQL.
     """
     if period_days < 1:
         raise ValueError("period_days must be at least 1")

@@ -151,8 +151,7 @@ def lock_sites(session: Session, site_ids: Iterable[int]) -> None:
     """Make this transaction the only writer of these sites' roll-ups.
 
     SQLite has one writer anyway. On PostgreSQL, this takes a few advisory locks, always in the same order, so that
-    concurrent
-    writers queue up instead of deadlocking.
+    concurrent writers queue up instead of deadlocking.
     """
     if session.get_bind().dialect.name == "sqlite":
         return

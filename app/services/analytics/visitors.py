@@ -55,8 +55,7 @@ class VisitorKeys:
         """Return the ID of a visitor to a site by IP address: a signed 64-bit number, different for each site.
 
         The first :data:`NETWORK_BITS` bits identify the IPv4 address, or the /48 network of an IPv6 address, because
-        one customer
-        of a provider may have that many addresses.
+        one customer of a provider may have that many addresses.
 
         Args:
             address: An IPv4 address or an IPv6 network.
@@ -116,12 +115,12 @@ def _network(address: str) -> str:
 
 
 def session_visitor(site_id: int, session_id: str) -> int:
-    """A visitor whom a site's own server names: a signed 64-bit number."""
+    """Return the ID of a visitor by the session that the site's own server reports: a signed 64-bit number."""
     return int.from_bytes(hashlib.blake2b(f"{site_id}:{session_id}".encode(), digest_size=8).digest(), signed=True)
 
 
 def key_period(day: int) -> int:
-    """The number of the days that share a key, of a UTC day since 1970-01-01."""
+    """Return the number of the period, whose days share a key, for a UTC day counted from 1970-01-01."""
     return day // KEY_DAYS
 
 

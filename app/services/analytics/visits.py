@@ -3,8 +3,7 @@ from.
 
 An event is counted as it arrives and may be replaced by a later keystroke, so ``query_visits`` stores the number of
 counted events of each visitor and day. A visitor counts on the last day with any, and on no earlier day. So the
-visitors of
-the days of a period that ends today add up to the number of different visitors.
+visitors of the days of a period that ends today add up to the number of different visitors.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ def execute_rows(
     """Run ``statement``, in which ``{rows}`` stands for a table of ``rows``.
 
     The rows are one JSON parameter, so the statement's text does not depend on their number; unlike ``executemany``,
-    the
-    statement can join them and return rows. Works on SQLite and PostgreSQL.
+    the statement can join them and return rows. Works on SQLite and PostgreSQL.
 
     Args:
         columns: The table's columns, ``name:type name:type``; a type is ``int`` or ``text``. The table also has a
-            column
-            ``row_number`` with the position of each row.
+            column ``row_number`` with the position of each row.
         parameters: Values of the statement's other parameters.
     """
     clause = _compiled(statement, columns, session.get_bind().dialect.name)
@@ -174,8 +171,7 @@ def change_origin_days(session: Session, origins: Origins) -> None:
     """Add to ``origin_days``.
 
     A row stays when its numbers reach zero. So a page without a row on a full day never gets one later, and a
-    subtracted
-    event is subtracted from the row in which it was counted.
+    subtracted event is subtracted from the row in which it was counted.
 
     Args:
         session: A write transaction that has locked all sites.

@@ -49,8 +49,7 @@ class WaitingEvents:
 
         Args:
             database_away: Whether to skip the database. While it is unavailable, nothing is moved, so the last known
-                positions
-                are still valid.
+                positions are still valid.
 
         Raises:
             SQLAlchemyError: The positions cannot be read.

@@ -16,7 +16,7 @@ from app.tokens import PREFIXES
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The way in which changes of a table's rows are logged.
+    """Rules for logging changes of a table's rows.
 
     Attributes:
         kind: Kind of object in the log.

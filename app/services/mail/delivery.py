@@ -47,8 +47,7 @@ class SmtpConnection:
     """Connection to an SMTP server, opened with the first mail and reopened after a failure.
 
     ``smtps://`` uses TLS from the first byte; ``smtp://`` uses it if the server offers STARTTLS. Certificates are
-    checked, and
-    passwords are sent over TLS only, unless the server is on this machine.
+    checked, and passwords are sent over TLS only, unless the server is on this machine.
 
     Args:
         host_name: Name of this machine in EHLO.
@@ -212,8 +211,7 @@ class Mailer:
         """Give up expired mails, then send due ones until none is left or the server fails.
 
         A mail is handed over between claiming and deleting its row. If the process ends in between, or the server's
-        last reply
-        is lost, another process sends it again with the same ``Message-ID``.
+        last reply is lost, another process sends it again with the same ``Message-ID``.
 
         Args:
             is_stopping: Returns whether to stop before the next mail.

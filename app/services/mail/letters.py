@@ -121,8 +121,7 @@ def queue_mail(
     """Queue a mail, which is sent if and when the transaction commits.
 
     :class:`Letter` renders both texts. Call this only where ``settings.sends_mail`` is true. A background job of any
-    process
-    sends the mail and retries for a day.
+    process sends the mail and retries for a day.
 
     Args:
         to: An e-mail address, as accounts have them.

@@ -72,10 +72,8 @@ class CpuLimits:
     """Spenders that have used up their CPU time for the current minute.
 
     Only requests that take more than :data:`FREE_SECONDS` are counted, after their response, so that other requests
-    cost
-    nothing. All processes share the counts; each process learns that a spender has reached the limit from the next
-    request
-    that it counts for this spender.
+    cost nothing. All processes share the counts; each process learns that a spender has reached the limit from the next
+    request that it counts for this spender.
     """
 
     def __init__(self, counters: CounterStore):
@@ -163,8 +161,7 @@ class ThreadShares:
     """Requests being processed in this process, by caller. One caller may use at most half of the threads.
 
     Further requests of a caller wait until one of its own requests ends. The number of waiting requests and their wait
-    are
-    limited; requests beyond these limits are rejected.
+    are limited; requests beyond these limits are rejected.
 
     Attributes:
         most: Maximum number of requests of one caller at a time; ``None`` for no limit.

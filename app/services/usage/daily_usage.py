@@ -58,8 +58,7 @@ class UsageCopies:
         """Read the usage of the noted days, and copy the days read by the previous flush.
 
         The copy is the lower of both readings. So a copy never falls: a search in progress at the first reading that
-        then
-        failed is refunded by the second.
+        then failed is refunded by the second.
 
         Raises:
             CountersUnavailable: Usage cannot be read; the next flush copies these accounts.
@@ -209,8 +208,7 @@ class AccountUsage:
 
     Attributes:
         searches_today, searches_this_month: Charged in UTC days and months, as of the last copy, which is up to a
-            minute
-            old.
+            minute old.
         keys: Includes disabled and expired keys.
     """
 

@@ -1,8 +1,7 @@
 """Charging searches after an outage of the counter store.
 
 Searches continue while the counter store is unavailable. Each one is appended to a journal on disk and charged once
-when
-the store is back. Refunds that could not be made are kept there, too.
+when the store is back. Refunds that could not be made are kept there, too.
 """
 
 from __future__ import annotations

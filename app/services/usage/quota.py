@@ -82,8 +82,7 @@ def bucket_windows(caller: Caller, *, charged: bool, is_file: bool = False) -> t
     """Return the windows that a caller's account shares. Response headers describe the first one.
 
     A member's sessions have their own window, independent of the plan: whatever keys use up, their owner can still
-    disable
-    them.
+    disable them.
 
     Args:
         charged: Whether the operation charges searches. For keys in web pages, searches at the gateway use the public

@@ -87,8 +87,7 @@ class Deliverer:
         """Start sending due deliveries and return. Safe in several processes at once.
 
         A delivery is sent between its claim and the record of its outcome. If the process ends in between, another one
-        sends it
-        again with the same ``webhook-id``.
+        sends it again with the same ``webhook-id``.
         """
         self._collect_finished()
         while len(self._in_progress) < AT_ONCE and (claim := self._claim()) is not None:
