@@ -46,7 +46,7 @@ def redact(text: str) -> str:
 
 
 def configure(level: str) -> None:
-    """Send all logs of this process to stderr as JSON; harmless when repeated."""
+    """Send all logs of this process to stderr as JSON. Harmless if repeated."""
     root = logging.getLogger()
     root.setLevel(level)
     if not any(isinstance(handler.formatter, JsonFormatter) for handler in root.handlers):
@@ -58,7 +58,7 @@ def configure(level: str) -> None:
 
 
 def register(app: Flask) -> None:
-    """Log every request of ``app`` at INFO: method, path without query string, status, time taken."""
+    """Log every request to ``app`` at INFO: method, path without query string, status, and time taken."""
     app.before_request(_start)
     app.after_request(_log)
 

@@ -36,7 +36,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 def register(app: Flask) -> None:
-    """Count every request of ``app``."""
+    """Count every request to ``app``."""
     app.after_request(_observe)
 
 
@@ -62,7 +62,7 @@ COUNTED = (
     REQUESTS, DURATION, ENGINE_SECONDS, ENGINE_FAILURES, COUNTER_STORE_SECONDS, COUNTER_STORE_FAILURES, QUOTA_REFUSALS,
     LOST_EVENTS, ENDED_RUNS, EMBEDDER_SECONDS, EMBEDDER_FAILURES, MIXED_SEARCHES,
 )  # fmt: skip
-"""All that processes count. None is labelled with anything that names a customer."""
+"""All counts of processes. No label identifies a customer."""
 _ENDED = "ended"
 
 

@@ -206,12 +206,12 @@ class _Question(Generic[T]):
 
 
 def register(app: Flask, current_runtime: Runtime) -> None:
-    """Count every request of ``app`` and serve ``/metrics``."""
+    """Count every request to ``app`` and serve ``/metrics``."""
     processes.register(app)
     installation = InstallationMetrics(current_runtime)
 
     def show() -> Response:
-        """The metrics: to loopback without a proxy in between, else with METRICS_TOKEN."""
+        """Return the metrics, to direct callers on loopback and to others with METRICS_TOKEN."""
         if not _may_see(request, runtime().settings.metrics_token):
             raise missing_key() if bearer_token(request) is None else invalid_key()
         return Response(show_processes() + installation.show(), content_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""The tables, without queries."""
+"""The database tables, without queries."""
 
 from app.models.accounts import (
     Account,

@@ -71,7 +71,7 @@ class DocumentVector(Base):
 
 
 class Sync(Base):
-    """A pass over all documents of one source, after which those it did not see are removed."""
+    """A pass over all documents of one source, after which unseen documents are removed."""
 
     __tablename__ = "syncs"
     __table_args__ = (

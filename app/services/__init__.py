@@ -1,1 +1,1 @@
-"""Services: plain functions over a session, a store or an engine."""
+"""Services: functions over a database session, a store, or an engine, of which operations are composed."""

@@ -40,7 +40,7 @@ from schemas.validation.documents import MAX_ID_LENGTH
 MAX_SOURCES = 100
 
 STEP = 500
-"""Rows that are looked at in one transaction."""
+"""Rows read in one transaction."""
 
 _INT64 = range(2**63)
 

@@ -70,7 +70,7 @@ class WatchedConnection(psycopg.Connection[Any]):
         return super().wait(self._watched(gen), *args, **kwargs)
 
     def _watched(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """The same steps, which psycopg continues ten times a second with nothing while it waits."""
+        """The same steps. While psycopg waits, it continues them ten times a second without a result."""
         quiet = QUIET_SECONDS
         heard_at = time.monotonic()
         try:

@@ -1,1 +1,1 @@
-"""Keys, credentials and sessions."""
+"""Access control: keys, credentials, rights, and sessions. Begin with ``callers.py``."""
