@@ -87,6 +87,7 @@ class Cursor:
             ApiError: 400 for an invalid cursor, or another list's.
         """
         try:
+            # Cursors are sent without base64 padding.
             padded = text + "=" * (-len(text) % 4)
             digest, total, revision, identifier = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
         except (binascii.Error, ValueError, TypeError) as error:

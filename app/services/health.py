@@ -178,6 +178,7 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
             .limit(SAMPLE)
         ).all()
     counters.check()
+    # While sites move, both engines must work.
     for engine in engines.all():
         engine.check()
     for site in largest:

@@ -121,6 +121,7 @@ class FileImport:
         except DocumentProblems as error:
             self._leave_out(read, error.problems)
             return
+        # Removed first, so that the last document with an ID also takes its place in the order.
         self._batch.pop(document.id, None)
         self._batch[document.id] = document
         self._reads[document.id] = Record(read.line, None, read.number)

@@ -187,6 +187,7 @@ def learn(parts: LearningParts, site_id: int) -> int | None:
         before = {} if lessons is None else lessons.gains
         queries = _clicked_queries(session, site_id, since)
     gains = _learn_queries(parts, site, queries, since)
+    # Unchanged gains need no credential change, which would make every process reload this account's keys.
     if gains == before:
         with parts.database.write() as session:
             _store(session, site_id, since, gains)

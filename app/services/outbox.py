@@ -74,6 +74,7 @@ def run_due(
     for task in tasks:
         try:
             go_on_at = _run(database, engines, counters, handlers, task)
+        # One unavailable engine must not stop the other tasks.
         except BackendError as error:
             _postpone(database, task, error)
             continue

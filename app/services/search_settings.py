@@ -175,6 +175,7 @@ def edit_settings(
         ApiError: 404, and errors of ``edit``.
     """
     site = get_site(session, account_id, site_id, lock=True)
+    # A copy, because SQLAlchemy detects a change of JSON only if the value is replaced.
     settings = deepcopy(shown_settings(site.search_settings))
     edit(settings)
     site.search_settings = settings

@@ -169,6 +169,7 @@ def create_site(
         site.domains = list(domains)
     session.add(site)
     session.flush()
+    # The name contains the ID, which the flush has assigned.
     site.engine_index = site.index_name(site.index_generation)
     session.flush()
     return site
@@ -233,6 +234,7 @@ def delete_site(
         site.was_active, site.active = site.active, False
         site.deleted_at = now()
     if purge:
+        # Backdated, so that it counts as expired.
         site.deleted_at = min(site.deleted_at, now() - RETENTION)
     session.flush()
     surplus = [] if purge else _surplus(list_deleted(session, account_id), limits, newest=site)
@@ -276,6 +278,7 @@ def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id:
     site.active = site.was_active
     site.updated_at = now()
     session.flush()
+    # Counted after restoring, in the same transaction, which an error rolls back.
     for code, noun, allowed, count in (
         (ErrorCode.SITE_LIMIT_REACHED, "site", limits.sites, count_sites),
         (ErrorCode.KEY_LIMIT_REACHED, "key", limits.keys, count_keys),

@@ -114,6 +114,7 @@ class Syncs:
                     ErrorCode.SYNC_RUNNING,
                     f"The sync {running.id} of this source is running; finish or abandon it, or send replace: true.",
                 )
+            # The flush makes an ended sync visible to the count of running ones.
             session.flush()
             _make_room(session, site.id)
             sync = Sync(

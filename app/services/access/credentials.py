@@ -171,6 +171,7 @@ def load_credentials(
     row = session.execute(
         select(Key, Account)
         .join(Account, Account.id == Key.account_id)
+        # Until the overlap ends, the previous token of a rotated key is valid, too.
         .where(or_(Key.token_hash == token_hash, Key.previous_token_hash == token_hash))
     ).first()
     if row is None:
@@ -180,6 +181,7 @@ def load_credentials(
     usable_until = key.expires_at
     if was_rotated:
         limits = [moment for moment in (key.expires_at, key.previous_expires_at) if moment is not None]
+        # The previous token ends with the overlap or with the key, whichever comes first.
         usable_until = min(limits)
     return _credentials(
         session, plans, account, key.site, _key_record(key, usable_until, was_rotated), credential_version
@@ -290,7 +292,9 @@ def credential_change(database: Database, counters: CounterStore, account_id: in
     """
     with ExitStack() as after_commit, database.write() as session:
         yield session
+        # Flush first, so that errors surface before other processes are notified.
         session.flush()
+        # Entered before the commit and left after it, because the stack encloses the transaction.
         after_commit.enter_context(changed_credentials(counters, account_id))
 
 

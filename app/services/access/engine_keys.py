@@ -58,6 +58,7 @@ def sign(claims: EngineClaims, secret: str) -> str:
 
 def read(token: str, secret: str) -> EngineClaims | None:
     """Return the claims of a token if its signature is valid and it has not expired."""
+    # Longer than any issued token. Do not spend time on its signature.
     if len(token) > 512:
         return None
     try:
@@ -118,6 +119,8 @@ def _issue(
     expires_at: datetime,
     key: KeyRecord | None,
 ) -> str:
+    # Issued outside the transaction, so that no lock is held during a network call. Whether the holder is still valid
+    # is checked afterwards, under locks.
     credential = engine.issue_credential(site.engine_index, holder, expires_at)
     with database.read() as session:
         if _is_recorded(session, engine, holder, site.engine_index):

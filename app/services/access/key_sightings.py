@@ -64,6 +64,7 @@ class KeyExposures:
         """Write the sightings to SQL. If that fails, the next flush writes them."""
         with self._lock:
             unwritten, self._waiting = self._waiting, {}
+            # Forget keys after their quiet time, so that the dictionary stays small.
             for name, noted_at in list(self._noted_at.items()):
                 if now() - noted_at >= QUIET:
                     self._noted_at.pop(name, None)

@@ -182,6 +182,7 @@ def create_key(
     _refuse_unsuitable(type, scopes, site_only, allowed_origins)
     site = get_site(session, account_id, site_id)
     require_cover(caller_rights, rights_of(type, read_scopes(scopes), site_only, site.id), "create")
+    # The lock keeps concurrent requests from exceeding the plan's limit together.
     get_account(session, account_id, lock=True)
     if limits.keys is not None and count_keys(session, account_id) >= limits.keys:
         QUOTA_REFUSALS.labels("keys").inc()
@@ -199,6 +200,7 @@ def create_key(
         type=type,
         token_hash=hash_token(token, secret),
         last4=token[-4:],
+        # Public tokens are visible in web pages anyway, and the dashboard shows them again.
         token=token if type == "public" else None,
         expires_at=expires_at,
         scopes=scopes,
@@ -244,6 +246,7 @@ def update_key(
             setattr(key, name, changes[name])
     _refuse_unsuitable(key.type, key.scopes, key.site_only, key.allowed_origins)
     after = _rights_of(key)
+    # A longer life is a kind of widening, because the key's rights last longer.
     lives_longer = "expires_at" in changes and _is_earlier(key.expires_at, changes["expires_at"])
     if lives_longer or not before.cover(after):
         require_cover(caller_rights, before, "widen")
@@ -324,6 +327,7 @@ def rotate_key(
     key.token_hash = hash_token(token, secret)
     key.last4 = token[-4:]
     key.token = token if key.type == "public" else None
+    # The exposed token is replaced, so the notice ends.
     key.exposed_at = key.exposed_origin = None
     key.exposure_dismissed = False
     key.updated_at = moment

@@ -86,6 +86,7 @@ def start_session(session: Session, member: Member, secret: str, client: Client)
     session.add(login)
     session.flush()
     latest = select(Login.token_hash).where(Login.member_id == member.id)
+    # Bounds the rows of one member. The least recently used sessions end.
     surplus = session.scalars(latest.order_by(Login.seen_at.desc(), Login.created_at.desc()).offset(MAX_SESSIONS))
     session.execute(delete(Login).where(Login.token_hash.in_(surplus.all())))
     return login, token
@@ -101,6 +102,7 @@ def _shortened(address: str) -> str:
 
 def find_session(session: Session, token: str, secret: str) -> Login | None:
     """Return the live session for a cookie value."""
+    # Tokens have 43 characters. Skip the query for values that are clearly not tokens.
     if not 20 <= len(token) <= 100 or not token.isascii():
         return None
     login = session.get(Login, hash_token(token, secret))
@@ -153,6 +155,7 @@ def end_session_of(session: Session, member_id: int, name: str) -> None:
     Raises:
         ApiError: 404 if the member has no such session.
     """
+    # The public ID derives from the hash, so no column contains it.
     hashes = session.scalars(select(Login.token_hash).where(*_live_of(member_id)))
     matching_hash = next((token_hash for token_hash in hashes if session_id(token_hash) == name), None)
     if matching_hash is None:
@@ -219,4 +222,5 @@ def read_offer(token: str, secret: str) -> Offer:
 
 
 def _proof(member: Member, secret: str) -> str:
+    # Covers the password hash, so that a changed password voids the proof.
     return hash_token(f"{member.id}:{member.password_hash}", secret)

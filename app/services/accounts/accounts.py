@@ -69,6 +69,7 @@ def hash_password(password: str) -> str:
 
 def check_password(member: Member | None, password: str) -> bool:
     """Whether ``password`` is the member's. Equally slow without a member. Call it outside a transaction."""
+    # Always verifies a hash, so that response times do not reveal whether an address is known.
     try:
         matches = _hasher.verify(_NO_ACCOUNT_HASH if member is None else member.password_hash, password)
     except VerificationError:

@@ -116,8 +116,10 @@ def note_change(session: Session, member: Member, before: str, *, was_confirmed:
         by_key: Whether an API key made the change; otherwise it was the member, with the password.
     """
     last = find_last_change(session, member.id)
+    # Changes after a change by a key form a chain: undoing restores the address from before the key's change.
     if last is not None and last.by_key:
         if last.email_key == member.compared_email:
+            # The member has the former address again, so nothing is left to undo.
             _end_changes(session, last)
             return
         before, was_confirmed = last.email, last.was_confirmed

@@ -131,6 +131,7 @@ def _set_keys(session: Session, member: Member) -> None:
     """Set the columns by which a member's address is looked up."""
     key = email_key(member.email)
     is_shared = any(other.account_id != member.account_id for other in find_members(session, member.email))
+    # The column is unique over all accounts. If a member of another account has the address, a placeholder fills it.
     member.email_key = f"{member.account_id} {hashlib.sha256(key.encode()).hexdigest()}" if is_shared else key
     member.shared_email_key = key if is_shared else None
 

@@ -183,6 +183,7 @@ class Provider:
         if not self._places.acquire(blocking=False):
             raise ProviderUnavailable(f"{MAX_CONCURRENT_REQUESTS} requests to it are in progress")
         answer: Future[tuple[int, bytes]] = Future()
+        # The request may outlive the timeout below, so its end releases the place.
         answer.add_done_callback(lambda _: self._places.release())
         # Socket timeouts apply to each read, so a response that trickles in must not block the calling thread.
         work = partial(_send_into, answer, method, url, headers or {}, options)

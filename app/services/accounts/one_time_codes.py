@@ -92,6 +92,7 @@ def accept(member: Member, code: str, secret: str) -> CodeUse | None:
     assert member.codes_salt is not None
     code = _normal(code)
     step = _step_of(_app(member.codes_salt, secret), code)
+    # Steps must increase, so that an intercepted code cannot be replayed.
     if step is not None and step > member.codes_step:
         member.codes_step = step
         return CodeUse.CODE

@@ -47,6 +47,7 @@ class ResetWriter(LinkWriter):
         matches = find_members(session, mail.recipient)
         exact = [member for member in matches if is_same_mailbox(member.email, mail.recipient)] or matches[:1]
         members = find_owners_of(session, exact[0].email) if exact else []
+        # Only the first attempt checks for a fresh link: a retry must not be suppressed by its own earlier one.
         if not members or (mail.attempts == 1 and _has_fresh_link(session, members, mail.expires_at)):
             return None
         member = members[0]

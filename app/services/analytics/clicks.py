@@ -62,6 +62,7 @@ def read_query_id(secret: str, site_id: int, text: str, moment: datetime) -> str
     except (binascii.Error, UnicodeEncodeError):
         raise _unknown() from None
     payload, signature = signed[:-_SIGNATURE_BYTES], signed[-_SIGNATURE_BYTES:]
+    # Base64 has several spellings of the same bytes. Accepting only ours gives each search one key.
     if not hmac.compare_digest(signature, _sign(secret, payload)) or _encode(signed) != text:
         raise _unknown()
     searched_site, searched_at, _ = _HEAD.unpack_from(payload)

@@ -304,6 +304,7 @@ class Journal:
             written = os.write(self._descriptor, line)
         except OSError as error:
             raise EventJournalUnavailable(f"cannot write to {self.path}: {error}") from error
+        # A short write means that the disk is full.
         if written != len(line):
             self._cut_torn_line()
             raise EventJournalUnavailable(f"cannot write to {self.path}: only {written} of {len(line)} bytes fit")

@@ -126,6 +126,7 @@ class EventRecorder:
             if journal is None or not journal.writable:
                 journal = self._open_journal()
             journal.append(line)
+        # Setting an event takes a lock, so avoid it on most calls.
         if not self._wake.is_set():
             self._wake.set()
         if self._thread is None and self._background:
@@ -290,6 +291,7 @@ class EventRecorder:
             Number of events read, and the new position.
         """
         with self._database.write() as session:
+            # The lock on the position keeps two processes from moving the same portion.
             position = session.scalar(
                 select(EventJournal.position).where(EventJournal.id == journal.id).with_for_update(**ROW_LOCK)
             )

@@ -253,6 +253,7 @@ def get_analytics(
 
 
 def _read_analytics(session: Session, span: Span, limit: int, *, details: bool) -> Analytics:
+    # Also covers the previous period of the same length.
     both = replace(span, first=2 * span.first - span.last - 1)
     origins = channel_days(session, both)
     days = _site_days(session, both) if span.channel is None else origins.get(span.channel, {})
@@ -350,6 +351,7 @@ def _query_counts(session: Session, span: Span, limit: int) -> tuple[int, list[l
         clicks = {kind: counts[kind] for kind in CLICK_KINDS}
         count = QueryCount(query, counts[_RANKINGS[number][0]], **clicks, searches=counts["searches"])
         rankings[number].append(count)
+    # UNION ALL guarantees no order, so each list is sorted again.
     for ranked in rankings:
         ranked.sort(key=lambda count: (-count.count, count.query))
     return unique, rankings

@@ -207,6 +207,7 @@ def _add_to_query_days(session: Session, queries: Mapping[tuple[int, int, str], 
     key_columns = "site_id:int day:int query:text"
     statement = upsert("query_days", ("site_id", "day", "query"), QUERY_KINDS)
     execute_rows(session, statement, f"{key_columns} {integers(QUERY_KINDS)}", rows)
+    # Rows that fell to zero are deleted, so that no query of erased or merged events remains.
     lessened = [key for key, counts in sorted(queries.items()) if min(counts) < 0]
     if lessened:
         execute_rows(

@@ -133,6 +133,7 @@ def change_visits(session: Session, visits: Mapping[Visit, int], first_day: int)
             emptied,
         )
     after = _last_days(session, kinds, first_day)
+    # A visitor counts only on the last day, so compare the last days before and after the change.
     for key, visit in kinds.items():
         for days, change in ((before, -1), (after, 1)):
             if key in days:

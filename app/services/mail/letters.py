@@ -209,9 +209,11 @@ def build_message(
     message["Subject"] = one_line(draft.subject)
     message["Date"] = format_datetime(date)
     message["Message-ID"] = f"<{message_key}@{sender.domain}>"
+    # Suppresses automatic replies (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
     if unsubscribe_url:
         message["List-Unsubscribe"] = f"<{unsubscribe_url}>"
+        # RFC 8058 requires HTTPS for one-click unsubscribing.
         if unsubscribe_url.startswith("https:"):
             message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(draft.text, cte="quoted-printable")

@@ -132,6 +132,7 @@ def _busy_accounts(session: Session, plans: PlanTable, day: date) -> list[tuple[
 
 def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
     """Return whether a warning was queued. It is not if another process was first."""
+    # The lock serializes concurrent processes, so that each warning is queued once.
     account = session.get(Account, use.account_id, with_for_update=ROW_LOCK)
     if account is None:
         return False

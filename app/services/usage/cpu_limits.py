@@ -107,6 +107,7 @@ class CpuLimits:
         if seconds <= FREE_SECONDS or spender.limit is None:
             return
         moment = now().timestamp()
+        # Without a limit, because the time is known only after it was spent. It is counted in milliseconds.
         request = WindowRequest(spender.name, None, MINUTE_SECONDS, ceil(seconds * 1000))
         try:
             (window,) = self._counters.consume([request], now=moment).windows
@@ -135,6 +136,7 @@ def working_for(callers: int) -> Iterator[None]:
     try:
         yield
     finally:
+        # The shares of the other callers are deducted from this thread's time.
         spent = time.thread_time() - began
         _others.seconds = getattr(_others, "seconds", 0.0) + spent * (callers - 1) / callers
 
@@ -203,6 +205,7 @@ class ThreadShares:
             turn.wait(WAIT_SECONDS)
         with self._lock:
             self._waiting -= 1
+            # Checked under the lock, because the turn may have come after the wait timed out.
             if not turn.is_set():
                 caller.waiting.remove(turn)
                 raise _busy()
@@ -212,6 +215,7 @@ class ThreadShares:
         with self._lock:
             caller = self._callers[key]
             if caller.waiting:
+                # The place passes to the next request, so the number of active ones stays the same.
                 caller.waiting.popleft().set()
                 return
             caller.active -= 1

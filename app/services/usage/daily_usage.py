@@ -82,6 +82,7 @@ class UsageCopies:
         Raises:
             CountersUnavailable: Usage cannot be read.
         """
+        # The first flush reads the latest usage, and the second one copies it.
         self.flush()
         self.flush()
 
@@ -125,6 +126,7 @@ def _copy(session: Session, account_id: int, usage: DayUsage) -> None:
     if copied is None:
         copied = UsageDay(account_id=account_id, day=usage.day, searches=0, indexing_operations=0)
         session.add(copied)
+    # Another process may have copied a later reading. A copy never falls.
     copied.searches = max(copied.searches, usage.used)
     copied.indexing_operations = max(copied.indexing_operations, usage.indexing)
 

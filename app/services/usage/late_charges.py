@@ -69,7 +69,9 @@ class LateCharges:
         with self._settle_lock:
             if not any(self._directory.glob(f"*{SUFFIX}")):
                 return 0
+            # Raises during an outage, before this process gives up its journal.
             self._counters.check()
+            # Releases this process's journal, so that the loop settles it like those of dead processes.
             self.close()
             settled = 0
             for journal in left_journals(self._directory):
@@ -93,6 +95,7 @@ class LateCharges:
             journal.close()
 
     def _keep(self, *values: Any) -> None:
+        # The random name makes settling idempotent if a process dies before it deletes the journal.
         line = frame(orjson.dumps((secrets.token_hex(8), *values)))
         try:
             with self._append_lock:

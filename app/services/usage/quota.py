@@ -57,6 +57,7 @@ def address_key(address: str, secret: str) -> str:
 
 
 def _keyed_hash(text: str, secret: str) -> str:
+    # blake2b accepts keys of at most 64 bytes.
     return hashlib.blake2b(text.encode("utf-8", "replace"), key=secret.encode()[:64], digest_size=12).hexdigest()
 
 

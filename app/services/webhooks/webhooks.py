@@ -128,6 +128,7 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
         error: Why it was not delivered; ``None`` on success.
     """
     webhook = session.scalar(
+        # An expired claim may have been taken over, which gave the webhook another lease.
         select(Webhook).where(Webhook.id == claim.webhook_id, Webhook.lease == claim.lease).with_for_update(**ROW_LOCK)
     )
     if webhook is None:
