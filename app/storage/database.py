@@ -136,6 +136,7 @@ class Database:
             with self.writing_sessions() as session, session.begin():
                 yield session
             return
+        # The turn comes first: a thread that waits for it must not hold a connection.
         with self._turns.take(), self.writing_sessions() as session, session.begin():
             yield session
 
@@ -149,6 +150,7 @@ class Database:
         if path.exists():
             return
         with contextlib.suppress(OSError):  # SQLite reports the problem, or another process was first.
+            # Created under another name and linked, so that the file never exists with other permissions.
             fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             try:
@@ -210,6 +212,7 @@ class _WriterTurns:
         file: Any = connection.connection.dbapi_connection
         deadline = getattr(self._reserved, "deadline", None) or time.monotonic() + self._wait_seconds
         pause = _SHORTEST_PAUSE_SECONDS
+        # SQLite's own waiting has pauses of up to 100 ms, so poll here instead.
         file.execute("PRAGMA busy_timeout=0")
         try:
             while time.monotonic() < deadline:
@@ -223,6 +226,7 @@ class _WriterTurns:
                 else:
                     self._wait_seconds = self._timeout_seconds
                     return
+            # The last attempt goes through SQLAlchemy, so that a failure is its OperationalError.
             try:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             except OperationalError:
@@ -268,6 +272,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # SQLAlchemy's begin event below starts transactions.
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
+    # A committed document must survive a power failure, unlike a counter.
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute("PRAGMA cache_size=-16384")

@@ -62,6 +62,7 @@ class Connections:
         except _FAILURES as error:
             self._note_failure(error)
             raise CountersUnavailable(self._unusable(error)) from error
+        # Distinguishes a lost answer from a command that was not sent completely.
         waiting = False
         try:
             connection.send_command(*command)
@@ -75,6 +76,7 @@ class Connections:
             raise CountersUnavailable(self._unusable(error)) from error
         except _FAILURES as error:
             self._note_failure(error)
+            # Keep one connection open: its late answer shows that the server works again.
             if waiting and isinstance(error, redis.exceptions.TimeoutError) and self._overdue is None:
                 self._overdue, connection = connection, None
             else:
@@ -122,6 +124,7 @@ class Connections:
         with self._lock:
             if self._overdue is not None and _has_news(self._overdue):
                 self._let_go()
+                # One more timeout pauses again.
                 self._timeouts = _TIMEOUTS_BEFORE_PAUSE - 1
                 return True
             if moment < self._paused_until:

@@ -127,6 +127,7 @@ class RedisCounters(CounterStore):
         give_back = self._giving_back(step, reservation, windows, now)
         try:
             give_back()
+        # The step is numbered, so sending it again later refunds at most once.
         except AnswerLost:
             self._unsettled.append(give_back)
             raise
@@ -276,6 +277,7 @@ class RedisCounters(CounterStore):
             answer = self._run_raised(
                 _HIT, keys, arguments, account_id if reserve else None, today, _HIT_UNRAISED, once
             )
+        # The caller treats the search as uncharged, so the charge must be called off or refunded.
         except AnswerLost:
             if reserve is not None and step != _NO_STEP:
                 self._unsettled.append(partial(self._call_off_charge, step, reserve, intent, now))
@@ -290,6 +292,7 @@ class RedisCounters(CounterStore):
         if reserve is not None and reserved:
             receipt = None if intent is None else Intent(intent.key, began_ms)
             reservation = Reservation(reserve.account_id, site_id, day_from_number(charged_day), receipt)
+        # Windows of a continued intent were not counted, so they cannot be the ones that refused.
         own_states = states[: len(states) - len(intent.windows)] if continues and intent is not None else states
         return ConsumeOutcome(
             states,
@@ -376,6 +379,7 @@ class RedisCounters(CounterStore):
                 if floor is not None:
                     self.floors.note(account_id, day, under)
                 return answer
+            # The script refused to count under this incarnation until the day is raised to its floor.
             under = next(item for item in answer if isinstance(item, bytes)).decode()
             floor = self.floors.read(account_id, day)
         raise CountersUnavailable(f"The counter store at {self._connections.address} keeps changing its identity.")
@@ -400,6 +404,7 @@ class RedisCounters(CounterStore):
             last_state: State that was known before the step was sent.
             doubted: The doubt that the step was to resolve.
         """
+        # The same incarnation knows of fewer changes than before: the store went back in time.
         if incarnation == last_state[0] and changes < last_state[1]:
             return self._check(("", 0), incarnation)
         if incarnation != self._last_state[0] or changes > self._last_state[1]:
@@ -442,6 +447,7 @@ class RedisCounters(CounterStore):
 
     def _settle(self) -> None:
         """Run some of the steps postponed until the server answers again. The next call retries failed ones."""
+        # Another thread is already settling. Do not delay this step.
         if not self._settling.acquire(blocking=False):
             return
         try:
@@ -473,6 +479,7 @@ class RedisCounters(CounterStore):
             script = _ONCE[script]
         try:
             return self._do("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        # EVAL also stores the script, so that the next call finds it by its hash.
         except redis.exceptions.NoScriptError:
             return self._do("EVAL", script.text, len(keys), *keys, *arguments)
 

@@ -97,6 +97,7 @@ class SharedFile:
             deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
             execute = self._execute
+            # Checked before every step, because a restore may replace the file at any time.
             if execute is not None and _identity(self.path) != self._opened:
                 self._leave()
                 execute = None
@@ -107,6 +108,7 @@ class SharedFile:
                 execute("BEGIN" if reading else "BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 self._begin_again(execute, error, deadline, reading)
+            # In the same transaction, so that no step counts under the incarnation of an earlier opening.
             if not (reading or self._begun):
                 self._begin(execute)
             result = step(execute, *args)

@@ -129,6 +129,7 @@ def consume(
     for key, limit, seconds, cost in windows:
         length_ms = seconds * 1000
         row = execute(_READ_WINDOW, (key,)).fetchone()
+        # A window that ends later than that was begun by a wrong clock.
         if row is not None and now_ms < row[1] <= now_ms + 2 * length_ms:
             hits, reset_ms = row
             began.append(False)
@@ -140,6 +141,7 @@ def consume(
     if full:
         window_states = tuple(map(WindowState._make, states))
         return ConsumeOutcome(window_states, longest_wait(window_states), None, None, today, credential_version)
+    # Only now, because either all windows count the request or none does.
     counted = []
     for (key, limit, seconds, cost, hits, reset_ms), begins in zip(states, began, strict=True):
         hits += cost
@@ -162,6 +164,7 @@ def consume(
         execute(_WRITE_USED, (used, account_id, day))
     receipt = None
     if intent is not None:
+        # The beginning identifies the intent, so it must differ from the last one's even within a millisecond.
         receipt = Intent(intent.key, max(now_ms, last_began_ms + 1))
         execute(_BEGIN_INTENT, (*receipt, day, intent.text, now_ms))
     return ConsumeOutcome(
@@ -218,6 +221,7 @@ def refund(execute: Execute, reservation: Reservation | None, windows: Sequence[
     for window in windows:
         if window.reset_ms > now_ms:
             execute(
+                # The end identifies the window, so that a later one with the same key stays as it is.
                 "UPDATE windows SET hits=max(0, hits - ?) WHERE key=? AND reset_ms=?",
                 (window.cost, window.key, window.reset_ms),
             )
@@ -226,6 +230,7 @@ def refund(execute: Execute, reservation: Reservation | None, windows: Sequence[
     account_id, site_id, today, intent = reservation
     if intent is not None:
         execute(_FAIL_REQUEST, intent)
+        # Other requests of the intent have not failed, so its charge stands.
         if not execute(_END_FAILED_INTENT, intent).rowcount:
             return
     day = day_number(today)
@@ -246,6 +251,7 @@ def settle(execute: Execute, search: UncountedSearch | Reservation, once: str, n
     settlement = (search.account_id, settlement_key(once))
     execute("DELETE FROM reports WHERE account_id=? AND key=? AND until_ms <= ?", (*settlement, now_ms))
     until_ms = now_ms + IDEMPOTENCY_SECONDS * 1000
+    # The row marks the settlement as done. It expires like an idempotency key.
     if not execute("INSERT OR IGNORE INTO reports VALUES (?, ?, '', ?)", (*settlement, until_ms)).rowcount:
         return
     if isinstance(search, Reservation):
@@ -294,6 +300,7 @@ def report(
     old = _site(execute, account_id, day, site_id)
     new = old._replace(capped=old.capped + count) if capped else old._replace(trusted=old.trusted + count)
     execute("INSERT OR REPLACE INTO site_days VALUES (?, ?, ?, ?, ?, ?)", (account_id, day, site_id, *new))
+    # The account pays the difference that the report makes to the charge of the site.
     used = _used(execute, account_id, day) + charge_of_site(*new) - charge_of_site(*old)
     execute(_WRITE_USED, (used, account_id, day))
     return ReportOutcome(ReportStatus.RECORDED, used)
