@@ -1,4 +1,4 @@
-"""``account list``: usage against quotas, for people and for programs, sorted as asked."""
+"""``account list`` compares usage with quotas, for people and for programs, in the requested order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def accounts(app: Flask, *arguments: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def used(app: Flask) -> Tenant:
-    """An account that searches, beside one that has more documents."""
+    """An account with searches, and another one with more documents."""
     tenant = register_tenant(app, "searcher@example.com")
     tenant.index(page(1))
     tenant.find("page")

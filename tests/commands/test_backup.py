@@ -1,4 +1,4 @@
-"""``backup`` and ``restore``: an installation comes back as it was, on any database, and nothing is lost by mistake."""
+"""``backup`` and ``restore`` reproduce an installation on any database, and never lose data by mistake."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def other(tmp_path: Path) -> Iterator[Flask]:
 
 @pytest.fixture
 def filled(tenant: Tenant) -> Tenant:
-    """A tenant with documents, among them a deleted one, a search in the statistics, a colleague and an invitation."""
+    """A tenant with documents, among them a deleted one, a search in the statistics, a colleague, and an invitation."""
     add_member(tenant, "bo@example.com", "viewer")
     assert tenant.private.post("/api/invitations", json={"email": "cy@example.com"}).status_code == 201
     tenant.index(page(1, tags=["a", "ö"]), page(2), page(3, note="\u2028 \U0001f50d"))
@@ -67,7 +67,7 @@ def run(app: Flask, *arguments: str) -> Result:
 
 
 def rows_of(app: Flask) -> dict[str, list[Any]]:
-    """Every row of every table, but for what says where indexes are."""
+    """Return every row of every table, except columns about the location of indexes."""
     with runtime_of(app).database.read() as session:
         return {
             table.name: sorted(

@@ -1,4 +1,4 @@
-"""The list of operator commands, and what listing and running them loads."""
+"""The list of operator commands, and the modules that listing and running them loads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_list_shows_the_first_sentence_of_each_command(name: str, group: Laz
 
 
 def run_site_search(folder: Path, *arguments: str) -> tuple[str, set[str]]:
-    """Run a command in a process of its own, and return what it printed and which modules it loaded."""
+    """Run a command in a separate process. Returns its output and the modules it loaded."""
     code = (
         "import sys; from app.console import main\n"
         f"try: main({list(arguments)!r}, prog_name='site-search')\n"

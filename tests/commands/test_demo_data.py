@@ -35,7 +35,7 @@ def _no_waiting() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Demo:
-    """An application with the demo, and what was said of it."""
+    """An application with the demo, and the demo's output."""
 
     app: Flask
     part: Runtime
@@ -50,7 +50,7 @@ def prepare(app: Flask) -> Demo:
 
 @pytest.fixture(scope="module")
 def read_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """For tests that leave it as it is."""
+    """The demo, for tests that do not change it."""
     application = make_app(make_settings(tmp_path_factory.mktemp("demo")))
     yield prepare(application)
     close_app(application)
@@ -58,7 +58,7 @@ def read_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @pytest.fixture
 def demo(app: Flask) -> Demo:
-    """For tests that change it."""
+    """The demo, for tests that change it."""
     return prepare(app)
 
 

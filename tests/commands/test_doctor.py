@@ -1,4 +1,4 @@
-"""``doctor`` finds what is wrong, all of it, and says what to do."""
+"""``doctor`` finds all problems and says how to solve them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def part_of(tenant: Tenant) -> Runtime:
 
 
 def examine(tenant: Tenant, **settings: str) -> tuple[int, dict[str, dict[str, Any]]]:
-    """The exit status, and the findings that are not ok by topic; without any, all topics are checked to be there."""
+    """Return the exit status and the findings that are not ok, by topic. Asserts that all topics were checked."""
     environment = {"DATA_DIR": str(part_of(tenant).settings.data_path), "SECRET_KEY": SECRET, **settings}
     result = CliRunner().invoke(doctor, ["--json"], env=environment)
     findings = json.loads(result.output)
@@ -180,7 +180,8 @@ def test_a_database_of_a_newer_version_needs_the_newer_program(installation: Ten
 
 
 def test_everything_is_told_when_nothing_is_right(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Database, counters, and engine away, a wrong setting, an open folder, a full disk, events left: all in one go."""
+    """Database, counters, and engine unavailable, an invalid setting, an open folder, a full disk, and leftover events
+    at the same time."""
     folder = part_of(installation).settings.data_path
     folder.chmod(0o755)
     (folder / "events").mkdir(mode=0o700, exist_ok=True)
@@ -330,7 +331,7 @@ def test_events_that_nobody_moves_are_told(installation: Tenant) -> None:
 
 
 def test_events_that_were_moved_do_not_wait_although_their_journal_is_there(installation: Tenant) -> None:
-    """A process keeps its journal, and goes on writing to it, until it is large."""
+    """A process keeps appending to its journal until it is large."""
     part = part_of(installation)
     assert installation.search.get("/v1/search?q=page").status_code == 200
     part.events.flush()

@@ -1,4 +1,4 @@
-"""``documents import``: a file into a site."""
+"""``documents import`` imports a file into a site."""
 
 from __future__ import annotations
 

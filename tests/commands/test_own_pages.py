@@ -1,4 +1,4 @@
-"""The service's own pages, asked for without a socket."""
+"""The service's own pages are fetched without a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``serve`` and ``demo``: wrong settings and taken ports are told before anything is done."""
+"""``serve`` and ``demo`` report invalid settings and used ports before they do anything."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.server import free_port
 
 
 class Replaced(BaseException):
-    """The process has become another program."""
+    """The process was replaced by another program."""
 
 
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Programs that the command became, instead of becoming them."""
+    """Programs that the command would have been replaced by."""
     became: list[list[str]] = []
 
     def replace(path: str, arguments: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""``account suspend`` and ``account resume``: who is kept out, what they are told, and that nothing is lost."""
+"""``account suspend`` and ``account resume``: who is blocked, the message they get, and that no data are lost."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_sources_of_a_suspended_account_do_not_run(tenant: Tenant) -> None:
 
 
 def test_a_run_goes_no_further_though_nobody_came_to_cancel_it(tenant: Tenant) -> None:
-    """The process that suspended the account was killed between the two."""
+    """The process that suspended the account was killed in between."""
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     with part.database.write() as session:
@@ -141,7 +141,7 @@ def test_a_run_goes_no_further_though_nobody_came_to_cancel_it(tenant: Tenant) -
 
 
 def test_what_waits_for_a_suspended_account_keeps_no_worker_busy(tenant: Tenant) -> None:
-    """Else a process would be started for it, again and again, and find nothing to do."""
+    """Otherwise, a process would be started for it again and again, and find nothing to do."""
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     account(tenant, "suspend")
@@ -170,7 +170,7 @@ def test_a_run_of_a_killed_process_ends_while_the_account_is_suspended(tenant: T
 
 @pytest.mark.parametrize("way", ["hook", "request"])
 def test_a_run_that_is_asked_for_after_the_account_was_resumed_is_not_lost(tenant: Tenant, way: str) -> None:
-    """The run that was cancelled has not noticed yet."""
+    """The cancelled run has not noticed yet."""
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     path = f"/api/sites/{tenant.site_id}/sources/{source.id}"

@@ -1,4 +1,4 @@
-"""The three counter stores, and a Redis server of our own."""
+"""The three counter stores, and a Redis server for the tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARED_STORES = ("sqlite", "redis")
 
 @dataclass
 class RedisServer:
-    """A Redis on a port of its own, kept in a directory of its own."""
+    """A Redis server with its own port and directory."""
 
     directory: Path
     port: int = 0
@@ -63,7 +63,7 @@ class RedisServer:
 
 
 def redis_program() -> str:
-    """Path of redis-server; without one the test is skipped, and fails in CI."""
+    """Path of redis-server. Without one, the test is skipped, or fails in CI."""
     program = shutil.which("redis-server")
     if program is None:
         if os.environ.get("CI"):
@@ -81,7 +81,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 
 def url_of(store: str, request: pytest.FixtureRequest) -> str:
-    """URL of an empty store of this kind."""
+    """Return the URL of an empty store of this kind."""
     if store == "redis":
         url = str(request.getfixturevalue("redis_server").url)
         emptied = create_counters(url)

@@ -1,4 +1,4 @@
-"""One call of every public method of a counter store, so that no fault is tested for some methods only."""
+"""One call of every public method of a counter store, so that fault tests cover all methods."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def call(store: CounterStore, method: str) -> Any:
 
 
 def until_it_is_back(step: Callable[[], Result]) -> Result:
-    """What a step of an impatient store gives once nothing is in its way, tried again while the machine is busy."""
+    """Repeat a step of an impatient store until nothing blocks it, while the machine is busy."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What worker processes run in the tests: many threads on one store, and processes that get killed."""
+"""Work for worker processes in the tests: many threads on one store, and processes that are killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENT_SECONDS = 30.0
 
 
 def in_threads(url: str, threads: int, work: Callable[[CounterStore], Any]) -> Counter[Any]:
-    """Run ``work`` in this many threads on one store; counts what it returned."""
+    """Run ``work`` in this many threads on one store. Returns counts of its results."""
     store = create_counters(url, timeout_seconds=PATIENT_SECONDS)
     try:
         with ThreadPoolExecutor(threads) as pool:
@@ -31,7 +31,7 @@ def in_threads(url: str, threads: int, work: Callable[[CounterStore], Any]) -> C
 
 
 def hit_windows(url: str, threads: int, hits: int, windows: list[WindowRequest], now: float) -> int:
-    """Hit from every thread; returns how many were allowed."""
+    """Hit windows from every thread. Returns the number of allowed hits."""
 
     def work(store: CounterStore) -> int:
         return sum(store.consume(windows, now=now).allowed for _ in range(hits))
@@ -40,7 +40,7 @@ def hit_windows(url: str, threads: int, hits: int, windows: list[WindowRequest],
 
 
 def search(url: str, threads: int, searches: int, reserve: UsageReservation, failing: bool) -> int:
-    """Reserve from every thread, and give back at once if searches fail; returns how many were charged."""
+    """Reserve searches from every thread, and refund them if searches fail. Returns the number of charged ones."""
 
     def work(store: CounterStore) -> int:
         charged = 0
@@ -55,7 +55,7 @@ def search(url: str, threads: int, searches: int, reserve: UsageReservation, fai
 
 
 def report(url: str, threads: int, reports: int, key: str | None) -> Counter[str]:
-    """Report one search many times from every thread; counts what became of the reports."""
+    """Report one search many times from every thread. Returns counts of the outcomes."""
 
     def work(store: CounterStore) -> tuple[tuple[str, int], ...]:
         idempotency = None if key is None else IdempotencyKey(key, "body")
@@ -73,7 +73,7 @@ def report(url: str, threads: int, reports: int, key: str | None) -> Counter[str
 
 
 def change_credentials(url: str, threads: int, changes: int) -> None:
-    """Begin and end changes from every thread."""
+    """Begin and end credential changes from every thread."""
 
     def work(store: CounterStore) -> None:
         for _ in range(changes):
@@ -84,7 +84,7 @@ def change_credentials(url: str, threads: int, changes: int) -> None:
 
 
 def answer_searches(url: str, answers: Path, threads: int) -> None:
-    """Charge searches until killed, and write one byte for each that was answered."""
+    """Charge searches until killed, and write one byte for each answered one."""
     store = create_counters(url, timeout_seconds=PATIENT_SECONDS)
     written = os.open(answers, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
@@ -102,7 +102,7 @@ def answer_searches(url: str, answers: Path, threads: int) -> None:
 
 
 def kill_workers(url: str, answers: Path, workers: int, threads: int, kills: int) -> None:
-    """Keep workers searching, killing one at a random moment and replacing it, ``kills`` times; then kill all."""
+    """Keep workers searching while killing and replacing one at random moments, ``kills`` times; then kill all."""
     store = create_counters(url, timeout_seconds=PATIENT_SECONDS)
     store.consume([], now=NOW)  # the store was used before the fork: children must not mind
 
@@ -129,7 +129,8 @@ def kill_workers(url: str, answers: Path, workers: int, threads: int, kills: int
 
 
 def fork_under_load(url: str, children: int, hits: int) -> int:
-    """Fork while threads of the parent hit, and hit on in the children with the same object; returns all hits made."""
+    """Fork while the parent's threads hit, and continue in the children with the same object. Returns the number of
+    hits."""
     store = create_counters(url, timeout_seconds=PATIENT_SECONDS)
     stop = threading.Event()
     made: list[int] = []

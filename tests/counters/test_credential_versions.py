@@ -1,4 +1,4 @@
-"""Credential versions: what tells every process that cached keys are stale."""
+"""Credential versions tell every process when cached keys are stale."""
 
 from __future__ import annotations
 

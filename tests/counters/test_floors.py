@@ -1,4 +1,4 @@
-"""What is known elsewhere of a day: a store that has lost it is raised to it, and counts on from there."""
+"""A store that lost a day's usage is raised to its copy, and counts on from there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESERVE = UsageReservation(1, 60, 7)
 
 
 class Known:
-    """What is known of every day, and who asked."""
+    """Copied usage of every day, and the calls that read it."""
 
     def __init__(self, floor: Floor | None):
         self.floor = floor

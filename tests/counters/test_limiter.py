@@ -1,4 +1,4 @@
-"""Flask-Limiter over the counter store: one step for all limits of a request."""
+"""Flask-Limiter over the counter store checks all limits of a request in one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All three stores against a plain model, over random steps and a clock that passes windows and midnights."""
+"""All three stores compared with a plain model, over random steps and a clock that passes windows and midnights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIMITS = {"minute": (3, 60), "hour": (6, 3600), "day": (9, DAY_SECONDS), "unlimi
 
 
 class Typing:
-    """One intent: what a visitor typed, and whether anything came of it."""
+    """One intent: the visitor's input, and whether a request succeeded."""
 
     def __init__(self, now: float, text: str, before: list[Typing]) -> None:
         self.began = max([now, *(typing.began + 0.001 for typing in before[-1:])])
@@ -40,7 +40,7 @@ class Typing:
 
 
 class Model:
-    """The promises, written down as simply as possible: totals are added up each time they are asked for."""
+    """The contract in its simplest form: totals are recomputed on every read."""
 
     def __init__(self) -> None:
         self.windows: dict[str, tuple[float, int]] = {}

@@ -1,4 +1,4 @@
-"""Counts are exact across processes and threads, and survive any of them."""
+"""Counts are exact across processes and threads, and survive the death of any of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 
 
 def everywhere(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Run the same work in every process at once."""
+    """Run the same work in every process at the same time."""
     return [waiting.result(PATIENCE_SECONDS) for waiting in [pool.submit(work, *arguments) for _ in range(PROCESSES)]]
 
 

@@ -1,4 +1,4 @@
-"""Which store a URL means."""
+"""Choosing the store for a URL."""
 
 from __future__ import annotations
 

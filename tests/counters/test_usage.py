@@ -1,4 +1,4 @@
-"""Searches of a day: reserving, giving back, reporting, forgetting."""
+"""Daily searches: reserving, refunding, reporting, and deleting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of requests: what every store promises."""
+"""Request windows: the contract of every store."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_full_day_waits_for_midnight(counters: CounterStore) -> None:
 
 
 def test_at_midnight_clocks_that_differ_count_in_one_window(counters: CounterStore) -> None:
-    """Whoever's day begins first begins it for all; nobody goes back to the day before."""
+    """The first caller whose day begins starts it for all, and no caller returns to the day before."""
     for _ in range(5):
         counters.consume([DAY], now=MIDNIGHT - 1)
     hits = [counters.consume([DAY], now=MIDNIGHT + offset).windows[0].hits for offset in (0.0, -0.5, 0.1, -0.25)]

@@ -1,4 +1,4 @@
-"""What /metrics says, read as Prometheus reads it."""
+"""Reading /metrics as Prometheus does."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def scrape(app: Flask) -> Samples:
-    """All samples of an application, asked from its own machine."""
+    """Return all samples of an application, requested from its own machine."""
     response = ApiClient(app).get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"})
     assert response.status_code == 200, response.get_data(as_text=True)
     return samples_of(response.get_data(as_text=True))
 
 
 def samples_of(text: str) -> Samples:
-    """All samples of an answer, each of which is there once."""
+    """Return all samples of a response, each of which occurs once."""
     families: list[Metric] = list(text_string_to_metric_families(text))
     names = [family.name for family in families]
     assert len(names) == len(set(names)), "a metric is told twice"
@@ -32,15 +32,15 @@ def samples_of(text: str) -> Samples:
 
 
 def key_of(name: str, labels: Mapping[str, str]) -> tuple[str, frozenset[tuple[str, str]]]:
-    """How a sample is found."""
+    """Return the key of a sample."""
     return name, frozenset(labels.items())
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:
-    """The value of one sample, 0 if it is not there yet."""
+    """Return the value of one sample, 0 if it does not exist yet."""
     return samples.get(key_of(name, labels), 0.0)
 
 
 def has(samples: Samples, name: str) -> bool:
-    """Tell whether there is any sample of this name."""
+    """Whether there is any sample of this name."""
     return any(found == name for found, _ in samples)

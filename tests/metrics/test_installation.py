@@ -1,4 +1,4 @@
-"""Gauges that are worked out when they are asked for: right, cheap, and missing rather than late."""
+"""Gauges computed on request are correct, cheap, and omitted rather than late."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.patience import PATIENCE_SECONDS
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Iterator[Tenant]:
-    """A tenant with two documents, on the engine that is on disk."""
+    """A tenant with two documents, on the embedded engine on disk."""
     app = make_app(make_settings(tmp_path, search_url=f"tantivy://{tmp_path / 'indexes'}"))
     tenant = register_tenant(app, "ann@example.com")
     tenant.index(page(1), page(2))

@@ -1,4 +1,4 @@
-"""What processes counted is told while they run and after they have ended, without a file for each that ever ran."""
+"""Counts of processes are reported while they run and after they have ended, without keeping a file for each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CUSTOMERS = frozenset({"account", "site", "site_id", "key", "index", "email", "d
 
 
 def run_process(folder: Path, count: int) -> Samples:
-    """A process that counts something, tells what it sees, and ends."""
+    """Run a process that counts, reports what it sees, and ends."""
     environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", COUNT, str(count)],

@@ -1,4 +1,4 @@
-"""/metrics: in Prometheus' format, to this machine or with a token; a process that crawls has its own."""
+"""/metrics is in Prometheus' format, for this machine or with a token; a crawling process has its own."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_key_is_no_token_for_metrics(tenant: Tenant) -> None:
 
 
 class TestAProcessThatCrawls:
-    """It has no /metrics of a service, so it serves what it counts on a port of its own."""
+    """A crawling process has no /metrics of the service, so it serves its counts on its own port."""
 
     @pytest.fixture
     def url(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Going back to search settings of before, by the audit log; synonyms of engines that keep them."""
+"""Restoring earlier search settings from the audit log, and synonyms of engines that store them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def put(tenant: Tenant, **settings: Any) -> None:
 
 
 def entries(tenant: Tenant) -> list[int]:
-    """Changes of settings, the oldest first."""
+    """Return changes of settings, oldest first."""
     listed = tenant.private.get("/api/audit-log?kind=search_settings").get_json()["entries"]
     return [entry["id"] for entry in reversed(listed)]
 
@@ -47,7 +47,7 @@ def runtime_of(tenant: Tenant) -> Runtime:
 
 
 def caller_of(tenant: Tenant) -> Caller:
-    """An owner, as operations know them."""
+    """Return an owner as a caller of operations."""
     with tenant.app.test_request_context("/sites", headers={"Authorization": f"Bearer {tenant.tokens['private']}"}):
         tenant.app.preprocess_request()
         from app.web.callers import current_caller
@@ -149,7 +149,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.fixture
 def shop(server: Server, tmp_path: Path) -> Iterator[Tenant]:
-    """A customer with pages on an engine that keeps synonyms."""
+    """A customer with pages on an engine that stores synonyms."""
     app = make_app(make_settings(tmp_path, search_url=server.url))
     shop = register_tenant(app, "ann@example.com")
     shop.index(page(1, title="Car"), page(2, title="Automobile"))
@@ -158,7 +158,7 @@ def shop(server: Server, tmp_path: Path) -> Iterator[Tenant]:
 
 
 def sent_synonyms(server: Server) -> int:
-    """The number of times that the engine was sent synonyms."""
+    """Return how often synonyms were sent to the engine."""
     return sum("synonyms" in str(request.url) and request.method != "GET" for request in server.requests)
 
 

@@ -1,4 +1,4 @@
-"""The SQLite file: private, and safe with many connections of many processes."""
+"""The SQLite file is private, and safe with many connections of many processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_new_file_and_what_is_next_to_it_is_its_owners_only(tmp_path: Path) ->
 
 
 def test_a_later_connection_does_not_end_the_locks_of_the_earlier_ones(tmp_path: Path) -> None:
-    """Without its locks, another process that ends takes itself for the last one, and deletes the write-ahead log."""
+    """Without its locks, another process that ends would consider itself the last one and delete the log."""
     path = tmp_path / "service.db"
     database = Database(f"sqlite:///{path}")
     with database.write() as session:

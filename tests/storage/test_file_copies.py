@@ -1,4 +1,4 @@
-"""Copies of texts that are expensive to make: made once for each state, seldom if they take long, and deleted."""
+"""Cached texts are produced once for each state, rarely if that is slow, and deleted later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 
 
 class Source:
-    """A text whose making takes as many CPU seconds as it says."""
+    """A text that takes the given CPU seconds to produce."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0):
         self.seconds = seconds

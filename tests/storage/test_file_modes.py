@@ -1,4 +1,4 @@
-"""What others may see of a folder."""
+"""Checking which paths other users can access."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conftest import SECRET
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a folder with a file, all of them the owner's alone."""
+    """A folder that contains a folder with a file, all accessible to their owner only."""
     made = tmp_path / "data"
     (made / "inner").mkdir(parents=True)
     (made / "inner" / "file").write_text("secret")

@@ -1,4 +1,4 @@
-"""A process that a machine has once."""
+"""A process that runs once per machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEAF = "signal.pause()"
 
 @pytest.fixture
 def create(tmp_path: Path) -> Iterator[Callable[..., MachineProcess]]:
-    """Processes that note their ids, do as they are told, and are stopped."""
+    """Create processes that record their IDs, follow commands, and are stopped."""
     made = []
 
     def create_one(action: str = PATIENT, stop_seconds: float = PATIENCE_SECONDS) -> MachineProcess:

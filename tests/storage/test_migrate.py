@@ -1,4 +1,4 @@
-"""The migrations make exactly the tables that the models describe."""
+"""The migrations create exactly the tables that the models describe."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OLD_SITE = {
 
 
 def old_database(folder: Path, revision: str, rows: dict[str, dict[str, Any]]) -> Database:
-    """A database of a release before, with a row in each of these tables."""
+    """A database of an earlier release, with a row in each of these tables."""
     database = Database(f"sqlite:///{folder / 'old.db'}")
     command.upgrade(alembic_config(database), revision)
     with database.write() as session:
@@ -42,7 +42,7 @@ def old_database(folder: Path, revision: str, rows: dict[str, dict[str, Any]]) -
 
 @pytest.fixture
 def migrated(tmp_path: Path) -> Database:
-    """A database made by the migrations."""
+    """A database created by the migrations."""
     database = Database(f"sqlite:///{tmp_path / 'migrated.db'}")
     upgrade(database)
     return database
@@ -50,7 +50,7 @@ def migrated(tmp_path: Path) -> Database:
 
 @pytest.fixture
 def modelled(tmp_path: Path) -> Database:
-    """A database made from the models."""
+    """A database created from the models."""
     database = Database(f"sqlite:///{tmp_path / 'modelled.db'}")
     with database.engine.execution_options(writes=True).begin() as connection:
         Base.metadata.create_all(connection)
@@ -58,7 +58,7 @@ def modelled(tmp_path: Path) -> Database:
 
 
 def definitions(database: Database) -> dict[str, str]:
-    """Every table and index by name, as SQLite was told to make it, in one way of writing."""
+    """Return every table and index by name, as defined in SQLite, in a normalized form."""
     with sqlite3.connect(str(database.url.database)) as connection:
         rows = connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
@@ -69,7 +69,7 @@ def definitions(database: Database) -> dict[str, str]:
 
 
 def normalized(sql: str) -> str:
-    """A definition without what does not matter: white space, quotes, the order of a table's lines."""
+    """Remove irrelevant differences from a definition: white space, quotes, and the order of a table's lines."""
     text = re.sub(r"\s+", " ", sql.replace('"', "")).strip()
     text = re.sub(r"\s*([(),])\s*", r"\1", text)
     head, bracket, rest = text.partition("(")
@@ -80,7 +80,7 @@ def normalized(sql: str) -> str:
 
 
 def _members(body: str) -> list[str]:
-    """What stands between the commas that are in no bracket."""
+    """Split a text at commas outside brackets."""
     members, depth = [""], 0
     for character in body:
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -92,7 +92,8 @@ def _members(body: str) -> list[str]:
 
 
 def _is_comparable(item: Any, name: str | None, kind: str, reflected: bool, compared_to: Any) -> bool:
-    """Whether Alembic can read it back from SQLite: not the descending indexes, which only the next test compares."""
+    """Whether Alembic can read the index back from SQLite. It cannot for descending ones, which only the next test
+    compares."""
     return not (kind == "index" and str(name).startswith("ix_query_windows_"))
 
 
@@ -104,7 +105,7 @@ def test_alembic_sees_no_difference(migrated: Database) -> None:
 
 
 def test_tables_and_indexes_are_defined_alike(migrated: Database, modelled: Database) -> None:
-    """Expressions and conditions of indexes, collations and checks too, which Alembic does not compare."""
+    """Includes expressions and conditions of indexes, collations, and checks, which Alembic does not compare."""
     by_migrations, by_models = definitions(migrated), definitions(modelled)
 
     assert set(by_migrations) == set(by_models)

@@ -1,4 +1,4 @@
-"""Transactions that lock the same rows, in whichever order they come, do not wait for each other in a circle."""
+"""Transactions that lock the same rows never deadlock, in whichever order they run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer | None]:
-    """A server of our own; none where all tests run on one."""
+    """A PostgreSQL server for these tests, unless all tests run on one."""
     if os.environ.get("TEST_DATABASE_URL"):
         yield None
         return
@@ -51,7 +51,7 @@ def postgres() -> Iterator[PostgresServer | None]:
 
 @pytest.fixture
 def app(tmp_path: Path, postgres: PostgresServer | None) -> Iterator[Flask]:
-    """An application on PostgreSQL: SQLite has one writer at a time."""
+    """An application on PostgreSQL, because SQLite has one writer at a time."""
     own = {} if postgres is None else {"database_url": postgres.create_database(f"locks_{os.urandom(4).hex()}")}
     application = make_app(make_settings(tmp_path, **own))
     upgrade(application.extensions["runtime"].database)
@@ -67,13 +67,13 @@ def part(app: Flask) -> Runtime:
 
 @contextmanager
 def doing(work: Callable[[], object]) -> Iterator[Future[object]]:
-    """``work`` in another thread, which has ended when the block does."""
+    """Run ``work`` in another thread, which has ended when the block ends."""
     with ThreadPoolExecutor(1) as threads:
         yield threads.submit(work)
 
 
 def await_waiting(part: Runtime, session: Session) -> None:
-    """Return when another transaction waits for a lock of ``session``'s."""
+    """Wait until another transaction waits for a lock of ``session``."""
     mine = session.scalar(text("SELECT pg_backend_pid()"))
     waiting = text("SELECT count(*) FROM pg_stat_activity WHERE :mine = ANY(pg_blocking_pids(pid))")
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -111,7 +111,7 @@ def test_a_site_is_changed_while_a_writer_of_documents_holds_its_account(
 
 
 def test_usage_is_copied_account_by_account_in_order(app: Flask, part: Runtime) -> None:
-    """Copies of two workers that began with different accounts would each hold what the other waits for."""
+    """If two workers copied accounts in different orders, each could hold a lock that the other waits for."""
     accounts = [register_tenant(app, f"number{number}@example.com").account_id for number in range(12)]
     for account_id in accounts:
         part.counters.consume((), reserve=UsageReservation(account_id, None, None), now=now().timestamp())
@@ -172,7 +172,7 @@ def test_the_use_of_keys_is_written_the_next_time_if_it_cannot_be_now(
 
 
 class _Engine:
-    """Hands out credentials, as a server does."""
+    """Issues credentials, as a server does."""
 
     identity = "server"
 

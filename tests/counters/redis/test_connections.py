@@ -1,4 +1,4 @@
-"""A Redis that hangs is left alone until it may be back; one that refuses is asked each time."""
+"""A hanging Redis is left alone until it may work again; a rejecting one is asked every time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Redis that goes back in time: what it said before is worth nothing any more."""
+"""After a Redis goes back in time, its earlier answers are invalid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server that keeps all that it answered, so that only the tests take it back in time."""
+    """A server that keeps all its data, so that only the tests take it back in time."""
     folder = tmp_path / "redis"
     folder.mkdir()
     kept = RedisServer(
@@ -62,7 +62,7 @@ def restored(server: RedisServer, forget: Callable[[], None]) -> None:
 
 
 def reloaded(server: RedisServer, forget: Callable[[], None]) -> None:
-    """The server's life goes on, and its data are older."""
+    """Replace the data by older ones while the server keeps running."""
     with closing(redis.Redis(port=server.port)) as client:
         client.config_set("appendonly", "no")
         client.save()
@@ -80,7 +80,7 @@ def put_back(server: RedisServer, forget: Callable[[], None]) -> None:
 
 
 def failed_over(server: RedisServer, forget: Callable[[], None]) -> None:
-    """A replica that lagged takes over, and the first server follows it until it takes over again."""
+    """Let a lagging replica take over, and the first server follow it until it takes over again."""
     folder = server.directory.with_name("replica")
     folder.mkdir()
     replica = RedisServer(folder)
@@ -175,7 +175,7 @@ def test_an_emptied_server_begins_another_incarnation(server: RedisServer) -> No
 
 
 def test_a_change_whose_end_nobody_heard_of_leaves_no_version_in_use(server: RedisServer) -> None:
-    """The server is killed between the two and has lost the beginning; whoever asks meanwhile loads the old state."""
+    """The server is killed in between and has lost the beginning; processes that load meanwhile see the old state."""
     with process(server) as changing, process(server) as caching:
         version(changing)
         restored(server, lambda: changing.begin_credential_change(1, now=NOW) and None)

@@ -1,4 +1,4 @@
-"""Answers of Redis that come after a step was given up: what was counted is settled, once."""
+"""Late answers of Redis to steps that were given up are settled once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def counters(server: RedisServer) -> Iterator[CounterStore]:
-    """A store that waits, to look at what others did."""
+    """A store that waits, to inspect the effects of others."""
     with closing(create_counters(server.url, timeout_seconds=PATIENT_SECONDS)) as store:
         yield store
 
@@ -46,7 +46,7 @@ def impatient(server: RedisServer) -> Iterator[CounterStore]:
 
 
 def given_up(server: RedisServer, step: Callable[[], object]) -> None:
-    """Have a step's answer come too late."""
+    """Make a step's answer come too late."""
     freeze(server, True)
     with pytest.raises(CountersUnavailable):
         step()
@@ -72,7 +72,7 @@ def test_a_charge_that_was_given_up_is_taken_back(
 def test_a_charge_that_arrives_after_it_was_called_off_is_not_made(
     counters: CounterStore, impatient: CounterStore, server: RedisServer
 ) -> None:
-    """As a proxy may deliver it: what was sent first arrives last."""
+    """A proxy may deliver commands in another order."""
     commands: list[tuple[object, ...]] = []
     asked = impatient._connections.ask
 

@@ -1,4 +1,4 @@
-"""A Redis that is gone, frozen, emptied, full or restarted."""
+"""A Redis that is unreachable, frozen, emptied, full, or restarted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def counters(server: RedisServer) -> Iterator[CounterStore]:
 
 @pytest.fixture
 def impatient(counters: CounterStore, server: RedisServer) -> Iterator[CounterStore]:
-    """Another store on the same server, which gives up soon."""
+    """Another store on the same server with a short timeout."""
     with closing(create_counters(server.url, timeout_seconds=BUDGET_SECONDS)) as store:
         until_it_is_back(store.check)
         yield store
@@ -83,7 +83,7 @@ def test_a_server_that_does_not_answer_makes_every_method_fail_in_time(redis_ser
 def test_a_window_is_kept_until_its_end_whatever_the_servers_clock_says(
     counters: CounterStore, server: RedisServer
 ) -> None:
-    """It is told how long, not until when: its clock may be days from the callers'."""
+    """The server gets a duration, not an end, because its clock may be days away from the callers'."""
     counters.consume([DAY], now=NOW)
     (window,) = counters.peek([DAY], now=NOW).windows
     with closing(redis.Redis(port=server.port)) as client:

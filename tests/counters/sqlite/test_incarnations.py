@@ -1,4 +1,4 @@
-"""A counter file that is replaced by an older copy, or removed, while processes use it."""
+"""A counter file that is replaced by an older copy, or deleted, while processes use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A counter file that is locked, full, broken, foreign or gone."""
+"""A counter file that is locked, full, damaged, foreign, or missing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def counters(path: Path) -> Iterator[CounterStore]:
 
 @pytest.fixture
 def impatient(counters: CounterStore, path: Path) -> Iterator[CounterStore]:
-    """Another store on the same file, which gives up soon."""
+    """Another store on the same file with a short timeout."""
     with closing(create_counters(f"sqlite://{path}", busy_seconds=BUDGET_SECONDS)) as store:
         until_it_is_back(lambda: store.peek([MINUTE], now=NOW))
         yield store

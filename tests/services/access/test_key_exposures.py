@@ -1,4 +1,4 @@
-"""Private keys in web pages: told on the dashboard and in the log, once an hour for each key."""
+"""Private keys in web pages are reported on the dashboard and in the log, once an hour for each key."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _warnings(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def write_down(app: Flask) -> None:
-    """What the background job does twice a minute."""
+    """Run the background job that writes sightings."""
     app.extensions["runtime"].key_exposures.flush()
 
 
 def exposed(tenant: Tenant) -> list[dict[str, Any]]:
-    """What the dashboard tells, once everything is written down."""
+    """Return what the dashboard reports after sightings are written."""
     write_down(tenant.app)
     keys: list[dict[str, Any]] = assert_ok(tenant.browser.get("/dashboard"))["exposed_keys"]
     return keys
@@ -187,7 +187,7 @@ def test_what_could_not_be_written_is_written_later(tenant: Tenant, monkeypatch:
 
 
 class TestItsEnd:
-    """What the notice goes with."""
+    """Events that end the notice."""
 
     @pytest.fixture
     def leaked(self, tenant: Tenant) -> Tenant:

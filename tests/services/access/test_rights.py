@@ -1,4 +1,4 @@
-"""Which keys may do no more than another."""
+"""Rights of keys: which keys have no more rights than others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database of either kind with two accounts, and a plain-Python count to compare with."""
+"""A database of either kind with two accounts, and a plain Python count to compare with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ SITES = {1: FIRST_ACCOUNT, 2: FIRST_ACCOUNT, 3: SECOND_ACCOUNT}
 
 @pytest.fixture(scope="session")
 def postgresql_url() -> Iterator[str]:
-    """A database of our own, sorted by language as many installations are: at TEST_DATABASE_URL, or a server for it."""
+    """URL of an empty database with a language's sort order, as in many installations: at TEST_DATABASE_URL, or a new
+    server."""
     server = os.environ.get("TEST_DATABASE_URL", "")
     if server.startswith("postgres"):
         yield from _own_database(server)
@@ -112,7 +113,7 @@ def start_afresh(database: Database) -> None:
 
 
 def delete_site(database: Database, site_id: int, *, completely: bool = True) -> None:
-    """What deleting a site does to its events."""
+    """Delete a site's events as deleting the site does."""
     with database.write() as session:
         session.execute(delete(Site).where(Site.id == site_id))
         forget_site(session, site_id)
@@ -122,7 +123,7 @@ def delete_site(database: Database, site_id: int, *, completely: bool = True) ->
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a recorder left: the folder of its journals."""
+    """A recorder's journals."""
 
     directory: Path
 
@@ -138,7 +139,7 @@ def recorded(tmp_path: Path) -> Recorded:
 
 @pytest.fixture
 def make_recorder(recorded: Recorded, database: Database) -> Iterator[Callable[[], EventRecorder]]:
-    """Recorders that move events when told to, stopped at the end."""
+    """Create recorders that move events on request, and stop them at the end."""
     recorders: list[EventRecorder] = []
 
     def make() -> EventRecorder:
@@ -168,8 +169,8 @@ def search(
     channel: str | None = None,
     page: str | None = None,
 ) -> SearchEvent:
-    """A search ``seconds`` after the frozen moment; its visitor is the session's if none is given, its channel
-    the box if only a page is."""
+    """Return a search ``seconds`` after the frozen moment. The visitor defaults to the session's, the channel to the
+    box if there is a page."""
     if visitor is None and session_id:
         visitor = session_visitor(site_id, session_id)
     moment = MOMENT + timedelta(seconds=seconds)
@@ -187,5 +188,5 @@ def click(
     anchor: str | None = None,
     seconds: float = 0,
 ) -> Click:
-    """A click ``seconds`` after the frozen moment."""
+    """Return a click ``seconds`` after the frozen moment."""
     return Click(site_id, search_key, query, document_id, position, MOMENT + timedelta(seconds=seconds), anchor)

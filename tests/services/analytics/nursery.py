@@ -1,8 +1,8 @@
-"""Forks recording workers on demand, as gunicorn does; run by test_event_journal as a process of its own.
+"""Forks recording workers on demand, as gunicorn does. test_event_journal runs it as a separate process.
 
-Each line on standard input, ``NAME``, makes a worker that records the queries ``NAME-0``, ``NAME-1``, … every
-millisecond in two threads, and writes each to standard output once ``record`` has returned. Its process id is
-written first, as ``pid NAME ID``.
+Each line ``NAME`` on standard input starts a worker that records the queries ``NAME-0``, ``NAME-1``, … every
+millisecond in two threads, and writes each to standard output after ``record`` returned. Its process ID is written
+first, as ``pid NAME ID``.
 """
 
 from __future__ import annotations

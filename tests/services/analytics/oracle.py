@@ -1,4 +1,4 @@
-"""Analytics counted anew from all events, the plain way."""
+"""A plain implementation of analytics that counts all events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Event = SearchEvent | Click
 
 
 def merged(events: Iterable[SearchEvent]) -> list[SearchEvent]:
-    """Without the entries that the next one of their session replaces; ``events`` in order of arrival."""
+    """Return the events without those replaced by the next one of their session; ``events`` are in order of arrival."""
     lines: dict[object, list[SearchEvent]] = defaultdict(list)
     for number, event in enumerate(events):
         lines[(event.site_id, event.session_id) if event.session_id else number].append(event)
@@ -37,7 +37,7 @@ def merged(events: Iterable[SearchEvent]) -> list[SearchEvent]:
 
 
 def single(clicks: Iterable[Click]) -> list[tuple[Click, bool]]:
-    """Each click once, with whether it is the first of its search; ``clicks`` in order of arrival."""
+    """Return each click once, and whether it is the first of its search; ``clicks`` are in order of arrival."""
     kept: dict[object, tuple[Click, bool]] = {}
     searches: set[object] = set()
     for click in clicks:
@@ -58,7 +58,7 @@ def count(
     channel: str | None = None,
     details: bool = False,
 ) -> Analytics:
-    """What the analytics of these sites must be."""
+    """Return the expected analytics of these sites."""
     every = merged(event for event in events if isinstance(event, SearchEvent) and event.site_id in site_ids)
     every_click = single(event for event in events if isinstance(event, Click) and event.site_id in site_ids)
     searches = [event for event in every if channel in (None, event.channel)]
@@ -118,7 +118,7 @@ def _day(day: date, kept: Sequence[SearchEvent], clicked: Sequence[tuple[Click, 
 
 
 def _first_of_each(clicked: Sequence[tuple[Click, bool]]) -> list[tuple[Click, bool]]:
-    """The clicks, each with whether it is the first of its search and query among them."""
+    """Return the clicks, each with whether it is the first of its search and query."""
     seen: set[object] = set()
     found = []
     for click, _ in clicked:
@@ -149,7 +149,7 @@ def _clicked_pages(clicks: Sequence[Click]) -> list[ClickedPage]:
 
 
 def visitors(events: Sequence[Event], site_id: int, query: str, first_day: date) -> list[int]:
-    """The different visitors who searched a query from a day on, who did so with results, and without."""
+    """Return the distinct visitors who searched a query from a day on, who did so with results, and without."""
     own = merged(event for event in events if isinstance(event, SearchEvent) and event.site_id == site_id)
     made = [
         event

@@ -1,4 +1,4 @@
-"""Which clicks are of one search."""
+"""Clicks are assigned to searches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECRET = "s" * 40
 
 
 def click(**wish: Any) -> Click:
-    """A click at the frozen moment, on one document."""
+    """Return a click on one document at the frozen moment."""
     fields = {"query_id": None, "query": None, "session_id": None, "position": None, "moment": MOMENT, **wish}
     made = make_click(SECRET, 1, "page-1", **fields)
     assert made is not None

@@ -1,4 +1,4 @@
-"""What ``record`` has taken is counted once, whatever happens to processes, disk and database."""
+"""Recorded events are counted exactly once, whatever happens to processes, disk, and database."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ MakeRecorder = Callable[[], EventRecorder]
 
 
 def stored_queries(database: Database) -> list[str]:
-    """The queries of all stored events, in order of storing."""
+    """Return the queries of all stored events, in order of storing."""
     with database.read() as session:
         return list(session.scalars(select(SearchEvent.query).order_by(SearchEvent.id)))
 
 
 def eventually(condition: Callable[[], bool], *, seconds: float = 120) -> None:
-    """Wait for something that happens in another thread or process."""
+    """Wait for an event in another thread or process."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -275,7 +275,7 @@ def test_two_processes_moving_at_once_count_everything_once(database: Database, 
 
 
 def record_and_move(url: str, directory: Path, name: str) -> None:
-    """400 events: 200 equal ones, 100 of its own, 100 that all processes' sessions share."""
+    """Record 400 events: 200 equal ones, 100 of this process, 100 in sessions shared by all processes."""
     database = Database(url, busy_timeout_seconds=30)
     recorder = EventRecorder(directory, database, background=False)
     for number in range(100):
@@ -325,7 +325,7 @@ def test_a_journal_of_nothing_but_a_torn_record_goes(recorder: EventRecorder, re
 
 
 def leave_journal(recorded: Recorded, queries: list[str]) -> Path:
-    """A journal as a dead process leaves it."""
+    """Leave a journal as a dead process does."""
     journal = Journal.create(recorded.directory)
     for query in queries:
         journal.append(encode(search(query), 1))
@@ -335,7 +335,7 @@ def leave_journal(recorded: Recorded, queries: list[str]) -> Path:
 
 @contextmanager
 def files_end_at(size: int) -> Iterator[None]:
-    """As if the disk were full: no file of this process grows beyond ``size`` bytes."""
+    """Simulate a full disk: no file of this process grows beyond ``size`` bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -387,7 +387,7 @@ def test_a_folder_that_cannot_be_written_is_reported(database: Database, tmp_pat
 
 
 class Away:
-    """Makes the database refuse to work."""
+    """Makes the database unavailable."""
 
     def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch):
         self._database = database

@@ -1,4 +1,4 @@
-"""What is too old goes, what belongs to deleted sites goes, and nothing else."""
+"""Old events and those of deleted sites are deleted, and no others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def rows(database: Database, table: type[Base]) -> int:
 
 @pytest.fixture
 def history(database: Database, recorder: EventRecorder) -> History:
-    """Three sites' events of 500 days, recorded as they happened."""
+    """Record events of three sites over 500 days, at their own times."""
     happened: History = []
     for days in (500, 450, 402, 401, 400, 399, 95, 89, 40, 8, 3, 0):
         with time_machine.travel(MOMENT - timedelta(days=days), tick=False):

@@ -1,4 +1,4 @@
-"""A search whose event cannot be kept is answered all the same."""
+"""A search is answered even if its event cannot be recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.callers import Tenant, page
 
 
 def lost() -> float:
-    """The counter's value."""
+    """Return the value of the counter of lost events."""
     return float(LOST_EVENTS._value.get())
 
 

@@ -1,4 +1,4 @@
-"""A query id names one search of one site for 24 hours, and nobody else can make one."""
+"""A query ID identifies one search of one site for 24 hours and cannot be forged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def refusal(text: str, *, secret: str = SECRET, site_id: int = 7, later: timedelta = timedelta()) -> str:
-    """The code with which an id is refused."""
+    """Return the error code for an ID."""
     with pytest.raises(ApiError) as caught:
         read_query_id(secret, site_id, text, MOMENT + later)
     assert caught.value.status == 400

@@ -1,4 +1,4 @@
-"""What became of one query."""
+"""Analytics of one query."""
 
 from __future__ import annotations
 

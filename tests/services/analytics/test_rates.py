@@ -1,4 +1,4 @@
-"""Rates have no value where there is nothing to divide by, and none above one."""
+"""Rates have no value without a divisor, and never exceed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports on large sites are kept for a minute, and others are always computed."""
+"""Reports on large sites are cached for a minute, and others are always computed."""
 
 from __future__ import annotations
 

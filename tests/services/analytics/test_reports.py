@@ -1,4 +1,4 @@
-"""Whatever arrives in whatever order, the analytics say what counting anew says."""
+"""Analytics equal a full recount, whatever events arrive in whatever order."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ QUERIES = ("a", "ab", "abc", " A  B", "ab c", "b", "B", "ba", "é", "e\u0301", "
 
 @dataclass(frozen=True)
 class PassDays:
-    """The calendar goes on (or, as a machine with a slow clock sees it, back)."""
+    """Time passes (or, as seen by a machine with a slow clock, goes back)."""
 
     days: int
 
 
 @dataclass(frozen=True)
 class DeleteSite:
-    """A site and its events go."""
+    """A site is deleted with its events."""
 
     site_id: int
 
@@ -135,7 +135,7 @@ def test_the_analytics_equal_a_plain_count(module_database: Database, actions: l
 
 
 def assert_counted(database: Database, living: list[Event], site_ids: set[int], today: date) -> None:
-    """Every period of every account and site says what counting anew says."""
+    """Assert that every period of every account and site equals a full recount."""
     with database.read() as session:
         for period in PERIODS:
             for account_id in set(SITES.values()):
@@ -155,7 +155,7 @@ def assert_counted(database: Database, living: list[Event], site_ids: set[int], 
 
 
 def assert_visitors_counted(database: Database, living: list[Event], today: date) -> None:
-    """The visitors of the days of every period, added up for each query and site, are the different ones."""
+    """Assert that the visitors of the days of every period add up to the distinct ones, for each query and site."""
     last = to_microseconds(datetime.combine(today, time(), UTC)) // DAY_MICROSECONDS
     with database.read() as session:
         for period in PERIODS:
@@ -169,7 +169,7 @@ def assert_visitors_counted(database: Database, living: list[Event], today: date
 
 
 def entry(event: Event, recorded_at: int) -> JournalEntry:
-    """An event as read back from a journal."""
+    """Return an event as read from a journal."""
     occurred_at = to_microseconds(event.occurred_at)
     if isinstance(event, Click):
         return ClickEntry(

@@ -1,4 +1,4 @@
-"""Reports are exact from one day to the next, whatever arrives late."""
+"""Reports stay exact from one day to the next, whatever arrives late."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Arrive = Callable[..., list[Event]]
 
 @pytest.fixture
 def arrive(database: Database) -> Arrive:
-    """Let events arrive; gives all that have so far."""
+    """Move events to SQL. Returns all events so far."""
     arrived: list[Event] = []
 
     def arrive(*events: Event) -> list[Event]:
@@ -39,7 +39,7 @@ def arrive(database: Database) -> Arrive:
 
 
 def full_days(period: int) -> list[Event]:
-    """Five queries on the first two days of a period and on the last, at two sites of one account; some clicked."""
+    """Five queries on the first two days and the last day of a period, on two sites of an account; some with clicks."""
     searches: list[Event] = [
         search(query, site_id=site_id, seconds=-days * DAY_SECONDS, results=number % 2)
         for days in (period - 1, period - 2, 0)

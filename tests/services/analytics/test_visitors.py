@@ -1,4 +1,4 @@
-"""Who searches is told apart by numbers that lead back to nobody."""
+"""Visitors are distinguished by IDs that cannot be traced back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECRET = "a secret of the server"
 
 @pytest.fixture
 def clock() -> Iterator[time_machine.Coordinates]:
-    """The first moment of the days that share a key."""
+    """Freeze the time at the beginning of a key's period."""
     days = int(MOMENT.timestamp()) // 86_400 % KEY_DAYS
     with time_machine.travel(MOMENT.replace(hour=0) - timedelta(days=days), tick=False) as clock:
         yield clock

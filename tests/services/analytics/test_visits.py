@@ -1,4 +1,4 @@
-"""Visitors of a query are counted exactly, also as keystrokes merge."""
+"""Visitors of a query are counted exactly, also when keystrokes are merged."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ DAY_SECONDS = 86_400
 
 @pytest.fixture(autouse=True)
 def today() -> Iterator[None]:
-    """Visitors are told apart in the days before the frozen moment."""
+    """Freeze the time; visitors are distinguished in the days before."""
     with time_machine.travel(MOMENT, tick=False):
         yield
 
 
 def visitors(database: Database, query: str) -> tuple[int, int]:
-    """Visitors who found something, and visitors who did not."""
+    """Return the number of visitors with results and without."""
     with database.read() as session:
         days = session.execute(
             select(func.sum(QueryDay.found_visitors), func.sum(QueryDay.missed_visitors)).where(QueryDay.query == query)

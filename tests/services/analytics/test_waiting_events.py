@@ -1,4 +1,4 @@
-"""Events that wait are counted, whoever wrote them and however far they were moved."""
+"""Waiting events are counted, of any process and any position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails is found by the next look, with the moment it began, and nobody waits for it meanwhile."""
+"""A check detects failures with their beginning, and no request waits for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEGAN, LATER = datetime(2026, 3, 10, 12, 0, tzinfo=UTC), datetime(2026, 3, 10, 1
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Iterator[Tenant]:
-    """A tenant with a document, all files in one folder."""
+    """A tenant with a document, with all files in one folder."""
     settings = make_settings(
         tmp_path,
         search_url=f"tantivy://{tmp_path / 'indexes'}",
@@ -51,7 +51,7 @@ def health(part: Runtime) -> HealthMonitor:
 
 
 def failing(health: HealthMonitor) -> dict[str, datetime | None]:
-    """What the last look found failing, and since when."""
+    """Return the dependencies that fail according to the last check, with their beginning."""
     found = {name: health.failing_since(name) for name in health.findings}
     return {name: since for name, since in found.items() if since is not None}
 
@@ -125,7 +125,7 @@ def test_what_nobody_expects_is_raised(health: HealthMonitor, part: Runtime, mon
 
 
 class TestMissingIndexes:
-    """An index that the engine lost is noticed within a minute, and that it is back with the next look."""
+    """A missing index is detected within a minute, and its return with the next check."""
 
     def test_they_are_known_until_they_are_back(self, health: HealthMonitor, part: Runtime, installed: Tenant) -> None:
         (index,) = part.engines.current.list_indexes()

@@ -1,4 +1,4 @@
-"""The dashboard and its API say what does not work, for whom, and since when; without waiting for what hangs."""
+"""The dashboard and its API report problems, whom they affect, and since when, without waiting for hanging services."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def part_of(tenant: Tenant) -> Runtime:
 
 
 def fail(tenant: Tenant, since: datetime, *dependencies: str) -> None:
-    """Have the last look have found these failing."""
+    """Make the last check report these failures."""
     part_of(tenant).health._findings = {name: Finding(since, 0.1) for name in dependencies}
 
 
@@ -53,7 +53,7 @@ def troubles(tenant: Tenant) -> list[dict[str, Any]]:
 
 
 def banner(tenant: Tenant) -> str:
-    """What the dashboard's page says of troubles."""
+    """Return the problems on the dashboard's page."""
     person = person_of(tenant)
     found = person.go("/dashboard").all("section", aria_labelledby="troubles-title")
     return " ".join(section.text for section in found)

@@ -1,4 +1,4 @@
-"""What a query finds at this moment."""
+"""Current results of a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which queries belong into the inbox, from the counts of the last 30 days."""
+"""The inbox lists queries by the counts of the last 30 days."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def queries(tenant: Tenant, *, ignored: bool = False) -> list[str]:
 
 
 class TestCandidates:
-    """What may belong into the inbox."""
+    """Queries that may belong in the inbox."""
 
     def test_they_are_ordered_by_visitors_then_searches_then_text(self, tenant: Tenant) -> None:
         missed(tenant, "often by one", 1, 40)
@@ -144,7 +144,7 @@ CORRECTED = CurrentResult(3, Matched.CORRECTED, (FIRST,))
 
 
 class TestJudging:
-    """What a candidate is in the inbox for, given what it finds now."""
+    """The inbox item of a candidate depends on its current results."""
 
     @pytest.mark.parametrize(
         ("visitors", "result", "kind"),

@@ -1,4 +1,4 @@
-"""Remedies: search settings with a synonym or a pinned page more."""
+"""Remedies add a synonym or a pinned page to the search settings."""
 
 from __future__ import annotations
 

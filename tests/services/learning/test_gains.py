@@ -1,4 +1,4 @@
-"""Who moves up by clicks, and how far."""
+"""Clicked documents move up, by a limited number of places."""
 
 from __future__ import annotations
 

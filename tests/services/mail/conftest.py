@@ -1,4 +1,4 @@
-"""Mails are sent through a server of the test."""
+"""Mail tests use an SMTP server of their own."""
 
 from tests.mail_installation import app, part, server, stranger, tenant
 

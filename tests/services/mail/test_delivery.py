@@ -1,4 +1,4 @@
-"""Queued mails are sent once, by whichever process; those that cannot be are tried again for a day."""
+"""Queued mails are sent once by any process, and failed ones are retried for a day."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def waiting(part: Runtime) -> int:
 
 
 def forget_pauses(mailer: Mailer) -> None:
-    """Let a mailer ask a server again that was away."""
+    """Let a mailer contact an unavailable server again."""
     mailer._away = Backoff()
 
 

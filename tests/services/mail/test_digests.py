@@ -1,4 +1,4 @@
-"""The weekly digest: what was not found, once a week, for those who have something to be told."""
+"""The weekly digest lists searches without results, once a week, for accounts with something to report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MONDAY = datetime(2031, 5, 19, 7, 0, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def clock() -> Iterator[time_machine.Traveller]:
-    """It is the Wednesday before."""
+    """Freeze the time on the Wednesday before."""
     with time_machine.travel(WEDNESDAY, tick=False) as made:
         yield made
 

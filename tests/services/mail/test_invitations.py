@@ -20,7 +20,7 @@ BO = "bo@example.com"
 
 
 def invite(tenant: Tenant) -> str:
-    """Invite Bo; returns the id of the invitation."""
+    """Invite Bo. Returns the ID of the invitation."""
     answer = assert_ok(tenant.private.post("/api/invitations", json={"email": BO}), 201)
     return str(answer["invitation"]["id"])
 
@@ -31,7 +31,7 @@ def is_confirmed(part: Runtime) -> bool:
 
 
 def links_of(server: MailServer) -> list[str]:
-    """The links of the mails that came."""
+    """Return the links in the received mails."""
     link = r"^https://search\.example\.com(/invitations/svc_inv_\S+)$"
     return [found for mail in server.mails for found in re.findall(link, mail.text, re.MULTILINE)]
 
@@ -39,7 +39,7 @@ def links_of(server: MailServer) -> list[str]:
 def test_only_the_mail_to_the_invited_address_has_the_link(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
-    """With the link, inviters could join in somebody else's name, and be members with their e-mail."""
+    """With the link, inviters could join in another person's name, with that person's address."""
     created = tenant.private.post("/api/invitations", json={"email": BO})
     invitation = assert_ok(created, 201)["invitation"]
     assert created.get_json() == {"success": True, "invitation": invitation}
@@ -65,7 +65,7 @@ def test_a_renewed_invitation_is_sent_again(app: Flask, part: Runtime, tenant: T
 
 
 def test_a_link_that_was_shown_proves_no_mailbox(app: Flask, part: Runtime, tenant: Tenant) -> None:
-    """It was made before mail was set up, or by the version before."""
+    """The link was created before mail was set up, or by the previous version."""
     invitation_id, token = invite(tenant), make_invitation_token()
     with part.database.write() as session:
         invitation = session.get_one(Invitation, invitation_id)

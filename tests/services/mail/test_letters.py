@@ -1,4 +1,4 @@
-"""What mails say, as text and as HTML."""
+"""Content of mails as text and as HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mails on the wire: their headers, and names that would break them."""
+"""Mails on the wire: headers, and names that could break them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def build(subject: str = "Hello", to: str = "ann@example.org", unsubscribe_url: 
 
 
 def read(message: EmailMessage) -> Any:
-    """The mail as its reader gets it."""
+    """Return the mail as its reader gets it."""
     return email.message_from_bytes(message.as_bytes().replace(b"\r\n", b"\n"), policy=email.policy.default)
 
 

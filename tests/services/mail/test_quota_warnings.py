@@ -1,4 +1,4 @@
-"""Owners are warned once when 80 and 100 percent of a quota are used."""
+"""Owners are warned once at 80 and at 100 percent of a quota."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def clock() -> Iterator[time_machine.Traveller]:
 
 
 def search(tenant: Tenant, times: int) -> None:
-    """Search, and have the searches copied to SQL."""
+    """Search, and copy the searches to SQL."""
     for _ in range(times):
         assert tenant.search.get("/v1/search", query_string={"q": "page"}).status_code == 200
     part: Runtime = tenant.app.extensions["runtime"]
@@ -46,7 +46,7 @@ def warn(part: Runtime) -> int:
 
 
 def subjects(part: Runtime, server: MailServer) -> list[str]:
-    """Subjects of the mails that came since the last look."""
+    """Return the subjects of the mails received since the last call."""
     part.mailer.send_due()
     taken, server.mails[:] = list(server.mails), []
     return [str(mail.message["Subject"]) for mail in taken]

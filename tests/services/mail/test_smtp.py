@@ -1,4 +1,4 @@
-"""Talking to mail servers: TLS, passwords, and the three ways in which a mail is not taken."""
+"""Mail servers: TLS, passwords, and the three kinds of rejected mails."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def certificate(authority: trustme.CA) -> ssl.SSLContext:
-    """That of a server on this machine."""
+    """Certificate of a server on this machine."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     return context
@@ -36,13 +36,13 @@ def certificate(authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers count as reached by a network."""
+    """Servers count as remote."""
     monkeypatch.setattr(SmtpServer, "is_local", False)
 
 
 @pytest.fixture
 def trusted(monkeypatch: pytest.MonkeyPatch, authority: trustme.CA, tmp_path: Path) -> None:
-    """The authority is one that this machine trusts."""
+    """This machine trusts the certificate authority."""
     path = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(str(path))
     monkeypatch.setenv("SSL_CERT_FILE", str(path))

@@ -1,4 +1,4 @@
-"""What every account uses, right also for many of them, with as many queries as for one."""
+"""Usage of all accounts is correct, and takes as many queries as for one account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU time of expensive requests: counted for each caller, refused beyond a limit, and not for others' work."""
+"""CPU time of expensive requests is counted by caller and limited, without the work for other callers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[time_machine.Traveller]:
 
 
 def let_requests_take(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Let each request take so much CPU time."""
+    """Make each request take this much CPU time."""
     monkeypatch.setattr(request_checks, "cpu_seconds", (step * seconds for step in count()).__next__)
 
 

@@ -1,4 +1,4 @@
-"""The copy of each day's usage."""
+"""Copies of daily usage in SQL."""
 
 from __future__ import annotations
 

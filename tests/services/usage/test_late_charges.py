@@ -1,4 +1,4 @@
-"""Searches that went on while the counter store was away are charged once it is back, each exactly once."""
+"""Searches during an outage of the counter store are charged once afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one caller does slowly leaves half of the threads to the others."""
+"""Slow requests of one caller leave half of the threads to other callers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shares() -> ThreadShares:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits."""
+    """Requests do not wait."""
     monkeypatch.setattr(cpu_limits, "WAIT_SECONDS", 0.0)
 
 
@@ -38,7 +38,7 @@ def refusal(shares: ThreadShares, who: object) -> ApiError:
 
 
 class Page:
-    """Requests that somebody sends at once, each in a thread; ``entered`` has those whose turn came, in order."""
+    """Concurrent requests of one caller, each in a thread; ``entered`` lists those whose turn came, in order."""
 
     def __init__(self, shares: ThreadShares, who: object):
         self.shares, self.who = shares, who
@@ -48,7 +48,7 @@ class Page:
         self._came = threading.Semaphore(0)
 
     def send(self, count: int) -> None:
-        """Send further ones, each after the one before has come to wait."""
+        """Send further requests, each after the previous one is waiting."""
         for _ in range(count):
             number, before = len(self._threads), self.shares._waiting
             thread = threading.Thread(target=self._enter, args=(number,))
@@ -160,7 +160,7 @@ def test_there_is_always_a_thread_for_somebody(shares: ThreadShares, threads: in
 
 @contextmanager
 def busy(tenant: Tenant) -> Iterator[None]:
-    """The tenant's slow requests hold their share of the threads."""
+    """Slow requests of the tenant use up its share of the threads."""
     shares: ThreadShares = tenant.app.extensions["runtime"].shares
     shares.share_out(2)
     shares.enter(tenant.account_id)

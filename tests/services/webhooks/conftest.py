@@ -1,4 +1,4 @@
-"""Webhooks whose owners are told by mail."""
+"""Webhooks whose owners are notified by mail."""
 
 from tests.mail_installation import part, server, tenant
 

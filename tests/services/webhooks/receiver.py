@@ -1,4 +1,4 @@
-"""A receiver of webhooks, and an account that has some."""
+"""A receiver of webhooks, and an account with webhooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = {"quota": "searches", "percent": 80, "used": 8, "allowed": 10}
 
 @dataclass(frozen=True)
 class Received:
-    """A request as it came."""
+    """A received request."""
 
     path: str
     headers: dict[str, str]
@@ -34,7 +34,7 @@ class Receiver:
     """Answers every POST request with ``status``, after ``wait``.
 
     Attributes:
-        most_at_once: Path to the most requests that it had at the same time.
+        most_at_once: Path to the maximum number of concurrent requests.
     """
 
     status: int = 200
@@ -47,7 +47,7 @@ class Receiver:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, received: Received) -> None:
-        """Note a request, and wait."""
+        """Record a request, and wait."""
         path = received.path
         with self._lock:
             self.received.append(received)
@@ -59,7 +59,7 @@ class Receiver:
 
     @property
     def ids(self) -> list[str]:
-        """Of what came."""
+        """IDs of the received deliveries."""
         return [received.headers["webhook-id"] for received in self.received]
 
 
@@ -98,21 +98,21 @@ def receiving() -> Iterator[Receiver]:
 
 
 def add_webhook(tenant: Tenant, url: str, *events: str) -> tuple[dict[str, Any], str]:
-    """A new webhook and its secret."""
+    """Create a webhook. Returns it and its secret."""
     fields = {"url": url, "events": list(events or ("quota.warning",))}
     answer = assert_ok(tenant.private.post("/api/webhooks", json=fields), 201)
     return answer["webhook"], answer["secret"]
 
 
 def tell(tenant: Tenant, event: str = "quota.warning") -> None:
-    """Let something happen."""
+    """Announce an event."""
     part: Runtime = tenant.app.extensions["runtime"]
     with part.database.write() as session:
         announce(session, tenant.account_id, event, DATA)
 
 
 def send(app: Flask) -> None:
-    """Send what is due, to the end."""
+    """Send all due deliveries and wait for them."""
     part: Runtime = app.extensions["runtime"]
     part.deliverer.send_due()
     part.deliverer.finish()

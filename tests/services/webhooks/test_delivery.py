@@ -1,4 +1,4 @@
-"""What happens is told to webhooks: signed, once as far as HTTP allows, again when it fails, and within bounds."""
+"""Events are delivered to webhooks: signed, once as far as HTTP allows, retried after failures, and within limits."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def show(tenant: Tenant, webhook: dict[str, Any]) -> dict[str, Any]:
 
 
 def again_at(delivery: dict[str, Any]) -> datetime:
-    """When it is tried next, told to the millisecond."""
+    """Return the time of the next attempt, to the millisecond."""
     return datetime.fromisoformat(delivery["next_attempt_at"]) + timedelta(milliseconds=1)
 
 
 def test_nothing_is_sent_for_a_suspended_account_and_what_waited_is_sent_when_it_is_resumed(
     app: Flask, tenant: Tenant, receiver: Receiver, clock: time_machine.Traveller
 ) -> None:
-    """A webhook may be the reason of the suspension; and nothing of an account is lost."""
+    """A webhook may be the reason for the suspension, and no data of an account are lost."""
     webhook, _ = add_webhook(tenant, receiver.base_url)
     receiver.status = 503
     tell(tenant)
@@ -376,7 +376,7 @@ class TestProcesses:
 class TestSwitchingOff:
     @pytest.fixture
     def failing(self, part: Runtime, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """Nothing can be sent; gives the addresses to which it was tried."""
+        """Make every attempt fail. Returns the URLs that were tried."""
         tried: list[str] = []
 
         def post(url: str, headers: Any, body: bytes) -> int:
@@ -387,7 +387,7 @@ class TestSwitchingOff:
         return tried
 
     def pass_time(self, app: Flask, tenant: Tenant, webhook: dict[str, Any], clock: time_machine.Traveller) -> None:
-        """Try what waits until nothing does."""
+        """Retry waiting deliveries until none is left."""
         while waiting := [each for each in deliveries(tenant, webhook) if each["status"] == "waiting"]:
             clock.move_to(max(datetime.now(UTC), min(map(again_at, waiting))))
             send(app)
