@@ -109,18 +109,15 @@ def charge_of_site(gateway: int, trusted: int, capped: int) -> int:
 
     The rule is ``max(gateway, reported)``: a report first uses up the searches that the gateway has counted. At most
     :data:`CAPPED_REPORTS_CHARGED` capped reports are charged beyond the gateway's count and trusted reports, so that
-    the holder
-    of a public key cannot use up the daily quota::
+    the holder of a public key cannot use up the daily quota::
 
         certain = max(gateway, trusted)
         charge  = certain + min(10, max(0, trusted + capped - certain))
 
     Trusted reports use up the gateway's count before capped ones do; otherwise, capped reports could push trusted ones,
-    which
-    report the same searches, beyond it. With ``capped`` at 0, the charge is ``max(gateway, trusted)``. It never falls
-    when one of
-    the three grows, is never above ``max(gateway, trusted + capped)``, and never more than 10 above ``max(gateway,
-    trusted)``.
+    which report the same searches, beyond it. With ``capped`` at 0, the charge is ``max(gateway, trusted)``. It never
+    falls when one of the three grows, is never above ``max(gateway, trusted + capped)``, and never more than 10 above
+    ``max(gateway, trusted)``.
 
     Args:
         gateway: Searches that the gateway served for the site.

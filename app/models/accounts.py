@@ -23,8 +23,7 @@ class Account(Base):
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
     """The address trimmed and case-folded, for comparisons."""
     password_hash: Mapped[str] = mapped_column(String(255), default="")
-    """Empty, because members have the passwords. During an upgrade, processes of the old version still use the column.
-    """
+    """Empty, because members have the passwords. During an upgrade, old processes still use the column."""
     plan: Mapped[str] = mapped_column(String(32))
     limit_overrides: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     """Limit name to a number, or null for unlimited; other limits follow the plan."""
