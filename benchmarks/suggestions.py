@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import quote
 
 from app.config import load_settings
-from app.models import QueryWindow, Site
+from app.models import QueryDay, Site
 from app.runtime import create_runtime
 from app.services.access.credentials import site_record
 from app.services.search.parameters import for_site
@@ -100,13 +100,15 @@ def fill(server: Server, documents: Sequence[dict[str, Any]]) -> tuple[int, str]
 
 
 def note_frequent(server: Server, site_id: int, texts: Sequence[str]) -> None:
-    """Say that visitors searched these texts, the first ones most."""
+    """Record searches of these texts today, the first ones by the most visitors."""
     queries = list(dict.fromkeys(map(normal_form, texts)))[:5000]
-    counts = {f"{kind}_{days}": 9 for kind in ("searches", "zero_results") for days in (7, 30, 90)}
+    today = int(time.time() // 86_400)
     part = create_runtime(load_settings(server.environment), background=False)
     with part.database.write() as session:
         session.add_all(
-            QueryWindow(scope=site_id, query=query, visitors_30=3 + len(queries) - at, last_matched="all", **counts)
+            QueryDay(
+                site_id=site_id, day=today, query=query, searches=9, zero_results=9, visitors=3 + len(queries) - at
+            )
             for at, query in enumerate(queries)
         )
     part.database.dispose()

@@ -374,7 +374,7 @@ class SearchWarningSchema(Schema):
 
 
 class MatchedSchema(Schema):
-    """Which words of the query the best documents contain, and the corrections."""
+    """The words of the query that the best documents contain, and the corrections."""
 
     matched = fields.String(
         required=True,

@@ -85,7 +85,7 @@ class TestInviting:
 
     def test_no_member_is_invited(self, tenant: Tenant) -> None:
         answer = tenant.private.post("/api/invitations", json={"email": tenant.email.upper()})
-        assert "already a member" in assert_error(answer, 400, "validation_failed")["message"]
+        assert "already belongs to a member" in assert_error(answer, 400, "validation_failed")["message"]
 
     def test_who_invites_does_not_learn_who_has_another_account(self, tenant: Tenant, stranger: Tenant) -> None:
         assert invite(tenant, stranger.email)["email"] == stranger.email

@@ -119,14 +119,16 @@ def test_the_page_tells_in_words_why_a_hit_is_before_one_with_a_higher_score(sho
 
     shown = response.get_data(as_text=True)
     first, second, _ = shown.split('<details class="why">')[1:4]
-    assert "By words alone, it would be result 2." in first or "By words alone, it would be result 3." in first
-    assert re.search(r"Its meaning is \d\.\d\d like that of the search; 1 is the same\.", first)
-    both = [re.search(r"Words and meaning together score (0\.\d+)", each) for each in (first, second)]
+    assert (
+        "Ranked by words only, it would be result 2." in first or "Ranked by words only, it would be result 3." in first
+    )
+    assert re.search(r"Its similarity in meaning to the search is \d\.\d\d, where 1 is identical\.", first)
+    both = [re.search(r"Its combined score for words and meaning is (0\.\d+)", each) for each in (first, second)]
     assert both[0] is not None
     assert both[1] is not None
     assert float(both[0][1]) >= float(both[1][1])
     has_scores = not has_native_filters(shop.app.extensions["runtime"].engines.current)
-    assert ("Its score by words, " in first) == has_scores
+    assert ("Its word score, " in first) == has_scores
 
 
 def test_an_answer_is_of_the_hits_as_they_are_shown(shop: Tenant) -> None:

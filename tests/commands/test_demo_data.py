@@ -109,7 +109,7 @@ def test_the_documentation_is_searched_with_its_public_key(read_demo: Demo) -> N
     assert first("key_expired") == "errors"
     assert first("first search") == "start"
     assert first("limits") == "limits"
-    assert first("own template for a result", sections=1) == "widget#your-own-template-for-a-result"
+    assert first("own template for a result", sections=1) == "search-box#your-own-template-for-a-result"
 
 
 @pytest.mark.slow

@@ -419,5 +419,5 @@ def test_a_provider_that_is_away_or_another_one(installation: Tenant) -> None:
         assert "another issuer: 'https://other.example.com'" in wrong["login"]["message"]
 
         provider.configuration = {"jwks_uri": provider.issuer + "/nothing"}
-        assert "/nothing answered 404" in examine(installation, **environment)[1]["login"]["message"]
+        assert "/nothing returned 404" in examine(installation, **environment)[1]["login"]["message"]
     assert "is away" in examine(installation, **environment)[1]["login"]["message"]

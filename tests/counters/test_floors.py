@@ -118,7 +118,7 @@ def test_a_store_that_was_emptied_is_raised_again(shared_url: str) -> None:
 
 
 def test_days_that_were_raised_are_remembered_in_bounded_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.counters.base._DAYS_REMEMBERED", 2)
+    monkeypatch.setattr("app.counters.metering._DAYS_REMEMBERED", 2)
     floors = Floors()
     for account_id in range(3):
         floors.note(account_id, TODAY, "first")

@@ -51,7 +51,7 @@ def test_invalid_value_is_reported_beside_its_field(person: Person) -> None:
     response = person.send("Create webhook", url="http://10.0.0.1/")
 
     assert response.status_code == 400
-    assert person.problem_of("url") == "URL must not be the address of a private network."
+    assert person.problem_of("url") == "URL must not be an address in a private network."
 
 
 def test_deliveries_are_seen_and_sent_again(

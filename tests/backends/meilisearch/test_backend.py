@@ -315,7 +315,7 @@ def test_a_wrong_key_or_none_at_all_is_for_the_operator(server: FakeMeilisearch,
 
 
 def test_one_host_only() -> None:
-    with pytest.raises(ValueError, match="one server"):
+    with pytest.raises(ValueError, match="must contain one host"):
         create_backend("meilisearch://:key@a:7700,b:7700")
 
 

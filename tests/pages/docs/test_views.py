@@ -84,7 +84,7 @@ def test_a_page_says_where_it_is_and_what_it_is_about(passer_by: Person) -> None
         found for found in shown.one("nav", aria_label="Documentation").all("a") if "aria-current" in found.attributes
     ]
     assert [found.text for found in chosen] == ["Rate limits and quotas"]
-    assert shown.one("meta", name="description").attributes["content"].startswith("What a plan allows")
+    assert shown.one("meta", name="description").attributes["content"].startswith("The rate limits of the API")
 
 
 def test_headings_link_to_themselves(passer_by: Person) -> None:

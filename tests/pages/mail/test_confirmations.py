@@ -63,7 +63,7 @@ def test_keys_work_for_a_day_and_then_from_the_confirmation_on(
     clock.shift(1)
     for kind in ("public", "search", "private"):
         body = assert_error(new.client(kind).get("/v1/client-info"), 403, "email_not_confirmed")
-        assert "open the link that was sent to it" in body["message"]
+        assert "open the link in the e-mail" in body["message"]
     assert_ok(new.browser.get("/dashboard"))
 
     person = confirm(app, link)

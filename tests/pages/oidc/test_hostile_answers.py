@@ -167,7 +167,7 @@ def test_a_code_that_the_provider_refuses(app: Flask, provider: IdentityProvider
     path = provider.log_in(begin(person))
     provider._codes.clear()
     person.call("GET", path)
-    assert_nobody_came(app, person, "The provider answered 400.")
+    assert_nobody_came(app, person, "The provider returned 400.")
 
 
 def test_the_code_of_another_login_has_another_verifier(app: Flask, provider: IdentityProvider) -> None:
@@ -176,7 +176,7 @@ def test_the_code_of_another_login_has_another_verifier(app: Flask, provider: Id
     thief = Person(app)
     query = parse_qs(urlsplit(provider.log_in(begin(thief))).query)
     thief.call("GET", f"/login/oidc/callback?{urlencode({'code': caught, 'state': query['state'][0]})}")
-    assert_nobody_came(app, thief, "The provider answered 400.")
+    assert_nobody_came(app, thief, "The provider returned 400.")
 
 
 def test_the_state_of_another_browser(app: Flask, provider: IdentityProvider) -> None:

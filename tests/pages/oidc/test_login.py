@@ -55,7 +55,7 @@ def test_afterwards_people_are_known_by_what_the_provider_calls_them(app: Flask,
     provider.person |= {"email": ANN, "sub": "somebody else"}
     person = come(app, provider)
     assert person.response.status_code == 403
-    assert f"{ANN} belongs to another person's account here" in person.alerts[0]
+    assert f"{ANN} already belongs to another person's account here" in person.alerts[0]
 
 
 def test_an_e_mail_that_is_only_in_the_userinfo(app: Flask, provider: IdentityProvider) -> None:

@@ -255,7 +255,7 @@ def test_the_dashboard_names_the_key_and_its_button_dismisses_the_notice(tenant:
 
     section = person.go("/dashboard").one("section", aria_labelledby="exposed-title")
     assert section.one("h2").text == "1 private key in a web page"
-    assert "“private” of Pages, last sent by a page of https://<b>.example" in section.text
+    assert "“private” of Pages, last sent by a page on https://<b>.example" in section.text
     assert section.first("a", "Keys of Pages").attributes["href"] == f"/api/sites/{tenant.site_id}/keys"
     person.press("Dismiss")
 

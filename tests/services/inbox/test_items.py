@@ -117,7 +117,7 @@ class TestCandidates:
     def test_what_one_visitor_searches_without_end_leaves_room_for_what_others_missed(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(inbox, "MOST_FREQUENT", 3)
+        monkeypatch.setattr(inbox, "MAX_FREQUENT", 3)
         for number in range(4):
             missed(tenant, f"made up {number}", 1, searches=50 + number)
         missed(tenant, "refund", 5)
