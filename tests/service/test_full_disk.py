@@ -81,7 +81,7 @@ def test_searches_go_on_and_writes_wait(server: Server, disk: Path, customer: Cu
     assert refused.status == 503, refused.body
     assert "Retry-After" in refused.headers
     assert lost_events(server) > 0
-    assert "could not be kept" in server.log
+    assert "could not be recorded" in server.log
 
     filler.unlink()
     assert customer.private.index(page("3")).status == 200

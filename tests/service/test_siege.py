@@ -63,7 +63,11 @@ def test_a_hundred_who_send_a_byte_a_second_keep_nobody_waiting(
 
         eventually(all_are_cut, seconds=60)
     answers = {said.split(b"\r\n")[0] for said in attack.said}
-    assert answers & {b"HTTP/1.1 408 Request Timeout", b"HTTP/1.1 503 Service Unavailable"}
+    refusals = {b"HTTP/1.1 408 Request Timeout", b"HTTP/1.1 503 Service Unavailable"}
+    if begin is siege.half_a_large_body:
+        # A body of this size is only for callers with a key; anyone else is refused before it is read.
+        refusals = {b"HTTP/1.1 413 REQUEST ENTITY TOO LARGE"}
+    assert answers & refusals
 
 
 def test_a_hundred_who_do_not_read_their_answers_keep_nobody_waiting(
