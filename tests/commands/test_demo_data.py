@@ -82,7 +82,7 @@ def test_its_site_holds_the_pages_of_the_documentation(read_demo: Demo) -> None:
     reference = {f"reference/{name}" for name in ("keys", "documents", "schemas")}
     assert set(found) >= {f"{BASE_URL}/docs/{name}" for name in [*documentation_files(), "reference", *reference]}
     assert f"{len(found)} pages of the documentation were crawled" in text
-    assert "Quotas belong to the account" in str(found[f"{BASE_URL}/docs/limits"]["content"])
+    assert "Quotas apply to the account" in str(found[f"{BASE_URL}/docs/limits"]["content"])
     keys = str(found[f"{BASE_URL}/docs/reference/keys"]["content"])
     assert "/api/sites/{site_id}/keys/{key_id}/rotate" in keys
     assert "overlap_seconds" in keys
