@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, func, literal_column, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
@@ -120,7 +120,8 @@ MAX_CHARACTERS = 100_000
 """Total length of the IDs and queries in a site's lessons. Every process that searches the site holds them in memory.
 """
 
-_NETWORK = SearchClick.visitor.bitwise_rshift(NETWORK_BITS)
+# A literal: PostgreSQL shifts a bigint by an integer only, and a bound number is a bigint there.
+_NETWORK = SearchClick.visitor.bitwise_rshift(literal_column(str(NETWORK_BITS)))
 """Expression that is equal for all visitors of one network: see :meth:`VisitorKeys.address_visitor`."""
 
 log = logging.getLogger(__name__)
