@@ -9,7 +9,6 @@ from urllib.parse import unquote, urlsplit
 from prometheus_client import Counter, Histogram
 
 from app.counters.base import CounterStore, CountersUnavailable
-from app.counters.memory import MemoryCounters
 from app.counters.sqlite.store import SqliteCounters
 from app.timing import observe_calls
 
@@ -66,7 +65,7 @@ def create_counters(
 
 
 def _memory(url: str, timeout_seconds: float, busy_seconds: float) -> CounterStore:
-    return MemoryCounters()
+    return SqliteCounters(None, busy_seconds=busy_seconds)
 
 
 def _sqlite(url: str, timeout_seconds: float, busy_seconds: float) -> CounterStore:

@@ -263,6 +263,46 @@ class SharedFile:
         self._close()
 
 
+class MemoryFile:
+    """A SQLite database in the memory of one process, with the interface of :class:`SharedFile`.
+
+    Args:
+        schema: Statements that create its tables and indexes.
+        housekeep: A small piece of work, run as a step after every thousand writing steps.
+        begin: Runs once, before the first step.
+    """
+
+    def __init__(
+        self, *, schema: tuple[str, ...], housekeep: Callable[[Execute], bool], begin: Callable[[Execute], object]
+    ) -> None:
+        self._connection = connect(":memory:")
+        self._execute: Execute = self._connection.cursor().execute
+        self._housekeep = housekeep
+        self._changes = 0
+        self._lock = threading.Lock()
+        for statement in schema:
+            self._execute(statement)
+        begin(self._execute)
+
+    def run(self, step: Callable[..., T], *args: Any, reading: bool = False) -> T:
+        """Run ``step(execute, *args)`` in its own transaction and return its result."""
+        with self._lock:
+            self._execute("BEGIN")
+            try:
+                result = step(self._execute, *args)
+                self._changes += not reading
+                if self._changes % 1000 == 0 and not reading:
+                    self._housekeep(self._execute)
+            except BaseException:
+                self._connection.rollback()
+                raise
+            self._execute("COMMIT")
+            return result
+
+    def close(self) -> None:
+        """Do nothing: the counters last as long as the object."""
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return device and inode, which distinguish a file from a replacement as long as it is open."""
     try:

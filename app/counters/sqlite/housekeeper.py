@@ -87,6 +87,6 @@ class Housekeeper:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
-def connect(path: Path, timeout_seconds: float = 0) -> sqlite3.Connection:
+def connect(path: Path | str, timeout_seconds: float = 0) -> sqlite3.Connection:
     """Open a bare connection that leaves transactions to its caller, and does not wait for locks by default."""
     return sqlite3.connect(path, timeout=timeout_seconds, isolation_level=None, check_same_thread=False)

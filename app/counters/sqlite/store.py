@@ -24,26 +24,37 @@ from app.counters.base import (
 )
 from app.counters.metering import Floors, day_from_number, day_number, day_of, milliseconds
 from app.counters.sqlite import steps
-from app.counters.sqlite.file import SharedFile
+from app.counters.sqlite.file import MemoryFile, SharedFile
 from app.counters.sqlite.housekeeper import Execute
 
 
 class SqliteCounters(CounterStore):
-    """Counters in one file; see :class:`~app.counters.sqlite.file.SharedFile` for its guarantees."""
+    """Counters in one file; see :class:`~app.counters.sqlite.file.SharedFile` for its guarantees.
+
+    Args:
+        path: The file; ``None`` counts in the memory of this process only.
+        busy_seconds: Seconds that a step may wait for its turn at the file.
+    """
 
     name = "sqlite"
 
-    def __init__(self, path: Path, *, busy_seconds: float) -> None:
+    def __init__(self, path: Path | None, *, busy_seconds: float) -> None:
         self._latest = steps.Latest()
         self.floors = Floors()
-        self._file = SharedFile(
-            path,
-            schema=steps.SCHEMA,
-            version=steps.VERSION,
-            busy_seconds=busy_seconds,
-            housekeep=partial(steps.sweep, self._latest),
-            begin=partial(_begin, self.floors),
-        )
+        housekeep, begin = partial(steps.sweep, self._latest), partial(_begin, self.floors)
+        self._file: SharedFile | MemoryFile
+        if path is None:
+            self.name = "memory"
+            self._file = MemoryFile(schema=steps.SCHEMA, housekeep=housekeep, begin=begin)
+        else:
+            self._file = SharedFile(
+                path,
+                schema=steps.SCHEMA,
+                version=steps.VERSION,
+                busy_seconds=busy_seconds,
+                housekeep=housekeep,
+                begin=begin,
+            )
         self._run = self._file.run
 
     def consume(

@@ -12,7 +12,8 @@ from sqlalchemy import event, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.counters.memory import MemoryCounters
+from app.counters.base import CounterStore
+from app.counters.registry import create_counters
 from app.models import Base, DepartureReason
 from app.models.base import from_microseconds
 from app.services.indexing.group_commit import GroupCommit, Written
@@ -31,8 +32,8 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def counters() -> MemoryCounters:
-    return MemoryCounters()
+def counters() -> CounterStore:
+    return create_counters("memory://")
 
 
 def reasons(database: Database) -> list[str]:
@@ -95,14 +96,14 @@ def write(reason: str):
     return work
 
 
-def test_every_writer_gets_its_own_result(database: Database, counters: MemoryCounters) -> None:
+def test_every_writer_gets_its_own_result(database: Database, counters: CounterStore) -> None:
     outcomes = run_together(GroupCommit(database, counters), [write("a"), write("b"), write("c")])
 
     assert sorted(outcomes) == ["A", "B", "C"]
     assert reasons(database) == ["a", "b", "c"]
 
 
-def test_writers_that_wait_share_one_commit(database: Database, counters: MemoryCounters) -> None:
+def test_writers_that_wait_share_one_commit(database: Database, counters: CounterStore) -> None:
     commits = []
     event.listen(database.engine, "commit", lambda connection: commits.append(1))
 
@@ -111,7 +112,7 @@ def test_writers_that_wait_share_one_commit(database: Database, counters: Memory
     assert len(commits) == 1, "the first one, which was held, wrote nothing"
 
 
-def test_a_writer_that_fails_is_undone_alone(database: Database, counters: MemoryCounters) -> None:
+def test_a_writer_that_fails_is_undone_alone(database: Database, counters: CounterStore) -> None:
     def fail(session: Session) -> Written[None]:
         session.add(DepartureReason(reason="half done", created_at=NOW))
         session.flush()
@@ -125,7 +126,7 @@ def test_a_writer_that_fails_is_undone_alone(database: Database, counters: Memor
 
 
 def test_all_hear_of_it_when_the_commit_fails_and_the_next_ones_go_on(
-    database: Database, counters: MemoryCounters
+    database: Database, counters: CounterStore
 ) -> None:
     group = GroupCommit(database, counters)
     other = database.engine.execution_options(writes=True).connect()
@@ -141,7 +142,7 @@ def test_all_hear_of_it_when_the_commit_fails_and_the_next_ones_go_on(
     assert reasons(database) == ["later"]
 
 
-def test_a_change_of_credentials_is_announced_around_the_commit(database: Database, counters: MemoryCounters) -> None:
+def test_a_change_of_credentials_is_announced_around_the_commit(database: Database, counters: CounterStore) -> None:
     before = counters.peek([], credentials_of=7, now=NOW.timestamp()).credential_version
 
     GroupCommit(database, counters).run(7, lambda session: Written(None, changed_account=7))
@@ -160,7 +161,7 @@ def write_all(session: Session, requests):
     return Written([reason.upper() for reason in requests])
 
 
-def test_requests_of_one_key_are_worked_on_at_once(database: Database, counters: MemoryCounters) -> None:
+def test_requests_of_one_key_are_worked_on_at_once(database: Database, counters: CounterStore) -> None:
     requests = [("x", "a"), ("y", "b"), ("x", "c")]
 
     outcomes, calls = run_requests(GroupCommit(database, counters), requests, write_all)
@@ -170,7 +171,7 @@ def test_requests_of_one_key_are_worked_on_at_once(database: Database, counters:
     assert reasons(database) == ["a", "b", "c"]
 
 
-def test_of_requests_worked_on_at_once_one_can_be_refused(database: Database, counters: MemoryCounters) -> None:
+def test_of_requests_worked_on_at_once_one_can_be_refused(database: Database, counters: CounterStore) -> None:
     def refuse_one(session: Session, requests):
         written = write_all(session, [reason for reason in requests if reason != "no"])
         assert len(written.result) == len(requests) - 1
@@ -184,9 +185,7 @@ def test_of_requests_worked_on_at_once_one_can_be_refused(database: Database, co
     assert reasons(database) == ["a", "c"]
 
 
-def test_requests_worked_on_at_once_fail_together_and_others_go_on(
-    database: Database, counters: MemoryCounters
-) -> None:
+def test_requests_worked_on_at_once_fail_together_and_others_go_on(database: Database, counters: CounterStore) -> None:
     def fail(session: Session, requests):
         written = write_all(session, requests)
         if "a" in requests:
