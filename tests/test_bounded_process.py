@@ -1,4 +1,4 @@
-"""What others sent is read with little time and memory, and whoever asks for it survives."""
+"""Untrusted input is parsed within time and memory limits, and the calling process survives."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ def process() -> Iterator[BoundedProcess]:
         yield process
 
 
-def test_a_task_is_done_elsewhere(process: BoundedProcess) -> None:
+def test_task_runs_in_another_process(process: BoundedProcess) -> None:
     assert process.call(length, b"abc") == 3
     assert process.call(os.getpid) != os.getpid()
 
 
-def test_a_stream_is_read_piece_by_piece(process: BoundedProcess) -> None:
+def test_stream_yields_every_piece_and_leaves_the_process_usable(process: BoundedProcess) -> None:
     assert list(process.stream(pieces, BytesIO(b"abcdefgh"))) == [3, 3, 2]
     assert list(process.stream(pieces, BytesIO())) == []
     assert process.call(length, b"ab") == 2
 
 
 @pytest.mark.parametrize(("task", "bound"), [(fill, Bound.MEMORY), (fail, Bound.BROKEN), (die, Bound.BROKEN)])
-def test_a_task_that_is_given_up_says_why_and_the_next_one_is_done(
+def test_failed_task_reports_its_bound_and_the_next_task_runs(
     process: BoundedProcess, task: object, bound: Bound
 ) -> None:
     with pytest.raises(BoundExceeded) as refusal:
-        process.call(task)  # One of them returns nothing.
+        process.call(task)  # One of the tasks returns nothing.
 
     assert refusal.value.bound is bound
     assert process.call(length, b"abc") == 3
 
 
 @pytest.mark.slow
-def test_a_task_has_little_processor_time() -> None:
+def test_task_over_its_cpu_time_is_stopped_and_the_next_task_runs() -> None:
     with BoundedProcess(cpu_seconds=0) as process:
         with pytest.raises(BoundExceeded) as refusal:
             process.call(spin)
@@ -82,18 +82,18 @@ def test_a_task_has_little_processor_time() -> None:
         assert process.call(length, b"abc") == 3
 
 
-def test_a_stream_that_is_left_ends_the_process(process: BoundedProcess) -> None:
+def test_closing_a_stream_early_ends_its_process(process: BoundedProcess) -> None:
     stream = process.stream(pieces, BytesIO(b"abcdefgh"))
     next(stream)
     before = set(multiprocessing.active_children())
 
-    stream.close()  # A generator has it.
+    stream.close()  # Generators have this method.
 
     assert len(set(multiprocessing.active_children())) == len(before) - 1
     assert process.call(length, b"abc") == 3
 
 
-def test_a_process_ends_in_order_when_whoever_asked_is_gone() -> None:
+def test_process_exits_cleanly_when_its_caller_disconnects() -> None:
     context = multiprocessing.get_context("forkserver")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, 10))
@@ -102,7 +102,7 @@ def test_a_process_ends_in_order_when_whoever_asked_is_gone() -> None:
     ours.send((pieces, (), True))
     assert ours.poll(30), "the process asks for a piece"
 
-    ours.close()  # With something unread: the other side sees a connection that was reset, not one that ended.
+    ours.close()  # With unread data, so that the other side sees a reset connection, not its end.
 
     process.join(30)
     assert process.exitcode == 0

@@ -1,4 +1,4 @@
-"""The machine's clock jumps by an hour, forward and back: nobody is locked out, and no work waits for the hour."""
+"""When the system clock jumps an hour forward or back, users keep access and work is not delayed by the hour."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def customer(clock: time_machine.Traveller, app: Flask) -> Tenant:
 
 
 @both_ways
-def test_sessions_keys_and_writes_go_on(customer: Tenant, clock: time_machine.Traveller, jump: timedelta) -> None:
+def test_sessions_keys_and_writes_keep_working_after_a_clock_jump(
+    customer: Tenant, clock: time_machine.Traveller, jump: timedelta
+) -> None:
     customer.index(page(1))
     for shift in (jump, -jump):
         clock.shift(shift)
@@ -53,7 +55,7 @@ def test_sessions_keys_and_writes_go_on(customer: Tenant, clock: time_machine.Tr
 
 
 @both_ways
-def test_a_minute_that_is_used_up_ends_within_a_minute(
+def test_exhausted_rate_limit_resets_within_a_minute_despite_a_clock_jump(
     customer: Tenant, clock: time_machine.Traveller, jump: timedelta
 ) -> None:
     customer.set_plan("pro", requests_per_minute=2)
@@ -67,7 +69,7 @@ def test_a_minute_that_is_used_up_ends_within_a_minute(
     assert_ok(customer.private.get("/sites"))
 
 
-def test_over_midnight_and_back_each_day_keeps_its_own_searches(
+def test_daily_search_quota_is_counted_per_day_when_the_clock_crosses_midnight(
     customer: Tenant, clock: time_machine.Traveller
 ) -> None:
     customer.set_plan("pro", searches_per_day=2)
@@ -84,7 +86,7 @@ def test_over_midnight_and_back_each_day_keeps_its_own_searches(
 
 
 @both_ways
-def test_failed_logins_are_forgiven_after_at_most_two_hours(
+def test_login_works_two_hours_after_failed_attempts_despite_a_clock_jump(
     customer: Tenant, clock: time_machine.Traveller, jump: timedelta
 ) -> None:
     def log_in(password: str) -> int:
@@ -102,7 +104,7 @@ def test_failed_logins_are_forgiven_after_at_most_two_hours(
 
 
 @both_ways
-def test_one_time_codes_work_again_afterwards_and_recovery_codes_meanwhile(
+def test_one_time_codes_work_after_a_clock_jump_and_recovery_codes_during_it(
     customer: Tenant, clock: time_machine.Traveller, jump: timedelta
 ) -> None:
     def log_in(code: str) -> int:
@@ -122,7 +124,7 @@ def test_one_time_codes_work_again_afterwards_and_recovery_codes_meanwhile(
     assert log_in(phones_code) == 200
 
 
-def test_a_run_whose_process_died_before_the_clock_was_set_back_is_continued(
+def test_abandoned_run_is_reclaimed_after_the_clock_is_set_back(
     customer: Tenant, clock: time_machine.Traveller
 ) -> None:
     database = customer.app.extensions["runtime"].database
@@ -142,7 +144,9 @@ def test_a_run_whose_process_died_before_the_clock_was_set_back_is_continued(
     assert second.run_id == first.run_id
 
 
-def test_a_webhook_and_its_event_do_not_wait_for_the_hour(customer: Tenant, clock: time_machine.Traveller) -> None:
+def test_webhook_event_is_claimed_at_once_after_the_clock_is_set_back(
+    customer: Tenant, clock: time_machine.Traveller
+) -> None:
     database = customer.app.extensions["runtime"].database
     add_webhook(customer, "https://hooks.example.com/")
     clock.shift(HOUR)
@@ -159,7 +163,7 @@ def test_a_webhook_and_its_event_do_not_wait_for_the_hour(customer: Tenant, cloc
         assert not webhooks.has_due(session), "what failed waits"
 
 
-def test_work_at_the_engine_does_not_wait_for_the_hour(customer: Tenant, clock: time_machine.Traveller) -> None:
+def test_due_engine_task_runs_after_the_clock_is_set_back(customer: Tenant, clock: time_machine.Traveller) -> None:
     runtime = customer.app.extensions["runtime"]
     engine = runtime.engines.current.identity
     clock.shift(HOUR)
@@ -175,9 +179,9 @@ def test_work_at_the_engine_does_not_wait_for_the_hour(customer: Tenant, clock: 
 
 
 class TestHosts:
-    """A host that is crawled is neither forgotten nor hurried."""
+    """A clock jump neither delays requests to a crawled host nor shortens its pauses."""
 
-    def test_a_turn_that_was_given_an_hour_ahead_keeps_nobody_waiting(self) -> None:
+    def test_host_slot_reserved_in_the_future_does_not_block_after_the_clock_is_set_back(self) -> None:
         ahead = HostPace(next_at=10_000.0 + 3600, active={"a": 13_600.0, "b": 13_600.0})
 
         pace, turn = ahead.take("www.example.com", 10_000.0)
@@ -187,7 +191,7 @@ class TestHosts:
         assert pace.active.keys() == {turn.token}
 
     @pytest.mark.parametrize("jump", [3600.0, -3600.0])
-    def test_a_request_over_the_jump_does_not_make_a_host_slow(self, jump: float) -> None:
+    def test_clock_jump_during_a_request_does_not_mark_the_host_slow(self, jump: float) -> None:
         pace, turn = HostPace().take("www.example.com", 10_000.0)
         assert isinstance(turn, Turn)
 
@@ -196,7 +200,7 @@ class TestHosts:
         assert 0 <= after.slowness <= LEASE_SECONDS / 2
         assert isinstance(after.take("www.example.com", 10_001.0 + jump)[1], Turn)
 
-    def test_the_longest_pause_that_a_host_asks_for_is_kept(self) -> None:
+    def test_longest_pause_requested_by_a_host_is_honored(self) -> None:
         pace = HostPace(next_at=10_000.0 + MAX_PAUSE_SECONDS)
 
         assert pace.take("www.example.com", 10_000.0)[1] == MAX_PAUSE_SECONDS

@@ -1,4 +1,4 @@
-"""Settings: one table, read from the environment, checked at the start."""
+"""Settings: defined in one table, read from the environment, and validated at startup."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def load(folder: Path, **environ: str) -> Settings:
     return load_settings({"DATA_DIR": str(folder), **environ})
 
 
-def test_everything_has_a_default(tmp_path: Path) -> None:
+def test_every_setting_has_a_default(tmp_path: Path) -> None:
     settings = load(tmp_path)
 
     assert settings.database_url == f"sqlite:///{tmp_path}/service.db"
@@ -26,13 +26,13 @@ def test_everything_has_a_default(tmp_path: Path) -> None:
     assert (settings.trusted_proxies, settings.default_plan, settings.event_retention_days) == (0, "free", 400)
 
 
-def test_an_empty_variable_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+def test_empty_variable_counts_as_unset(tmp_path: Path) -> None:
     empty = dict.fromkeys((name for name in SETTINGS if name != "DATA_DIR"), "")
 
     assert load(tmp_path, **empty) == load(tmp_path)
 
 
-def test_the_environment_wins(tmp_path: Path) -> None:
+def test_environment_variables_override_defaults(tmp_path: Path) -> None:
     settings = load(
         tmp_path,
         PUBLIC_URL="https://search.example/",
@@ -46,7 +46,7 @@ def test_the_environment_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("true", True), ("YES", True), ("off", False), ("0", False)])
-def test_flags(tmp_path: Path, text: str, value: bool) -> None:
+def test_boolean_settings_accept_common_spellings(tmp_path: Path, text: str, value: bool) -> None:
     assert load(tmp_path, REGISTRATION=text).registration is value
 
 
@@ -106,14 +106,14 @@ WRONG: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("environ", WRONG, ids=str)
-def test_a_wrong_or_contradictory_value_stops_the_start(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_invalid_or_contradictory_setting_raises_configuration_error(tmp_path: Path, environ: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError) as error:
         load(tmp_path, **environ)
 
     assert any(name in str(error.value) for name in (*environ, "SECRET_KEY"))
 
 
-def test_a_provider_that_is_complete_is_taken(tmp_path: Path) -> None:
+def test_complete_oidc_settings_are_accepted(tmp_path: Path) -> None:
     settings = load(tmp_path, **_OIDC, OIDC_ALLOWED_DOMAINS="Example.com, other.example", PASSWORD_LOGIN="false")
     assert settings.allowed_domains == {"example.com", "other.example"}
     assert settings.provider_name == "id.example.com"
@@ -132,14 +132,16 @@ UNUSABLE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("overrides", UNUSABLE, ids=str)
-def test_what_cannot_be_used_stops_it_too(tmp_path: Path, overrides: dict[str, Any]) -> None:
+def test_unusable_setting_raises_configuration_error_when_the_app_is_created(
+    tmp_path: Path, overrides: dict[str, Any]
+) -> None:
     settings = load_settings({"DATA_DIR": str(tmp_path)}, **overrides)
 
     with pytest.raises(ConfigurationError):
         create_app(settings)
 
 
-def test_an_unknown_setting_is_an_error(tmp_path: Path) -> None:
+def test_unknown_setting_raises_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="max_body"):
         load_settings({}, data_dir=str(tmp_path), max_body=5)
 
@@ -147,7 +149,7 @@ def test_an_unknown_setting_is_an_error(tmp_path: Path) -> None:
 class TestSecret:
     """There is no default secret."""
 
-    def test_it_is_made_once_and_kept_for_the_owner_alone(self, tmp_path: Path) -> None:
+    def test_secret_is_created_once_and_readable_only_by_its_owner(self, tmp_path: Path) -> None:
         first, second = load(tmp_path), load(tmp_path)
 
         assert len(first.secret_key) >= 32
@@ -155,15 +157,15 @@ class TestSecret:
         assert stat.S_IMODE((tmp_path / "secret_key").stat().st_mode) == 0o600
         assert [file.name for file in tmp_path.iterdir()] == ["secret_key"]
 
-    def test_every_installation_has_its_own(self, tmp_path: Path) -> None:
+    def test_each_installation_gets_its_own_secret(self, tmp_path: Path) -> None:
         assert load(tmp_path / "a").secret_key != load(tmp_path / "b").secret_key
 
-    def test_a_damaged_one_stops_the_start(self, tmp_path: Path) -> None:
+    def test_damaged_secret_file_raises_configuration_error(self, tmp_path: Path) -> None:
         (tmp_path / "secret_key").write_text("short\n")
 
         with pytest.raises(ConfigurationError, match="secret"):
             load(tmp_path)
 
-    def test_the_environments_comes_first(self, tmp_path: Path) -> None:
+    def test_secret_key_variable_is_used_without_creating_a_file(self, tmp_path: Path) -> None:
         assert load(tmp_path, SECRET_KEY="y" * 40).secret_key == "y" * 40
         assert not (tmp_path / "secret_key").exists()

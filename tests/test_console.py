@@ -15,7 +15,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.slow
-def test_it_has_all_commands_in_any_folder(tmp_path: Path) -> None:
+def test_site_search_lists_its_commands_in_any_folder(tmp_path: Path) -> None:
     script = Path(sys.executable).with_name("site-search")
     environment = {**os.environ, "DATA_DIR": str(tmp_path / "data")}
 
@@ -33,7 +33,7 @@ def test_it_has_all_commands_in_any_folder(tmp_path: Path) -> None:
     assert {"account", "backup", "crawl", "database", "doctor", "documents", "restore", "search"} <= listed
 
 
-def test_only_the_operators_commands_are_offered(tmp_path: Path) -> None:
+def test_only_operator_commands_are_offered(tmp_path: Path) -> None:
     settings = {"DATA_DIR": str(tmp_path)}
 
     result = CliRunner().invoke(main, ["--help"], env=settings)
@@ -44,7 +44,7 @@ def test_only_the_operators_commands_are_offered(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["routes", "--help"], env=settings).exit_code == 2, "`flask --app wsgi` has it"
 
 
-def test_wrong_settings_are_told_in_a_line(tmp_path: Path) -> None:
+def test_invalid_setting_prints_a_one_line_error(tmp_path: Path) -> None:
     settings = {"DATA_DIR": str(tmp_path), "LOG_LEVEL": "LOUD"}
 
     result = CliRunner().invoke(main, ["account", "list"], env=settings)
@@ -53,14 +53,14 @@ def test_wrong_settings_are_told_in_a_line(tmp_path: Path) -> None:
     assert "Error: The service cannot start: LOG_LEVEL must be" in result.output
 
 
-def test_missing_tables_are_told_in_a_line(tmp_path: Path) -> None:
+def test_missing_tables_print_a_one_line_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["account", "list"], env={"DATA_DIR": str(tmp_path)})
 
     assert result.exit_code == 1
     assert "Error: The database's tables are missing or outdated. Run `database upgrade`." in result.output
 
 
-def test_a_database_that_is_away_is_told_in_a_line(tmp_path: Path) -> None:
+def test_unreachable_database_prints_a_one_line_error(tmp_path: Path) -> None:
     settings = {"DATA_DIR": str(tmp_path), "SECRET_KEY": "x" * 40, "DATABASE_URL": "postgresql://127.0.0.1:1/none"}
 
     result = CliRunner().invoke(main, ["account", "list"], env=settings)

@@ -1,4 +1,4 @@
-"""The README and docs/ tell all there is: settings, commands, routes, codes, plans, paths; their examples run."""
+"""The README and docs/ cover every setting, command, route, error code, plan, and path, and their examples run."""
 
 from __future__ import annotations
 
@@ -61,33 +61,33 @@ PROJECT = Path(__file__).parent.parent
 FILES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 PAGES = {str(file.relative_to(PROJECT)): file.read_text() for file in FILES}
 IN_ORDER = [PAGES["README.md"], *(PAGES[f"docs/{name}.md"] for name in documentation_files() if name != README_PAGE)]
-"""Texts in the order in which they are read, by which their examples may count on one another."""
+"""Pages in reading order; their examples may build on one another."""
 README = PAGES["README.md"]
 DOCS = "\n".join(PAGES.values())
 
 
 def section(page: str, title: str) -> str:
-    """What stands below a heading, as far as the next one."""
+    """Return the text between a heading and the next heading."""
     return re.split(r"^#+ ", re.split(rf"^#+ {title}$", PAGES[page], flags=re.MULTILINE)[1], flags=re.MULTILINE)[0]
 
 
 @pytest.mark.parametrize("name", [*SETTINGS, *SERVER_SETTINGS])
-def test_every_setting_is_told(name: str) -> None:
+def test_every_setting_is_documented(name: str) -> None:
     assert f"| `{name}` |" in section("docs/operations.md", "Settings")
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_is_told_as_the_table_says(name: str) -> None:
+def test_setting_is_documented_with_its_help_text(name: str) -> None:
     assert SETTINGS[name].metadata["help"] in section("docs/operations.md", "Settings")
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_every_reason_is_told(reason: Reason) -> None:
+def test_every_reason_is_documented(reason: Reason) -> None:
     assert f"| `{reason}` |" in section("docs/sources.md", "Reasons")
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
+def test_every_error_code_is_documented_with_its_status(code: ErrorCode) -> None:
     table = [row.split("|") for row in section("docs/errors.md", "Codes").splitlines() if row.startswith("|")]
     rows = [[cell.strip() for cell in row[1:-1]] for row in table]
     ((status, _, meaning, remedy),) = (row for row in rows if row[1] == f"`{code.value}`")
@@ -96,7 +96,7 @@ def test_every_error_code_is_told_beside_its_status(code: ErrorCode) -> None:
     assert remedy.endswith(".")
 
 
-def test_every_operation_is_told(app: Flask) -> None:
+def test_every_api_operation_is_documented(app: Flask) -> None:
     with app.test_request_context():
         paths = document()["paths"]
     table = section("docs/api.md", "Endpoints")
@@ -110,7 +110,7 @@ def test_every_operation_is_told(app: Flask) -> None:
     assert missing == []
 
 
-def test_every_command_is_told(app: Flask) -> None:
+def test_every_operator_command_is_documented(app: Flask) -> None:
     table = section("docs/operations.md", "Operator commands")
     ours = {"account", "crawl", "database", "demo", "documents", "openapi", "search", "serve", "worker"}
     context = click.Context(app.cli)
@@ -124,7 +124,7 @@ def test_every_command_is_told(app: Flask) -> None:
     assert [name for name in names if f"| `{name}" not in table] == []
 
 
-def test_the_plans_are_the_ones_shipped() -> None:
+def test_documented_plans_match_the_shipped_plans() -> None:
     for name, limits in PlanTable(SHIPPED_PLANS).items():
         values = [
             limits.requests_per_minute, limits.requests_per_day, limits.searches_per_day, limits.documents, limits.keys,
@@ -135,7 +135,7 @@ def test_the_plans_are_the_ones_shipped() -> None:
 
 
 def told_size(count: int) -> str:
-    """A number of the table of sizes, without its unit."""
+    """Format a number as in the table of sizes, without its unit."""
     return f"{count // 2**20} MiB" if count % 2**20 == 0 and count else f"{count:,}"
 
 
@@ -172,7 +172,7 @@ SIZES = {
 }
 
 
-def test_sizes_are_those_of_the_code(app: Flask) -> None:
+def test_documented_sizes_match_the_code(app: Flask) -> None:
     rows = [row.split("|") for row in section("docs/limits.md", "Sizes").splitlines() if row.startswith("|")][2:]
     told = {what.strip(): limit.strip() for _, what, limit, _ in rows}
     assert told.keys() == SIZES.keys()
@@ -201,7 +201,7 @@ LIMITS = (
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_limits_are_those_of_the_code(limit: str) -> None:
+def test_documented_limits_match_the_code(limit: str) -> None:
     assert limit in " ".join(PAGES["docs/limits.md"].split())
 
 
@@ -221,7 +221,7 @@ QUERIES: list[tuple[str, str, set[str]]] = [
 
 
 @pytest.mark.parametrize(("typed", "first", "all_found"), QUERIES)
-def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set[str]) -> None:
+def test_documented_queries_return_the_documented_pages(typed: str, first: str, all_found: set[str]) -> None:
     table = section("docs/search.md", "Query language")
     assert f"If fewer than {RANKING.min_hits_before_relaxing} match" in table
     assert f"in up to {('no', 'one', 'two', 'three')[RANKING.max_expensive_terms]} rare words" in table
@@ -246,7 +246,7 @@ def test_queries_mean_what_the_table_says(typed: str, first: str, all_found: set
         assert found[:1] == ([first] if first else [])
 
 
-def test_every_query_of_the_table_is_run() -> None:
+def test_every_documented_query_is_tested() -> None:
     table = section("docs/search.md", "Query language")
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     shown = [typed for row in rows for typed in re.findall("`([^`]+)`", row)]
@@ -254,7 +254,7 @@ def test_every_query_of_the_table_is_run() -> None:
     assert set(shown) <= {typed for typed, _, _ in QUERIES}
 
 
-def test_standard_fields_are_those_of_the_table() -> None:
+def test_documented_standard_fields_match_the_code() -> None:
     told = re.findall(r"\| `(\w+)` \| (yes|no) \|", section("docs/documents.md", "Fields"))
     assert told == [(field.name, "yes" if field.required else "no") for field in STANDARD]
     assert f"| standard field | {', '.join(f'`{name}`' for name in STANDARD_FIELDS)}. |" in PAGES["docs/glossary.md"]
@@ -268,14 +268,14 @@ def test_standard_fields_are_those_of_the_table() -> None:
         assert set(re.findall(r"`(\w+)`", sentence[1])) == set(names)
 
 
-def test_the_first_commands_are_the_makefiles() -> None:
+def test_documented_make_targets_exist() -> None:
     makefile = (PROJECT / "Makefile").read_text()
     for target in re.findall(r"(?:^|`)make ([a-z-]+)", DOCS, re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
 @pytest.mark.parametrize("file", sorted((PROJECT / "docs" / "examples").iterdir()), ids=lambda file: file.name)
-def test_a_script_of_the_documentation_is_the_one_that_is_tested(file: Path) -> None:
+def test_documented_script_matches_the_tested_file(file: Path) -> None:
     language = {".mjs": "js", ".php": "php", ".py": "python"}[file.suffix]
     script = file.read_text()
     assert f"```{language}\n{script}```\n" in PAGES["docs/sync.md"]
@@ -290,7 +290,7 @@ def curl_examples() -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
+def test_curl_examples_run_in_order(tenant: Tenant) -> None:
     examples = curl_examples()
     assert len(examples) >= 8
     sync_id = ""
@@ -332,7 +332,7 @@ def test_the_examples_run_in_their_order(tenant: Tenant) -> None:
             assert response.get_json() == json.loads(shown[1])
 
 
-def test_the_error_example_is_what_the_service_answers(tenant: Tenant) -> None:
+def test_documented_error_example_matches_the_response(tenant: Tenant) -> None:
     shown = json.loads(re.search(r"```json\n(\{\"error\".*?)```", PAGES["docs/errors.md"], re.DOTALL)[1])
     good = {"id": "x", "title": "", "content": "", "url": "/"}
     bad = {name: value for name, value in good.items() if name != "id"}
@@ -342,13 +342,13 @@ def test_the_error_example_is_what_the_service_answers(tenant: Tenant) -> None:
     assert response.get_json() == shown
 
 
-def test_the_readme_is_read_in_three_minutes() -> None:
+def test_readme_has_at_most_160_lines() -> None:
     assert len(README.splitlines()) <= 160
     assert [line for line in README.splitlines() if len(line) > 120] == []
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_lines_of_prose_have_one_length(name: str) -> None:
+def test_prose_lines_have_at_most_120_characters(name: str) -> None:
     assert [line for line in PAGES[name].splitlines() if len(line) > 120 and not line.startswith("|")] == []
 
 
@@ -358,13 +358,13 @@ def headings(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_heading_stands_once_on_its_page(name: str) -> None:
+def test_headings_are_unique_within_a_page(name: str) -> None:
     found = headings(PAGES[name])
     assert len(found) == len(set(found))
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_links_lead_to_what_is_there(app: Flask, name: str) -> None:
+def test_links_point_to_existing_targets(app: Flask, name: str) -> None:
     routes = app.url_map.bind("localhost")
     dead = []
     for target in re.findall(r"\]\(([^)\s]+)\)", PAGES[name]):
@@ -377,13 +377,13 @@ def test_links_lead_to_what_is_there(app: Flask, name: str) -> None:
     assert dead == []
 
 
-def test_every_page_is_in_the_contents_and_reached_from_the_readme() -> None:
+def test_every_page_is_in_the_contents_and_linked_from_the_readme() -> None:
     pages = {file.stem for file in FILES[1:]}
     assert {name for group in GROUPS.values() for name in group} == pages | {README_PAGE, REFERENCE}
     assert [name for name in pages if f"(docs/{name}.md)" not in README] == []
 
 
-def test_sections_that_moved_are_found_where_they_are() -> None:
+def test_moved_sections_exist_only_at_their_new_location() -> None:
     for former, moved in MOVED_SECTIONS.items():
         assert set(headings(PAGES[f"docs/{former}.md"])).isdisjoint(moved), former
         for target in moved.values():
@@ -395,20 +395,20 @@ ROOTS = ("app", "backends", "benchmarks", "deploy", "docs", "schemas", "tests", 
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_paths_that_are_named_are_there(name: str) -> None:
-    """Save for those with a placeholder, and those of the engine that the worked example adds."""
+def test_mentioned_paths_exist(name: str) -> None:
+    """Except paths with a placeholder, and paths of the engine that the worked example adds."""
     named = re.findall(rf"(?<![\w/.])((?:{'|'.join(ROOTS)})/[\w./<>-]*)", PAGES[name])
     missing = [path for path in named if not (PROJECT / path.rstrip(".")).exists()]
     assert [path for path in missing if "<" not in path and "example" not in path] == []
 
 
-def test_the_number_of_languages_is_the_stemmers() -> None:
+def test_documented_language_count_matches_the_stemmers() -> None:
     stemmed = [language for language in LANGUAGES.values() if language.stemmer]
     for name in ("README.md", "docs/search.md", "docs/changelog.md"):
         assert f"{len(stemmed)} languages" in re.sub(r"\s+", " ", PAGES[name])
 
 
-def test_every_benchmark_says_how_to_repeat_it() -> None:
+def test_every_benchmark_has_a_documented_command() -> None:
     helpers = [
         "__init__",
         "bare_flask",

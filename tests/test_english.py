@@ -32,7 +32,7 @@ def source_files() -> Iterator[tuple[str, ast.Module]]:
 
 
 def assigned_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Names of functions, classes, arguments, and variables; columns of tables and fields of the API are public."""
+    """Yield functions, classes, arguments, and variables, but not public names: table columns and API fields."""
     public = {
         id(target)
         for node in ast.walk(tree)
@@ -88,7 +88,7 @@ def test_negations_use_not() -> None:
 
 
 def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
-    """A boolean's begins with Whether. A free relative clause leaves the reader to work out what it stands for."""
+    """Booleans begin with "Whether". A free relative clause makes the reader work out its meaning."""
     clauses = [
         f"{file}:{line}: {text.splitlines()[0]}"
         for file, tree in source_files()

@@ -1,4 +1,4 @@
-"""Background jobs: a site that cannot be indexed is tried seldom and keeps nobody waiting."""
+"""Background jobs: a site that cannot be indexed is retried rarely and delays no other site."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR = 3600
 
 
 class Clock:
-    """A monotonic clock that only tests move."""
+    """A monotonic clock that moves only when a test sets it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -47,7 +47,7 @@ def jobs(app: Flask, clock: Clock) -> Iterator[Jobs]:
 
 
 class Engine:
-    """What becomes of sites that lag behind."""
+    """Replace the indexer: record each lagging site and fail the chosen sites."""
 
     def __init__(self, app: Flask, monkeypatch: pytest.MonkeyPatch):
         self.failing: set[int] = set()
@@ -69,7 +69,7 @@ def engine(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 
 def make_sites(app: Flask, tenant: Tenant, count: int) -> list[int]:
-    """Sites whose index lacks something."""
+    """Create sites with an outdated index."""
     common = {
         "account_id": tenant.account_id, "name": "Lagging", "url": "https://example.com", "domain": "example.com",
         "created_at": now(), "updated_at": now(), "engine": "memory:", "revision": 1,
@@ -86,7 +86,7 @@ def run(jobs: Jobs, *names: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_site_that_keeps_failing_is_tried_at_growing_intervals(
+def test_failing_site_is_retried_with_backoff(
     app: Flask, tenant: Tenant, jobs: Jobs, clock: Clock, engine: Engine
 ) -> None:
     engine.failing = set(make_sites(app, tenant, 1))
@@ -102,7 +102,7 @@ def test_a_site_that_keeps_failing_is_tried_at_growing_intervals(
     assert {later - before for before, later in pairwise(moments[8:])} == {300}
 
 
-def test_a_site_that_recovers_is_as_any_other(
+def test_recovered_site_is_indexed_without_backoff(
     app: Flask, tenant: Tenant, jobs: Jobs, clock: Clock, engine: Engine
 ) -> None:
     (site_id,) = make_sites(app, tenant, 1)
@@ -120,7 +120,7 @@ def test_a_site_that_recovers_is_as_any_other(
     assert engine.tried == [site_id, site_id, site_id]
 
 
-def test_many_failing_sites_do_not_keep_another_waiting(app: Flask, tenant: Tenant, jobs: Jobs, engine: Engine) -> None:
+def test_many_failing_sites_do_not_delay_a_healthy_site(app: Flask, tenant: Tenant, jobs: Jobs, engine: Engine) -> None:
     *failing, other = make_sites(app, tenant, SITES_AT_ONCE + 6)
     engine.failing = set(failing)
 
@@ -132,7 +132,7 @@ def test_many_failing_sites_do_not_keep_another_waiting(app: Flask, tenant: Tena
 
 
 @pytest.mark.slow
-def test_a_failing_site_that_takes_long_delays_no_other_job(
+def test_slow_failing_site_does_not_delay_other_jobs(
     app: Flask, tenant: Tenant, jobs: Jobs, clock: Clock, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing, other = make_sites(app, tenant, 2)

@@ -1,4 +1,4 @@
-"""Who may import whom, as pyproject.toml says."""
+"""Modules import only the layers that pyproject.toml allows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.patience import PATIENCE_SECONDS
 PROJECT = Path(__file__).resolve().parent.parent
 MOST_MODULES = 15
 BY_NOUN = {"app/api", "app/operations", "app/pages", "schemas", "app/migrations/versions"}
-"""Floors with a module for each noun, or for each change of the tables."""
+"""Packages with one module for each noun or each migration."""
 
 
-def test_nothing_points_back() -> None:
+def test_imports_follow_the_layer_contracts() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
 
     done = subprocess.run(
@@ -26,7 +26,7 @@ def test_nothing_points_back() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_no_floor_has_more_modules_than_one_sees_at_a_glance() -> None:
+def test_packages_have_at_most_fifteen_modules() -> None:
     floors = {
         folder for top in ("app", "backends", "schemas") for folder in (PROJECT / top).rglob("") if folder.is_dir()
     }
@@ -39,8 +39,8 @@ def test_no_floor_has_more_modules_than_one_sees_at_a_glance() -> None:
 
 
 @pytest.mark.slow
-def test_importing_the_application_opens_nothing(tmp_path: Path) -> None:
-    """A process that forks workers must not have opened a database, an index or a thread before."""
+def test_creating_the_application_opens_no_files_or_threads(tmp_path: Path) -> None:
+    """A process must not open a database, an index, or a thread before it forks workers."""
     program = (
         "import threading, pathlib, sys; from app.application import create_app; from app.config import load_settings;"
         f"create_app(load_settings({{'DATA_DIR': {str(tmp_path)!r}}}));"
@@ -60,7 +60,7 @@ def test_importing_the_application_opens_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_process_that_answers_requests_loads_nothing_that_fetches_pages_makes_vectors_or_encrypts(
+def test_request_process_does_not_load_crawler_embedding_or_encryption_modules(
     tmp_path: Path,
 ) -> None:
     program = (

@@ -1,4 +1,4 @@
-"""No line of the log holds a secret, and nobody who is in it writes lines of their own."""
+"""Log lines contain no secrets, and logged text cannot forge additional lines."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ plain = re.compile(r"svc_(?:pub|srch|prv|inv|hook)_[0-9A-Za-z]+|(?<=://)[^/@\s]*
         ("http://127.0.0.1:8108/health", "http://127.0.0.1:8108/health"),
     ],
 )
-def test_secrets_are_left_out(line: str, shown: str) -> None:
+def test_secrets_are_redacted(line: str, shown: str) -> None:
     assert redact(line) == shown
 
 
 @given(st.lists(st.sampled_from(["://", ":", "@", "/", " ", "a", "bearer", "Bearer ", "svc_pub_", "\n"])).map("".join))
 @example("://" + ":" * 50)
 @example("://::a@")
-def test_giving_nothing_back_finds_the_same_secrets(line: str) -> None:
+def test_redaction_without_backtracking_finds_the_same_secrets(line: str) -> None:
     assert redact(line) == plain.sub("[secret]", line)
 
 
 @given(st.text())
 @example('/nowhere\n{"level": "INFO", "message": "all is well"}\r\n\x1b[2J\u2028')
-def test_what_is_logged_of_others_stays_in_its_line(path: str) -> None:
+def test_untrusted_text_cannot_start_a_new_log_line(path: str) -> None:
     record = logging.LogRecord("app.access", logging.INFO, __file__, 1, "%s %s", ("GET", path), None)
 
     line = JsonFormatter().format(record)

@@ -1,4 +1,4 @@
-"""SMTP_URL and MAIL_FROM."""
+"""The settings SMTP_URL and MAIL_FROM."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.mail_settings import SmtpServer, parse_sender, parse_smtp_url
         ),
     ],
 )
-def test_a_server_is_named_by_its_url(url: str, server: SmtpServer) -> None:
+def test_smtp_url_is_parsed(url: str, server: SmtpServer) -> None:
     assert parse_smtp_url(url) == server
 
 
@@ -42,19 +42,19 @@ def test_a_server_is_named_by_its_url(url: str, server: SmtpServer) -> None:
         "smtp://[::1",
     ],
 )
-def test_what_names_no_server_is_refused_without_telling_the_password(url: str) -> None:
+def test_invalid_smtp_url_is_rejected_without_revealing_the_password(url: str) -> None:
     with pytest.raises(ValueError, match=r"^must ") as error:
         parse_smtp_url(url)
 
     assert "secret" not in str(error.value)
 
 
-def test_the_password_is_not_in_what_is_logged_of_a_server() -> None:
+def test_smtp_server_repr_omits_the_password() -> None:
     assert "secret" not in repr(parse_smtp_url("smtp://user:secret@mail.example.com"))
 
 
 @pytest.mark.parametrize(("host", "local"), [("localhost", True), ("127.0.0.1", True), ("mail.example.com", False)])
-def test_only_this_machine_is_reached_without_a_network(host: str, local: bool) -> None:
+def test_smtp_server_is_local_only_on_loopback(host: str, local: bool) -> None:
     assert parse_smtp_url(f"smtp://{host}").is_local is local
 
 
@@ -67,7 +67,7 @@ def test_only_this_machine_is_reached_without_a_network(host: str, local: bool) 
         ("Büro <search@example.com>", "Büro", "search@example.com"),
     ],
 )
-def test_a_sender_is_an_address_with_or_without_a_name(text: str, name: str, address: str) -> None:
+def test_sender_is_an_email_address_with_an_optional_name(text: str, name: str, address: str) -> None:
     sender = parse_sender(text)
 
     assert (sender.display_name, sender.addr_spec) == (name, address)
@@ -86,6 +86,6 @@ def test_a_sender_is_an_address_with_or_without_a_name(text: str, name: str, add
         "<>",
     ],
 )
-def test_what_is_not_one_address_is_no_sender(text: str) -> None:
+def test_invalid_sender_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"^must "):
         parse_sender(text)

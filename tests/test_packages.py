@@ -1,4 +1,4 @@
-"""What is installed: bounded in pyproject.toml, written down to the last package in requirements.lock."""
+"""Dependencies are bounded in pyproject.toml and pinned completely in requirements.lock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ASKED_FOR = [
 
 
 def locked_version(name: str, python: str) -> Version:
-    """The one version of a package that a Python gets."""
+    """Return the only version of a package for a Python version."""
     environment = {**default_environment(), "python_version": python, "python_full_version": f"{python}.9"}
     (version,) = {
         next(iter(each.specifier)).version
@@ -42,7 +42,7 @@ def locked_version(name: str, python: str) -> Version:
 
 
 @pytest.mark.parametrize("text", sorted(set(ASKED_FOR)))
-def test_a_dependency_ends_before_the_next_version_that_may_break_it(text: str) -> None:
+def test_dependency_excludes_the_next_breaking_version(text: str) -> None:
     asked = Requirement(text)
     (bound,) = [Version(each.version) for each in asked.specifier if each.operator == "<"]
     for python in ("3.11", "3.12", "3.13", "3.14"):
@@ -52,14 +52,14 @@ def test_a_dependency_ends_before_the_next_version_that_may_break_it(text: str) 
         assert bound == Version(following)
 
 
-def test_every_package_has_one_version_and_no_address() -> None:
+def test_locked_packages_are_pinned_by_version_without_urls() -> None:
     assert len(LINES) > len(ASKED_FOR)
     for line in LINES:
         assert re.fullmatch(r"[a-z0-9-]+==[A-Za-z0-9.]+( (;|and|or) [a-z_]+ [<>=!]+ '[A-Za-z0-9._]+')*", line), line
 
 
 @pytest.mark.slow
-def test_whatever_the_service_imports_is_asked_for() -> None:
+def test_every_imported_package_is_a_declared_dependency() -> None:
     asked = {canonicalize_name(Requirement(text).name) for text in ASKED_FOR}
     known = {"app", "backends", "schemas", "validation", "_typeshed", *sys.stdlib_module_names}
     distributions = packages_distributions()
@@ -73,13 +73,13 @@ def test_whatever_the_service_imports_is_asked_for() -> None:
     assert [
         module
         for module in sorted(imported - known)
-        # A module of an extra that is not installed is taken for a package of the same name.
+        # A module of an uninstalled extra counts as a package of the same name.
         if asked.isdisjoint(canonicalize_name(name) for name in distributions.get(module, [module]))
     ] == []
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
-    """Names of the modules a module imports, at its top or anywhere in it."""
+    """Yield the names of all modules that a module imports, at any nesting level."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

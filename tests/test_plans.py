@@ -1,4 +1,4 @@
-"""The table of plans: the shipped one, and an operator's own."""
+"""The table of plans: the shipped table and an operator's replacement."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from app.plans import SHIPPED_PLANS, PlanLimits, PlanTable
 
 
 class TestPlansFile:
-    """One table in one file, that an operator can replace."""
+    """One file contains the table, and an operator can replace it."""
 
-    def test_the_shipped_table(self) -> None:
+    def test_shipped_plans_have_the_expected_limits(self) -> None:
         plans = PlanTable()
 
         assert plans["free"] == PlanLimits(60, 10_000, 100, 1_000, 2, 1)
@@ -23,7 +23,7 @@ class TestPlansFile:
         assert plans["enterprise"] == PlanLimits(6_000, None, None, None, None, None)
         assert len(plans) == 5
 
-    def test_an_operators_own(self, tmp_path: Path) -> None:
+    def test_operators_plans_file_replaces_the_shipped_plans(self, tmp_path: Path) -> None:
         file = tmp_path / "plans.toml"
         file.write_text(SHIPPED_PLANS.read_text().replace("[free]", "[hobby]"))
 
@@ -43,14 +43,14 @@ class TestPlansFile:
             ("[free]", "[free"),
         ],
     )
-    def test_a_table_that_cannot_be(self, tmp_path: Path, old: str, new: str) -> None:
+    def test_invalid_plans_file_raises_configuration_error(self, tmp_path: Path, old: str, new: str) -> None:
         file = tmp_path / "plans.toml"
         file.write_text(SHIPPED_PLANS.read_text().replace(old, new, 1))
 
         with pytest.raises(ConfigurationError):
             PlanTable(file)
 
-    def test_an_empty_table(self, tmp_path: Path) -> None:
+    def test_empty_plans_file_raises_configuration_error(self, tmp_path: Path) -> None:
         file = tmp_path / "plans.toml"
         file.write_text("")
 

@@ -1,4 +1,4 @@
-"""The benchmark of relevance fails when rows get worse, and its floors belong to the figures the README tells."""
+"""The relevance benchmark fails when a row gets worse, and its floors match the documented figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = {"MRR@10": 0.744, "Success@5": 0.845}
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A set of two pages, and a query whose first hit is the page it is judged by."""
+    """A set of two pages and a query whose first hit is the page judged relevant."""
     folder = tmp_path / "tiny"
     folder.mkdir()
     pages = [{"id": id, "title": f"Title {id}", "content": f"the {id}", "url": f"/{id}"} for id in ("harbor", "museum")]
@@ -33,7 +33,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def measure(data: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run it as .ci/real_documents.py does."""
+    """Run the benchmark as .ci/real_documents.py does."""
     return subprocess.run(
         [sys.executable, "-m", "benchmarks.relevance", str(data), "--floors", str(data / "floors.json"), *options],
         cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
@@ -41,7 +41,7 @@ def measure(data: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_row_that_falls_below_its_floor_fails_the_run(data: Path) -> None:
+def test_row_below_its_floor_fails_the_benchmark(data: Path) -> None:
     assert measure(data, "--renew").returncode == 0
     assert json.loads((data / "floors.json").read_text()) == {
         "tiny": {"MRR@10": 1 - TOLERANCE, "Success@5": 1 - TOLERANCE}
@@ -55,7 +55,7 @@ def test_a_row_that_falls_below_its_floor_fails_the_run(data: Path) -> None:
     assert "tiny: MRR@10 0.0000 is below its floor 0.9980" in worse.stdout
 
 
-def test_every_figure_needs_a_floor_and_every_floor_a_figure() -> None:
+def test_missing_figures_and_missing_floors_are_reported() -> None:
     other = {"MRR@10": 0.5, "Success@5": 0.5}
     assert below_floors({"a": HERE}, {"a": HERE}, all_sets=True) == []
     assert below_floors({"a": HERE}, {"a": HERE, "b": other}, all_sets=False) == []
@@ -68,7 +68,7 @@ def test_every_figure_needs_a_floor_and_every_floor_a_figure() -> None:
     ]  # fmt: skip
 
 
-def test_the_floors_are_those_of_the_figures_the_documentation_gives() -> None:
+def test_floors_match_the_documented_figures() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     names = {", typo": " typo", ", prefix": " prefix", "": ""}
     told = re.findall(r"^\| ([a-z-]+)(, [a-z ]+|) \| \*\*(\.\d+) / (\.\d+)\*\* \|", page, re.MULTILINE)

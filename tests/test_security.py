@@ -1,4 +1,4 @@
-"""The threat model cannot drift: each of its lines names tests, and these are there."""
+"""The threat model cannot drift: every line names tests, and those tests exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICY = (PROJECT / "SECURITY.md").read_text()
 
 @cache
 def names_in(path: str) -> set[str]:
-    """The tests of a module as pytest names them, those of classes with the class."""
+    """Return the names of a module's tests as in pytest, with their classes."""
     file = PROJECT / path
     return set(_named(ast.parse(file.read_text()).body)) if file.exists() else set()
 
@@ -35,22 +35,22 @@ def _named(body: list[ast.stmt], prefix: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[:60])
-def test_each_threat_names_a_test(line: str) -> None:
+def test_every_threat_names_a_test(line: str) -> None:
     assert line.startswith("- **")
     assert TEST.search(line)
 
 
-def test_each_test_that_the_threat_model_names_is_there() -> None:
+def test_tests_named_in_the_threat_model_exist() -> None:
     named = TEST.findall(PAGE)
     assert [f"{path}::{name}" for path, name in named if name not in names_in(path)] == []
     assert len(named) == PAGE.count("`tests/")
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)\s]+)\)", POLICY))
-def test_links_of_the_policy_lead_to_what_is_there(target: str) -> None:
+def test_security_policy_links_point_to_existing_files(target: str) -> None:
     assert (PROJECT / target).is_file()
 
 
 @pytest.mark.parametrize("title", re.findall(r"under\s+\*([^*]+)\*", POLICY))
-def test_sections_that_the_policy_names_are_there(title: str) -> None:
+def test_sections_named_in_the_security_policy_exist(title: str) -> None:
     assert title.lower().replace(" ", "-") in headings(PAGE)

@@ -11,7 +11,7 @@ from tests.patience import PATIENCE_SECONDS, eventually
 
 
 class Gate:
-    """A task that waits until it is let through, and knows which thread does it."""
+    """A task that waits for a signal and returns the name of its thread."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
@@ -23,7 +23,7 @@ class Gate:
         return threading.current_thread().name
 
 
-def test_the_thread_that_became_idle_last_has_the_next_task():
+def test_most_recently_idle_thread_takes_the_next_task():
     pool = ThreadPool(2, "request")
     first, second = Gate(), Gate()
     futures = [pool.submit(first), pool.submit(second)]
@@ -43,11 +43,11 @@ def test_the_thread_that_became_idle_last_has_the_next_task():
 
 
 def _await_idle(pool: ThreadPool, count: int) -> None:
-    """A thread is idle a moment after its task's result is there."""
+    """Wait, because a thread becomes idle only shortly after its task's result is available."""
     eventually(lambda: len(pool._idle) == count, "no thread became idle")
 
 
-def test_tasks_that_find_no_thread_are_done_in_order():
+def test_queued_tasks_run_in_submission_order():
     pool, done = ThreadPool(1, "request"), []
     gate = Gate()
     busy = pool.submit(gate)
@@ -59,7 +59,7 @@ def test_tasks_that_find_no_thread_are_done_in_order():
     assert done == [0, 1, 2, 3, 4]
 
 
-def test_while_a_thread_waits_aside_another_works_in_its_place():
+def test_thread_waiting_aside_is_replaced_by_another_thread():
     pool = ThreadPool(1, "request")
     turn, aside = threading.Event(), threading.Event()
 
@@ -84,7 +84,7 @@ def test_while_a_thread_waits_aside_another_works_in_its_place():
     pool.shutdown()
 
 
-def test_what_waits_for_a_thread_gets_that_of_one_that_steps_aside():
+def test_queued_task_runs_when_a_thread_steps_aside():
     pool = ThreadPool(1, "request")
     go, turn = threading.Event(), threading.Event()
 
@@ -102,7 +102,7 @@ def test_what_waits_for_a_thread_gets_that_of_one_that_steps_aside():
     pool.shutdown()
 
 
-def test_threads_that_were_needed_for_a_while_end():
+def test_extra_threads_end_when_no_longer_needed():
     pool = ThreadPool(2, "passing")
     turn = threading.Event()
 
@@ -123,7 +123,7 @@ def test_threads_that_were_needed_for_a_while_end():
     pool.shutdown()
 
 
-def test_a_task_that_fails_tells_so_and_its_thread_goes_on():
+def test_failed_task_raises_its_error_and_the_pool_keeps_working():
     pool = ThreadPool(1, "request")
 
     def fail() -> None:
@@ -134,7 +134,7 @@ def test_a_task_that_fails_tells_so_and_its_thread_goes_on():
     assert pool.submit(lambda: 7).result(PATIENCE_SECONDS) == 7
 
 
-def test_shutting_down_ends_every_thread_after_what_waits():
+def test_shutdown_runs_queued_tasks_and_then_ends_every_thread():
     pool, done = ThreadPool(2, "ending"), []
     gates = [Gate(), Gate()]
     for gate in gates:
@@ -151,14 +151,14 @@ def test_shutting_down_ends_every_thread_after_what_waits():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ending")]
 
 
-def test_an_idle_pool_ends_at_once():
+def test_shutdown_of_an_idle_pool_ends_its_threads():
     pool = ThreadPool(3, "idle")
     pool.submit(lambda: None).result(PATIENCE_SECONDS)
     pool.shutdown()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("idle")]
 
 
-def test_an_idle_thread_keeps_nothing_of_its_last_task():
+def test_idle_thread_holds_no_reference_to_its_last_task():
     pool = ThreadPool(1, "request")
     connection = Gate()
     connection.may_end.set()

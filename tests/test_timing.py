@@ -1,4 +1,4 @@
-"""Calls are timed whatever becomes of them, and those that fail are counted."""
+"""All calls are timed, and failed calls are counted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def counts(registry: CollectorRegistry) -> tuple[float | None, float | None]:
     return registry.get_sample_value("seconds_count", labels), registry.get_sample_value("failures_total", labels)
 
 
-def test_a_call_gives_what_it_gave_and_is_timed(store: Store, registry: CollectorRegistry) -> None:
+def test_call_returns_its_value_and_is_timed(store: Store, registry: CollectorRegistry) -> None:
     assert counts(registry) == (0, 0), "both are there before the first call"
     assert store.read("answer") == "answer"
     assert store.read(answer="answer") == "answer"
@@ -51,12 +51,12 @@ def test_a_failure_is_raised_timed_and_counted(store: Store, registry: Collector
     assert counts(registry) == (1, 1)
 
 
-def test_another_error_is_no_failure(store: Store, registry: CollectorRegistry) -> None:
+def test_unrelated_error_is_not_counted_as_a_failure(store: Store, registry: CollectorRegistry) -> None:
     with pytest.raises(ValueError, match="wrong"):
         store.read(ValueError("wrong"))
     assert counts(registry) == (1, 0)
 
 
-def test_another_object_of_the_class_is_left_alone(store: Store, registry: CollectorRegistry) -> None:
+def test_other_instances_of_the_class_are_not_observed(store: Store, registry: CollectorRegistry) -> None:
     Store().read("answer")
     assert counts(registry) == (0, 0)

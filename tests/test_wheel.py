@@ -1,4 +1,4 @@
-"""A wheel has all that the program reads, and nothing else."""
+"""The wheel contains every file that the service reads, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.wheel import build_wheel
 
 
 @pytest.mark.slow
-def test_it_has_the_packages_and_the_documentation(tmp_path: Path) -> None:
+def test_wheel_contains_exactly_the_packages_and_the_documentation(tmp_path: Path) -> None:
     with ZipFile(build_wheel(tmp_path)) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
 

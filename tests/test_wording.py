@@ -1,4 +1,4 @@
-"""Numbers, times and durations in sentences."""
+"""Numbers, times, and durations in sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.wording import counted, day_text, duration, moment_text, printable
         (2, "index", "2 indexes"),
     ],
 )
-def test_a_noun_is_in_the_plural_where_it_belongs(value: int, noun: str, words: str) -> None:
+def test_counted_noun_is_plural_unless_the_count_is_one(value: int, noun: str, words: str) -> None:
     assert counted(value, noun) == words
 
 
@@ -35,11 +35,11 @@ def test_a_noun_is_in_the_plural_where_it_belongs(value: int, noun: str, words: 
         (172_801, "3 days"),
     ],
 )
-def test_a_wait_is_rounded_up_and_never_promised_too_short(seconds: int, words: str) -> None:
+def test_duration_is_rounded_up(seconds: int, words: str) -> None:
     assert duration(seconds) == words
 
 
-def test_days_and_moments_are_utc() -> None:
+def test_dates_and_times_are_formatted_in_utc() -> None:
     late = datetime(2024, 5, 1, 23, 30, tzinfo=timezone(-timedelta(hours=1)))
     assert (day_text(late), moment_text(late)) == ("2 May 2024", "2 May 2024, 00:30 UTC")
     assert (day_text(date(2024, 5, 1)), moment_text(datetime(2024, 5, 1, 7, 3, tzinfo=UTC))) == (
@@ -48,5 +48,5 @@ def test_days_and_moments_are_utc() -> None:
     )
 
 
-def test_a_text_of_others_is_one_line_and_no_command_to_a_terminal() -> None:
+def test_untrusted_text_is_printed_on_one_line_without_control_characters() -> None:
     assert printable("Zoë\x1b[31m & Söhne\r\n\x9b2J\u202e") == "Zoë�[31m & Söhne���2J�"

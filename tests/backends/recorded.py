@@ -1,4 +1,4 @@
-"""Exchanges with real servers, and whether a fake answers as they did."""
+"""Recorded exchanges with real servers, to verify that a fake responds alike."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ _TOLD = frozenset(
         "facetQuery",
     }
 )
-"""Members that a fake must give with the very same value; the others need only be there with the same type."""
+"""Members that must have the recorded value; other members need only the recorded type."""
 
 _OPTIONAL = frozenset({"highlights", "text_match", "text_match_info", "snippet"})
 """Members that the adapters do not read."""
 
 
 def recordings(engine: str) -> list[dict[str, Any]]:
-    """The exchanges of one engine, in order."""
+    """Return the recorded exchanges of an engine, in order."""
     return [json.loads(line) for line in (_FOLDER / f"{engine}.jsonl").read_text().splitlines()]
 
 
 def recorded(engine: str, name: str) -> dict[str, Any]:
-    """One exchange, by the beginning of its name."""
+    """Return the first exchange whose name starts with `name`."""
     return next(each for each in recordings(engine) if each["name"].startswith(name))
 
 
 def assert_agrees(given: Any, wanted: Any, at: str = "answer") -> None:
-    """Fail where an answer has not the shape, or not the telling values, of a recorded one."""
+    """Fail if a response differs from the recorded one in structure or in a significant value."""
     name = at.rsplit(".", 1)[-1]
     if name in _TOLD and not isinstance(wanted, dict | list):
         assert given == wanted, at

@@ -1,4 +1,4 @@
-"""Whatever a server does, every method of a backend raises the right error, in time and in our own words."""
+"""Every backend method turns any server failure into the right error, in time and with our own message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.backends.fakes.broken import WAYS, broken_server
 KEY = "k3y-that-nobody-may-see"
 REFUSALS = ("401", "403")
 SHORT_SECONDS, LONG_SECONDS = 0.2, 20.0
-"""Budgets: one that is used up by trying, and one in which a refusal is read however busy the machine is."""
+"""Budgets in seconds: a short one that retries exhaust, and a long one to read a rejection even on a busy machine."""
 DOCUMENT = Document("a", {"id": "a", "title": "t", "content": "c", "url": "/a"}, 1)
 SOON = datetime.now(UTC) + timedelta(hours=1)
 
@@ -42,9 +42,9 @@ CALLS: dict[str, Callable[[SearchBackend], object]] = {
 }
 
 
-def test_every_public_method_is_tried() -> None:
+def test_every_public_backend_method_is_covered() -> None:
     public = {name for name, _ in inspect.getmembers(SearchBackend, inspect.isfunction) if not name.startswith("_")}
-    # Nothing asks a server for these.
+    # These methods send no request to a server.
     assert public - {"close", "outdated_indexes", "run_maintenance"} == set(CALLS)
 
 
@@ -58,7 +58,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("scheme", "way", "nodes"), CASES)
-def test_a_broken_server_is_unavailable_in_time_and_in_our_words(scheme: str, way: str, nodes: int) -> None:
+def test_broken_server_raises_backend_unavailable_in_time_without_leaking_details(
+    scheme: str, way: str, nodes: int
+) -> None:
     with broken_server(way) as one, broken_server(way) as two, broken_server(way) as three:
         hosts = ",".join(f"127.0.0.1:{port}" for port in (one, two, three)[:nodes])
         budget = LONG_SECONDS if way in REFUSALS else SHORT_SECONDS

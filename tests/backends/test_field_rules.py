@@ -1,4 +1,4 @@
-"""One rule for each field, and one wording of what is refused."""
+"""Each field has one rule, and each rejection has one message."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ KINDS: FieldKinds = {
 }
 
 
-def test_every_standard_and_every_known_field_can_be_filtered_by() -> None:
+def test_filter_on_standard_and_existing_fields_is_accepted() -> None:
     check_filter(parse_filter("content = x AND id = 1 OR price > 5 AND NOT sizes EXISTS"), KINDS)
 
 
-def test_the_first_unknown_field_of_a_filter_is_named_with_its_place() -> None:
+def test_unknown_field_in_a_filter_is_rejected_with_its_position() -> None:
     with pytest.raises(BackendRejected, match=r"^No document has a field 'colour'\.$") as caught:
         check_filter(parse_filter("price > 5 AND (colour = red OR size = 5)"), KINDS)
 
@@ -44,7 +44,7 @@ def test_the_first_unknown_field_of_a_filter_is_named_with_its_place() -> None:
         ("sizes", "Results cannot be sorted by 'sizes': it holds lists."),
     ],
 )
-def test_what_has_no_order_is_refused(field: str, message: str) -> None:
+def test_sort_on_an_unsortable_field_is_rejected(field: str, message: str) -> None:
     check_sort([SortKey(name) for name in ("id", "title", "excerpt", "url", "author", "date", "price", "mixed")], KINDS)
 
     with pytest.raises(BackendRejected) as caught:
@@ -53,7 +53,7 @@ def test_what_has_no_order_is_refused(field: str, message: str) -> None:
     assert (caught.value.part, str(caught.value)) == ("sort", message)
 
 
-def test_a_star_stands_for_every_facet_and_each_is_counted_once() -> None:
+def test_star_expands_to_all_facets_without_duplicates() -> None:
     assert facet_fields(("price", "*", "date"), KINDS) == ["price", "id", "author", "date", "mixed", "sizes"]
 
 
@@ -61,18 +61,18 @@ def test_a_star_stands_for_every_facet_and_each_is_counted_once() -> None:
     ("field", "message"),
     [("title", "The values of 'title' cannot be counted."), ("colour", "No document has a field 'colour'.")],
 )
-def test_what_is_no_facet_is_refused(field: str, message: str) -> None:
+def test_facet_on_an_unsupported_field_is_rejected(field: str, message: str) -> None:
     with pytest.raises(BackendRejected) as caught:
         facet_fields(("price", field), KINDS)
 
     assert (caught.value.part, str(caught.value)) == ("facets", message)
 
 
-def test_values_come_by_count_then_by_name() -> None:
+def test_facet_values_are_ordered_by_count_then_name() -> None:
     assert list(first_values({"b": 1, "c": 2, "a": 1, "d": 1}, 3).items()) == [("c", 2), ("a", 1), ("b", 1)]
 
 
-def test_what_is_no_date_and_no_number_cannot_be_compared() -> None:
+def test_comparison_with_an_invalid_date_or_number_is_rejected() -> None:
     assert (instant_of("1970-01-02", 0), number_of("price", "5", 0)) == (86_400_000_000, 5)
 
     with pytest.raises(BackendRejected, match="'soon' is not an ISO 8601 date"):
@@ -82,13 +82,13 @@ def test_what_is_no_date_and_no_number_cannot_be_compared() -> None:
     assert caught.value.position == 7
 
 
-def test_fields_are_searched_in_order_of_importance_and_only_texts_are() -> None:
+def test_only_text_fields_are_searched_in_order_of_importance() -> None:
     assert searched_fields(SearchQuery("x")) == ("title", "excerpt", "content")
     assert searched_fields(SearchQuery("x", fields=("content", "author", "title"))) == ("title", "content")
     assert searched_fields(SearchQuery("x", fields=("author",))) == ()
 
 
-def test_a_hit_has_the_required_fields_and_its_own() -> None:
+def test_hit_has_the_required_fields_and_its_own_fields() -> None:
     document = {"price": 5, "id": "1", "title": "A", "url": "/a", "content": "b"}
 
     assert with_required_fields(document) == {**document, "excerpt": ""}

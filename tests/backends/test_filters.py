@@ -1,4 +1,4 @@
-"""Filters are read as Meilisearch reads them, and no text breaks the reader."""
+"""Filters are parsed as in Meilisearch, and no input crashes the parser."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from backends.filters import (
     ("a = 'AND'", Comparison("a", "=", "AND", 0)),
     ("url = /docs/a.html", Comparison("url", "=", "/docs/a.html", 0)),
 ])  # fmt: skip
-def test_an_expression_is_read_as_its_tree(text: str, tree: Filter) -> None:
+def test_expression_is_parsed_into_its_tree(text: str, tree: Filter) -> None:
     assert parse_filter(text) == tree
 
 
@@ -64,13 +64,13 @@ def test_an_expression_is_read_as_its_tree(text: str, tree: Filter) -> None:
     ("a = 'x", 4), ("a = \"x'", 4), ("a & b", 2), ("a = 1 and b = 2", 6), ("()", 1), ("a = IN", 4), ("NOT", 3),
     ("a = (", 4), ("a = {", 4),
 ])  # fmt: skip
-def test_a_malformed_expression_is_rejected_where_it_goes_wrong(text: str, position: int) -> None:
+def test_malformed_expression_is_rejected_at_the_position_of_its_error(text: str, position: int) -> None:
     with pytest.raises(BackendRejected) as caught:
         parse_filter(text)
     assert (caught.value.part, caught.value.position) == ("filters", position)
 
 
-def test_length_and_depth_are_bounded() -> None:
+def test_filter_length_and_nesting_depth_are_limited() -> None:
     deep = "(" * MAX_FILTER_DEPTH + "a = 1" + ")" * MAX_FILTER_DEPTH
     assert parse_filter(deep) == Comparison("a", "=", "1", MAX_FILTER_DEPTH)
     long = "a = " + "x" * (MAX_FILTER_LENGTH - 4)
@@ -81,7 +81,7 @@ def test_length_and_depth_are_bounded() -> None:
 
 
 @given(st.text(alphabet="ab1 =!<>()[],'\"\\ANDORTINOXS", max_size=60) | st.text(max_size=60))
-def test_any_text_is_read_or_rejected_within_it(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_a_position_inside_it(text: str) -> None:
     try:
         tree = parse_filter(text)
     except BackendRejected as error:
@@ -92,6 +92,6 @@ def test_any_text_is_read_or_rejected_within_it(text: str) -> None:
     assert 0 <= position <= len(text)
 
 
-def test_fields_are_listed_with_their_first_place() -> None:
+def test_fields_are_listed_with_their_first_position() -> None:
     tree = parse_filter("a = 1 AND NOT (b EXISTS OR a IN [2]) AND c 1 TO 2")
     assert fields_of(tree) == {"a": 0, "b": 15, "c": 41}

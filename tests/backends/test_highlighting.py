@@ -1,4 +1,4 @@
-"""What stands around the marks, whatever finds the matches."""
+"""Text around highlighted matches, independent of the matcher."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backends.query import Highlight
 
 
 class Every:
-    """Matches a word wherever it is; the best part is the first of so many characters."""
+    """Matches every occurrence of a word; the best part is the beginning of the text."""
 
     def __init__(self, word: str):
         self._word = word
@@ -26,19 +26,19 @@ class Every:
         return self.spans(text), (0, min(words, len(text)))
 
 
-def test_all_but_the_tags_is_escaped() -> None:
+def test_everything_except_highlight_tags_is_escaped() -> None:
     formatted = Highlighter(Highlight(crop_fields={}), Every("<b>")).format({"title": "a <b> & c"})
 
     assert formatted == {"title": "a <em>&lt;b&gt;</em> &amp; c"}
 
 
-def test_texts_in_lists_are_marked_and_other_values_are_kept() -> None:
+def test_text_in_lists_is_highlighted_and_other_values_are_unchanged() -> None:
     formatted = Highlighter(Highlight(crop_fields={}), Every("x")).format({"tags": ["x", "y"], "sizes": [1], "n": 5})
 
     assert formatted == {"tags": ["<em>x</em>", "y"], "sizes": [1], "n": 5}
 
 
-def test_ids_addresses_and_dates_are_marked_only_if_they_are_named() -> None:
+def test_ids_urls_and_dates_are_highlighted_only_on_request() -> None:
     document = {"id": "x", "url": "/x", "date": "x", "title": "x"}
 
     everywhere = Highlighter(Highlight(), Every("x")).format(document)
@@ -48,13 +48,13 @@ def test_ids_addresses_and_dates_are_marked_only_if_they_are_named() -> None:
     assert named == {**document, "url": "/<em>x</em>"}
 
 
-def test_a_match_across_the_edge_of_what_is_shown_is_not_marked() -> None:
+def test_match_across_the_crop_boundary_is_not_highlighted() -> None:
     formatted = Highlighter(Highlight(crop_fields={"content": 4}), Every("ab")).format({"content": "ab.abab"})
 
     assert formatted == {"content": "<em>ab</em>.a…"}
 
 
-def test_a_field_that_is_not_marked_is_cropped_all_the_same() -> None:
+def test_field_without_highlighting_is_still_cropped() -> None:
     wish = Highlight(fields=("title",), crop_fields={"content": 3})
 
     assert Highlighter(wish, Every("a")).format({"content": "aaaa"}) == {"content": "aaa…"}

@@ -1,4 +1,4 @@
-"""Each language has one record, which says all that is known of it."""
+"""Each language has one record with all of its properties."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from backends.languages import LANGUAGES
 STEMMED = [code for code, language in LANGUAGES.items() if language.stemmer]
 
 
-def test_a_language_is_recognised_by_its_letters_or_by_its_stop_words() -> None:
+def test_every_language_has_letters_or_stop_words_for_detection() -> None:
     assert [code for code, language in LANGUAGES.items() if not (language.letters or language.stop_words)] == []
     assert all(re.fullmatch("[a-z]{2}", code) for code in LANGUAGES)
     assert len({language.name for language in LANGUAGES.values()}) == len(LANGUAGES)
 
 
 @pytest.mark.parametrize("code", STEMMED)
-def test_a_language_with_a_stemmer_has_stop_words_by_which_it_is_recognised(code: str) -> None:
+def test_language_with_a_stemmer_is_detected_by_its_stop_words(code: str) -> None:
     assert LANGUAGES[code].stemmer in Stemmer.algorithms()
     assert len(stop_words(code)) > 25
     assert stem(code, "abc")
@@ -29,7 +29,7 @@ def test_a_language_with_a_stemmer_has_stop_words_by_which_it_is_recognised(code
 
 
 @pytest.mark.parametrize("code", [code for code, language in LANGUAGES.items() if language.accents])
-def test_each_accented_letter_comes_after_the_plain_one_that_folding_makes_of_it(code: str) -> None:
+def test_accented_letters_follow_the_plain_letter_that_folding_produces(code: str) -> None:
     accents = LANGUAGES[code].accents
 
     for at, letter in enumerate(accents):

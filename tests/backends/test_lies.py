@@ -1,4 +1,4 @@
-"""Whatever a server's reply says, a backend gives what can be true, or raises that the engine is unavailable."""
+"""For any server reply, a backend returns a plausible result or raises that the engine is unavailable."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ NUMBER = frozenset({FieldKind.NUMBER})
 DOCUMENT = Document("a", page("a", "word", size=2), 9_000_000_000_000_000)
 SOON = datetime.now(UTC) + timedelta(hours=1)
 WRONG = (None, True, -1, 1.5, "x", "", [], {}, [1], {"a": 1}, 10**15)
-"""What may stand in the place of any part of a reply."""
+"""Values that may replace any part of a reply."""
 
 
 def calls(case: Case) -> dict[str, Call]:
-    """One call of every method, and searches of every kind, over the little shop."""
+    """Return one call of each method and searches of every kind, on the documents of SHOP."""
 
     def search(text: str, **options: Any) -> Call:
         return lambda backend: backend.search(case.index, case.query(text, **options))
@@ -73,7 +73,7 @@ def calls(case: Case) -> dict[str, Call]:
 
 
 def check_answer(answer: object) -> None:
-    """Fail if something is not what its type says; numbers of things are not negative."""
+    """Fail if a value does not match its declared type or a count is negative."""
     if isinstance(answer, SearchResult):
         check_answer(answer.total)
         check_answer([count for facet in answer.facets.values() for count in facet.values()])
@@ -93,7 +93,7 @@ def check_answer(answer: object) -> None:
 
 
 def parts_of(reply: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of a reply's parts; of long lists, of the first two members."""
+    """Yield the path of each part of a reply, with only the first two members of lists."""
     yield place
     members = reply.items() if isinstance(reply, dict) else enumerate(reply[:2]) if isinstance(reply, list) else ()
     for name, value in members:
@@ -109,7 +109,7 @@ def changed(reply: Any, place: tuple[Any, ...], value: Any) -> Any:
 
 
 def lies_of(body: bytes, most: int) -> Iterator[tuple[str, bytes]]:
-    """What a reply may be instead, each with a name: half of it, a page, or each part with so many other values."""
+    """Yield named corrupted replies: half the body, an HTML page, or one part replaced by up to `most` values."""
     yield "half", body[: len(body) // 2]
     yield "a page", b"<html>Welcome to the router</html>"
     try:
@@ -127,7 +127,7 @@ def lies_of(body: bytes, most: int) -> Iterator[tuple[str, bytes]]:
 
 
 class Liar:
-    """A server of which one reply of a call is another."""
+    """A server that replaces one reply of a call."""
 
     def __init__(self, server: Server):
         self._server = server
@@ -135,7 +135,7 @@ class Liar:
         self.replies: list[Reply] = []
 
     def run(self, call: Call, place: int = -1, body: bytes = b"") -> object:
-        """A call of a new backend, which knows nothing of the server yet."""
+        """Run a call on a new backend, which has no cached state of the server yet."""
         self.replies = []
 
         def route(*given: Any) -> Reply:
@@ -175,13 +175,13 @@ def case(server: Server) -> Case:
     return case
 
 
-def test_every_method_is_lied_to() -> None:
+def test_every_backend_method_is_tested_with_corrupted_replies() -> None:
     assert {name.partition(" ")[0] for name in calls(Case(create_backend("memory://"), ""))} == set(CALLS)
 
 
 @pytest.mark.parametrize("most", [1, pytest.param(len(WRONG), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", calls(Case(create_backend("memory://"), "")))
-def test_no_lie_of_a_server_is_more_than_an_engine_that_is_unavailable(
+def test_corrupted_reply_yields_a_valid_result_or_a_backend_error(
     name: str, most: int, server: Server, case: Case
 ) -> None:
     call, liar = calls(case)[name], Liar(server)
@@ -201,9 +201,7 @@ def test_no_lie_of_a_server_is_more_than_an_engine_that_is_unavailable(
     {"found": 1, "totalHits": 1}, {"found": 10**9, "totalHits": 10**9, "hits": 3},
     {"request_params": {"collection_name": "site_9"}, "indexUid": "site_9"},
 ])  # fmt: skip
-def test_hits_of_another_index_and_numbers_that_disagree_are_no_result(
-    server: Server, case: Case, lie: dict[str, Any]
-) -> None:
+def test_inconsistent_search_reply_raises_backend_unavailable(server: Server, case: Case, lie: dict[str, Any]) -> None:
     def tell(request: Any) -> Reply | None:
         server.fault = None
         status, headers, body = server.answer(request)
@@ -223,7 +221,7 @@ def test_hits_of_another_index_and_numbers_that_disagree_are_no_result(
 
 
 @pytest.mark.parametrize("name", ["search with pins", "search for fewer words", "find_titles", "issue_credential"])
-def test_all_requests_of_an_operation_have_its_time_together(
+def test_requests_of_one_operation_share_its_time_budget(
     name: str, server: Server, case: Case, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send = http.HttpPool.send

@@ -1,4 +1,4 @@
-"""A filter that is told from the documents themselves keeps what every engine keeps."""
+"""A filter evaluated on documents in Python selects the same documents as every engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.backends.embedded.index.test_filters import KINDS, conditions, nested
 
 
 @pytest.mark.parametrize(("expression", "expected"), FILTERS)
-def test_filters_of_the_engines_contract_keep_the_same_documents(expression: str, expected: set[str]) -> None:
+def test_document_filter_selects_the_same_documents_as_the_engines(expression: str, expected: set[str]) -> None:
     matches = compile_matching(parse_filter(expression), kinds_of(SHOP))
 
     assert {document["id"] for document in SHOP if matches(document)} == expected
@@ -27,7 +27,7 @@ def test_filters_of_the_engines_contract_keep_the_same_documents(expression: str
     ("author = Ann AND date > yesterday", 17), ("date = soon", 0), ("date IN [2024-01-01, soon]", 0),
     ("NOT price <= -9223372036854775809", 4), ("sizes > nan", 0),
 ])  # fmt: skip
-def test_what_cannot_be_compared_is_rejected_with_the_place(expression: str, position: int) -> None:
+def test_invalid_comparison_is_rejected_with_its_position(expression: str, position: int) -> None:
     with pytest.raises(BackendRejected) as caught:
         compile_matching(parse_filter(expression), kinds_of(SHOP))
 
@@ -39,7 +39,7 @@ def test_what_cannot_be_compared_is_rejected_with_the_place(expression: str, pos
     (2**53 + 1, f"flag = {2**53}", False), (2**53 + 1, f"flag = {2**53 + 1}", True), (True, "flag > 0", False),
     ("\u00c9t\u00e9 ", "flag = 'e\u0301te\u0301'", True), (-0.0, "flag = 0", True), (0.1, "flag = 1e-1", True),
 ])  # fmt: skip
-def test_values_are_equal_as_the_documentation_says(value: object, expression: str, kept: bool) -> None:
+def test_values_are_compared_as_documented(value: object, expression: str, kept: bool) -> None:
     matches = compile_matching(parse_filter(expression), {"flag": frozenset({FieldKind.NUMBER})})
 
     assert matches({"id": "1", "flag": value}) is kept
@@ -48,7 +48,7 @@ def test_values_are_equal_as_the_documentation_says(value: object, expression: s
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(st.recursive(conditions, nested, max_leaves=14))
-def test_it_agrees_with_the_embedded_engine(node: Filter) -> None:
+def test_document_filter_agrees_with_the_embedded_engine(node: Filter) -> None:
     backend, documents = shop()
     matches = compile_matching(node, KINDS)
 

@@ -1,4 +1,4 @@
-"""What is done with a text takes time with its length, however many marks stand in it."""
+"""Text processing takes linear time, regardless of the number of combining marks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def longest_run(text: str) -> int:
 
 
 def normalized_by(step: Callable[[str], Any], text: str) -> list[str]:
-    """The texts that Python is made to normalise."""
+    """Return the texts that a step passes to Python's Unicode normalization."""
     seen: list[str] = []
     normalize, is_normalized = unicodedata.normalize, unicodedata.is_normalized
 
@@ -83,16 +83,16 @@ def normalized_by(step: Callable[[str], Any], text: str) -> list[str]:
 @example("a" + "\u0301\uff9e" * 80)
 @example("a" + "\U0001d165\U0001d167" * 80)
 @example("\u0f40" + "\u0f73" * 80)
-def test_no_long_run_of_marks_is_ever_put_in_order(text: str) -> None:
+def test_long_runs_of_combining_marks_are_never_normalized(text: str) -> None:
     assert all(longest_run(given) <= MAX_MARKS_IN_A_ROW for step in STEPS for given in normalized_by(step, text))
 
 
-def test_every_step_that_is_watched_normalises() -> None:
+def test_every_watched_step_normalizes_text() -> None:
     assert all(normalized_by(step, "Ελληνικά a\u0301\u0316 " + "\U0001d400") for step in STEPS)
 
 
 @given(texts)
-def test_of_many_marks_the_first_are_kept(text: str) -> None:
+def test_runs_of_combining_marks_are_truncated_to_the_maximum(text: str) -> None:
     left = {is_run: [] for is_run in (True, False)}
     for is_run, run in groupby(text, key=is_mark):
         left[is_run].append("".join(run)[: MAX_MARKS_IN_A_ROW if is_run else None])
@@ -102,7 +102,7 @@ def test_of_many_marks_the_first_are_kept(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_only_one_place_normalises_texts() -> None:
+def test_only_backends_text_normalizes_unicode() -> None:
     root = Path(__file__).parents[2]
     found = {
         str(file.relative_to(root))
@@ -119,6 +119,6 @@ def test_only_one_place_normalises_texts() -> None:
     ("  Hello   World ", "hello world"), ("CAFE\u0301", "caf\u00e9"), ("a\tb\n c", "a b c"), ("", ""),
     ("\u00a0x\u3000y", "x y"),
 ])  # fmt: skip
-def test_a_query_has_one_normal_form(query: str, normal: str) -> None:
+def test_equivalent_queries_share_one_normal_form(query: str, normal: str) -> None:
     assert normal_form(query) == normal
     assert normal_form(normal) == normal

@@ -1,4 +1,4 @@
-"""The order of versions."""
+"""Ordering of versions."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def test_a_higher_version_has_a_greater_key(lower: str, higher: str) -> None:
     ("one", "other"),
     [("1.0", "1"), ("v2.1", "2.1"), (" 2.1 ", "2.1"), ("stable", "latest"), ("dev", "main"), ("1.0RC1", "1.0-rc.1")],
 )
-def test_what_is_written_differently_only_is_the_same(one: str, other: str) -> None:
+def test_equivalent_versions_have_equal_keys(one: str, other: str) -> None:
     assert version_key(one) == version_key(other)
 
 
 @pytest.mark.parametrize("text", ["", "v", "9" * 5000, "1." * 5000, "٣.١", "\0", "1.0" + "rc" * 5000])
-def test_every_text_has_a_key(text: str) -> None:
+def test_any_text_has_a_version_key(text: str) -> None:
     assert version_key(text) >= version_key("stable")

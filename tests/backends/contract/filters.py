@@ -1,4 +1,4 @@
-"""Filters, passed as trees."""
+"""Filters, passed as expression trees."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class FilterContract:
             assert {hit.id for hit in result.hits} == expected
             assert result.total == len(expected)
 
-    def test_a_filter_tree_and_a_filter_text_are_both_held(self, case: Case) -> None:
+    def test_filter_text_is_combined_with_a_filter_tree(self, case: Case) -> None:
         if has_native_filters(case.backend):
             pytest.skip("the text is in the engine's own syntax")
         case.add(*SHOP)
@@ -95,7 +95,7 @@ class FilterContract:
         ("price = 1 brand = 2", 10), ("unknown = 1", 0), ("price = 1 AND unknown EXISTS", 14),
         ("NOT " * 60 + "price = 1", 200), ("(" * 60, 50),
     ])  # fmt: skip
-    def test_a_bad_filter_is_rejected_with_the_place(self, case: Case, expression: str, position: int) -> None:
+    def test_invalid_filter_is_rejected_with_its_position(self, case: Case, expression: str, position: int) -> None:
         if has_native_filters(case.backend):
             pytest.skip("the text is in the engine's own syntax")
         case.add(*SHOP)
@@ -103,7 +103,7 @@ class FilterContract:
             case.search("reading", expression)
         assert (caught.value.part, caught.value.position) == ("filters", position)
 
-    def test_an_unknown_field_in_a_filter_tree_is_rejected(self, case: Case) -> None:
+    def test_unknown_field_in_a_filter_tree_is_rejected(self, case: Case) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", filter=parse_filter("price = 1 OR unknown = 2"))
@@ -114,7 +114,7 @@ class FilterContract:
         "NOT price <= -9223372036854775809", f"sizes 1 TO {'9' * 400}", f"date > {'9' * 30}", "price > 1e400",
         "price > nan",
     ])  # fmt: skip
-    def test_a_value_that_cannot_be_compared_is_rejected(self, case: Case, expression: str) -> None:
+    def test_incomparable_filter_value_is_rejected(self, case: Case, expression: str) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", filter=parse_filter(expression))
@@ -125,9 +125,11 @@ class FilterContract:
         ("price -1e39 TO 1e-7", set()), ("price > 9223372036854775807", set()), (f"brand = {'9' * 30}", set()),
         ("date < 1e11", {"lamp", "sofa", "shelf", "stool"}),
     ])  # fmt: skip
-    def test_large_and_small_numbers_are_compared(self, case: Case, expression: str, expected: set[str]) -> None:
+    def test_filters_compare_very_large_and_very_small_numbers(
+        self, case: Case, expression: str, expected: set[str]
+    ) -> None:
         case.add(*SHOP)
         assert set(case.ids(MATCH_ALL, expression)) == expected
 
-    def test_known_fields_without_documents_can_be_filtered_by(self, case: Case) -> None:
+    def test_filter_on_standard_fields_of_an_empty_index_returns_no_hits(self, case: Case) -> None:
         assert case.ids(MATCH_ALL, "author = Ann OR date > 2024-01-01") == []

@@ -1,4 +1,4 @@
-"""Ids of documents, as server engines keep them."""
+"""Encoding of document IDs for server engines."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from backends.servers.documents import encode_id
 
 
 @given(st.text(min_size=1, max_size=512).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))
-def test_an_encoded_id_is_safe_in_a_path_and_no_longer_than_128(id: str) -> None:
+def test_encoded_id_is_path_safe_and_at_most_128_characters_long(id: str) -> None:
     encoded = encode_id(id)
     assert 1 <= len(encoded) <= 128
     assert all(c.isascii() and (c.isalnum() or c in "_-") for c in encoded)
 
 
-def test_ids_share_no_encoding() -> None:
+def test_distinct_ids_have_distinct_encodings() -> None:
     hostile = [
         "..",
         "../..",

@@ -1,4 +1,4 @@
-"""Which words of a text are marked, where the engine says what matched."""
+"""Highlighting of words that the engine reports as matched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from backends.servers.tokenizer import query_parts
     st.lists(st.text("abc", min_size=1, max_size=5).map("wxyz".__add__), max_size=12),
     st.lists(st.text("wxyzabc", min_size=1, max_size=9), max_size=12),
 )
-def test_a_word_matches_if_it_begins_with_any_word_that_matched(matched: list[str], words: list[str]) -> None:
+def test_words_starting_with_a_matched_word_are_highlighted(matched: list[str], words: list[str]) -> None:
     matcher = Matcher.of(query_parts("q"), matched)
     text = " ".join([*words, *(word + "c" for word in matched)])
     marked = {text[start:end] for start, end in matcher.spans(text)}
@@ -28,13 +28,13 @@ def test_a_word_matches_if_it_begins_with_any_word_that_matched(matched: list[st
     st.lists(st.text("abC-+ 1_", min_size=1, max_size=6), max_size=5),
     st.lists(st.text("abcABC-+#_.1", min_size=1, max_size=6), max_size=20),
 )
-def test_a_text_of_ascii_is_marked_as_any_other(query: list[str], words: list[str]) -> None:
+def test_ascii_text_is_highlighted_like_unicode_text(query: list[str], words: list[str]) -> None:
     matcher = Matcher.of(query_parts(" ".join(query)), words[:2])
     text = " ".join(words)
     assert matcher.spans(text) == matcher.spans(f"{text} é")
 
 
-def test_the_part_of_a_long_text_is_chosen_around_its_matches() -> None:
+def test_excerpt_of_a_long_text_surrounds_its_matches() -> None:
     filler = "word " * 60_000
     matcher = Matcher.of(query_parts("needle pin"), ())
     for text in (f"{filler}needle pin tail {filler}", f"needle pin {filler}", f"{filler}needle pin"):

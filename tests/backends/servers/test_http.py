@@ -35,7 +35,7 @@ class Echo(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Keep quiet."""
+        """Suppress the request log."""
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def get(pool: HttpPool, path: str = "/x") -> bytes:
     return pool.send("GET", pool._url.nodes[0], path, Budget(PATIENCE_SECONDS)).body
 
 
-def test_connections_are_kept_and_closed(server: ThreadingHTTPServer, pool: HttpPool) -> None:
+def test_connections_are_reused_until_the_pool_is_closed(server: ThreadingHTTPServer, pool: HttpPool) -> None:
     for _ in range(10):
         assert get(pool) == b"/x"
     assert len(server.connections) == 1
@@ -72,9 +72,7 @@ def test_connections_are_kept_and_closed(server: ThreadingHTTPServer, pool: Http
     assert len(server.connections) == 2
 
 
-def test_an_answer_that_comes_too_late_is_never_that_to_the_next_request(
-    server: ThreadingHTTPServer, pool: HttpPool
-) -> None:
+def test_late_response_is_never_returned_for_the_next_request(server: ThreadingHTTPServer, pool: HttpPool) -> None:
     for _ in range(3):
         server.release.clear()
         with pytest.raises(TransportFailure):
@@ -83,7 +81,7 @@ def test_an_answer_that_comes_too_late_is_never_that_to_the_next_request(
         assert get(pool, "/y") == b"/y"
 
 
-def test_requests_of_one_operation_have_its_time_together_and_others_their_own(pool: HttpPool) -> None:
+def test_requests_of_an_operation_share_its_budget_and_other_threads_get_their_own(pool: HttpPool) -> None:
     with pool.operation():
         first = pool.budget()
         with pool.operation():
@@ -99,13 +97,13 @@ def test_requests_of_one_operation_have_its_time_together_and_others_their_own(p
     assert pool.budget(shares=3).remaining() > pool.timeout_seconds
 
 
-def test_cookies_are_not_kept_and_redirects_not_followed(pool: HttpPool) -> None:
+def test_cookies_are_not_stored_and_redirects_are_not_followed(pool: HttpPool) -> None:
     assert get(pool) == b"/x"
     assert get(pool, "/y") == b"/y"
     assert pool.send("GET", pool._url.nodes[0], "/away", Budget(PATIENCE_SECONDS)).status == 302
 
 
-def test_proxies_of_the_environment_are_not_used(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_environment_variables_are_ignored(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     assert get(pool) == b"/x"
 
@@ -129,7 +127,7 @@ def test_a_pool_used_before_a_fork_works_in_every_child(pool: HttpPool) -> None:
         child.join()
 
 
-def test_a_reply_is_read_up_to_a_size(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reply_above_the_size_limit_raises_reply_too_large(pool: HttpPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "MAX_REPLY_BYTES", 100)
     assert get(pool, "/" + "x" * 99) == b"/" + b"x" * 99
 
@@ -142,7 +140,7 @@ def test_a_reply_is_read_up_to_a_size(pool: HttpPool, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "way", ["hangs", "drips", "cut", "cut in a chunk", "cut between chunks", "resets in the middle"]
 )
-def test_an_answer_that_does_not_come_in_time_is_given_up(way: str) -> None:
+def test_stalled_or_truncated_response_raises_transport_failure_in_time(way: str) -> None:
     with broken_server(way) as port:
         pool = HttpPool(ServerUrl.parse(f"typesense://:k@127.0.0.1:{port}", default_port=1), {})
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Which words a search found is told without asking where that can be."""
+"""Reports which words a search matched, asking the server only if necessary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GUIDE = {"title": "Documentation guide", "content": "Search in München; C++ and
 
 
 class Server:
-    """Answers what it is told to, and writes down what it was asked."""
+    """Returns prepared results and records the requested words."""
 
     def __init__(self, best: Mapping[str, str] | None = None, known: Sequence[str] = ()):
         self.best, self.known = best, known
@@ -37,13 +37,13 @@ def told(
     "documentation", "Guide documentation", "guide docu", "munchen", "MÜNCHEN guide", "c++", "東京 guide", "guide 京都",
     '"search in" guide', "guide -red", "cafe", "case", "snake", "it's", MATCH_ALL,
 ])  # fmt: skip
-def test_a_best_hit_with_every_word_as_typed_is_enough(text: str) -> None:
+def test_best_hit_with_every_typed_word_needs_no_server_request(text: str) -> None:
     server = Server()
     assert told(text, GUIDE, server) == (Matched.ALL, None)
     assert server.asked == []
 
 
-def test_where_nothing_is_found_nothing_is_asked() -> None:
+def test_empty_result_needs_no_server_request() -> None:
     server = Server()
     assert told("documentation", None, server, total=0) == (Matched.SOME, None)
     assert server.asked == []
@@ -54,19 +54,19 @@ def test_where_nothing_is_found_nothing_is_asked() -> None:
     ('"guide documantation"', []), ("guide documantation", ["documantation"]),
     (" ".join(["documantation", *(f"w{n}" for n in range(MAX_FORGIVEN_WORDS))]), []),
 ])  # fmt: skip
-def test_only_words_that_may_be_mistyped_and_are_not_at_hand_are_asked_for(text: str, asked: list[str]) -> None:
+def test_server_checks_only_missing_words_that_may_be_mistyped(text: str, asked: list[str]) -> None:
     server = Server()
     assert told(text, GUIDE, server) == (Matched.SOME, None)
     assert server.asked == [asked]
 
 
-def test_for_what_stands_far_behind_in_a_text_the_server_is_asked() -> None:
+def test_word_beyond_the_scanned_part_of_a_long_text_is_checked_on_the_server() -> None:
     server = Server({"content": "found"})
     assert told("word", {"content": "x " * 50_000 + "word"}, server) == (Matched.ALL, None)
     assert server.asked == [[]]
 
 
-def test_without_a_hit_at_hand_all_words_are_asked_for() -> None:
+def test_all_words_are_checked_on_the_server_when_no_hit_is_available() -> None:
     server = Server(GUIDE, ["search", "guide"])
     assert told("search guide", None, server) == (Matched.ALL, None)
     assert server.asked == [["search", "guide"]]
@@ -76,23 +76,21 @@ def test_without_a_hit_at_hand_all_words_are_asked_for() -> None:
     ("documantation", "documentation"), ("Guide, Documantation!", "Guide, Documentation!"), ("münhcen", "münchen"),
     ("documne", "documentation"), ("guied docmuentation", "guide documentation"), ("serach -guied", "search -guied"),
 ])  # fmt: skip
-def test_a_word_that_exists_nowhere_was_taken_for_the_most_similar_one_of_the_best_document(
-    text: str, corrected: str
-) -> None:
+def test_misspelled_word_is_corrected_to_the_most_similar_word_of_the_best_document(text: str, corrected: str) -> None:
     assert told(text, GUIDE, Server(GUIDE)) == (Matched.CORRECTED, corrected)
 
 
 @pytest.mark.parametrize("text", ["manual", "telephone guide", "documantatoin", "docu guide"])
-def test_what_is_not_similar_was_found_as_something_else(text: str) -> None:
+def test_dissimilar_word_is_not_reported_as_a_correction(text: str) -> None:
     assert told(text, None, Server({"title": "Guide"})) == (Matched.ALL, None)
 
 
-def test_a_pinned_document_has_every_word() -> None:
+def test_pinned_document_counts_as_matching_every_word() -> None:
     assert told("nothing here", GUIDE, Server(), pinned=True) == (Matched.ALL, None)
     assert told("nothing here", GUIDE, Server()) == (Matched.SOME, None)
 
 
-def test_only_the_fields_that_are_searched_are_looked_into() -> None:
+def test_only_searched_fields_are_checked_for_words() -> None:
     search = WordSearch(SearchQuery("search", fields=("title",)), tuple(query_parts("search")))
     server = Server()
     assert search.matched(1, pinned=False, best=GUIDE, ask=server.ask) == (Matched.SOME, None)

@@ -1,4 +1,4 @@
-"""Replies of servers that are no success become our errors, with what the server said as the cause."""
+"""Unsuccessful server replies become backend errors, with the server's refusal as the cause."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refusal_of(status: int, reply: Any) -> Refused:
     return Refused(reply["why"])
 
 
-def test_a_success_is_given_as_it_is() -> None:
+def test_successful_reply_is_returned_unchanged() -> None:
     answer = Response(204, b"")
 
     assert checked(answer, refusal_of) is answer
@@ -39,12 +39,12 @@ def test_a_success_is_given_as_it_is() -> None:
         (400, b"[]", UnreadableReply),
     ],
 )
-def test_what_is_no_success_is_raised(status: int, body: bytes, raised: type[Exception]) -> None:
+def test_unsuccessful_reply_raises_the_matching_error(status: int, body: bytes, raised: type[Exception]) -> None:
     with pytest.raises(raised):
         checked(Response(status, body), refusal_of)
 
 
-def test_a_refusal_of_an_index_that_is_not_there_names_it_and_any_other_is_ours() -> None:
+def test_missing_index_refusal_raises_index_not_found_and_others_raise_unavailable() -> None:
     with pytest.raises(IndexNotFound, match="pages"), translated("pages"):
         raise Refused("gone")
     with pytest.raises(BackendUnavailable, match="rejected a request of this service") as caught, translated("pages"):
@@ -55,19 +55,19 @@ def test_a_refusal_of_an_index_that_is_not_there_names_it_and_any_other_is_ours(
 
 
 @pytest.mark.parametrize("error", [KeyError("hits"), TypeError(), ValueError(), AttributeError(), IndexError()])
-def test_a_reply_without_a_part_cannot_be_read(error: Exception) -> None:
+def test_reply_with_a_missing_part_raises_unreadable_reply(error: Exception) -> None:
     with pytest.raises(UnreadableReply), readable():
         raise error
 
 
-def test_our_own_errors_and_refusals_pass() -> None:
+def test_backend_errors_and_refusals_pass_through_unchanged() -> None:
     with pytest.raises(IndexNotFound), readable():
         raise IndexNotFound("pages")
     with pytest.raises(Refused), readable():
         raise Refused("gone")
 
 
-def test_each_hit_is_made_when_it_is_asked_for() -> None:
+def test_hits_are_parsed_lazily() -> None:
     found = [{"id": "1"}, {}]
     hits = hits_of(found, lambda each: Hit(each["id"], b"{}"))
 

@@ -1,4 +1,4 @@
-"""Connecting, sending a body, and the answer are bounded each."""
+"""Connecting, sending the body, and reading the response each have a time limit."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from backends.servers.http import Budget, HttpPool, Response, TransportFailure
 from backends.servers.server_url import ServerUrl
 
 BODY = b"x" * 8_000_000
-"""More than the systems of both ends hold for a connection."""
+"""Larger than the socket buffers of both ends."""
 
 
 @contextmanager
 def slow_server(pause_seconds: float) -> Iterator[int]:
-    """The port of a server that lets so much time pass before it takes the rest of each body, and answers then."""
+    """Yield the port of a server that pauses before it reads the rest of each body, and then responds."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
     listener.bind(("127.0.0.1", 0))
@@ -61,7 +61,7 @@ def slow_server(pause_seconds: float) -> Iterator[int]:
 
 
 def send(port: int, budget: Budget, times: int = 1, **seconds: float) -> list[Response]:
-    """Send the body over one connection."""
+    """Send the body repeatedly over one connection."""
     options = "&".join(f"{name}_seconds={value}" for name, value in seconds.items())
     pool = HttpPool(ServerUrl.parse(f"typesense://:k@127.0.0.1:{port}?{options}", default_port=1), {})
     try:
@@ -70,21 +70,21 @@ def send(port: int, budget: Budget, times: int = 1, **seconds: float) -> list[Re
         pool.close()
 
 
-def test_a_body_may_take_longer_than_connecting() -> None:
+def test_sending_a_body_may_exceed_the_connect_timeout() -> None:
     with slow_server(0.3) as port:
         answers = send(port, Budget(5), times=2, connect_timeout=0.1, send_timeout=20)
     assert [(answer.status, answer.body) for answer in answers] == [(200, b"ok")] * 2
 
 
 @pytest.mark.slow
-def test_the_time_that_sending_takes_is_not_the_answers() -> None:
+def test_time_spent_sending_is_not_charged_to_the_response_budget() -> None:
     budget = Budget(3)
     with slow_server(0.7) as port:
         assert len(send(port, budget, times=5, send_timeout=20)) == 5
     assert 0 < budget.remaining() <= 3
 
 
-def test_sending_is_given_up_if_the_server_does_not_accept_the_body_in_time() -> None:
+def test_unaccepted_body_raises_transport_failure_after_the_send_timeout() -> None:
     with slow_server(30) as port:
         began = time.monotonic()
         with pytest.raises(TransportFailure, match="did not accept the request body") as caught:

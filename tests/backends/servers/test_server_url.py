@@ -1,4 +1,4 @@
-"""URLs that name a server engine."""
+"""URLs of server engines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from backends.servers.server_url import ServerUrl
 
 
-def test_a_url_names_nodes_key_and_budgets() -> None:
+def test_url_is_parsed_into_nodes_key_and_timeouts() -> None:
     url = ServerUrl.parse(
         "typesense://:k%40y%2F1@B:1,a?timeout_seconds=2.5&connect_timeout_seconds=0.5&send_timeout_seconds=7",
         default_port=8108,
@@ -18,7 +18,7 @@ def test_a_url_names_nodes_key_and_budgets() -> None:
     assert ServerUrl.parse("typesense://:k@[::1]:9", default_port=1).nodes == ("http://[::1]:9",)
 
 
-def test_the_identity_is_kind_and_name_whatever_the_hosts() -> None:
+def test_identity_depends_only_on_the_engine_and_name() -> None:
     one = ServerUrl.parse("typesense://:secret@a:1,b:2", default_port=8108)
     two = ServerUrl.parse("typesense://:other@c:2?timeout_seconds=9", default_port=8108)
     named = ServerUrl.parse("typesense://:secret@a:1?name=new-2", default_port=8108)
@@ -32,7 +32,7 @@ def test_the_identity_is_kind_and_name_whatever_the_hosts() -> None:
     "typesense://:sekret@a?timeout_seconds=0", "typesense://:sekret@a?timeout_seconds=nan", "typesense://:sekret@a b",
     "typesense://:sekret@a?ca_file=/x", "typesense://:sekret@a?name=A", "typesense://:sekret@a?name=a:b", "typesense://:@a",
 ])  # fmt: skip
-def test_a_bad_url_is_refused_without_repeating_its_key(url: str) -> None:
+def test_invalid_url_is_rejected_without_revealing_its_key(url: str) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
         ServerUrl.parse(url, default_port=8108)
     assert "sekret" not in str(caught.value)

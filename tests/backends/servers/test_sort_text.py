@@ -1,4 +1,4 @@
-"""Values as text that keeps their order."""
+"""Order-preserving text encodings of values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_ordered_numbers_compare_as_the_numbers_do(left: float, right: float) ->
 
 
 @given(st.text(max_size=60).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))
-def test_facet_tokens_give_their_text_back(text: str) -> None:
+def test_facet_tokens_round_trip_to_their_text(text: str) -> None:
     token = facet_token(text)
     assert facet_text(token) == text
     assert all(len(word) <= 96 and word.isalnum() for word in token.split(" "))

@@ -1,4 +1,4 @@
-"""Which queries a change of synonyms concerns."""
+"""Queries affected by a change of synonyms."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ TV = ("tv", "television set")
 
 
 @pytest.mark.parametrize("query", ["car", "the Car wash", '"automobile club"', "buy -car"])
-def test_a_query_with_a_word_of_a_changed_group_is_concerned(query: str) -> None:
+def test_query_containing_a_changed_synonym_is_affected(query: str) -> None:
     assert SynonymChange((), (CAR,)).concerns(query)
     assert SynonymChange((CAR,), ()).concerns(query)
 
 
 @pytest.mark.parametrize("query", ["tv", "scar", "", "?!"])
-def test_any_other_query_is_not(query: str) -> None:
+def test_unrelated_query_is_not_affected(query: str) -> None:
     assert not SynonymChange((TV,), (TV, CAR)).concerns(query)
     assert not SynonymChange((TV, CAR), (TV,)).concerns(query)
 
 
-def test_groups_that_share_a_phrase_with_a_changed_one_are_concerned_with_it() -> None:
+def test_groups_sharing_a_phrase_with_a_changed_group_are_affected() -> None:
     assert SynonymChange((("tv", "screen"),), (("tv", "screen"), TV)).concerns("screen")
 
 
-def test_what_is_written_otherwise_but_means_the_same_is_no_change() -> None:
+def test_synonym_change_without_effect_affects_no_query() -> None:
     change = SynonymChange((("Car ", "automobile"), ("alone", "Alone")), (("car", "automobile"),))
     assert not change.concerns("car")
     assert not change.concerns("alone")
 
 
-def test_a_run_without_spaces_is_concerned_by_what_is_in_it() -> None:
+def test_text_without_spaces_is_affected_by_a_synonym_inside_it() -> None:
     change = SynonymChange((), (("電腦", "計算機"),))
     assert change.concerns("筆記本電腦")

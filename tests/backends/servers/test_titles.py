@@ -1,4 +1,4 @@
-"""Whether a title has the beginnings of words that were typed."""
+"""Matching of titles by word prefixes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backends.servers.backend import has_beginnings, title_query
     ("Opening ho", "opening ho"), ('"Opening" -ho*', "opening ho"), ("L’École", "l ecole"), ("C++", "cplusplus"),
     ("日本 x", "日本 x"), ("  a\tb ", "a b"),
 ])  # fmt: skip
-def test_what_was_typed_is_searched_as_words_without_signs(text: str, wanted: str) -> None:
+def test_typed_text_is_searched_as_plain_words(text: str, wanted: str) -> None:
     query = title_query(text, 8)
 
     assert query is not None
@@ -19,11 +19,11 @@ def test_what_was_typed_is_searched_as_words_without_signs(text: str, wanted: st
 
 
 @pytest.mark.parametrize("text", ["", " ", "!?", "-", "*", "\u202e", "😀"])
-def test_without_a_word_nothing_is_searched(text: str) -> None:
+def test_text_without_words_yields_no_query(text: str) -> None:
     assert title_query(text, 8) is None
 
 
-def test_of_very_many_words_the_first_are_searched() -> None:
+def test_only_the_first_24_words_are_searched() -> None:
     query = title_query("a " * 256, 8)
 
     assert query is not None
@@ -36,5 +36,5 @@ def test_of_very_many_words_the_first_are_searched() -> None:
     ("日本語の文法", "本語", True), ("日本語の文法", "文法 日本", True), ("日本語の文法", "英語", False),
     ("Learn C++", "cplus", True), ("", "a", False),
 ])  # fmt: skip
-def test_all_words_must_be_there_and_the_last_as_a_beginning(title: str, typed: str, has: bool) -> None:
+def test_title_must_contain_every_word_and_the_last_one_as_a_prefix(title: str, typed: str, has: bool) -> None:
     assert has_beginnings(title, typed.split()) is has

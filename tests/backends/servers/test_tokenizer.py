@@ -1,4 +1,4 @@
-"""Queries are taken apart for server engines as for our own."""
+"""Queries are tokenized for server engines as for the embedded engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from backends.text import WORD, word_boundaries
 from backends.typesense.schema import collection_schema
 
 
-def test_server_engines_are_told_the_same() -> None:
+def test_gershayim_and_curly_quotes_form_phrases() -> None:
     def together(text: str) -> list[tuple[str, ...]]:
         return [part.words for part in query_parts(text) if part.phrase]
 
@@ -29,7 +29,7 @@ def test_server_engines_are_told_the_same() -> None:
     assert together("“opening hours” now") == [("opening", "hours")]
 
 
-def test_the_word_boundaries_are_those_of_the_embedded_engine() -> None:
+def test_word_boundaries_match_the_embedded_engine() -> None:
     blocks = ((0, 0x2800), (0x2900, 0x2E80), (0x3000, 0x3400), (0xA000, 0xAC00), (0xF900, 0x10000), (0x1F000, 0x1FB00))
     for char in (chr(code) for first, end in blocks for code in range(first, end)):
         kind = unicodedata.category(char)
@@ -39,7 +39,7 @@ def test_the_word_boundaries_are_those_of_the_embedded_engine() -> None:
         assert (char in word_boundaries()) == splits, f"U+{ord(char):04X}"
 
 
-def test_typesense_gets_texts_with_boundaries_at_which_it_can_split() -> None:
+def test_typesense_text_contains_only_boundaries_that_it_can_split_at() -> None:
     known = {*collection_schema("site_1")["token_separators"], " ", "\n"}
     for char in word_boundaries():
         plain = plain_punctuation(f"first{char}second")
@@ -47,9 +47,9 @@ def test_typesense_gets_texts_with_boundaries_at_which_it_can_split() -> None:
     assert plain_punctuation("don\u2019t \u201cgo\u201d\u2026") == 'don\'t "go".'
 
 
-def test_meilisearch_is_told_of_the_frequent_boundaries_and_gets_words_beside_the_others() -> None:
+def test_meilisearch_gets_frequent_separators_and_folded_words_for_the_others() -> None:
     assert {*"$<=>^|~\u00a0\u202f°€£©®™→"} <= {*meilisearch_separators()} <= {*word_boundaries()}
-    # It compares every word of every text with each of them.
+    # Meilisearch compares every word of every text with each separator.
     assert len(meilisearch_separators()) < 700
     assert folded_words("first😀second") == "first second"
     assert folded_words("first 😀 second, €5") == ""
@@ -68,7 +68,7 @@ def test_meilisearch_is_told_of_the_frequent_boundaries_and_gets_words_beside_th
     ("how to get a boat", SearchSettings(stop_words=frozenset()), ["how", "to", "get", "a", "boat"]),
     ("how to get a boat", SearchSettings(stop_words=frozenset({"Boat"})), ["how", "to", "get", "a"]),
 ])  # fmt: skip
-def test_stop_words_of_the_site_or_of_its_language_or_of_the_querys_are_not_searched(
+def test_stop_words_of_the_site_or_query_language_are_not_searched(
     text: str, settings: SearchSettings, searched: list[str]
 ) -> None:
     parts = query_parts(text)
@@ -76,7 +76,7 @@ def test_stop_words_of_the_site_or_of_its_language_or_of_the_querys_are_not_sear
     assert [word for part in kept for word in part.words] == searched
 
 
-def test_stop_words_in_phrases_and_after_a_minus_are_searched() -> None:
+def test_stop_words_in_phrases_and_exclusions_are_searched() -> None:
     parts = query_parts('"to be" or not -the question')
     kept = without_stop_words(parts, query_stop_words(parts, SearchSettings()))
     assert [(part.words, part.excluded) for part in kept] == [
