@@ -93,7 +93,7 @@ class Settings:
         "", "Sender of mails, such as `Site Search <search@example.com>`; required with SMTP_URL, and so is PUBLIC_URL."
     )
     operator_contact: str = _setting(
-        "", "Whom customers ask for help: an e-mail address, a URL, or a short text. Pages and mails name it."
+        "", "Contact for customers who need help: an e-mail address, a URL, or a short text. Pages and mails name it."
     )
     oidc_issuer: str = _setting(
         "",
@@ -111,8 +111,8 @@ class Settings:
     )
     embedder: str = _setting(
         "",
-        "What makes vectors of texts: `minilm` (extra `minilm`) or the full address of an OpenAI-compatible API "
-        "(extra `embeddings`). Empty: searches go by words only.",
+        "Computes vectors of texts: `minilm` (extra `minilm`) or the full address of an OpenAI-compatible API "
+        "(extra `embeddings`). Empty: searches match words only.",
     )
     embedder_model: str = _setting("", "Name of the model at the address in EMBEDDER; required with one.")
     embedder_key: str = _setting("", "Bearer token for the address in EMBEDDER. Empty: none is sent.")
