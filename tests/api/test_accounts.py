@@ -44,9 +44,9 @@ def cookie_of(response: TestResponse) -> Any:
 
 
 class TestRegistration:
-    """The first account, and every other."""
+    """POST /register."""
 
-    def test_who_registers_is_logged_in(self, app: Flask) -> None:
+    def test_registration_logs_the_user_in(self, app: Flask) -> None:
         client = app.test_client()
         response = client.post("/register", json={**NEW, "name": "  Ann ", "email": " Ann@Example.com "})
 
@@ -88,14 +88,18 @@ class TestRegistration:
             ({"plan": "business"}, "plan"),
         ],
     )
-    def test_an_account_that_cannot_be(self, shared_app: Flask, fields: dict[str, Any], field: str | None) -> None:
+    def test_registration_with_invalid_fields_returns_400(
+        self, shared_app: Flask, fields: dict[str, Any], field: str | None
+    ) -> None:
         if field is None:
-            assert_ok(register(shared_app, **fields), 201)  # White space around is taken off.
+            assert_ok(register(shared_app, **fields), 201)  # Surrounding whitespace is stripped.
         else:
             assert_error(register(shared_app, **fields), 400, "validation_failed", field=field)
 
     @pytest.mark.parametrize("length", [10, 1024])
-    def test_passwords_at_the_bounds(self, shared_app: Flask, length: int) -> None:
+    def test_registration_and_login_accept_passwords_of_minimum_and_maximum_length(
+        self, shared_app: Flask, length: int
+    ) -> None:
         email = f"length-{length}@example.com"
 
         assert_ok(register(shared_app, email=email, password="p" * length), 201)
@@ -103,13 +107,13 @@ class TestRegistration:
         assert_error(log_in(shared_app, email, "p" * (length - 1)), 401, "invalid_credentials")
 
     @pytest.mark.parametrize("email", ["taken@example.com", "TAKEN@EXAMPLE.COM", "  Taken@Example.Com "])
-    def test_a_taken_email_is_refused_in_any_case(self, shared_app: Flask, email: str) -> None:
+    def test_registering_a_taken_email_is_refused_in_any_case(self, shared_app: Flask, email: str) -> None:
         register(shared_app, email="taken@example.com")
 
         body = assert_error(register(shared_app, email=email), 400, "validation_failed", field="email")
         assert body["details"][0]["code"] == "taken"
 
-    def test_30_an_hour_of_one_address(self, app: Flask) -> None:
+    def test_registrations_are_limited_to_30_per_hour_per_ip_address(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             assert_error(register(app, email="nonsense"), 400, "validation_failed")
             for number in range(30):
@@ -120,7 +124,7 @@ class TestRegistration:
             clock.shift(3600)
             assert_ok(register(app, email="later@example.com"), 201)
 
-    def test_registration_can_be_closed(self, tmp_path: Path) -> None:
+    def test_registration_returns_403_when_disabled_in_settings(self, tmp_path: Path) -> None:
         app = make_app(make_settings(tmp_path, registration=False))
 
         assert_error(register(app), 403, "insufficient_permission")
@@ -132,9 +136,9 @@ def away() -> NoReturn:
 
 
 class TestLogin:
-    """Who knows the password."""
+    """POST /login."""
 
-    def test_it_starts_a_session_of_its_own(self, shared_app: Flask) -> None:
+    def test_login_starts_a_separate_session_and_keeps_existing_ones(self, shared_app: Flask) -> None:
         browser, account_id = register_browser(shared_app, "twice@example.com")
         client = shared_app.test_client()
         answer = assert_ok(client.post("/login", json={"email": "Twice@Example.com", "password": PASSWORD}))
@@ -145,12 +149,12 @@ class TestLogin:
         assert_ok(browser.get("/dashboard"))
 
     @pytest.mark.parametrize("path", ["/login", "/register", "/password/forgot", "/login/account"])
-    def test_forms_for_anyone_are_small(self, shared_app: Flask, path: str) -> None:
+    def test_public_forms_reject_bodies_above_the_small_size_limit(self, shared_app: Flask, path: str) -> None:
         for kind in ("application/json", "application/x-www-form-urlencoded"):
             answer = ApiClient(shared_app).post(path, data=b"a=b&" * 16_385, content_type=kind)
             assert answer.status_code == 413
 
-    def test_logins_of_one_address_are_limited_even_with_the_right_password(self, app: Flask) -> None:
+    def test_login_attempts_per_ip_address_are_limited_even_with_the_right_password(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             register_browser(app, "ann@example.com")
             for _ in range(PASSWORD_HASHES):
@@ -162,7 +166,7 @@ class TestLogin:
             clock.shift(900)
             assert_ok(log_in(app, "ann@example.com"))
 
-    def test_an_unknown_email_and_a_wrong_password_are_answered_alike(self, shared_app: Flask) -> None:
+    def test_unknown_email_and_wrong_password_get_identical_responses(self, shared_app: Flask) -> None:
         register_browser(shared_app, "known@example.com")
 
         wrong = log_in(shared_app, "known@example.com", "not the password")
@@ -174,10 +178,10 @@ class TestLogin:
         assert wrong.get_json() == unknown.get_json()
         assert set(dict(wrong.headers)) == set(dict(unknown.headers))
 
-    def test_an_unknown_email_takes_as_long_as_a_wrong_password(
+    def test_unknown_email_costs_the_same_password_hash_as_a_wrong_password(
         self, shared_app: Flask, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Nobody learns from the time who has an account: with both, one password is compared, at the same cost."""
+        """Response times do not reveal registered emails: both cases verify one password hash at the same cost."""
         register_browser(shared_app, "timed@example.com")
         compared: list[tuple[str, ...]] = []
 
@@ -193,7 +197,7 @@ class TestLogin:
         known, unknown = compared
         assert known == unknown
 
-    def test_a_cookie_that_was_there_before_does_not_become_the_session(self, shared_app: Flask) -> None:
+    def test_login_replaces_a_planted_session_cookie(self, shared_app: Flask) -> None:
         register_browser(shared_app, "fixed@example.com")
         stranger, _ = register_browser(shared_app, "stranger@example.com")
         strangers = stranger.client.get_cookie("session")
@@ -217,10 +221,10 @@ class TestLogin:
             ({"email": "a@b.example", "password": "x", "remember": True}, "remember"),
         ],
     )
-    def test_what_is_no_login(self, shared_app: Flask, body: dict[str, Any], field: str) -> None:
+    def test_login_with_an_invalid_body_returns_400(self, shared_app: Flask, body: dict[str, Any], field: str) -> None:
         assert_error(ApiClient(shared_app).post("/login", json=body), 400, "validation_failed", field=field)
 
-    def test_ten_failures_per_account_and_address_in_15_minutes(self, app: Flask) -> None:
+    def test_ten_failed_logins_per_account_and_ip_address_block_for_15_minutes(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             register(app, email="ann@example.com")
             for _ in range(10):
@@ -233,7 +237,7 @@ class TestLogin:
             clock.shift(900)
             assert_ok(log_in(app, "ann@example.com"))
 
-    def test_an_outage_of_the_database_is_no_failed_login(self, app: Flask) -> None:
+    def test_database_outage_does_not_count_as_a_failed_login(self, app: Flask) -> None:
         database: Database = app.extensions["runtime"].database
         with time_machine.travel(NOON, tick=False):
             register(app, email="ann@example.com")
@@ -244,7 +248,7 @@ class TestLogin:
 
             assert_ok(log_in(app, "ann@example.com"))
 
-    def test_fifty_failures_per_address(self, app: Flask) -> None:
+    def test_fifty_failed_logins_from_one_ip_address_block_its_logins(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):
             register(app, email="ann@example.com")
             for number in range(50):
@@ -253,7 +257,7 @@ class TestLogin:
             assert_error(log_in(app, "ann@example.com"), 429, "rate_limit_exceeded")
             assert_ok(log_in(app, "ann@example.com", address="10.0.0.2"))
 
-    def test_a_hundred_failures_an_hour_per_account(self, app: Flask) -> None:
+    def test_hundred_failed_logins_block_the_account_for_an_hour_from_every_ip_address(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             register(app, email="ann@example.com")
             for number in range(100):
@@ -264,8 +268,8 @@ class TestLogin:
             clock.shift(3600)
             assert_ok(log_in(app, "ann@example.com", address="10.0.2.1"))
 
-    def test_guesses_at_the_same_moment_are_all_counted(self, app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-        """While a guess is compared, the next one comes: none may pass because those before have not failed yet."""
+    def test_concurrent_password_guesses_are_all_counted(self, app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A guess that arrives while others are still being verified must not slip past the limit."""
         check, compared = accounts.check_password, 0
 
         def check_while_another_guesses(member: Member | None, password: str) -> bool:
@@ -282,13 +286,13 @@ class TestLogin:
 
         assert compared == 10
 
-    def test_who_knows_the_password_is_never_limited(self, app: Flask) -> None:
+    def test_successful_logins_do_not_count_as_failures(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):
             register(app, email="ann@example.com")
             for _ in range(60):
                 assert_ok(log_in(app, "ann@example.com"))
 
-    def test_an_account_deleted_while_its_password_is_checked_stays_deleted(
+    def test_login_fails_if_the_account_is_deleted_during_the_password_check(
         self, app: Flask, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         browser, _ = register_browser(app, "ann@example.com")
@@ -298,7 +302,7 @@ class TestLogin:
         assert_error(log_in(app, "ann@example.com"), 401, "invalid_credentials")
         register_browser(app, "ann@example.com")
 
-    def test_the_old_password_does_not_outlive_a_change_made_while_it_is_checked(
+    def test_login_with_old_password_fails_if_it_changes_during_the_password_check(
         self, app: Flask, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         browser, _ = register_browser(app, "ann@example.com")
@@ -311,7 +315,7 @@ class TestLogin:
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, happening: Callable[[], object]) -> None:
-    """Let something happen once, after the next password was checked and before the answer is used."""
+    """Call `happening` once, after the next password check and before its result is used."""
     check = accounts.check_password
 
     def check_slowly(account: Account | None, password: str) -> bool:
@@ -324,9 +328,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happening: Callable[[], object]) 
 
 
 class TestSessions:
-    """How long a login lasts."""
+    """Expiry, cookie attributes, and storage of sessions."""
 
-    def test_idle_for_14_days_it_ends(self, app: Flask) -> None:
+    def test_session_expires_after_14_idle_days(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             browser, _ = register_browser(app, "ann@example.com")
             for _ in range(3):
@@ -335,7 +339,7 @@ class TestSessions:
             clock.shift(timedelta(days=14))
             assert_error(browser.get("/dashboard"), 401, "missing_api_key")
 
-    def test_after_90_days_it_ends_in_any_case(self, app: Flask) -> None:
+    def test_session_expires_after_90_days_even_if_used(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             browser, _ = register_browser(app, "ann@example.com")
             for _ in range(9):
@@ -346,7 +350,7 @@ class TestSessions:
             clock.move_to(NOON + timedelta(days=90))
             assert_error(browser.get("/dashboard"), 401, "missing_api_key")
 
-    def test_ended_sessions_are_deleted(self, app: Flask) -> None:
+    def test_expired_sessions_are_deleted_by_jobs(self, app: Flask) -> None:
         from app.models import Session
 
         with time_machine.travel(NOON, tick=False) as clock:
@@ -356,7 +360,7 @@ class TestSessions:
             with app.extensions["runtime"].database.read() as session:
                 assert session.query(Session).count() == 0
 
-    def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(self, app: Flask) -> None:
+    def test_session_cookie_is_http_only_lax_and_host_only(self, app: Flask) -> None:
         cookie = cookie_of(register(app, "127.0.0.1"))
 
         assert cookie["httponly"] is True
@@ -379,7 +383,7 @@ class TestSessions:
             ("", "127.0.0.1", {"Via": "1.1 proxy"}, True),
         ],
     )
-    def test_when_the_cookie_is_secure(
+    def test_session_cookie_is_secure_except_over_plain_or_local_http(
         self, tmp_path: Path, public_url: str, address: str, headers: dict[str, str], secure: bool
     ) -> None:
         app = make_app(make_settings(tmp_path, public_url=public_url))
@@ -389,13 +393,13 @@ class TestSessions:
         assert bool(cookie_of(response)["secure"]) is secure
         close_app(app)
 
-    def test_a_session_is_not_kept_in_clear(self, app: Flask) -> None:
+    def test_session_token_is_not_stored_in_plaintext(self, app: Flask) -> None:
         value = cookie_of(register(app)).value
 
         assert value.encode() not in stored_bytes(app)
 
 
-def test_passwords_are_kept_as_argon2id(app: Flask, tenant: Tenant) -> None:
+def test_passwords_are_stored_as_argon2id_hashes(app: Flask, tenant: Tenant) -> None:
     content = stored_bytes(app)
 
     assert b"$argon2id$" in content

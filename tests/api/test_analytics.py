@@ -1,4 +1,4 @@
-"""GET /api/analytics, over HTTP with a clock that stands still."""
+"""GET /api/analytics, over HTTP with a frozen clock."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def show(tenant: Tenant, **parameters: Any) -> dict[str, Any]:
     return assert_ok(tenant.private.get("/api/analytics", query_string=parameters))
 
 
-def test_nothing_is_zeros_and_empty_lists(owner: Tenant) -> None:
+def test_account_without_searches_gets_zeros_and_empty_lists(owner: Tenant) -> None:
     answer = show(owner)
 
     series = answer.pop("series")
@@ -81,7 +81,7 @@ def test_nothing_is_zeros_and_empty_lists(owner: Tenant) -> None:
 
 
 @pytest.mark.parametrize(("period", "days"), [("7d", 7), ("30d", 30), ("90d", 90), (None, 30)])
-def test_a_period_is_that_many_utc_days_with_today(owner: Tenant, period: str | None, days: int) -> None:
+def test_period_returns_that_many_utc_days_including_today(owner: Tenant, period: str | None, days: int) -> None:
     series = show(owner, **({} if period is None else {"period": period}))["series"]
 
     assert [day["date"] for day in series] == [
@@ -92,13 +92,13 @@ def test_a_period_is_that_many_utc_days_with_today(owner: Tenant, period: str | 
 @pytest.mark.parametrize(
     "query", ["period=1d", "period=30", "period=", "period=30D", "site_id=x", "site_id=", "site_id=1.0"]
 )
-def test_other_parameters_are_refused(owner: Tenant, query: str) -> None:
+def test_analytics_with_invalid_parameters_returns_400(owner: Tenant, query: str) -> None:
     response = owner.private.get(f"/api/analytics?{query}")
 
     assert_error(response, 400, "validation_failed", field=query.partition("=")[0])
 
 
-def test_the_first_day_counts_and_the_day_before_does_not(owner: Tenant) -> None:
+def test_period_includes_its_first_day_and_excludes_the_day_before(owner: Tenant) -> None:
     first = datetime(2031, 5, 8, tzinfo=UTC)
     log(owner, "inside", at=first)
     log(owner, "outside", at=first - timedelta(seconds=1))
@@ -109,7 +109,7 @@ def test_the_first_day_counts_and_the_day_before_does_not(owner: Tenant) -> None
     assert month["total_searches"] == 2
 
 
-def test_days_pass_out_of_the_window(owner: Tenant, clock: time_machine.Coordinates) -> None:
+def test_searches_leave_the_period_as_days_pass(owner: Tenant, clock: time_machine.Coordinates) -> None:
     log(owner, "once")
     clock.shift(timedelta(days=6))
     assert show(owner, period="7d")["total_searches"] == 1
@@ -118,7 +118,7 @@ def test_days_pass_out_of_the_window(owner: Tenant, clock: time_machine.Coordina
     assert show(owner, period="30d")["total_searches"] == 1
 
 
-def test_a_search_is_counted_with_its_results_and_its_time(owner: Tenant) -> None:
+def test_searches_are_counted_with_result_counts_and_response_time(owner: Tenant) -> None:
     owner.index(page(1, title="Bicycle"))
     owner.find("bicycle")
     owner.find("  BICYCLE ")
@@ -137,7 +137,7 @@ def test_a_search_is_counted_with_its_results_and_its_time(owner: Tenant) -> Non
     }  # fmt: skip
 
 
-def test_what_is_no_search_is_not_counted(owner: Tenant) -> None:
+def test_placeholder_head_invalid_and_rate_limited_searches_are_not_counted(owner: Tenant) -> None:
     owner.find("*")
     owner.search.call("HEAD", "/v1/search?q=x")
     assert_error(owner.search.get("/v1/search?q=x&limit=0"), 400, "validation_failed")
@@ -158,14 +158,14 @@ def test_what_is_no_search_is_not_counted(owner: Tenant) -> None:
         ("日本", "日本"),
     ],
 )
-def test_queries_are_counted_in_normal_form(owner: Tenant, written: str, normal: str) -> None:
+def test_queries_are_counted_in_normalized_form(owner: Tenant, written: str, normal: str) -> None:
     log(owner, written)
     log(owner, normal)
 
     assert show(owner)["top_queries"] == [{"query": normal, "count": 2}]
 
 
-def test_lists_have_ten_items_by_count_then_text(owner: Tenant) -> None:
+def test_query_lists_have_ten_items_sorted_by_count_then_text(owner: Tenant) -> None:
     for number in range(12):
         for _ in range(3 if number == 7 else 1):
             log(owner, f"q{number:02}", 0 if number % 2 else 1)
@@ -181,7 +181,7 @@ def test_lists_have_ten_items_by_count_then_text(owner: Tenant) -> None:
     assert answer["unique_queries"] == 12
 
 
-def test_zero_result_counts_count_only_the_empty_ones(owner: Tenant) -> None:
+def test_zero_result_queries_count_only_searches_without_results(owner: Tenant) -> None:
     log(owner, "bicycle", 5)
     log(owner, "bicycle", 0)
 
@@ -192,9 +192,9 @@ def test_zero_result_counts_count_only_the_empty_ones(owner: Tenant) -> None:
 
 
 class TestKeystrokes:
-    """Entries of one session that continue one another are one search."""
+    """Log entries of one session that extend each other's query count as one search."""
 
-    def test_the_last_one_stands_for_all(self, owner: Tenant) -> None:
+    def test_successive_keystrokes_count_as_one_search_of_the_last_query(self, owner: Tenant) -> None:
         for step, query in enumerate(["b", "bi", "bic", "bicycle"]):
             log(owner, query, 0 if query != "bicycle" else 3, at=NOON - timedelta(seconds=60 - step), session="s")
 
@@ -205,20 +205,20 @@ class TestKeystrokes:
         assert answer["zero_result_queries"] == []
         assert (answer["series"][-1]["searches"], answer["series"][-1]["zero_results"]) == (1, 0)
 
-    def test_the_same_query_again_counts_once(self, owner: Tenant) -> None:
+    def test_repeated_query_of_one_session_counts_once(self, owner: Tenant) -> None:
         for step in range(3):
             log(owner, "bicycle", at=NOON - timedelta(seconds=60 - step), session="s")
 
         assert show(owner)["total_searches"] == 1
 
     @pytest.mark.parametrize(("seconds", "searches"), [(30, 1), (31, 2)])
-    def test_at_most_thirty_seconds_later(self, owner: Tenant, seconds: int, searches: int) -> None:
+    def test_keystrokes_merge_only_within_thirty_seconds(self, owner: Tenant, seconds: int, searches: int) -> None:
         log(owner, "bi", at=NOON - timedelta(seconds=seconds), session="s")
         log(owner, "bicycle", at=NOON, session="s")
 
         assert show(owner)["total_searches"] == searches
 
-    def test_another_query_another_session_and_no_session_stand_alone(self, owner: Tenant) -> None:
+    def test_different_queries_and_sessions_do_not_merge(self, owner: Tenant) -> None:
         log(owner, "bi", session="s")
         log(owner, "tram", session="s")
         log(owner, "trams", session="t")
@@ -227,13 +227,15 @@ class TestKeystrokes:
 
         assert show(owner)["total_searches"] == 5
 
-    def test_the_order_is_by_timestamp(self, owner: Tenant) -> None:
+    def test_keystrokes_are_ordered_by_timestamp(self, owner: Tenant) -> None:
         log(owner, "bicycle", at=NOON, session="s")
         log(owner, "bi", at=NOON - timedelta(seconds=5), session="s")
 
         assert show(owner)["top_queries"] == [{"query": "bicycle", "count": 1}]
 
-    def test_searches_of_the_service_merge_too(self, owner: Tenant, clock: time_machine.Coordinates) -> None:
+    def test_searches_through_the_api_merge_but_each_uses_quota(
+        self, owner: Tenant, clock: time_machine.Coordinates
+    ) -> None:
         for query in ("b", "bi", "bicycle"):
             owner.find(query, session_id="s")
             clock.shift(1)
@@ -244,9 +246,9 @@ class TestKeystrokes:
 
 
 class TestSites:
-    """One site, or all of the account's."""
+    """Analytics of one site or of all sites of the account."""
 
-    def test_all_of_the_account_or_one(self, owner: Tenant) -> None:
+    def test_analytics_cover_one_site_or_the_whole_account(self, owner: Tenant) -> None:
         other = owner.browser.post("/sites", json={"name": "B", "url": "https://b.example/"}).get_json()["site"]["id"]
         log(owner, "here")
         assert_ok(owner.private.get(f"/v1/search?q=there&site_id={other}"))
@@ -258,14 +260,14 @@ class TestSites:
         assert show(owner, site_id=other)["unique_queries"] == 2
         assert show(owner)["unique_queries"] == 2
 
-    def test_a_strangers_searches_are_not_seen(self, owner: Tenant) -> None:
+    def test_analytics_exclude_searches_of_other_accounts(self, owner: Tenant) -> None:
         stranger = register_tenant(owner.app, "eve@example.com")
         log(stranger, "secret")
 
         assert show(owner)["total_searches"] == 0
         assert show(stranger)["total_searches"] == 1
 
-    def test_a_deleted_sites_searches_are_gone(self, owner: Tenant) -> None:
+    def test_purged_sites_searches_are_removed_from_analytics(self, owner: Tenant) -> None:
         log(owner, "gone")
         assert show(owner)["total_searches"] == 1
 
@@ -278,9 +280,7 @@ class TestSites:
     @pytest.mark.parametrize(
         "days", [{}, {"period": "7d"}, {"channel": "api"}, {"from": "2031-04-01", "to": "2031-05-13"}]
     )
-    def test_a_site_in_the_trash_is_as_if_it_had_no_searches_until_it_is_restored(
-        self, owner: Tenant, days: dict[str, str]
-    ) -> None:
+    def test_deleted_sites_searches_are_hidden_until_it_is_restored(self, owner: Tenant, days: dict[str, str]) -> None:
         other = assert_ok(owner.browser.post("/sites", json={"name": "O", "url": "https://o.example/"}), 201)["site"]
         at = NOON - timedelta(days=2)
         for query, count in (("both", 1), ("only here", 1), ("none", 0)):
@@ -300,7 +300,7 @@ class TestSites:
         assert_ok(owner.browser.post(f"/sites/{other['id']}/restore"))
         assert show(owner, **days) == together
 
-    def test_a_session_sees_the_same(self, owner: Tenant) -> None:
+    def test_browser_session_sees_the_same_analytics_as_a_private_key(self, owner: Tenant) -> None:
         log(owner, "bicycle")
         expected = show(owner)
 
@@ -312,7 +312,7 @@ def click(tenant: Tenant, query: str, document_id: str = "page-1", **fields: Any
     assert_ok(tenant.search.post("/api/v1/click", json=body))
 
 
-def test_clicks_are_told_with_their_rates(owner: Tenant) -> None:
+def test_analytics_report_clicks_with_rates_and_positions(owner: Tenant) -> None:
     for query, results in [("a", 1), ("a", 1), ("b", 1), ("none", 0)]:
         log(owner, query, results)
     click(owner, "a", position=1, session_id="s")
@@ -326,7 +326,7 @@ def test_clicks_are_told_with_their_rates(owner: Tenant) -> None:
     assert answer["partial_queries"] == []
 
 
-def test_more_clicks_than_searches_are_a_rate_of_one(owner: Tenant) -> None:
+def test_click_through_rate_is_at_most_one(owner: Tenant) -> None:
     log(owner, "a")
     for session in "st":
         click(owner, "a", session_id=session)
@@ -334,7 +334,7 @@ def test_more_clicks_than_searches_are_a_rate_of_one(owner: Tenant) -> None:
     assert show(owner)["click_through_rate"] == 1.0
 
 
-def test_the_period_before_is_told(owner: Tenant, clock: time_machine.Coordinates) -> None:
+def test_previous_period_totals_are_reported(owner: Tenant, clock: time_machine.Coordinates) -> None:
     log(owner, "a")
     log(owner, "b", 0)
     click(owner, "a", position=3)
@@ -359,7 +359,7 @@ def test_the_period_before_is_told(owner: Tenant, clock: time_machine.Coordinate
 
 
 @pytest.mark.parametrize("limit", [1, 12, 1000])
-def test_lists_are_as_long_as_asked_for(owner: Tenant, limit: int) -> None:
+def test_query_lists_respect_the_limit_parameter(owner: Tenant, limit: int) -> None:
     for number in range(15):
         log(owner, f"q{number:02}", 0)
 
@@ -370,11 +370,11 @@ def test_lists_are_as_long_as_asked_for(owner: Tenant, limit: int) -> None:
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "x", ""])
-def test_other_lengths_are_refused(owner: Tenant, limit: str) -> None:
+def test_limit_out_of_range_returns_400(owner: Tenant, limit: str) -> None:
     assert_error(owner.private.get(f"/api/analytics?limit={limit}"), 400, "validation_failed", field="limit")
 
 
-def test_the_lists_are_a_table_to_whoever_asks_for_csv(owner: Tenant) -> None:
+def test_accept_header_text_csv_returns_the_lists_as_csv(owner: Tenant) -> None:
     log(owner, "=1+1", 0)
     log(owner, "a, b")
     click(owner, "a, b", position=2)
@@ -413,7 +413,7 @@ class TestOneQuery:
         query = {"site_id": tenant.site_id, "q": "bicycle", **parameters}
         return tenant.private.get("/api/analytics/query", query_string=query)
 
-    def test_it_is_told_with_what_it_finds_now_and_costs_nothing(self, owner: Tenant) -> None:
+    def test_query_details_show_searches_clicks_and_current_hits_without_using_quota(self, owner: Tenant) -> None:
         owner.index(page(1, title="Bicycle"), page(2, title="Bicycle bell"))
         log(owner, "bicycle", 0)
         log(owner, "bicycle", 2)
@@ -442,14 +442,16 @@ class TestOneQuery:
         ("parameters", "field"),
         [({"q": ""}, "q"), ({"q": "é" * 257}, "q"), ({"site_id": "x"}, "site_id"), ({"period": "1d"}, "period")],
     )
-    def test_other_parameters_are_refused(self, owner: Tenant, parameters: dict[str, Any], field: str) -> None:
+    def test_query_details_with_invalid_parameters_return_400(
+        self, owner: Tenant, parameters: dict[str, Any], field: str
+    ) -> None:
         assert_error(self.get(owner, **parameters), 400, "validation_failed", field=field)
 
     @pytest.mark.parametrize("field", ["q", "site_id"])
-    def test_a_query_and_a_site_are_required(self, owner: Tenant, field: str) -> None:
+    def test_query_details_require_query_and_site_id(self, owner: Tenant, field: str) -> None:
         assert_error(self.get(owner, **{field: None}), 400, "validation_failed", field=field)
 
-    def test_another_accounts_site_does_not_exist(self, owner: Tenant, app: Flask) -> None:
+    def test_query_details_of_another_accounts_site_return_404(self, owner: Tenant, app: Flask) -> None:
         stranger = register_tenant(app, "eve@example.com")
 
         assert_error(self.get(owner, site_id=stranger.site_id), 404, "site_not_found")

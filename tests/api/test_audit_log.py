@@ -29,7 +29,7 @@ Entry = dict[str, Any]
 
 
 def read_log(tenant: Tenant, **query: object) -> list[Entry]:
-    """The log, oldest first."""
+    """Return the log, oldest entry first."""
     answer = assert_ok(tenant.private.get("/api/audit-log", query_string={"limit": 100, **query}))
     found: list[Entry] = answer["entries"]
     return found[::-1]
@@ -45,9 +45,9 @@ def run(app: Flask, *args: str) -> None:
 
 
 class TestWhat:
-    """Each kind of thing, made, changed and deleted."""
+    """Entries for creating, changing, and deleting each kind of object."""
 
-    def test_a_new_customer_finds_what_they_did(self, tenant: Tenant) -> None:
+    def test_new_accounts_log_contains_its_member_site_and_keys(self, tenant: Tenant) -> None:
         shown = [(entry["action"], entry["object"]["kind"], entry["object"]["name"]) for entry in read_log(tenant)]
         last4 = {kind: key["last4"] for kind, key in tenant.keys.items()}
         assert shown == [
@@ -58,7 +58,7 @@ class TestWhat:
             ("created", "key", f"private (svc_prv_…{last4['private']})"),
         ]
 
-    def test_an_entry(self, tenant: Tenant) -> None:
+    def test_entry_contains_actor_object_and_changes(self, tenant: Tenant) -> None:
         with time_machine.travel(NOON, tick=False):
             assert_ok(
                 tenant.private.put(
@@ -86,27 +86,27 @@ class TestWhat:
             ],
         }
 
-    def test_of_a_new_thing_its_values_are_kept(self, tenant: Tenant) -> None:
+    def test_creation_entry_contains_initial_values(self, tenant: Tenant) -> None:
         (site,) = read_log(tenant, kind="site")
         assert site["changes"] == [
             {"field": "name", "before": None, "after": "Pages"},
             {"field": "url", "before": None, "after": "https://www.example.com/"},
         ]
 
-    def test_further_addresses_of_a_site(self, tenant: Tenant) -> None:
+    def test_changed_domains_are_logged_as_added_and_removed(self, tenant: Tenant) -> None:
         blog, shop = "https://blog.example.org/", "https://shop.example.net/"
         path = f"/sites/{tenant.site_id}"
         assert_ok(tenant.browser.put(path, json={"domains": [blog]}))
         assert_ok(tenant.browser.put(path, json={"domains": [shop]}))
         assert last(tenant)["changes"] == [{"field": "domains", "added": [shop], "removed": [blog]}]
 
-    def test_what_stays_as_it_was_is_no_change(self, tenant: Tenant) -> None:
+    def test_updates_without_changes_are_not_logged(self, tenant: Tenant) -> None:
         before = read_log(tenant)
         assert_ok(tenant.browser.put(f"/sites/{tenant.site_id}", json={"name": "Pages", "active": True}))
         assert_ok(tenant.browser.put("/profile", json={"name": "Somebody"}))
         assert read_log(tenant) == before
 
-    def test_a_refused_change_is_not_in_it(self, tenant: Tenant, stranger: Tenant) -> None:
+    def test_rejected_changes_are_not_logged(self, tenant: Tenant, stranger: Tenant) -> None:
         before = read_log(tenant)
         assert_error(stranger.browser.put(f"/sites/{tenant.site_id}", json={"name": "x"}), 404, "site_not_found")
         past = {"expires_at": "2001-01-01"}
@@ -114,7 +114,7 @@ class TestWhat:
         assert_error(tenant.browser.put(key, json=past), 400, "validation_failed")
         assert read_log(tenant) == before
 
-    def test_keys(self, tenant: Tenant) -> None:
+    def test_key_expiry_toggle_rotation_and_deletion_are_logged(self, tenant: Tenant) -> None:
         key = tenant.keys["search"]
         path = f"/api/sites/{tenant.site_id}/keys/{key['id']}"
         before = len(read_log(tenant))
@@ -132,7 +132,7 @@ class TestWhat:
         ]
         assert {entry["object"]["id"] for entry in entries} == {key["id"]}
 
-    def test_a_key_that_deletes_itself_is_named(self, tenant: Tenant) -> None:
+    def test_key_that_deletes_itself_is_named_as_actor_and_object(self, tenant: Tenant) -> None:
         key = tenant.keys["private"]
         assert_ok(tenant.private.delete(f"/api/sites/{tenant.site_id}/keys/{key['id']}"))
         (entry,) = [
@@ -142,7 +142,7 @@ class TestWhat:
         ]
         assert entry["actor"]["name"] == entry["object"]["name"] == f"private (svc_prv_…{key['last4']})"
 
-    def test_search_settings_by_what_is_new_and_what_is_gone(self, tenant: Tenant) -> None:
+    def test_search_settings_are_logged_with_added_and_removed_values(self, tenant: Tenant) -> None:
         path = f"/sites/{tenant.site_id}/search-settings"
         assert_ok(tenant.private.put(path, json={"synonyms": [["car", "auto"]], "language": "de"}))
         assert_ok(tenant.private.put(path, json={"synonyms": [["car", "auto"], ["boat", "ship"]]}))
@@ -158,7 +158,7 @@ class TestWhat:
         ]
         assert first["object"]["site_id"] == tenant.site_id
 
-    def test_what_is_distinct_and_preferred(self, tenant: Tenant) -> None:
+    def test_distinct_and_preferred_settings_are_logged(self, tenant: Tenant) -> None:
         preferred = {"field": "version", "value": "latest"}
         settings = {"distinct": "page", "preferred": preferred}
         assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
@@ -169,7 +169,7 @@ class TestWhat:
             "preferred": preferred,
         }
 
-    def test_a_remedy_of_the_inbox_is_a_change_of_settings(self, tenant: Tenant) -> None:
+    def test_pinning_from_the_inbox_is_logged_as_a_settings_change(self, tenant: Tenant) -> None:
         tenant.index(page(1))
         person = person_of(tenant)
         person.go(f"/sites/{tenant.site_id}/inbox/pin?q=zeppelin&id=page-1")
@@ -182,14 +182,14 @@ class TestWhat:
             {"field": "pinned", "added": [{"query": "zeppelin", "ids": ["page-1"]}], "removed": []}
         ]
 
-    def test_long_values_are_cut(self, tenant: Tenant) -> None:
+    def test_long_lists_of_values_are_truncated(self, tenant: Tenant) -> None:
         words = [[f"word{number}", f"other{number}"] for number in range(150)]
         assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"synonyms": words}))
         (change,) = last(tenant)["changes"]
         assert change["added"][:100] == words[:100]
         assert change["added"][100:] == ["… and 50 more"]
 
-    def test_an_entry_has_a_largest_size(self, tenant: Tenant) -> None:
+    def test_changes_larger_than_the_limit_are_logged_without_values(self, tenant: Tenant) -> None:
         groups = [[f"{'long' * 20}{number}", f"other{number}"] for number in range(100)]
         settings = {"synonyms": groups, "distinct": "brand"}
         assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
@@ -199,7 +199,7 @@ class TestWhat:
         assert {"field": "synonyms"} in changes
         assert len(orjson.dumps(changes)) <= MAX_CHANGES_BYTES
 
-    def test_sources(self, tenant: Tenant) -> None:
+    def test_source_changes_are_logged_without_header_values(self, tenant: Tenant) -> None:
         path = f"/api/sites/{tenant.site_id}/sources"
         headers = {"Authorization": "Basic c2VjcmV0OnNlY3JldA=="}
         made = assert_ok(
@@ -218,7 +218,7 @@ class TestWhat:
         assert (deleted["action"], deleted["object"]["name"]) == ("deleted", "https://www.example.com/")
         assert "c2VjcmV0" not in str(read_log(tenant))
 
-    def test_members_and_invitations(self, tenant: Tenant) -> None:
+    def test_member_and_invitation_changes_are_logged(self, tenant: Tenant) -> None:
         before = len(read_log(tenant))
         add_member(tenant, BO, "editor")
         bo = member_id(tenant, BO)
@@ -235,7 +235,7 @@ class TestWhat:
         ]
         assert entries[3]["changes"] == [{"field": "role", "before": "editor", "after": "viewer"}]
 
-    def test_profiles_without_passwords(self, tenant: Tenant) -> None:
+    def test_profile_changes_are_logged_without_passwords(self, tenant: Tenant) -> None:
         change = {"email": "anna@example.com", "current_password": PASSWORD, "new_password": "another battery"}
         assert_ok(tenant.browser.put("/profile", json=change))
 
@@ -246,7 +246,7 @@ class TestWhat:
         ]
         assert entry["actor"]["name"] == tenant.email
 
-    def test_logins_that_succeed(self, app: Flask, tenant: Tenant) -> None:
+    def test_only_successful_logins_are_logged(self, app: Flask, tenant: Tenant) -> None:
         count = len(read_log(tenant))
         assert_ok(ApiClient(app).post("/login", json={"email": tenant.email, "password": PASSWORD}))
         wrong = {"email": tenant.email, "password": "wrong password"}
@@ -257,14 +257,14 @@ class TestWhat:
             "logged_in", tenant.email, "127.0.0.1"
         )  # fmt: skip
 
-    def test_documents_and_searches_are_not_in_it(self, tenant: Tenant) -> None:
+    def test_document_changes_and_searches_are_not_logged(self, tenant: Tenant) -> None:
         before = read_log(tenant)
         tenant.index(page(1))
         tenant.find("page")
         tenant.app.extensions["jobs"].run_all()
         assert read_log(tenant) == before
 
-    def test_no_token_and_no_hash_is_in_it(self, app: Flask, tenant: Tenant) -> None:
+    def test_log_contains_no_tokens_passwords_or_hashes(self, app: Flask, tenant: Tenant) -> None:
         path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}/rotate"
         fresh = assert_ok(tenant.private.post(path))["api_key"]
         link = assert_ok(tenant.private.post("/api/invitations", json={"email": BO}), 201)["url"]
@@ -287,9 +287,9 @@ class TestWhat:
 
 
 class TestWho:
-    """Members, keys, the operator, and the service itself."""
+    """Actors: members, keys, the operator, and the service itself."""
 
-    def test_a_member(self, tenant: Tenant) -> None:
+    def test_members_entry_contains_email_and_truncated_ipv6_address(self, tenant: Tenant) -> None:
         bo = add_member(tenant, BO, "editor")
         assert_ok(
             bo.put(f"/sites/{tenant.site_id}", json={"name": "B"}, environ_overrides={"REMOTE_ADDR": "2001:db8::1"})
@@ -297,7 +297,7 @@ class TestWho:
         actor = {"kind": "member", "id": str(member_id(tenant, BO)), "name": BO, "address": "2001:db8::/64"}
         assert last(tenant)["actor"] == actor
 
-    def test_the_operators_command_line(self, app: Flask, tenant: Tenant) -> None:
+    def test_command_line_changes_are_logged_with_operator_as_actor(self, app: Flask, tenant: Tenant) -> None:
         tenant.set_plan("enterprise", keys=50)
         entry = last(tenant)
         assert entry["actor"] == {"kind": "operator", "id": None, "name": "Command line", "address": None}
@@ -310,20 +310,20 @@ class TestWho:
         run(app, "account", "reset-password", tenant.email, "--password", "x" * 12)
         assert (last(tenant)["actor"]["kind"], last(tenant)["changes"]) == ("operator", [{"field": "password"}])
 
-    def test_the_command_line_as_the_shell_starts_it(self, app: Flask, tenant: Tenant) -> None:
-        """Flask's own group runs the commands then, and only asks the application's for them."""
+    def test_commands_run_through_flask_are_logged_with_operator_as_actor(self, app: Flask, tenant: Tenant) -> None:
+        """With the `flask` command, Flask's own group runs the commands and only looks them up in the application's."""
         cli = FlaskGroup(create_app=lambda: app)
         result = CliRunner().invoke(cli, ["account", "set-plan", tenant.email, "free"])
         assert result.exit_code == 0, result.output
         assert last(tenant)["actor"]["kind"] == "operator"
         assert current_actor() is None
 
-    def test_the_service_itself(self, app: Flask, tenant: Tenant) -> None:
+    def test_internal_changes_are_logged_with_system_as_actor(self, app: Flask, tenant: Tenant) -> None:
         with app.extensions["runtime"].database.write() as session:
             session.get_one(Site, tenant.site_id).active = False
         assert last(tenant)["actor"] == {"kind": "system", "id": None, "name": SYSTEM.name, "address": None}
 
-    def test_a_former_members_entries_stay(self, tenant: Tenant) -> None:
+    def test_entries_of_a_removed_member_remain(self, tenant: Tenant) -> None:
         bo = add_member(tenant, BO, "editor")
         assert_ok(bo.put(f"/sites/{tenant.site_id}", json={"name": "B"}))
         bos_id = member_id(tenant, BO)
@@ -332,9 +332,9 @@ class TestWho:
 
 
 class TestReading:
-    """Filters, pages, and files."""
+    """Filters, pagination, and export."""
 
-    def test_pages_miss_and_repeat_nothing_while_the_log_grows(self, tenant: Tenant) -> None:
+    def test_pagination_is_stable_while_the_log_grows(self, tenant: Tenant) -> None:
         whole = [entry["id"] for entry in read_log(tenant)][::-1]
         seen: list[int] = []
         before: dict[str, object] = {}
@@ -347,7 +347,7 @@ class TestReading:
             assert_ok(tenant.browser.put(f"/sites/{tenant.site_id}", json={"name": f"After {len(seen)}"}))
         assert seen == whole
 
-    def test_by_time(self, tenant: Tenant) -> None:
+    def test_log_is_filtered_by_time(self, tenant: Tenant) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             for name in "ABC":
                 assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"name": name}))
@@ -356,7 +356,7 @@ class TestReading:
         assert [entry["object"]["name"] for entry in found] == ["B"]
         assert read_log(tenant, since="2031-05-15") == []
 
-    def test_by_kind_and_member(self, tenant: Tenant) -> None:
+    def test_log_is_filtered_by_kind_and_member(self, tenant: Tenant) -> None:
         bo = add_member(tenant, BO, "editor")
         assert_ok(bo.put(f"/sites/{tenant.site_id}", json={"name": "B"}))
         assert_ok(bo.post(f"/api/keys/{tenant.keys['search']['id']}/toggle"))
@@ -366,17 +366,19 @@ class TestReading:
     @pytest.mark.parametrize(
         "query", [{"kind": "document"}, {"since": "yesterday"}, {"member_id": 0}, {"before": "x"}, {"limit": 101}]
     )
-    def test_a_mistake_is_told(self, tenant: Tenant, query: dict[str, object]) -> None:
+    def test_invalid_log_filters_return_400_naming_the_field(self, tenant: Tenant, query: dict[str, object]) -> None:
         answer = assert_error(tenant.private.get("/api/audit-log", query_string=query), 400, "validation_failed")
         assert answer["details"][0]["field"] == next(iter(query))
 
-    def test_another_account_sees_nothing_of_it(self, tenant: Tenant, stranger: Tenant) -> None:
+    def test_log_excludes_entries_of_other_accounts(self, tenant: Tenant, stranger: Tenant) -> None:
         mine = {entry["id"] for entry in read_log(tenant)}
         assert mine.isdisjoint(entry["id"] for entry in read_log(stranger))
         owner = member_id(tenant, tenant.email)
         assert read_log(stranger, member_id=owner) == []
 
-    def test_as_a_file(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_csv_export_matches_the_log_escapes_formulas_and_applies_filters(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(audit_entries, "STEP", 2)
         assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"name": "=cmd()"}))
         response = tenant.browser.get("/audit-log/export")
@@ -394,9 +396,9 @@ class TestReading:
 
 
 class TestKeeping:
-    """How long entries stay."""
+    """Retention of entries."""
 
-    def test_400_days(self, app: Flask, tenant: Tenant) -> None:
+    def test_entries_are_removed_after_400_days(self, app: Flask, tenant: Tenant) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"name": "Renamed"}))
             clock.shift(timedelta(days=400))
@@ -406,7 +408,7 @@ class TestKeeping:
             app.extensions["jobs"].run_all()
             assert read_log(tenant) == []
 
-    def test_the_newest_entries_of_an_account(
+    def test_only_the_newest_entries_of_each_account_are_kept(
         self, app: Flask, tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_entries, "MAX_ENTRIES", 5)
@@ -428,11 +430,11 @@ class TestKeeping:
         assert (entries[0]["action"], entries[0]["object"]["name"]) == ("deleted", "Pages")
         assert entries[0]["object"]["site_id"] == tenant.site_id
 
-    def test_the_log_goes_with_the_account(self, app: Flask, tenant: Tenant, stranger: Tenant) -> None:
+    def test_deleting_the_account_removes_its_log(self, app: Flask, tenant: Tenant, stranger: Tenant) -> None:
         assert_ok(tenant.browser.delete("/profile", json={"password": PASSWORD}))
         with app.extensions["runtime"].database.read() as session:
             assert set(session.scalars(select(AuditEntry.account_id))) == {stranger.account_id}
 
-    def test_nobody_changes_it(self, tenant: Tenant) -> None:
+    def test_log_is_read_only(self, tenant: Tenant) -> None:
         for method in ("POST", "PUT", "PATCH", "DELETE"):
             assert_error(tenant.private.call(method, "/api/audit-log"), 405, "method_not_allowed")

@@ -27,7 +27,7 @@ def click(client: ApiClient, **fields: Any) -> TestResponse:
 
 
 def told(tenant: Tenant) -> tuple[int, int]:
-    """Clicks of the site, and searches, in all."""
+    """Return the site's total numbers of clicks and searches."""
     tenant.app.extensions["runtime"].events.flush()
     answer = assert_ok(tenant.private.get(f"/api/analytics?site_id={tenant.site_id}"))
     return answer["clicks"], answer["total_searches"]
@@ -50,14 +50,14 @@ def test_any_key_of_the_site_reports_clicks(owner: Tenant, kind: str) -> None:
     assert told(owner) == (1, 0)
 
 
-def test_an_engine_key_of_the_site_reports_clicks_too(owner: Tenant) -> None:
+def test_engine_keys_of_the_site_report_clicks(owner: Tenant) -> None:
     for token in engine_keys(owner):
         assert_ok(click(ApiClient(owner.app, token), query="bicycle"))
 
     assert told(owner) == (2, 0)
 
 
-def test_an_engine_key_that_was_stopped_is_an_invalid_key(owner: Tenant) -> None:
+def test_engine_key_of_a_paused_site_gets_invalid_api_key(owner: Tenant) -> None:
     _, token = engine_keys(owner)
     paused = owner.browser.put(f"/sites/{owner.site_id}", json={"active": False})
     assert paused.status_code == 200, paused.get_json()
@@ -67,13 +67,13 @@ def test_an_engine_key_that_was_stopped_is_an_invalid_key(owner: Tenant) -> None
     assert_error(ApiClient(owner.app, token).post("/api/v1/search-log", json={}), 401, "invalid_api_key")
 
 
-def test_a_session_reports_no_clicks(owner: Tenant) -> None:
+def test_browser_session_cannot_report_clicks(owner: Tenant) -> None:
     response = owner.browser.post("/api/v1/click", json={"query": "x", "id": "page-1"})
 
     assert_error(response, 401, "missing_api_key")
 
 
-def test_the_same_click_of_a_session_counts_once(owner: Tenant) -> None:
+def test_repeated_click_of_one_session_counts_once(owner: Tenant) -> None:
     for _ in range(3):
         assert_ok(click(owner.public, query="bicycle", session_id="s"))
     assert_ok(click(owner.public, query="bicycle", session_id="t"))
@@ -81,7 +81,7 @@ def test_the_same_click_of_a_session_counts_once(owner: Tenant) -> None:
     assert told(owner) == (2, 0)
 
 
-def test_with_both_the_query_id_decides(owner: Tenant) -> None:
+def test_query_id_takes_precedence_over_query(owner: Tenant) -> None:
     assert_ok(click(owner.public, query_id=query_id(owner), query="elsewhere"))
 
     owner.app.extensions["runtime"].events.flush()
@@ -91,7 +91,7 @@ def test_with_both_the_query_id_decides(owner: Tenant) -> None:
     assert_error(click(owner.public, query_id="nonsense", query="bicycle"), 400, "validation_failed", field="query_id")
 
 
-def test_a_query_id_is_taken_for_24_hours_and_of_this_site_only(owner: Tenant) -> None:
+def test_query_id_is_valid_for_24_hours_and_for_its_site_only(owner: Tenant) -> None:
     with time_machine.travel(NOON, tick=False):
         made = query_id(owner, at=NOON - timedelta(hours=24))
         assert_ok(click(owner.public, query_id=made))
@@ -102,7 +102,7 @@ def test_a_query_id_is_taken_for_24_hours_and_of_this_site_only(owner: Tenant) -
         assert_error(click(owner.public, query_id=foreign), 400, "validation_failed", field="query_id")
 
 
-def test_an_unknown_document_is_taken_and_a_number_is_its_text(owner: Tenant) -> None:
+def test_click_accepts_unknown_document_ids_and_converts_numbers_to_strings(owner: Tenant) -> None:
     owner.index(page(1, title="Bicycle"))
     for document_id in ("page-1", "no such document", 7):
         assert_ok(click(owner.public, query="bicycle", id=document_id, session_id="s"))
@@ -116,7 +116,7 @@ def test_an_unknown_document_is_taken_and_a_number_is_its_text(owner: Tenant) ->
     ]
 
 
-def test_sections_that_were_clicked_are_told_most_clicked_first(owner: Tenant) -> None:
+def test_clicked_sections_are_sorted_by_clicks(owner: Tenant) -> None:
     for session, anchor in (("s", "prices"), ("t", "hours"), ("u", "hours"), ("v", None)):
         assert_ok(click(owner.public, query="bicycle", session_id=session, anchor=anchor))
 
@@ -151,25 +151,25 @@ def test_sections_that_were_clicked_are_told_most_clicked_first(owner: Tenant) -
         ({"query": "x", "anchor": 1}, "anchor"),
     ],
 )
-def test_what_cannot_be_a_click_is_refused(owner: Tenant, fields: dict[str, Any], field: str) -> None:
+def test_click_with_invalid_fields_returns_400(owner: Tenant, fields: dict[str, Any], field: str) -> None:
     assert_error(click(owner.public, **fields), 400, "validation_failed", field=field)
     assert told(owner) == (0, 0)
 
 
-def test_the_rest_may_be_null_and_more_is_ignored(owner: Tenant) -> None:
+def test_click_accepts_null_optional_fields_and_ignores_unknown_ones(owner: Tenant) -> None:
     nothing = dict.fromkeys(("query_id", "position", "anchor", "session_id"))
     assert_ok(click(owner.public, query="x", **nothing, device="phone"))
 
     assert told(owner) == (1, 0)
 
 
-def test_a_click_on_a_list_of_all_documents_is_no_click_on_a_result(owner: Tenant) -> None:
+def test_click_after_a_placeholder_search_is_not_counted(owner: Tenant) -> None:
     assert_ok(click(owner.public, query="*"))
 
     assert told(owner) == (0, 0)
 
 
-def test_clicks_are_in_the_bucket_of_the_boxs_other_calls(owner: Tenant) -> None:
+def test_clicks_share_the_rate_limit_of_search_box_calls(owner: Tenant) -> None:
     owner.set_plan("free", requests_per_minute=3)
 
     limits = [

@@ -25,13 +25,13 @@ def info(tenant: Tenant, kind: str = "public", **kwargs: Any) -> dict[str, Any]:
 
 
 def gateway_status(tenant: Tenant, token: str) -> int:
-    """What the gateway says to an engine key."""
+    """Return the gateway's status code for a search with an engine key."""
     path = f"/engine/indexes/{tenant.site['index']}/search?q=page"
     return ApiClient(tenant.app, token).get(path).status_code
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_every_key_is_told(tenant: Tenant, kind: str) -> None:
+def test_client_info_has_the_same_fields_for_every_kind_of_key(tenant: Tenant, kind: str) -> None:
     response = tenant.client(kind).get("/v1/client-info")
 
     answer = assert_ok(response)
@@ -53,7 +53,7 @@ def test_what_every_key_is_told(tenant: Tenant, kind: str) -> None:
         assert secret not in tenant.tokens.values()
 
 
-def test_the_host_is_the_public_url_where_there_is_one(tmp_path: Path) -> None:
+def test_engine_host_uses_the_configured_public_url(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, public_url="https://search.example/base/"))
     tenant = register_tenant(app, "ann@example.com")
 
@@ -61,11 +61,11 @@ def test_the_host_is_the_public_url_where_there_is_one(tmp_path: Path) -> None:
     close_app(app)
 
 
-def test_the_host_is_the_requests_otherwise(tenant: Tenant) -> None:
+def test_engine_host_defaults_to_the_request_host(tenant: Tenant) -> None:
     assert info(tenant, base_url="http://pages.example:8000")["engine_host"] == "http://pages.example:8000/engine"
 
 
-def test_the_keys_search_this_index(tenant: Tenant) -> None:
+def test_engine_keys_can_search_the_sites_index(tenant: Tenant) -> None:
     tenant.index(page(1))
     answer = info(tenant, "search")
 
@@ -73,14 +73,14 @@ def test_the_keys_search_this_index(tenant: Tenant) -> None:
     assert gateway_status(tenant, answer["engine_public_key"]) == 200
 
 
-def test_and_no_other(tenant: Tenant, stranger: Tenant) -> None:
+def test_engine_keys_cannot_search_another_sites_index(tenant: Tenant, stranger: Tenant) -> None:
     answer = info(tenant)
 
     for token in (answer["engine_key"], answer["engine_public_key"]):
         assert gateway_status(stranger, token) == 403
 
 
-def test_the_engine_key_stops_with_its_service_key_and_the_public_one_does_not(tenant: Tenant) -> None:
+def test_disabling_a_key_revokes_its_engine_key_but_not_the_public_engine_key(tenant: Tenant) -> None:
     tenant.index(page(1))
     answer = info(tenant, "search")
     of_another = info(tenant, "private")["engine_key"]
@@ -92,7 +92,7 @@ def test_the_engine_key_stops_with_its_service_key_and_the_public_one_does_not(t
     assert gateway_status(tenant, of_another) == 200
 
 
-def test_both_stop_when_the_site_is_paused_and_fresh_ones_work_afterwards(tenant: Tenant) -> None:
+def test_pausing_the_site_revokes_engine_keys_and_resuming_issues_new_ones(tenant: Tenant) -> None:
     tenant.index(page(1))
     before = info(tenant)
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
@@ -108,11 +108,11 @@ def test_both_stop_when_the_site_is_paused_and_fresh_ones_work_afterwards(tenant
 
 
 class TestDirectEngine:
-    """An engine that browsers reach themselves, with keys of its own."""
+    """An engine that browsers call directly and that issues its own keys."""
 
     @pytest.fixture
     def ended(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """Such an engine; what it was told to end."""
+        """Set up a direct engine and return the list of credentials revoked on it."""
         part = tenant.app.extensions["runtime"]
         monkeypatch.setattr(part, "settings", replace(part.settings, search_public_url="https://engine.example"))
         engine = part.engines.current
@@ -129,9 +129,7 @@ class TestDirectEngine:
     def path(self, tenant: Tenant, kind: str) -> str:
         return f"/api/sites/{tenant.site_id}/keys/{tenant.keys[kind]['id']}"
 
-    def test_a_key_that_names_origins_has_a_public_engine_key_of_its_own(
-        self, tenant: Tenant, ended: list[str]
-    ) -> None:
+    def test_key_with_allowed_origins_gets_its_own_public_engine_key(self, tenant: Tenant, ended: list[str]) -> None:
         key_id = tenant.keys["public"]["id"]
         assert info(tenant)["engine_public_key"].startswith(f"secret-of-site-{tenant.site_id}-")
 
@@ -144,12 +142,12 @@ class TestDirectEngine:
         assert_ok(tenant.browser.delete(self.path(tenant, "public")))
         assert ended == [f"{key_id}-v1"]
 
-    def test_an_expiry_that_is_brought_forward_ends_what_was_handed_out(self, tenant: Tenant, ended: list[str]) -> None:
+    def test_moving_key_expiry_forward_revokes_issued_engine_keys(self, tenant: Tenant, ended: list[str]) -> None:
         key_id, path = tenant.keys["search"]["id"], self.path(tenant, "search")
         noon = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 
         def expire(hours: int | None) -> str:
-            """What the key is given then, after its expiry was set."""
+            """Set the key's expiry and return the engine key issued afterwards."""
             expires_at = None if hours is None else (noon + timedelta(hours=hours)).isoformat()
             assert_ok(tenant.private.put(path, json={"expires_at": expires_at}))
             return str(info(tenant, "search")["engine_key"])
@@ -165,7 +163,7 @@ class TestDirectEngine:
             assert ended == [f"{key_id}-v1", f"{key_id}-v2"]
 
 
-def test_no_secret_is_logged(tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+def test_client_info_secrets_are_not_logged(tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     answer = info(tenant)
     gateway_status(tenant, answer["engine_key"])
@@ -175,7 +173,7 @@ def test_no_secret_is_logged(tenant: Tenant, caplog: pytest.LogCaptureFixture) -
         assert secret not in caplog.text
 
 
-def test_the_document_has_no_secret_in_its_examples(shared_app: Flask) -> None:
+def test_openapi_document_contains_no_real_keys(shared_app: Flask) -> None:
     text = ApiClient(shared_app).get("/openapi.json").get_data(as_text=True)
 
     assert not re.search(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}", text)

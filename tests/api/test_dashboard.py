@@ -15,7 +15,7 @@ from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page, register_tenant
 
 
-def test_counts_usage_and_limits(tenant: Tenant) -> None:
+def test_dashboard_returns_counts_usage_and_limits(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     tenant.find("page")
 
@@ -43,9 +43,9 @@ def operations(tenant: Tenant) -> int:
 
 
 class TestIndexingOperations:
-    """Documents written and removed here, and what clients report."""
+    """Documents written and removed through the API, and operations that clients report."""
 
-    def test_each_distinct_id_of_a_batch_and_each_removal_is_one(self, tenant: Tenant) -> None:
+    def test_each_distinct_document_id_and_each_removal_counts_once(self, tenant: Tenant) -> None:
         tenant.index(page(1), page(2), page(2))
         tenant.index(page(1))
         assert_ok(tenant.private.delete("/api/v1/index/destroy", json={"id": "page-1"}))
@@ -54,7 +54,7 @@ class TestIndexingOperations:
 
         assert operations(tenant) == 2 + 1 + 1 + 10
 
-    def test_what_is_refused_counts_nothing(self, tenant: Tenant) -> None:
+    def test_rejected_operations_are_not_counted(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", documents=2)
         tenant.index(page(1))
 
@@ -66,7 +66,7 @@ class TestIndexingOperations:
 
         assert operations(tenant) == 1
 
-    def test_what_the_engine_was_away_for_counts_when_it_is_repeated(
+    def test_operations_failed_by_an_engine_outage_count_only_when_retried(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         indexer = tenant.app.extensions["runtime"].indexer
@@ -86,7 +86,7 @@ class TestIndexingOperations:
         assert send() == [200, 200]
         assert operations(tenant) == 3
 
-    def test_they_count_for_the_day_and_the_month_they_came_in_and_are_nobody_elses(self, app: Flask) -> None:
+    def test_operations_count_per_account_in_the_month_they_arrive(self, app: Flask) -> None:
         with time_machine.travel(datetime(2031, 5, 31, 23, 59, tzinfo=UTC), tick=False) as clock:
             ann, eve = (register_tenant(app, f"{name}@example.com") for name in ("ann", "eve"))
             ann.index(page(1), page(2))
@@ -96,7 +96,7 @@ class TestIndexingOperations:
             ann.index(page(3))
             assert operations(ann) == 1
 
-    def test_the_loss_of_the_counter_store_does_not_touch_them(self, tenant: Tenant) -> None:
+    def test_losing_the_counter_store_does_not_lose_operations(self, tenant: Tenant) -> None:
         part = tenant.app.extensions["runtime"]
         tenant.index(page(1))
         part.usage_copies.finish()
@@ -107,7 +107,7 @@ class TestIndexingOperations:
 
         assert operations(tenant) == 2
 
-    def test_an_import_by_the_operator_counts(self, tenant: Tenant, tmp_path: Path) -> None:
+    def test_documents_imported_by_the_operator_count_as_operations(self, tenant: Tenant, tmp_path: Path) -> None:
         file = tmp_path / "pages.jsonl"
         file.write_text("\n".join(json.dumps(page(number)) for number in range(3)))
 
@@ -122,7 +122,7 @@ class TestIndexingOperations:
 @pytest.mark.parametrize(
     "accept", [None, "*/*", "application/json", "application/*", "text/html;q=0.5, application/json"]
 )
-def test_json_is_the_default(tenant: Tenant, accept: str | None) -> None:
+def test_dashboard_returns_json_by_default(tenant: Tenant, accept: str | None) -> None:
     headers = {} if accept is None else {"Accept": accept}
 
     for client in (tenant.private, tenant.browser):
@@ -131,14 +131,14 @@ def test_json_is_the_default(tenant: Tenant, accept: str | None) -> None:
         assert response.mimetype == "application/json"
 
 
-def test_disabled_keys_count_and_deleted_ones_do_not(tenant: Tenant) -> None:
+def test_disabled_keys_count_and_deleted_keys_do_not(tenant: Tenant) -> None:
     tenant.browser.post(f"/api/keys/{tenant.keys['public']['id']}/toggle")
     tenant.browser.delete(f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}")
 
     assert assert_ok(tenant.browser.get("/dashboard"))["apiKeyCount"] == 2
 
 
-def test_all_sites_together(tenant: Tenant) -> None:
+def test_dashboard_totals_include_all_sites_of_the_account(tenant: Tenant) -> None:
     other = tenant.browser.post("/sites", json={"name": "B", "url": "https://b.example/"}).get_json()["site"]["id"]
     tenant.index(page(1))
     tenant.private.post(f"/api/v1/index/bulk?site_id={other}", json={"documents": [page(1), page(2)]})
@@ -148,7 +148,7 @@ def test_all_sites_together(tenant: Tenant) -> None:
     assert (answer["siteCount"], answer["usage"]["indexed_pages"]) == (2, 3)
 
 
-def test_a_strangers_things_are_not_counted(tenant: Tenant, stranger: Tenant) -> None:
+def test_dashboard_excludes_other_accounts(tenant: Tenant, stranger: Tenant) -> None:
     stranger.index(page(1))
     stranger.find("page")
 
