@@ -1,4 +1,4 @@
-"""A web server that answers with any bytes, and a network on which it stands for any host."""
+"""A web server that sends arbitrary bytes, and a fake network that routes every host to it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import httpcore
 from app.crawl.fetch.addresses import IPAddress
 
 PUBLIC = "93.184.216.34"
-"""The address that hosts of the tests have unless they say otherwise."""
+"""Default IP address of every host in the tests."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as it came.
+    """A received request.
 
     Attributes:
         target: Path and query.
-        headers: With names in lower case.
+        headers: Header values by lower-case name.
     """
 
     target: str
@@ -32,11 +32,11 @@ class Asked:
 
 
 Answer = bytes | Iterable[bytes] | Callable[[Asked], bytes | Iterable[bytes]]
-"""What is sent, head and all; pieces are sent until there are none or nobody reads."""
+"""The complete response, including its head. Chunks are sent until they run out or the client disconnects."""
 
 
 def page(body: bytes = b"<p>Hello", *headers: str, status: str = "200 OK", content_type: str = "text/html") -> bytes:
-    """An answer with a body."""
+    """Build a response with a body."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers]
     if content_type:
         lines.append(f"Content-Type: {content_type}")
@@ -44,17 +44,17 @@ def page(body: bytes = b"<p>Hello", *headers: str, status: str = "200 OK", conte
 
 
 def redirect(location: str, *headers: str, status: str = "302 Found") -> bytes:
-    """An answer that leads elsewhere."""
+    """Build a redirect response."""
     return page(b"", f"Location: {location}", *headers, status=status)
 
 
 @dataclass
 class HostileSite:
-    """Answers by target; what is not known is 404.
+    """Maps request targets to responses; other targets get a 404.
 
     Attributes:
-        answers: What is sent for a target.
-        asked: The requests so far.
+        answers: The response for each target.
+        asked: All requests received so far.
     """
 
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -63,11 +63,11 @@ class HostileSite:
 
     @property
     def targets(self) -> list[str]:
-        """The targets that were asked for."""
+        """The targets of all received requests."""
         return [asked.target for asked in self.asked]
 
     def serve(self, connection: socket.socket) -> None:
-        """Answer the requests of one connection until it ends."""
+        """Respond to requests on one connection until it closes."""
         with suppress(OSError), connection:
             while (asked := _read_request(connection)) is not None:
                 self.asked.append(asked)
@@ -95,7 +95,7 @@ def _read_request(connection: socket.socket) -> Asked | None:
 
 @contextmanager
 def serving(tls: ssl.SSLContext | None = None) -> Iterator[HostileSite]:
-    """Serve on a free port of this machine, by TLS if a context is given."""
+    """Serve on a free local port, over TLS if a context is passed."""
     site = HostileSite()
     listener = socket.create_server(("127.0.0.1", 0))
     site.port = listener.getsockname()[1]
@@ -140,10 +140,10 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[HostileSite]:
 
 
 class Names:
-    """A resolver whose names lead to :data:`PUBLIC`, or where a test says: look-up by look-up, the last one for good.
+    """A resolver that returns :data:`PUBLIC`, or a test's own results: one per lookup, then the last one forever.
 
     Attributes:
-        looked_up: The names so far.
+        looked_up: All hostnames resolved so far.
     """
 
     def __init__(self, **addresses: Sequence[str]) -> None:
@@ -160,11 +160,11 @@ class Names:
 
 
 class Wires(httpcore.NetworkBackend):
-    """Connects every address to one server of this machine.
+    """Connects every IP address to one local server.
 
     Attributes:
-        connected: The addresses that were asked for.
-        broken: Addresses that accept no connection.
+        connected: Host and port of every connection attempt.
+        broken: Hosts that refuse connections.
     """
 
     def __init__(self, port: int) -> None:

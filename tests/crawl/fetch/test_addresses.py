@@ -1,4 +1,4 @@
-"""An address is written as browsers write it, and lies on the site's hosts or not."""
+"""URLs are normalized as in browsers, and checked against the hosts in a site's scope."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.crawl.fetch.addresses import Scope, host_of, normalize_url
         ("https://example.com/?a=%20+&&b", "https://example.com/?a=%20+&&b"),
     ],
 )
-def test_an_address_is_written_as_browsers_write_it_without_fragment_and_user(written: str, normalized: str) -> None:
+def test_urls_are_normalized_as_in_browsers_without_fragment_and_credentials(written: str, normalized: str) -> None:
     assert normalize_url(written) == normalized
 
 
@@ -43,11 +43,11 @@ def test_an_address_is_written_as_browsers_write_it_without_fragment_and_user(wr
         ("?q=utm_source", "?q=utm_source"),
     ],
 )
-def test_tracking_parameters_are_left_out_and_others_stay_as_they_are(query: str, kept: str) -> None:
+def test_normalizing_removes_tracking_parameters_and_leaves_others_unchanged(query: str, kept: str) -> None:
     assert normalize_url(f"https://example.com/a{query}") == f"https://example.com/a{kept}"
 
 
-def test_a_relative_address_is_completed() -> None:
+def test_relative_urls_are_resolved_against_the_base_url() -> None:
     assert normalize_url("../x?y", "https://example.com/a/b/c") == "https://example.com/a/x?y"
     assert normalize_url("//other.example.com/", "https://example.com/") == "https://other.example.com/"
 
@@ -59,13 +59,13 @@ def test_a_relative_address_is_completed() -> None:
         *("https://exa mple.com/", "https://example.com:99999/", "/relative", "https://\ud800/", "http://1.2.3.4.5/"),
     ],
 )
-def test_what_is_no_http_or_https_address_is_refused(text: str) -> None:
+def test_normalizing_a_url_that_is_not_http_or_https_raises_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         normalize_url(text)
 
 
 @given(st.text(max_size=80))
-def test_a_normalized_address_is_normalized_already(text: str) -> None:
+def test_normalizing_a_url_twice_changes_nothing(text: str) -> None:
     try:
         normalized = normalize_url(text, "https://example.com/a/b?c")
     except ValueError:
@@ -91,7 +91,7 @@ def test_a_normalized_address_is_normalized_already(text: str) -> None:
         ("https://例え.jp/", "https://www.xn--r8jz45g.jp/"),
     ],
 )
-def test_a_site_is_its_host_and_all_below_its_registrable_domain(site: str, address: str) -> None:
+def test_scope_contains_the_sites_host_and_all_hosts_of_its_registrable_domain(site: str, address: str) -> None:
     assert Scope.of(site).contains(address)
 
 
@@ -112,10 +112,10 @@ def test_a_site_is_its_host_and_all_below_its_registrable_domain(site: str, addr
         ("https://www.example.com/", "/docs"),
     ],
 )
-def test_other_hosts_are_not_the_site(site: str, address: str) -> None:
+def test_scope_excludes_hosts_of_other_registrable_domains(site: str, address: str) -> None:
     assert not Scope.of(site).contains(address)
 
 
-def test_a_host_is_without_port_and_final_dot() -> None:
+def test_host_of_removes_port_and_trailing_dot() -> None:
     assert host_of("https://User@EXAMPLE.com.:8443/x") == "example.com"
     assert host_of("http://[::1]:80/") == "[::1]"

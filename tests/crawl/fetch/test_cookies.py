@@ -1,4 +1,4 @@
-"""Cookies go back to the site that set them, and nowhere else."""
+"""Cookies are sent only to the site that set them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.crawl.fetch.responses import Cookies
 SITE = "https://www.example.com/docs/"
 
 
-def test_a_cookie_goes_back_to_its_site() -> None:
+def test_cookies_are_sent_back_to_the_site_that_set_them() -> None:
     cookies = Cookies()
 
     cookies.store(SITE, ["session=1; Path=/; HttpOnly; Secure", "lang=en"])
@@ -19,7 +19,7 @@ def test_a_cookie_goes_back_to_its_site() -> None:
 
 
 @pytest.mark.parametrize("url", ["https://evil.org/docs/", "https://other.example.com/docs/"])
-def test_a_cookie_goes_nowhere_else(url: str) -> None:
+def test_cookies_are_not_sent_to_other_hosts(url: str) -> None:
     cookies = Cookies()
 
     cookies.store(SITE, ["session=1", "wide=1; Domain=com", "foreign=1; Domain=evil.org"])
@@ -28,7 +28,7 @@ def test_a_cookie_goes_nowhere_else(url: str) -> None:
     assert cookies.header(SITE) == "session=1"
 
 
-def test_a_cookie_for_a_domain_goes_to_all_hosts_below_it_but_a_secure_one_not_by_http() -> None:
+def test_domain_cookies_go_to_all_subdomains_but_secure_cookies_not_over_http() -> None:
     cookies = Cookies()
 
     cookies.store(SITE, ["wide=1; Domain=example.com; Path=/", "safe=1; Domain=example.com; Path=/; Secure"])
@@ -36,7 +36,7 @@ def test_a_cookie_for_a_domain_goes_to_all_hosts_below_it_but_a_secure_one_not_b
     assert cookies.header("http://other.example.com/") == "wide=1"
 
 
-def test_a_flood_of_cookies_is_forgotten_and_long_ones_are_not_sent() -> None:
+def test_cookie_count_is_limited_and_oversized_cookies_are_not_sent() -> None:
     cookies = Cookies()
 
     for number in range(500):
@@ -49,7 +49,7 @@ def test_a_flood_of_cookies_is_forgotten_and_long_ones_are_not_sent() -> None:
 
 
 @pytest.mark.parametrize("value", ["", ";;;", "=", "a=b; Expires=nonsense; Max-Age=x", "\x00=\x01", "a" * 70_000])
-def test_a_strange_cookie_is_no_error(value: str) -> None:
+def test_malformed_cookies_raise_no_error(value: str) -> None:
     cookies = Cookies()
 
     cookies.store(SITE, [value])

@@ -1,4 +1,4 @@
-"""A feed gives the addresses of the pages that it is about."""
+"""A feed lists the URLs of its entries' pages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pages(*names: str) -> tuple[str, ...]:
     ],
     ids=["rss", "atom", "rdf", "broken", "cut", "latin"],
 )
-def test_a_feed_lists_its_pages(text: str | bytes, found: tuple[str, ...]) -> None:
+def test_reading_a_feed_returns_the_urls_of_its_entries(text: str | bytes, found: tuple[str, ...]) -> None:
     assert read(text) == found
 
 
@@ -55,13 +55,13 @@ def test_a_feed_lists_its_pages(text: str | bytes, found: tuple[str, ...]) -> No
 @pytest.mark.parametrize(
     "content_type", ["text/xml", "text/html", "application/xml; charset=utf-16", "text/xml;charset=utf-8"]
 )
-def test_wide_characters_are_read_whatever_the_header_says(encoding: str, content_type: str) -> None:
+def test_utf_16_and_utf_32_feeds_are_read_regardless_of_the_content_type(encoding: str, content_type: str) -> None:
     text = RSS.replace("utf-8", "utf-16" if encoding.startswith("utf-16") else "utf-32")
 
     assert read(text.encode(encoding), content_type) == pages("one", "two", "three")
 
 
-def test_the_page_of_an_entry_is_the_first_of_its_alternates() -> None:
+def test_entry_with_several_alternate_links_uses_the_first() -> None:
     links = '<link href="/one"/><link rel="alternate" type="text/html" hreflang="de" href="/eins"/>'
 
     assert read(f'<feed xmlns="http://www.w3.org/2005/Atom"><entry>{links}</entry></feed>') == pages("one")
@@ -70,13 +70,13 @@ def test_the_page_of_an_entry_is_the_first_of_its_alternates() -> None:
 @pytest.mark.parametrize(
     "text", ["", "<html><body>Not found</body></html>", "no feed", "{}", "/etc/passwd", "<urlset/>"]
 )
-def test_what_is_no_feed_is_a_bad_source(text: str) -> None:
+def test_body_that_is_not_a_feed_is_a_bad_source(text: str) -> None:
     with pytest.raises(NotIndexed) as caught:
         read(text)
     assert caught.value.reason == Reason.BAD_SOURCE
 
 
-def test_entities_are_not_expanded_and_nothing_else_is_opened() -> None:
+def test_feed_entities_are_not_expanded_and_external_files_not_opened() -> None:
     entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "lol"}">' for n in range(10))
     bomb = f"<!DOCTYPE rss [{entities}]>" + RSS.partition("?>")[2].replace("One", "&a9;")
     outside = '<!DOCTYPE rss [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + RSS.partition("?>")[2].replace(
@@ -88,13 +88,13 @@ def test_entities_are_not_expanded_and_nothing_else_is_opened() -> None:
 
 
 @pytest.mark.slow
-def test_a_feed_of_ten_thousand_entries_is_enough() -> None:
+def test_feed_is_read_up_to_ten_thousand_entries() -> None:
     items = "".join(f"<item><link>/{number}</link></item>" for number in range(10_050))
 
     assert len(read(f'<rss version="2.0"><channel>{items}</channel></rss>')) == 10_000
 
 
-def test_a_feed_is_fetched_whatever_its_type() -> None:
+def test_feed_is_fetched_regardless_of_its_media_type() -> None:
     def fetch(url: str, *, any_type: bool = False, max_bytes: int = 0, truncate: bool = False) -> Fetched:
         assert any_type
         return Fetched(url, 200, {"content-type": "application/rss+xml"}, RSS.encode())

@@ -1,4 +1,4 @@
-"""One address is fetched, whatever the server does, or there is a reason why not."""
+"""Fetching one URL returns a page or a reason, regardless of what the server sends."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def fetcher(network: Network) -> Fetcher:
 
 
 def reason(fetch: Callable[[], Fetched]) -> str:
-    """Why an address cannot be had; the owner is told in one sentence."""
+    """Return the reason why a fetch fails; its message must be a sentence for the site's owner."""
     with pytest.raises(NotIndexed) as caught:
         fetch()
     assert caught.value.message.endswith(".")
@@ -65,7 +65,7 @@ def reason(fetch: Callable[[], Fetched]) -> str:
 
 
 class TestAnswers:
-    def test_a_page_comes_with_its_address_headers_and_body(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_fetching_a_page_returns_its_url_headers_and_body(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/a?b=c&utm_source=x"] = page(
             b"<p>Hello", "X-Robots-Tag: noarchive", "x-robots-tag: nofollow", "Set-Cookie: a=b"
         )
@@ -77,7 +77,7 @@ class TestAnswers:
         assert "set-cookie" not in fetched.headers
         assert fetched.redirects == ()
 
-    def test_the_request_says_who_asks(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_requests_identify_the_crawler_in_the_user_agent(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = page()
 
         fetcher.fetch(URL)
@@ -88,13 +88,13 @@ class TestAnswers:
         assert user_agent("https://search.example.com").endswith(" (+https://search.example.com)")
 
     @pytest.mark.parametrize("status", ["404 Not Found", "410 Gone", "500 Oops", "401 No", "204 Empty", "206 Part"])
-    def test_a_status_that_is_no_success_is_the_reason(self, site: HostileSite, fetcher: Fetcher, status: str) -> None:
+    def test_unsuccessful_status_becomes_the_reason(self, site: HostileSite, fetcher: Fetcher, status: str) -> None:
         site.answers["/"] = page(status=status)
 
         assert reason(lambda: fetcher.fetch(URL)) == f"http_{status[:3]}"
 
     @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-    def test_a_packed_body_is_unpacked(self, site: HostileSite, fetcher: Fetcher, encoding: str) -> None:
+    def test_compressed_body_is_decompressed(self, site: HostileSite, fetcher: Fetcher, encoding: str) -> None:
         pack = {"gzip": gzip.compress, "deflate": zlib.compress}[encoding]
         site.answers["/"] = page(pack(b"<p>Hello"), f"Content-Encoding: {encoding}")
 
@@ -115,17 +115,19 @@ class TestAnswers:
             page(b"<p>", "Content-Encoding: br"),
         ],
     )
-    def test_an_answer_that_is_broken_is_unreachable(self, site: HostileSite, fetcher: Fetcher, answer: bytes) -> None:
+    def test_malformed_response_is_unreachable(self, site: HostileSite, fetcher: Fetcher, answer: bytes) -> None:
         site.answers["/"] = lambda asked: iter([answer])
 
         assert reason(lambda: fetcher.fetch(URL)) == Reason.UNREACHABLE
 
-    def test_a_body_may_end_with_its_connection(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_body_without_content_length_ends_when_the_connection_closes(
+        self, site: HostileSite, fetcher: Fetcher
+    ) -> None:
         site.answers["/"] = lambda asked: iter([b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n", b"<p>old"])
 
         assert fetcher.fetch(URL).body == b"<p>old"
 
-    def test_charsets_are_left_to_the_reader(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_fetcher_returns_body_and_charset_without_decoding(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = page("<p>wörter".encode(), content_type="text/html; charset=klingon")
 
         fetched = fetcher.fetch(URL)
@@ -133,7 +135,7 @@ class TestAnswers:
         assert fetched.body == "<p>wörter".encode()
         assert fetched.headers["content-type"] == "text/html; charset=klingon"
 
-    def test_no_host_and_one_that_does_not_accept_are_unreachable(self, fetcher: Fetcher, wires: Wires) -> None:
+    def test_unknown_hosts_and_refused_connections_are_unreachable(self, fetcher: Fetcher, wires: Wires) -> None:
         wires.broken.add(PUBLIC)
 
         assert reason(lambda: fetcher.fetch("http://nowhere.example.com/")) == Reason.UNREACHABLE
@@ -152,7 +154,7 @@ _LINES = st.sampled_from(
 
 @pytest.fixture(scope="module")
 def asking() -> Iterator[tuple[HostileSite, Wires, Fetcher]]:
-    """One server and one fetcher for many examples."""
+    """One server and one fetcher, shared by many Hypothesis examples."""
     with serving() as site:
         wires = Wires(site.port)
         network = Network(private_addresses=False, resolver=Names(), sockets=wires)
@@ -161,7 +163,7 @@ def asking() -> Iterator[tuple[HostileSite, Wires, Fetcher]]:
 
 
 @given(lines=st.lists(_LINES | st.binary(max_size=40), max_size=8), begun=st.booleans())
-def test_whatever_a_server_sends_is_a_page_or_has_a_reason(
+def test_arbitrary_server_bytes_result_in_a_page_or_a_reason(
     asking: tuple[HostileSite, Wires, Fetcher], lines: list[bytes], begun: bool
 ) -> None:
     site, _, fetcher = asking
@@ -177,7 +179,9 @@ def test_whatever_a_server_sends_is_a_page_or_has_a_reason(
 
 class TestTypes:
     @pytest.mark.parametrize("content_type", ["image/png", "application/zip", "text/css"])
-    def test_what_is_no_text_is_not_read(self, site: HostileSite, fetcher: Fetcher, content_type: str) -> None:
+    def test_body_of_a_binary_media_type_is_not_read_unless_any_type_is_allowed(
+        self, site: HostileSite, fetcher: Fetcher, content_type: str
+    ) -> None:
         read = threading.Event()
 
         def endless(asked: Asked) -> Iterator[bytes]:
@@ -191,7 +195,7 @@ class TestTypes:
         assert reason(lambda: fetcher.fetch(URL)) == Reason.NOT_TEXT
         assert fetcher.fetch(URL, any_type=True, truncate=True, max_bytes=100).body == bytes(100)
 
-    def test_what_a_server_does_not_tell_is_seen_from_the_beginning(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_missing_media_type_is_detected_from_the_first_bytes(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/pdf"] = page(b"%PDF-1.7\n\x00", content_type="")
         site.answers["/html"] = page(b"<!doctype html>" + b"x" * 5_000, content_type="")
         site.answers["/zip"] = page(b"PK\3\4" + bytes(5_000), content_type="application/octet-stream")
@@ -202,7 +206,7 @@ class TestTypes:
 
 
 class TestLimits:
-    def test_a_body_may_have_ten_mebibytes(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_body_larger_than_ten_mebibytes_is_too_large(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = page(b" " * 10_485_760)
         site.answers["/more"] = page(b" " * 10_485_761)
 
@@ -210,7 +214,9 @@ class TestLimits:
         assert reason(lambda: fetcher.fetch(f"{URL}more")) == Reason.TOO_LARGE
 
     @pytest.mark.slow
-    def test_a_bomb_is_not_unpacked(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_compression_bomb_is_too_large_and_not_fully_decompressed(
+        self, site: HostileSite, fetcher: Fetcher
+    ) -> None:
         packer = zlib.compressobj(wbits=31)
         bomb = b"".join(packer.compress(bytes(1_048_576).replace(b"\0", b" ")) for _ in range(80)) + packer.flush()
         site.answers["/"] = page(bomb, "Content-Encoding: gzip")
@@ -227,7 +233,7 @@ class TestLimits:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("head", ["Content-Type: text/html", "Content-Type: text/html\r\nContent-Encoding: gzip"])
-    def test_a_body_without_end_is_left(self, site: HostileSite, fetcher: Fetcher, head: str) -> None:
+    def test_endless_body_is_too_large(self, site: HostileSite, fetcher: Fetcher, head: str) -> None:
         empty_member = gzip.compress(b"")
 
         def endless(asked: Asked) -> Iterator[bytes]:
@@ -239,7 +245,7 @@ class TestLimits:
 
         assert reason(lambda: fetcher.fetch(URL)) == Reason.TOO_LARGE
 
-    def test_a_longer_body_is_cut_where_that_is_asked_for(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_oversized_body_is_truncated_only_on_request(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = page(b"x" * 1_000)
 
         assert fetcher.fetch(URL, max_bytes=600, truncate=True).body == b"x" * 600
@@ -248,9 +254,7 @@ class TestLimits:
     @pytest.mark.parametrize(
         "begin", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>slow"]
     )
-    def test_a_server_that_stops_within_its_answer_is_not_waited_for(
-        self, site: HostileSite, network: Network, begin: bytes
-    ) -> None:
+    def test_server_that_stalls_mid_response_times_out(self, site: HostileSite, network: Network, begin: bytes) -> None:
         ended = threading.Event()
 
         def stopping(asked: Asked) -> Iterator[bytes]:
@@ -263,7 +267,7 @@ class TestLimits:
         assert reason(lambda: hasty.fetch(URL)) == Reason.TIMEOUT
         ended.set()
 
-    def test_redirects_share_the_time(
+    def test_time_limit_covers_all_redirects_together(
         self, site: HostileSite, network: Network, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         now = [0.0]
@@ -279,7 +283,7 @@ class TestLimits:
         assert reason(lambda: Fetcher(network, Scope.of(URL), "Bot").fetch(f"{URL}0")) == Reason.TIMEOUT
         assert len(site.asked) < 9
 
-    def test_a_huge_head_is_not_read(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_oversized_response_head_is_unreachable(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = page(b"<p>", "X: " + "x" * 300_000)
 
         assert reason(lambda: fetcher.fetch(URL)) == Reason.UNREACHABLE
@@ -287,7 +291,7 @@ class TestLimits:
 
 class TestRedirects:
     @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 Other", "307 Temporary", "308 Permanent"])
-    def test_a_redirect_is_followed_and_remembered(self, site: HostileSite, fetcher: Fetcher, status: str) -> None:
+    def test_redirects_are_followed_and_recorded(self, site: HostileSite, fetcher: Fetcher, status: str) -> None:
         site.answers["/a"] = redirect("b?utm_source=kept#part", status=status)
         site.answers["/b?utm_source=kept"] = redirect("HTTP://docs.EXAMPLE.com/c", status=status)
         site.answers["/c"] = page()
@@ -298,7 +302,7 @@ class TestRedirects:
         assert fetched.redirects == (f"{URL}a", f"{URL}b")
         assert [asked.headers["host"] for asked in site.asked] == [*["www.example.com"] * 2, "docs.example.com"]
 
-    def test_ten_redirects_are_followed_and_no_more(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_more_than_ten_redirects_are_a_redirect_loop(self, site: HostileSite, fetcher: Fetcher) -> None:
         for number in range(11):
             site.answers[f"/{number}"] = redirect(f"/{number + 1}")
         site.answers["/11"] = page()
@@ -306,14 +310,14 @@ class TestRedirects:
         assert len(fetcher.fetch(f"{URL}1").redirects) == 10
         assert reason(lambda: fetcher.fetch(f"{URL}0")) == Reason.REDIRECT_LOOP
 
-    def test_a_loop_ends_where_it_closes(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_redirect_loop_is_detected_at_the_first_repeated_url(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/a"] = redirect("/b")
         site.answers["/b"] = redirect("/a")
 
         assert reason(lambda: fetcher.fetch(f"{URL}a")) == Reason.REDIRECT_LOOP
         assert site.targets == ["/a", "/b"]
 
-    def test_a_cookie_that_a_redirect_sets_is_sent(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_cookies_set_by_a_redirect_are_sent_afterwards(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = lambda asked: (
             page()
             if "seen=1" in asked.headers.get("cookie", "")
@@ -323,7 +327,7 @@ class TestRedirects:
         assert fetcher.fetch(URL).redirects == (URL,)
         assert fetcher.fetch(URL).redirects == ()
 
-    def test_a_server_that_always_sets_a_new_cookie_is_left(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_endless_redirects_with_new_cookies_are_a_redirect_loop(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = lambda asked: redirect("/", f"Set-Cookie: visit={len(site.asked)}")
 
         assert reason(lambda: fetcher.fetch(URL)) == Reason.REDIRECT_LOOP
@@ -336,7 +340,7 @@ class TestRedirects:
             *("ftp://www.example.com/", "file:///etc/passwd", "gopher://127.0.0.1:25/", "javascript:1", "http://"),
         ],
     )
-    def test_the_sites_hosts_are_not_left(
+    def test_redirects_to_hosts_outside_the_site_are_not_followed(
         self, site: HostileSite, fetcher: Fetcher, names: Names, location: str
     ) -> None:
         site.answers["/"] = redirect(location)
@@ -344,16 +348,16 @@ class TestRedirects:
         assert reason(lambda: fetcher.fetch(URL)) == Reason.OTHER_HOST
         assert names.looked_up == ["www.example.com"]
 
-    def test_another_host_is_not_even_asked_for(self, fetcher: Fetcher, names: Names) -> None:
+    def test_fetching_a_host_outside_the_site_makes_no_lookup(self, fetcher: Fetcher, names: Names) -> None:
         assert reason(lambda: fetcher.fetch("https://evil.org/")) == Reason.OTHER_HOST
         assert names.looked_up == []
 
-    def test_a_redirect_that_leads_nowhere_is_its_status(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_redirect_without_location_has_its_status_as_the_reason(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = page(status="302 Found")
 
         assert reason(lambda: fetcher.fetch(URL)) == "http_302"
 
-    def test_every_request_is_surrounded(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_visit_context_wraps_each_request_of_a_redirect_chain(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/a"] = redirect("/b")
         site.answers["/b"] = redirect("/forbidden")
         steps: list[str] = []
@@ -371,7 +375,7 @@ class TestRedirects:
 
 
 def spellings(address: IPv4Address) -> st.SearchStrategy[str]:
-    """Ways in which browsers let an IPv4 address be written."""
+    """Generate the spellings of an IPv4 address that browsers accept."""
     octets = address.packed
 
     def number(value: int) -> st.SearchStrategy[str]:
@@ -410,7 +414,7 @@ class TestPrivateAddresses:
         authority=st.sampled_from(PRIVATE).flatmap(spellings),
         slashes=st.sampled_from(["//", "/\\", "\\\\", "///"]),
     )
-    def test_no_spelling_of_a_private_address_is_connected_to(
+    def test_no_spelling_of_a_private_ipv4_address_is_connected_to(
         self, asking: tuple[HostileSite, Wires, Fetcher], authority: str, slashes: str
     ) -> None:
         site, wires, fetcher = asking
@@ -423,12 +427,14 @@ class TestPrivateAddresses:
         assert {address for address, _ in wires.connected} <= {PUBLIC}
 
     @pytest.mark.parametrize("address", ["[::1]", "[fe80::1]", "[fd00:ec2::254]", "[ff02::1]", "[2002:7f00:1::]"])
-    def test_neither_is_a_private_ipv6_address(self, site: HostileSite, fetcher: Fetcher, address: str) -> None:
+    def test_redirects_to_private_ipv6_addresses_are_rejected(
+        self, site: HostileSite, fetcher: Fetcher, address: str
+    ) -> None:
         site.answers["/"] = redirect(f"http://{address}/")
 
         assert reason(lambda: fetcher.fetch(URL)) == Reason.PRIVATE_ADDRESS
 
-    def test_a_name_of_the_site_that_leads_inside_is_refused(
+    def test_hostnames_of_the_site_that_resolve_to_private_addresses_are_rejected(
         self, site: HostileSite, fetcher: Fetcher, wires: Wires
     ) -> None:
         site.answers["/"] = redirect("http://inside.example.com/")
@@ -436,31 +442,35 @@ class TestPrivateAddresses:
         assert reason(lambda: fetcher.fetch(URL)) == Reason.PRIVATE_ADDRESS
         assert wires.connected == [(PUBLIC, 80)]
 
-    def test_a_name_that_turns_inside_is_refused_then(self, site: HostileSite, fetcher: Fetcher, wires: Wires) -> None:
+    def test_host_that_later_resolves_to_a_private_address_is_rejected(
+        self, site: HostileSite, fetcher: Fetcher, wires: Wires
+    ) -> None:
         site.answers["/"] = redirect("/again", "Connection: close")
 
         assert reason(lambda: fetcher.fetch("http://turns.example.com/")) == Reason.PRIVATE_ADDRESS
         assert wires.connected == [(PUBLIC, 80)]
 
     @pytest.mark.parametrize("host", ["inside.example.com", "127.0.0.1", "[::1]"])
-    def test_nothing_is_sent_inside(self, site: HostileSite, network: Network, wires: Wires, host: str) -> None:
+    def test_post_to_a_private_address_is_rejected_without_connecting(
+        self, site: HostileSite, network: Network, wires: Wires, host: str
+    ) -> None:
         with pytest.raises(NotIndexed) as caught:
             post(network, f"http://{host}/", {}, b"{}", max_seconds=20)
 
         assert caught.value.reason == Reason.PRIVATE_ADDRESS
         assert wires.connected == []
 
-    def test_what_is_sent_to_a_name_that_turns_inside_goes_to_the_address_that_was_checked(
+    def test_post_connects_only_to_the_ip_address_that_was_checked(
         self, site: HostileSite, network: Network, wires: Wires
     ) -> None:
-        """The host is looked up once: the site takes no POST, but it is the site that is connected to."""
+        """The first lookup is the one used: the site does not support POST, but the connection goes to the site."""
         for reason_then in (Reason.UNREACHABLE, Reason.PRIVATE_ADDRESS):
             with pytest.raises(NotIndexed) as caught:
                 post(network, "http://turns.example.com/", {}, b"{}", max_seconds=20)
             assert caught.value.reason == reason_then
         assert wires.connected == [(PUBLIC, 80)]
 
-    def test_an_intranet_may_be_allowed(self, site: HostileSite) -> None:
+    def test_private_addresses_can_be_allowed_for_fetching_an_intranet(self, site: HostileSite) -> None:
         url = f"http://127.0.0.1:{site.port}/"
         site.answers["/"] = redirect(f"http://2130706433:{site.port}/page")
         site.answers["/page"] = page()
@@ -471,7 +481,9 @@ class TestPrivateAddresses:
 
 
 class TestConditions:
-    def test_what_did_not_change_has_no_body(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_conditional_request_for_an_unchanged_page_returns_304_without_body(
+        self, site: HostileSite, fetcher: Fetcher
+    ) -> None:
         site.answers["/"] = page(b"", 'ETag: "1"', status="304 Not Modified")
 
         fetched = fetcher.fetch(URL, validators=lambda url: Validators('"1"', "Sun, 06 Nov 1994 08:49:37 GMT"))
@@ -480,7 +492,7 @@ class TestConditions:
         assert site.asked[0].headers["if-none-match"] == '"1"'
         assert site.asked[0].headers["if-modified-since"] == "Sun, 06 Nov 1994 08:49:37 GMT"
 
-    def test_each_address_on_the_way_has_its_own_condition(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_each_url_of_a_redirect_chain_sends_its_own_validators(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/a"] = redirect("/b")
         site.answers["/b"] = page(b"", status="304 Not Modified")
 
@@ -489,12 +501,12 @@ class TestConditions:
         assert (fetched.url, fetched.status) == (f"{URL}b", 304)
         assert ["if-none-match" in asked.headers for asked in site.asked] == [False, True]
 
-    def test_nobody_asked_for_304(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_unrequested_304_response_is_rejected(self, site: HostileSite, fetcher: Fetcher) -> None:
         site.answers["/"] = page(b"", status="304 Not Modified")
 
         assert reason(lambda: fetcher.fetch(URL)) == "http_304"
 
-    def test_a_condition_that_cannot_be_sent_injects_nothing(self, site: HostileSite, fetcher: Fetcher) -> None:
+    def test_validator_with_a_line_break_sends_no_request(self, site: HostileSite, fetcher: Fetcher) -> None:
         assert reason(lambda: fetcher.fetch(URL, validators=lambda url: Validators("a\r\nX: y"))) == Reason.UNREACHABLE
         assert site.asked == []
 
@@ -511,7 +523,7 @@ class TestWaiting:
             ("Thu, 01 Jan 2026 00:00:00 GMT", 1),
         ],
     )
-    def test_a_server_may_ask_to_wait(
+    def test_retry_after_up_to_ten_minutes_is_honored(
         self, site: HostileSite, fetcher: Fetcher, status: str, value: str, seconds: float
     ) -> None:
         site.answers["/"] = page(b"", f"Retry-After: {value}", status=status)
@@ -522,7 +534,9 @@ class TestWaiting:
         assert (caught.value.reason, caught.value.seconds) == (f"http_{status[:3]}", seconds)
 
     @pytest.mark.parametrize("value", ["601", "99999999999", "Sat, 02 May 2026 12:00:00 GMT"])
-    def test_nobody_waits_longer_than_ten_minutes(self, site: HostileSite, fetcher: Fetcher, value: str) -> None:
+    def test_retry_after_longer_than_ten_minutes_fails_without_retry(
+        self, site: HostileSite, fetcher: Fetcher, value: str
+    ) -> None:
         site.answers["/"] = page(b"", f"Retry-After: {value}", status="429 Too Many Requests")
 
         with time_machine.travel("2026-05-01T12:00:00Z", tick=False), pytest.raises(NotIndexed) as caught:
@@ -532,7 +546,7 @@ class TestWaiting:
         assert caught.value.reason == "http_429"
 
     @pytest.mark.parametrize("headers", [(), ("Retry-After: soon",), ("Retry-After: -5",)])
-    def test_where_no_time_is_told_too_many_requests_mean_half_a_minute(
+    def test_status_429_without_retry_after_waits_30_seconds(
         self, site: HostileSite, fetcher: Fetcher, headers: tuple[str, ...]
     ) -> None:
         site.answers["/many"] = page(b"", *headers, status="429 Too Many Requests")
@@ -552,7 +566,7 @@ class TestOwnHeaders:
             network, Scope.of(URL), "Bot", headers={"Authorization": "Basic x", "Cookie": "a=1"}, headers_url=URL
         )
 
-    def test_they_go_to_the_sources_host_alone(self, site: HostileSite, staging: Fetcher) -> None:
+    def test_own_headers_are_sent_only_to_the_sources_host(self, site: HostileSite, staging: Fetcher) -> None:
         site.answers["/"] = redirect("/next", "Set-Cookie: b=2")
         site.answers["/next"] = redirect("http://docs.example.com/other")
         site.answers["/other"] = redirect("http://www.example.com:8080/port")
@@ -563,7 +577,7 @@ class TestOwnHeaders:
         assert [asked.headers.get("authorization") for asked in site.asked] == ["Basic x", "Basic x", None, None]
         assert [asked.headers.get("cookie") for asked in site.asked] == ["a=1", "a=1; b=2", None, "b=2"]
 
-    def test_they_go_to_its_https_version_but_never_back(self, network: Network) -> None:
+    def test_own_headers_follow_an_upgrade_to_https_but_not_a_downgrade(self, network: Network) -> None:
         authority = trustme.CA()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert("www.example.com").configure_cert(context)
@@ -604,17 +618,17 @@ class TestOwnHeaders:
             {f"X{number}": "1" for number in range(6)},
         ],
     )
-    def test_a_header_that_cannot_be_sent_is_refused(self, network: Network, headers: dict[str, str]) -> None:
+    def test_invalid_own_headers_raise_value_error(self, network: Network, headers: dict[str, str]) -> None:
         with pytest.raises(ValueError, match=r".+"):
             check_headers(headers)
         with pytest.raises(ValueError, match=r".+"):
             Fetcher(network, Scope.of(URL), "Bot", headers=headers, headers_url=URL)
 
-    def test_five_headers_can_be_sent(self) -> None:
+    def test_five_own_headers_are_accepted(self) -> None:
         check_headers({f"X-{number}": "a b\tc" for number in range(5)})
 
 
-def test_a_certificate_that_is_nobodys_is_the_reason() -> None:
+def test_untrusted_certificate_has_the_certificate_reason() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("www.example.com").configure_cert(context)
     with serving(context) as site:

@@ -1,4 +1,4 @@
-"""Which IP addresses are on the public internet."""
+"""Distinguishes public IP addresses from private and reserved ones."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ PUBLIC = ["8.8.8.8", "93.184.216.34", "172.32.0.1", "100.128.0.1", "168.63.129.1
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_an_address_of_a_machine_or_a_network_of_its_own_is_not_public(address: str) -> None:
+def test_private_and_reserved_ip_addresses_are_not_public(address: str) -> None:
     assert not is_public(ip_address(address))
 
 
 @pytest.mark.parametrize("address", [*PUBLIC, "64:ff9b::8.8.8.8"])
-def test_an_address_of_the_internet_is_public(address: str) -> None:
+def test_internet_ip_addresses_are_public(address: str) -> None:
     assert is_public(ip_address(address))
 
 
 @given(st.ip_addresses(v=4))
-def test_no_ipv4_address_is_more_public_than_python_says(address: IPv4Address) -> None:
+def test_ipv4_addresses_not_global_in_python_are_not_public(address: IPv4Address) -> None:
     assert address.is_global or not is_public(address)
 
 
 @given(st.ip_addresses(v=6))
-def test_no_ipv6_address_is_more_public_than_python_says(address: IPv6Address) -> None:
+def test_ipv6_addresses_not_global_in_python_are_not_public(address: IPv6Address) -> None:
     assert address.is_global or not is_public(address)
 
 
 @given(st.ip_addresses(v=4), st.sampled_from(["::ffff:0:0", "64:ff9b::"]))
-def test_an_ipv6_address_is_as_public_as_the_ipv4_address_that_it_leads_to(inner: IPv4Address, prefix: str) -> None:
+def test_mapped_ipv6_address_is_as_public_as_its_embedded_ipv4_address(inner: IPv4Address, prefix: str) -> None:
     assert is_public(IPv6Address(int(IPv6Address(prefix)) | int(inner))) == is_public(inner)
 
 
 @given(st.ip_addresses(v=4), st.sampled_from(["2002::", "2001::", "::"]), st.sampled_from([0, 80]))
-def test_tunnels_that_embed_ipv4_addresses_are_refused(inner: IPv4Address, prefix: str, shift: int) -> None:
+def test_tunnel_addresses_that_embed_ipv4_addresses_are_not_public(inner: IPv4Address, prefix: str, shift: int) -> None:
     embedded = IPv6Address(int(IPv6Address(prefix)) | int(inner) << shift if prefix == "2002::" else int(inner))
     assert not is_public(embedded)
 
 
-def test_a_literal_is_told_from_a_name() -> None:
+def test_ip_literals_are_distinguished_from_hostnames() -> None:
     assert literal_address("127.0.0.1") == IPv4Address("127.0.0.1")
     assert literal_address("[::1]") == IPv6Address("::1")
     assert literal_address("localhost") is None

@@ -1,4 +1,4 @@
-"""Which bodies can be read as pages."""
+"""Detects the bodies that can be read as pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.crawl.fetch.responses import OFFICE_TYPES, is_page, sniff
 
 
 def entry(name: bytes) -> bytes:
-    """The beginning of an archive whose first part has a name."""
+    """Return the first bytes of a ZIP archive whose first entry has this name."""
     return b"PK\3\4" + bytes(22) + len(name).to_bytes(2, "little") + bytes(2) + name + b"\1\2\3"
 
 
@@ -19,7 +19,7 @@ def entry(name: bytes) -> bytes:
         *("application/pdf", "application/xml", "", "application/octet-stream", *OFFICE_TYPES),
     ],
 )
-def test_text_and_pdfs_and_office_files_and_what_is_not_told_may_be_pages(content_type: str) -> None:
+def test_text_pdf_office_and_unspecified_media_types_can_be_pages(content_type: str) -> None:
     assert is_page(content_type)
 
 
@@ -30,7 +30,7 @@ def test_text_and_pdfs_and_office_files_and_what_is_not_told_may_be_pages(conten
         *("text/css", "text/javascript", "application/javascript", "text/event-stream", "audio/mpeg"),
     ],
 )
-def test_other_types_are_no_pages(content_type: str) -> None:
+def test_image_video_archive_script_and_style_types_are_not_pages(content_type: str) -> None:
     assert not is_page(content_type)
 
 
@@ -69,7 +69,7 @@ def test_other_types_are_no_pages(content_type: str) -> None:
         ("application/pdf", b"<html>Not found", None),
     ],
 )
-def test_the_beginning_of_a_body_tells_what_its_server_does_not(
+def test_media_type_is_detected_from_the_first_bytes_of_the_body(
     content_type: str, head: bytes, kind: str | None
 ) -> None:
     assert sniff(content_type, head) == kind

@@ -1,4 +1,4 @@
-"""A host is resolved, its addresses are checked, and one of those is connected to."""
+"""The network resolves a host, checks its IP addresses, and connects only to a checked one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Make = Callable[..., Network]
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes networks, and closes them at the end."""
+    """Create networks, and close them after the test."""
     made: list[Network] = []
 
     def make(**options: object) -> Network:
@@ -52,7 +52,7 @@ def site() -> Iterator[HostileSite]:
 
 
 def ask(network: Network, url: str) -> int:
-    """The status of an answer, read to its end."""
+    """Read the whole response and return its status."""
     target = parse_url(url)
     with time_limit(20), network.get(target, {"Host": target.host}) as response:
         for _ in response.iter_stream():
@@ -61,7 +61,7 @@ def ask(network: Network, url: str) -> int:
 
 
 class TestAddresses:
-    def test_the_address_that_was_checked_is_connected_to(self, site: HostileSite, make: Make) -> None:
+    def test_network_connects_to_the_ip_address_that_it_checked(self, site: HostileSite, make: Make) -> None:
         names, wires = Names(), Wires(site.port)
 
         assert ask(make(resolver=names, sockets=wires), "http://example.com:8080/") == 200
@@ -71,7 +71,7 @@ class TestAddresses:
         assert site.asked[0].headers["host"] == "example.com:8080"
 
     @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "169.254.169.254", "10.0.0.1", "::ffff:192.168.0.1"])
-    def test_a_name_that_leads_to_a_private_address_is_refused(
+    def test_hostnames_that_resolve_to_private_addresses_are_rejected(
         self, site: HostileSite, make: Make, address: str
     ) -> None:
         wires = Wires(site.port)
@@ -82,7 +82,9 @@ class TestAddresses:
         assert wires.connected == []
 
     @pytest.mark.parametrize("addresses", [f"{PUBLIC} 127.0.0.1", f"127.0.0.1 {PUBLIC}"])
-    def test_one_private_address_among_others_is_enough(self, site: HostileSite, make: Make, addresses: str) -> None:
+    def test_host_with_one_private_address_among_public_ones_is_rejected(
+        self, site: HostileSite, make: Make, addresses: str
+    ) -> None:
         wires = Wires(site.port)
 
         with pytest.raises(PrivateAddressError):
@@ -90,7 +92,7 @@ class TestAddresses:
 
         assert wires.connected == []
 
-    def test_a_name_that_changes_between_look_ups_gains_nothing(self, site: HostileSite, make: Make) -> None:
+    def test_dns_rebinding_to_a_private_address_is_rejected(self, site: HostileSite, make: Make) -> None:
         names, wires = Names(example_com=[PUBLIC, "127.0.0.1"]), Wires(site.port)
         network = make(resolver=names, sockets=wires)
         site.answers["/close"] = page(b"x", "Connection: close")
@@ -103,9 +105,7 @@ class TestAddresses:
         assert wires.connected == [(PUBLIC, 80)]
 
     @pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://[::1]/", "http://0/", "http://[fd00:ec2::254]/"])
-    def test_a_literal_private_address_is_refused_without_a_look_up(
-        self, site: HostileSite, make: Make, url: str
-    ) -> None:
+    def test_private_ip_literals_are_rejected_without_a_lookup(self, site: HostileSite, make: Make, url: str) -> None:
         names, wires = Names(), Wires(site.port)
 
         with pytest.raises(PrivateAddressError):
@@ -113,13 +113,13 @@ class TestAddresses:
 
         assert (names.looked_up, wires.connected) == ([], [])
 
-    def test_an_intranet_may_be_allowed(self, site: HostileSite, make: Make) -> None:
+    def test_private_addresses_can_be_allowed(self, site: HostileSite, make: Make) -> None:
         network = make(private_addresses=True)
 
         assert ask(network, f"http://127.0.0.1:{site.port}/") == 200
         assert ask(network, f"http://localhost:{site.port}/") == 200
 
-    def test_the_next_address_is_tried_where_one_does_not_accept(self, site: HostileSite, make: Make) -> None:
+    def test_next_ip_address_is_tried_when_one_refuses_the_connection(self, site: HostileSite, make: Make) -> None:
         wires = Wires(site.port)
         wires.broken.add("2606:4700::1111")
 
@@ -127,9 +127,7 @@ class TestAddresses:
 
         assert wires.connected == [("2606:4700::1111", 80), (PUBLIC, 80)]
 
-    def test_a_host_without_an_address_and_one_that_does_not_accept_are_told_apart(
-        self, site: HostileSite, make: Make
-    ) -> None:
+    def test_unknown_hosts_and_refused_connections_raise_different_errors(self, site: HostileSite, make: Make) -> None:
         wires = Wires(site.port)
         wires.broken.add(PUBLIC)
         network = make(resolver=Names(unknown_example=[""]), sockets=wires)
@@ -140,11 +138,11 @@ class TestAddresses:
             ask(network, "http://example.com/")
 
     @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "a..b.example.com", "x" * 300 + ".example"])
-    def test_a_name_that_cannot_be_looked_up_has_no_address(self, make: Make, host: str) -> None:
+    def test_invalid_hostnames_raise_resolution_error(self, make: Make, host: str) -> None:
         with pytest.raises(ResolutionError):
             ask(make(), f"http://{host}/")
 
-    def test_the_environment_names_no_proxy(
+    def test_proxy_environment_variables_are_ignored(
         self, site: HostileSite, make: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
@@ -157,7 +155,7 @@ class TestAddresses:
 
 
 class TestConnections:
-    def test_a_connection_is_used_again(self, site: HostileSite, make: Make) -> None:
+    def test_connections_are_reused(self, site: HostileSite, make: Make) -> None:
         wires = Wires(site.port)
         network = make(resolver=Names(), sockets=wires)
 
@@ -166,7 +164,7 @@ class TestConnections:
 
         assert len(wires.connected) == 1
 
-    def test_a_server_that_hangs_up_an_idle_connection_is_asked_again(self, site: HostileSite, make: Make) -> None:
+    def test_request_is_retried_when_the_server_closes_an_idle_connection(self, site: HostileSite, make: Make) -> None:
         wires = Wires(site.port)
         network = make(resolver=Names(), sockets=wires)
         hang_ups = iter([True])
@@ -178,7 +176,9 @@ class TestConnections:
         assert site.targets == ["/", "/once", "/once"]
         assert len(wires.connected) == 2
 
-    def test_a_server_that_hangs_up_a_new_connection_is_not_asked_again(self, site: HostileSite, make: Make) -> None:
+    def test_request_is_not_retried_when_the_server_closes_a_new_connection(
+        self, site: HostileSite, make: Make
+    ) -> None:
         site.answers["/never"] = lambda asked: iter(())
 
         with pytest.raises(httpcore.RemoteProtocolError):
@@ -186,7 +186,7 @@ class TestConnections:
 
         assert site.targets == ["/never"]
 
-    def test_a_head_without_end_is_not_read_to_its_end(self, site: HostileSite, make: Make) -> None:
+    def test_endless_response_head_raises_a_protocol_error(self, site: HostileSite, make: Make) -> None:
         def endless() -> Iterator[bytes]:
             yield b"HTTP/1.1 200 OK\r\n"
             while True:
@@ -199,7 +199,7 @@ class TestConnections:
 
 
 class TestTime:
-    def test_a_look_up_that_hangs_is_given_up(self, make: Make) -> None:
+    def test_hanging_lookup_times_out(self, make: Make) -> None:
         asked, ended = threading.Event(), threading.Event()
 
         def hanging(host: str, port: int) -> Sequence[IPAddress]:
@@ -212,8 +212,8 @@ class TestTime:
         assert asked.wait(PATIENCE_SECONDS)
         ended.set()
 
-    def test_all_steps_together_keep_the_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Each read succeeds in time, as those of a server that sends one byte a second."""
+    def test_time_limit_covers_connecting_and_all_reads_together(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each single read is fast enough, as with a server that sends one byte per second."""
         clock = SimpleNamespace(now=100.0)
         monkeypatch.setattr(network_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
         timeouts: list[float | None] = []
@@ -264,7 +264,7 @@ class TestCertificates:
         certificate.configure_cert(context)
         return context
 
-    def test_the_certificate_is_that_of_the_name(
+    def test_certificate_must_match_the_hostname(
         self, make: Make, authority: trustme.CA, trusting: ssl.SSLContext
     ) -> None:
         asked: list[str | None] = []
@@ -281,7 +281,7 @@ class TestCertificates:
 
         assert asked == ["example.com", "other.example.com"]
 
-    def test_a_certificate_that_ended_or_is_nobodys_is_refused(
+    def test_expired_and_untrusted_certificates_are_rejected(
         self, make: Make, authority: trustme.CA, trusting: ssl.SSLContext
     ) -> None:
         ended = authority.issue_cert("example.com", not_after=datetime(2020, 1, 1, tzinfo=UTC))
@@ -292,14 +292,14 @@ class TestCertificates:
                     ask(network, "https://example.com/")
             assert site.asked == []
 
-    def test_a_server_without_tls_is_no_matter_of_certificates(self, make: Make, site: HostileSite) -> None:
+    def test_https_to_a_plain_http_server_is_not_a_certificate_error(self, make: Make, site: HostileSite) -> None:
         with pytest.raises(httpcore.ConnectError) as caught:
             ask(make(resolver=Names(), sockets=Wires(site.port)), "https://example.com/")
 
         assert not isinstance(caught.value, CertificateError)
 
 
-def test_the_system_knows_this_machine() -> None:
+def test_system_resolver_finds_localhost_and_rejects_unknown_hosts() -> None:
     assert str(resolve("localhost", 80)[0]) in {"127.0.0.1", "::1"}
     with pytest.raises(socket.gaierror):
         resolve("nowhere.invalid", 80)

@@ -1,4 +1,4 @@
-"""No host is asked more often than is polite, whoever asks."""
+"""The crawler limits its request rate per host, across all callers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HOST = "www.example.com"
 
 
 class Clock:
-    """Seconds that only tests move."""
+    """A clock in seconds that only tests advance."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -24,7 +24,7 @@ class Clock:
 
 
 class LocalTurns(Turns):
-    """Turns of one thread."""
+    """Turns kept in memory, for a single thread."""
 
     def __init__(self, now: Clock):
         self._now = now
@@ -56,7 +56,7 @@ def take(turns: LocalTurns, host: str = HOST, crawl_delay: float = 0.0) -> Turn:
 
 
 def visits(turns: LocalTurns, clock: Clock, count: int, *, took: float, crawl_delay: float = 0.0) -> float:
-    """Seconds for a number of requests, one after another, that take so long each."""
+    """Make consecutive requests that take ``took`` seconds each, and return the total duration."""
     begun = clock.now
     for _ in range(count):
         with polite(turns, HOST, crawl_delay=crawl_delay, wait=clock.wait):
@@ -64,11 +64,11 @@ def visits(turns: LocalTurns, clock: Clock, count: int, *, took: float, crawl_de
     return clock.now - begun
 
 
-def test_a_host_is_asked_ten_times_a_second(turns: LocalTurns, clock: Clock) -> None:
+def test_host_gets_at_most_ten_requests_per_second(turns: LocalTurns, clock: Clock) -> None:
     assert visits(turns, clock, 101, took=0.0) == pytest.approx(10.0)
 
 
-def test_a_host_has_two_requests_at_once(turns: LocalTurns, clock: Clock) -> None:
+def test_host_gets_at_most_two_concurrent_requests(turns: LocalTurns, clock: Clock) -> None:
     first = take(turns)
     clock.now += 0.1
     take(turns)
@@ -84,14 +84,14 @@ def test_a_host_has_two_requests_at_once(turns: LocalTurns, clock: Clock) -> Non
     assert isinstance(turns.take(HOST), float)
 
 
-def test_hosts_do_not_wait_for_one_another(turns: LocalTurns) -> None:
+def test_rate_limits_of_hosts_are_independent(turns: LocalTurns) -> None:
     take(turns)
     take(turns, "docs.example.com")
 
     assert isinstance(turns.take(HOST), float)
 
 
-def test_a_host_that_answers_slowly_is_asked_slowly(turns: LocalTurns, clock: Clock) -> None:
+def test_slow_host_gets_fewer_requests_until_it_recovers(turns: LocalTurns, clock: Clock) -> None:
     visits(turns, clock, 10, took=2.0)
 
     begins = []
@@ -109,7 +109,7 @@ def test_a_host_that_answers_slowly_is_asked_slowly(turns: LocalTurns, clock: Cl
 
 
 @pytest.mark.parametrize("took", [0.0, 3.0])
-def test_a_crawl_delay_is_kept_by_one_request_at_a_time(turns: LocalTurns, clock: Clock, took: float) -> None:
+def test_crawl_delay_is_respected_with_one_request_at_a_time(turns: LocalTurns, clock: Clock, took: float) -> None:
     assert visits(turns, clock, 11, took=took, crawl_delay=5.0) == pytest.approx(50.0 + took)
 
     clock.now += 60
@@ -118,7 +118,7 @@ def test_a_crawl_delay_is_kept_by_one_request_at_a_time(turns: LocalTurns, clock
     assert isinstance(turns.take(HOST, crawl_delay=5.0), float)
 
 
-def test_a_host_that_asks_to_wait_is_left_alone_by_all(turns: LocalTurns, clock: Clock) -> None:
+def test_retry_after_pauses_the_host_for_all_callers(turns: LocalTurns, clock: Clock) -> None:
     with pytest.raises(TryLater), polite(turns, HOST, wait=clock.wait):
         raise TryLater("http_429", "Later.", 120.0)
 
@@ -128,7 +128,7 @@ def test_a_host_that_asks_to_wait_is_left_alone_by_all(turns: LocalTurns, clock:
     take(turns)
 
 
-def test_a_request_that_fails_gives_its_turn_back(turns: LocalTurns, clock: Clock) -> None:
+def test_failed_request_returns_its_turn(turns: LocalTurns, clock: Clock) -> None:
     for _ in range(5):
         with pytest.raises(NotIndexed), polite(turns, HOST, wait=clock.wait):
             raise NotIndexed("timeout", "No.")
@@ -137,7 +137,7 @@ def test_a_request_that_fails_gives_its_turn_back(turns: LocalTurns, clock: Cloc
     take(turns)
 
 
-def test_the_turns_of_a_process_that_died_end(turns: LocalTurns, clock: Clock) -> None:
+def test_turns_of_a_dead_process_expire(turns: LocalTurns, clock: Clock) -> None:
     lost = take(turns)
     clock.now += 1
     take(turns)
@@ -149,7 +149,7 @@ def test_the_turns_of_a_process_that_died_end(turns: LocalTurns, clock: Clock) -
     take(turns)
 
 
-def test_waiting_can_be_ended(turns: LocalTurns) -> None:
+def test_waiting_for_a_turn_can_be_cancelled(turns: LocalTurns) -> None:
     def cancelled(seconds: float) -> None:
         raise KeyboardInterrupt
 

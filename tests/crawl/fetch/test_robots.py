@@ -1,4 +1,4 @@
-"""robots.txt is read as RFC 9309 says, however hostile it is."""
+"""robots.txt is parsed according to RFC 9309, even if it is hostile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SITE = "https://www.example.com"
 
 
 class Fetches:
-    """A fetch that gives a robots.txt, or fails."""
+    """A fake fetch that returns a robots.txt or raises."""
 
     def __init__(self, answer: bytes | NotIndexed):
         self.answer = answer
@@ -52,7 +52,7 @@ class TestRules:
             ("User-agent: a\nDisallow: /\n\nUser-agent: *\nDisallow: /no", "/yes", "/no"),
         ],
     )
-    def test_the_group_of_our_token_or_of_all_holds(self, text: str, allowed: str, refused: str) -> None:
+    def test_group_for_our_user_agent_or_for_all_applies(self, text: str, allowed: str, refused: str) -> None:
         rules = Rules(text)
 
         assert rules.allows(SITE + allowed)
@@ -78,7 +78,9 @@ class TestRules:
         ],
     )
     @pytest.mark.parametrize("agents", [("SiteSearchBot", "*"), ("other", "SiteSearchBot"), ("SiteSearchBot", "other")])
-    def test_only_rules_end_a_group(self, agents: tuple[str, str], between: str) -> None:
+    def test_lines_that_are_not_rules_do_not_end_a_user_agent_group(
+        self, agents: tuple[str, str], between: str
+    ) -> None:
         first, second = agents
         rules = Rules(f"User-agent: {first}\n{between}\nUser-agent: {second}\n{between}\nDisallow: /private\n")
 
@@ -86,7 +88,7 @@ class TestRules:
         assert rules.allows(f"{SITE}/a")
 
     @pytest.mark.parametrize("rule", ["Allow: /a", "Disallow:", "dissalow: /b", "DISALLOW /b"])
-    def test_rules_end_a_group(self, rule: str) -> None:
+    def test_allow_and_disallow_lines_end_a_user_agent_group(self, rule: str) -> None:
         rules = Rules(f"User-agent: SiteSearchBot\n{rule}\nUser-agent: *\nDisallow: /private\n")
 
         assert rules.allows(f"{SITE}/private")
@@ -99,11 +101,11 @@ class TestRules:
             ("User-agent: SiteSearchBot\nUser-agent: other\nCrawl-delay: 9\nDisallow: /a", 9.0),
         ],
     )
-    def test_a_delay_is_for_the_agents_above_it(self, text: str, delay: float) -> None:
+    def test_crawl_delay_applies_to_the_user_agents_above_it(self, text: str, delay: float) -> None:
         assert Rules(text).crawl_delay == delay
 
     @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-    def test_lines_end_as_rfc_9309_says(self, end: str) -> None:
+    def test_line_endings_follow_rfc_9309(self, end: str) -> None:
         text = f"User-agent: *{end}Disallow: /a\x0bAllow: /{end}Disallow: /b\u2028c{end}"
 
         assert not Rules(text).allows(f"{SITE}/a%0BAllow:%20/")
@@ -111,7 +113,7 @@ class TestRules:
         assert Rules(text).allows(f"{SITE}/b")
 
     @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"])
-    def test_a_part_of_a_byte_order_mark_is_none_of_the_first_line(self, mark: bytes) -> None:
+    def test_partial_byte_order_mark_is_ignored(self, mark: bytes) -> None:
         assert not Rules.read(mark + b"User-agent: *\nDisallow: /no").allows(f"{SITE}/no")
 
     @pytest.mark.parametrize(
@@ -129,16 +131,16 @@ class TestRules:
             "User-agent: *\nDisallow: /\nUser-agent: SiteSearchBot\nAllow: /",
         ],
     )
-    def test_the_groups_of_others_do_not(self, text: str) -> None:
+    def test_groups_for_other_user_agents_do_not_apply(self, text: str) -> None:
         assert Rules(text).allows(f"{SITE}/any")
 
-    def test_the_delay_is_ours(self) -> None:
+    def test_crawl_delay_of_our_own_group_applies(self) -> None:
         text = "User-agent: *\nCrawl-delay: 5\n\nUser-agent: SiteSearchBot\nCrawl-delay: 0.5\n"
 
         assert Rules(text).crawl_delay == 0.5
         assert Rules("User-agent: *\nCrawl-delay: soon").crawl_delay == 0.0
 
-    def test_sitemaps_are_absolute_and_few(self) -> None:
+    def test_sitemap_urls_are_absolute_and_limited_to_100(self) -> None:
         many = "".join(f"Sitemap: {SITE}/{number}.xml\n" for number in range(500))
 
         named = Rules("Sitemap: /a.xml\nsitemap: https://WWW.example.com/b.xml\nSitemap: mailto:x\nSitemap: /a.xml")
@@ -157,8 +159,8 @@ class TestRules:
             "\0" * 500_000,
         ],
     )
-    def test_a_hostile_file_costs_no_more_than_its_length(self, text: str) -> None:
-        """What grows with its square would take minutes here, and gigabytes."""
+    def test_hostile_robots_txt_is_parsed_in_linear_time(self, text: str) -> None:
+        """With quadratic cost this test would take minutes and gigabytes."""
         rules = Rules(text[:512_000])
 
         assert rules.allows(f"{SITE}/{'a' * 1_000}")
@@ -166,7 +168,7 @@ class TestRules:
 
 
 class TestRobots:
-    def test_each_host_is_asked_once(self) -> None:
+    def test_robots_txt_is_fetched_once_per_origin(self) -> None:
         fetch = Fetches(b"User-agent: *\nDisallow: /no")
         robots = Robots(fetch)
 
@@ -177,18 +179,18 @@ class TestRobots:
         assert fetch.urls == [f"{SITE}/robots.txt", "http://www.example.com/robots.txt"]
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 429])
-    def test_no_robots_txt_allows_all(self, status: int) -> None:
+    def test_missing_robots_txt_allows_everything(self, status: int) -> None:
         Robots(Fetches(NotIndexed(f"http_{status}", "No."))).check(f"{SITE}/a")
 
     @pytest.mark.parametrize("why", [Reason.REDIRECT_LOOP, Reason.OTHER_HOST])
-    def test_a_redirect_that_leads_nowhere_is_no_robots_txt(self, why: Reason) -> None:
+    def test_robots_txt_behind_a_broken_redirect_allows_everything(self, why: Reason) -> None:
         Robots(Fetches(NotIndexed(why, "No."))).check(f"{SITE}/a")
 
     @pytest.mark.parametrize(
         "why", ["http_500", "http_503", "timeout", "unreachable", "certificate", "private_address"]
     )
-    def test_a_robots_txt_that_cannot_be_read_forbids_all_for_its_own_reason(self, why: str) -> None:
-        """The reason must not be that of a page which robots.txt forbids: those are removed."""
+    def test_unreachable_robots_txt_blocks_all_pages_with_the_fetch_reason(self, why: str) -> None:
+        """The reason must not be ``ROBOTS``: pages that robots.txt disallows are removed from the index."""
         fetch = Fetches(NotIndexed(why, "No."))
         now = [0.0]
         robots = Robots(fetch, lambda: now[0])
@@ -200,7 +202,7 @@ class TestRobots:
         fetch.answer = b""
         robots.check(f"{SITE}/a")
 
-    def test_a_host_that_asks_to_wait_is_waited_for(self) -> None:
+    def test_robots_txt_with_retry_after_is_fetched_again_later(self) -> None:
         fetch = Fetches(TryLater("http_503", "Later.", 30))
         robots = Robots(fetch)
 
@@ -209,22 +211,22 @@ class TestRobots:
         fetch.answer = b""
         robots.check(f"{SITE}/a")
 
-    def test_only_500_kib_are_read(self) -> None:
+    def test_robots_txt_is_read_up_to_500_kib(self) -> None:
         robots = Robots(Fetches(b"#" * 512_000 + b"\nUser-agent: *\nDisallow: /"))
 
         robots.check(f"{SITE}/a")
 
-    def test_a_delay_of_a_minute_is_kept_and_a_longer_one_skips_the_page(self) -> None:
+    def test_crawl_delay_of_60_seconds_is_respected_and_longer_ones_skip_the_page(self) -> None:
         assert Robots(Fetches(b"User-agent: *\nCrawl-delay: 60")).check(f"{SITE}/a").crawl_delay == 60
         assert reason(Robots(Fetches(b"User-agent: *\nCrawl-delay: 61")), f"{SITE}/a") == Reason.ROBOTS
 
-    def test_a_byte_order_mark_and_bytes_that_are_no_text_are_no_matter(self) -> None:
+    def test_byte_order_mark_and_invalid_utf_8_are_ignored(self) -> None:
         robots = Robots(Fetches(b"\xef\xbb\xbfUser-agent: *\nDisallow: /\xff\nDisallow: /no"))
 
         assert reason(robots, f"{SITE}/no") == Reason.ROBOTS
 
     @pytest.mark.parametrize(("size", "held"), [(0, 100), (400_000, 2)])
-    def test_the_rules_of_few_hosts_are_held(self, size: int, held: int) -> None:
+    def test_robots_cache_is_limited_by_hosts_and_size(self, size: int, held: int) -> None:
         fetch = Fetches(b"#" * size)
         robots = Robots(fetch)
         hosts = [f"https://h{number}.example.com" for number in range(held + 5)]
@@ -235,7 +237,7 @@ class TestRobots:
         assert len(fetch.urls) == 2 * len(hosts)
         assert list(robots._cache) == hosts[-held:]
 
-    def test_a_host_that_is_asked_for_again_is_not_forgotten(self) -> None:
+    def test_robots_cache_evicts_the_least_recently_used_host(self) -> None:
         fetch = Fetches(b"#" * 400_000)
         robots = Robots(fetch)
 

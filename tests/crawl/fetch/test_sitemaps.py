@@ -1,4 +1,4 @@
-"""Sitemaps of all kinds give addresses, and hostile ones cost little."""
+"""Sitemaps of all formats are read, and hostile ones within bounds."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class TestReading:
             f"<item><link>{SITE}/b?x=1&amp;y=2</link></item></channel></rss>",
         ],
     )
-    def test_a_sitemap_lists_pages(self, body: str | bytes) -> None:
+    def test_reading_a_sitemap_returns_its_page_urls(self, body: str | bytes) -> None:
         assert pages(body) == (f"{SITE}/a", f"{SITE}/b?x=1&y=2")
 
-    def test_pictures_and_translations_are_no_pages(self) -> None:
+    def test_image_and_translation_entries_are_not_pages(self) -> None:
         picture = f"<image:image><image:loc>{SITE}/a.png</image:loc></image:image>"
         translation = f"<xhtml:link rel='alternate' href='{SITE}/de'/>"
 
@@ -80,7 +80,7 @@ class TestReading:
             ("", None),
         ],
     )
-    def test_the_last_change_of_a_page_is_read(self, told: str, moment: str | None) -> None:
+    def test_lastmod_is_read_and_invalid_values_are_ignored(self, told: str, moment: str | None) -> None:
         for entry in ("<loc>{url}</loc><lastmod>{told}</lastmod>", "<lastmod>{told}</lastmod><loc>{url}</loc>"):
             urls = f"<url>{entry.format(url=f'{SITE}/a', told=told)}</url><url><loc>{SITE}/b</loc></url>"
 
@@ -89,7 +89,7 @@ class TestReading:
             expected = {} if moment is None else {f"{SITE}/a": int(datetime.fromisoformat(moment).timestamp())}
             assert (sitemap.pages, sitemap.modified) == ((f"{SITE}/a", f"{SITE}/b"), expected)
 
-    def test_a_list_of_sitemaps_lists_no_pages(self) -> None:
+    def test_sitemap_index_returns_sitemaps_and_no_pages(self) -> None:
         sitemap = read_sitemap(fetched(index(f"{SITE}/1.xml", f"{SITE}/2.xml.gz")))
 
         assert (sitemap.pages, sitemap.sitemaps) == ((), (f"{SITE}/1.xml", f"{SITE}/2.xml.gz"))
@@ -107,13 +107,13 @@ class TestReading:
             b"\0\1\2",
         ],
     )
-    def test_what_is_no_sitemap_is_a_bad_source(self, body: str | bytes) -> None:
+    def test_body_that_is_not_a_sitemap_is_a_bad_source(self, body: str | bytes) -> None:
         with pytest.raises(NotIndexed) as caught:
             pages(body)
         assert caught.value.reason == Reason.BAD_SOURCE
 
     @pytest.mark.parametrize("cut", range(60, 130))
-    def test_an_ampersand_is_read_wherever_the_file_is_cut_in_pieces(self, cut: int) -> None:
+    def test_ampersands_at_chunk_boundaries_are_read_correctly(self, cut: int) -> None:
         space = " " * (65_536 - cut)
 
         assert pages(f"<urlset>{space}<url><loc>{SITE}/?a=1&amp;b=2&c=3</loc></url></urlset>") == (
@@ -122,12 +122,12 @@ class TestReading:
 
 
 class TestHostileFiles:
-    def test_entities_are_not_expanded(self) -> None:
+    def test_sitemap_entities_are_not_expanded(self) -> None:
         entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "lol"}">' for n in range(10))
 
         assert pages(urlset(f"{SITE}/&a9;", begin=f"<!DOCTYPE x [{entities}]>")) == (f"{SITE}/&a9;",)
 
-    def test_an_expansion_that_gets_through_is_cut(self) -> None:
+    def test_entity_expansion_in_utf_16_sitemaps_is_bounded(self) -> None:
         entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10 if n else "lol"}">' for n in range(10))
         bomb = urlset(f"{SITE}/&a9;", f"{SITE}/b", begin=f"<!DOCTYPE x [{entities}]>").encode("utf-16")
 
@@ -139,7 +139,7 @@ class TestHostileFiles:
         assert peak < 20_000_000
 
     @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-    def test_no_file_is_opened(self, encoding: str) -> None:
+    def test_external_entities_do_not_open_files(self, encoding: str) -> None:
         entity = '<!DOCTYPE x [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY % y SYSTEM "file:///etc/hosts"> %y;]>'
 
         found = pages(urlset(f"{SITE}/&x;", f"{SITE}/b", begin=entity).encode(encoding))
@@ -148,7 +148,7 @@ class TestHostileFiles:
         assert not any("root" in url for url in found)
 
     @pytest.mark.slow
-    def test_a_packed_bomb_is_cut(self) -> None:
+    def test_gzip_bomb_is_read_within_bounded_memory(self) -> None:
         body = gzip.compress(f"<urlset><url><loc>{SITE}/a</loc></url>".encode() + b" " * (MAX_SITEMAP_BYTES * 3))
 
         tracemalloc.start()
@@ -158,13 +158,13 @@ class TestHostileFiles:
 
         assert peak < 5_000_000
 
-    def test_more_addresses_than_the_protocol_allows_are_not_read(self) -> None:
+    def test_urls_beyond_the_sitemap_protocol_limit_are_ignored(self) -> None:
         body = urlset(*(f"{SITE}/{number}" for number in range(MAX_URLS + 10)))
 
         assert len(pages(body)) == MAX_URLS
 
     @pytest.mark.parametrize("body", ["<a>" * 100_000, "<urlset>" + "<x/>" * 100_000, "<urlset " + "x='&' " * 50_000])
-    def test_depth_and_width_build_nothing(self, body: str) -> None:
+    def test_deeply_nested_and_very_wide_xml_uses_bounded_memory(self, body: str) -> None:
         tracemalloc.start()
         with suppress(NotIndexed):
             assert pages(body) == ()
@@ -175,7 +175,7 @@ class TestHostileFiles:
 
 
 class Files:
-    """A fetch of a few files."""
+    """A fake fetch that serves a few files."""
 
     def __init__(self, **files: str) -> None:
         self.files = {f"{SITE}/{name}.xml": body for name, body in files.items()}
@@ -198,7 +198,7 @@ def walk(files: Files, *names: str) -> tuple[list[str], dict[str, str]]:
 
 
 class TestWalking:
-    def test_lists_of_lists_are_read_and_failures_told(self) -> None:
+    def test_sitemap_indexes_are_followed_and_failures_reported(self) -> None:
         files = Files(
             index=index(f"{SITE}/a.xml", f"{SITE}/gone.xml", f"{SITE}/bad.xml"),
             a=urlset(f"{SITE}/1"),
@@ -211,7 +211,7 @@ class TestWalking:
         assert sorted(found) == ["/1", "/2"]
         assert failed == {f"{SITE}/gone.xml": "http_404", f"{SITE}/bad.xml": "bad_source"}
 
-    def test_a_circle_is_read_once(self) -> None:
+    def test_sitemaps_that_reference_each_other_are_fetched_once(self) -> None:
         files = Files(a=index(f"{SITE}/a.xml", f"{SITE}/b.xml"), b=index(f"{SITE}/a.xml", f"{SITE}/c.xml"), c=urlset())
 
         walk(files, "a", "b")
@@ -219,7 +219,7 @@ class TestWalking:
         assert sorted(files.urls) == [f"{SITE}/a.xml", f"{SITE}/b.xml", f"{SITE}/c.xml"]
 
     @pytest.mark.slow
-    def test_lists_without_end_are_left(self) -> None:
+    def test_endless_sitemap_indexes_stop_at_the_file_limit(self) -> None:
         class Endless(Files):
             def __call__(
                 self, url: str, *, any_type: bool = False, max_bytes: int = 0, truncate: bool = False
@@ -231,7 +231,7 @@ class TestWalking:
         walk(files, "a")
         assert len(files.urls) == MAX_FILES
 
-    def test_a_deep_list_is_left(self) -> None:
+    def test_deeply_nested_sitemap_indexes_stop_at_the_depth_limit(self) -> None:
         files = Files(**{f"d{number}": index(f"{SITE}/d{number + 1}.xml") for number in range(10)})
 
         walk(files, "d0")

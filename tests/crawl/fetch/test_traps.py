@@ -1,4 +1,4 @@
-"""Addresses that a site makes without end are recognised, and ordinary ones are not taken for them."""
+"""Crawler traps are detected, and ordinary URLs are not mistaken for traps."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def is_trap(traps: Traps, path: str) -> bool:
         "/events/20310512/",
     ],
 )
-def test_an_address_without_end_is_a_trap(path: str) -> None:
+def test_session_ids_repeated_segments_and_far_future_dates_are_traps(path: str) -> None:
     assert is_trap(Traps(), path)
 
 
@@ -83,11 +83,11 @@ def test_an_address_without_end_is_a_trap(path: str) -> None:
         "/product/20310512",
     ],
 )
-def test_an_ordinary_address_is_none(path: str) -> None:
+def test_ordinary_urls_are_not_traps(path: str) -> None:
     assert not is_trap(Traps(), path)
 
 
-def test_a_calendar_ends_in_the_past_too() -> None:
+def test_calendar_with_too_many_past_days_is_a_trap() -> None:
     traps = Traps()
     days = [date(2026, 5, 1) - timedelta(days=number) for number in range(MAX_CALENDAR_URLS + 5)]
 
@@ -97,13 +97,13 @@ def test_a_calendar_ends_in_the_past_too() -> None:
     assert not is_trap(traps, "/news/2026/05/01/")
 
 
-def test_stories_by_date_do_not_end() -> None:
+def test_many_stories_in_dated_folders_are_not_a_trap() -> None:
     traps = Traps()
 
     assert not any(is_trap(traps, f"/2020/01/{number % 28 + 1:02}/story-{number}") for number in range(3_000))
 
 
-def test_combinations_of_parameters_end() -> None:
+def test_too_many_parameter_combinations_are_a_trap() -> None:
     traps = Traps()
 
     caught = [is_trap(traps, f"/shop?color={n % 7}&size={n % 11}&sort={n % 13}&page={n}") for n in range(1_010)]
@@ -112,14 +112,14 @@ def test_combinations_of_parameters_end() -> None:
     assert not is_trap(traps, "/other?a=1&b=2&c=3&d=4")
 
 
-def test_pages_of_one_parameter_do_not_end() -> None:
+def test_many_values_of_one_parameter_are_not_a_trap() -> None:
     traps = Traps()
 
     assert not any(is_trap(traps, f"/topic?f=1&t={number}") for number in range(3_000))
 
 
 @pytest.mark.slow
-def test_counters_are_bounded() -> None:
+def test_trap_counters_are_bounded() -> None:
     traps = Traps()
 
     for number in range(25_000):
@@ -129,7 +129,7 @@ def test_counters_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("path", ["/a" * 1_000, "/" * 2_000, "/ab" * 30 + "/c", "/1" * 600, "/" + "2031-" * 400])
-def test_no_address_costs_more_than_its_length(path: str) -> None:
-    """What grows with a power of its length would take minutes here."""
+def test_hostile_urls_are_checked_in_linear_time(path: str) -> None:
+    """With polynomial cost this test would take minutes."""
     for _ in range(100):
         is_trap(Traps(), path)

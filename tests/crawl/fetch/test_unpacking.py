@@ -1,4 +1,4 @@
-"""Packed bodies are unpacked piece by piece."""
+"""Compressed bodies are decompressed as a stream."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ PACKERS = {"": bytes, "identity": bytes, "gzip": gzip.compress, "X-GZIP": gzip.c
 
 
 @given(st.binary(max_size=5_000), st.integers(1, 300), st.sampled_from(sorted(PACKERS)), st.integers(1, 40))
-def test_a_body_is_what_was_packed_wherever_it_is_cut(data: bytes, step: int, encoding: str, times: int) -> None:
+def test_decompressing_restores_the_body_for_any_chunk_boundaries(
+    data: bytes, step: int, encoding: str, times: int
+) -> None:
     packed = PACKERS[encoding](data * times)
     pieces = [packed[at : at + step] for at in range(0, len(packed), step)]
 
     assert b"".join(unpack(pieces, encoding)) == data * times
 
 
-def test_deflate_may_lack_its_envelope_and_encodings_may_be_stacked() -> None:
+def test_raw_deflate_and_stacked_encodings_are_decompressed() -> None:
     assert b"".join(unpack([raw_deflate(b"text")], "deflate")) == b"text"
     assert b"".join(unpack([gzip.compress(zlib.compress(b"text"))], "deflate, gzip")) == b"text"
 
 
-def test_members_follow_one_another_and_padding_is_ignored() -> None:
+def test_several_gzip_members_are_decompressed_and_padding_is_ignored() -> None:
     packed = gzip.compress(b"one ") + gzip.compress(b"two") + b"\0\0\0"
 
     assert b"".join(unpack([packed], "gzip")) == b"one two"
 
 
-def test_a_bomb_is_unpacked_no_further_than_it_is_read() -> None:
+def test_compression_bomb_is_decompressed_only_as_far_as_it_is_read() -> None:
     taken = 0
 
     def bomb() -> Iterator[bytes]:
@@ -57,7 +59,7 @@ def test_a_bomb_is_unpacked_no_further_than_it_is_read() -> None:
     assert taken <= 32
 
 
-def test_a_bomb_within_a_bomb_is_unpacked_no_further_than_it_is_read() -> None:
+def test_nested_compression_bomb_is_decompressed_only_as_far_as_it_is_read() -> None:
     bomb = gzip.compress(gzip.compress(bytes(50_000_000)))
 
     assert len(next(unpack([bomb], "gzip, gzip"))) <= 65_536
@@ -73,6 +75,6 @@ def test_a_bomb_within_a_bomb_is_unpacked_no_further_than_it_is_read() -> None:
         (b"text", "gzip, gzip, gzip"),
     ],
 )
-def test_a_body_that_is_broken_or_packed_otherwise_is_refused(packed: bytes, encoding: str) -> None:
+def test_corrupt_bodies_and_unsupported_encodings_raise_unpacking_error(packed: bytes, encoding: str) -> None:
     with pytest.raises(UnpackingError):
         list(unpack([packed], encoding))

@@ -1,4 +1,4 @@
-"""Reasons are what reports show and the database keeps."""
+"""Reasons appear in reports and are stored in the database."""
 
 from app.crawl.fetch.values import NotIndexed, Reason, http_reason
 from app.models import RunPage
@@ -10,6 +10,6 @@ def test_every_reason_fits_its_column() -> None:
     assert all(len(reason) <= longest for reason in [*Reason, http_reason(599)])
 
 
-def test_a_page_that_is_not_indexed_names_its_reason_as_clients_see_it() -> None:
+def test_not_indexed_error_has_the_reason_as_clients_see_it() -> None:
     assert NotIndexed(Reason.SOFT_404, "The page says that it was not found.").reason == "soft_404"
     assert NotIndexed(http_reason(410), "Gone.").reason == "http_410"

@@ -1,4 +1,4 @@
-"""A blog's posts and pages come from its REST API."""
+"""The WordPress REST API lists a blog's posts and pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOG = "https://www.example.com/blog/"
 
 
 def item(number: int, **changes: Any) -> dict[str, Any]:
-    """A post as the API has it."""
+    """Build a post as the API returns it."""
     return {
         "id": number,
         "type": "post",
@@ -38,7 +38,7 @@ def item(number: int, **changes: Any) -> dict[str, Any]:
 
 
 class Blog:
-    """A fetch of a blog with posts and pages, with plain permalinks or others."""
+    """A fake fetch that serves a blog's API, with plain or pretty permalinks."""
 
     def __init__(self, *, posts: list[Any], pages: list[Any], root: str = f"{BLOG}wp-json/", link: str = "") -> None:
         self.items = {"posts": posts, "pages": pages}
@@ -67,7 +67,7 @@ class Blog:
         return Fetched(url, 200, headers, orjson.dumps(found[size * (page - 1) : size * page]))
 
 
-def test_a_post_has_what_wordpress_renders() -> None:
+def test_post_has_the_rendered_title_content_and_terms() -> None:
     blog = Blog(posts=[item(1)], pages=[])
 
     assert list(walk_posts(blog, BLOG, read_posts)) == [
@@ -85,7 +85,7 @@ def test_a_post_has_what_wordpress_renders() -> None:
     ]
 
 
-def test_all_posts_and_pages_are_read() -> None:
+def test_all_posts_and_pages_are_read_across_result_pages() -> None:
     posts = [item(number) for number in range(PER_PAGE * 2 + 1)]
     blog = Blog(posts=posts, pages=[item(900, type="page", _embedded={})])
 
@@ -110,7 +110,7 @@ def test_all_posts_and_pages_are_read() -> None:
         {"content": None},
     ],
 )
-def test_what_not_everybody_may_read_is_left_out(hidden: dict[str, Any]) -> None:
+def test_drafts_private_protected_and_malformed_posts_are_skipped(hidden: dict[str, Any]) -> None:
     blog = Blog(posts=[item(1, **hidden), item(2)], pages=[])
 
     assert [post.url for post in walk_posts(blog, BLOG, read_posts)] == [f"{BLOG}post-2/"]
@@ -126,13 +126,13 @@ def test_what_not_everybody_may_read_is_left_out(hidden: dict[str, Any]) -> None
     ],
 )
 @pytest.mark.parametrize("url", [BLOG, BLOG.removesuffix("/")])
-def test_the_api_is_found(root: str, link: str, url: str) -> None:
+def test_api_root_is_discovered_for_all_permalink_styles(root: str, link: str, url: str) -> None:
     blog = Blog(posts=[item(1)], pages=[], root=root, link=link)
 
     assert len(list(walk_posts(blog, url, read_posts))) == 1
 
 
-def test_a_site_without_the_api_is_a_bad_source() -> None:
+def test_site_without_the_wordpress_api_is_a_bad_source() -> None:
     with pytest.raises(NotIndexed) as caught:
         list(walk_posts(Blog(posts=[], pages=[], root="https://elsewhere.example/"), BLOG, read_posts))
 
@@ -140,7 +140,7 @@ def test_a_site_without_the_api_is_a_bad_source() -> None:
 
 
 @pytest.mark.parametrize("error", [NotIndexed("timeout", "No."), TryLater("http_429", "Later.", 5)])
-def test_an_api_that_cannot_be_had_now_is_no_bad_source(error: NotIndexed) -> None:
+def test_temporarily_unavailable_api_raises_the_original_error(error: NotIndexed) -> None:
     blog = Blog(posts=[], pages=[], root="https://elsewhere.example/")
     blog.refused = error
 
@@ -151,14 +151,14 @@ def test_an_api_that_cannot_be_had_now_is_no_bad_source(error: NotIndexed) -> No
 
 
 @pytest.mark.parametrize("strange", [[1], ["x"], [None]])
-def test_an_answer_that_is_no_list_of_posts_is_a_bad_source(strange: list[Any]) -> None:
+def test_response_that_is_not_a_list_of_posts_is_a_bad_source(strange: list[Any]) -> None:
     with pytest.raises(NotIndexed) as caught:
         list(walk_posts(Blog(posts=strange, pages=[]), BLOG, read_posts))
 
     assert caught.value.reason == Reason.BAD_SOURCE
 
 
-def test_strange_values_are_left_out() -> None:
+def test_malformed_post_fields_are_ignored() -> None:
     strange = item(
         1, title="x", excerpt=None, date_gmt="soon", modified_gmt=5, _embedded={"author": "x", "wp:term": [1, [2], {}]}
     )
