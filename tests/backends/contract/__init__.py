@@ -1,8 +1,8 @@
-"""The promises of :mod:`backends.base`, as one suite for every engine, one module per feature.
+"""The contract of :mod:`backends.base` as one test suite for every engine, with one module per feature.
 
-An engine's test module inherits :class:`BackendContract` and gives one fixture, ``backend``. What only an engine
-that does its own matching can promise is in :class:`MatchingContract`. Filters are passed as trees, which every
-engine compiles; an engine without a syntax of its own gets the text too.
+An engine's test module inherits :class:`BackendContract` and defines the fixture ``backend``.
+:class:`MatchingContract` applies only to engines that match words in our own code. Filters are passed as trees, which
+every engine compiles; engines without a native syntax also get the text.
 """
 
 from __future__ import annotations
@@ -46,4 +46,4 @@ class BackendContract(
     RanksContract,
     ConcurrencyContract,
 ):
-    """What every engine promises."""
+    """The contract that every engine fulfills."""

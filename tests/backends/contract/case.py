@@ -1,4 +1,4 @@
-"""One index of one backend, in the few words the tests are written in, and a shop to fill it with."""
+"""A helper for one index of one backend, and sample documents of a shop."""
 
 from __future__ import annotations
 
@@ -82,22 +82,22 @@ SHOP = (
     page("chair", "Chair", "Wood to sit and reading", price="5", brand="Zebra"),
     page("stool", "Stool", "Steel, reading", date="2025-01-01T00:00:00Z", price=5, brand="acme co", code=7),
 )
-"""A little shop: every document has the word ``reading``; ``price`` is a number or a string, much is missing."""
+"""Sample documents: each contains ``reading``, ``price`` is a number or a string, and many fields are missing."""
 
 
 def has_native_filters(backend: SearchBackend) -> bool:
-    """Whether ``SearchQuery.filters`` is in a syntax of the engine's own, not the portable grammar."""
+    """Whether the engine reads ``SearchQuery.filters`` in its native syntax, not in the portable grammar."""
     return backend.name in ("typesense", "meilisearch")
 
 
 def settle(backend: SearchBackend, index: str) -> None:
-    """Wait until an engine has applied what it was sent."""
+    """Wait until the engine has applied all earlier changes."""
     if isinstance(backend, MeilisearchBackend):
         backend._transport.await_earlier(index)
 
 
 class Case:
-    """One index of one backend, with the few words the tests are written in."""
+    """One index of one backend, with short methods for the tests."""
 
     def __init__(self, backend: SearchBackend, index: str):
         self.backend = backend

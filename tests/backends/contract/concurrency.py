@@ -1,4 +1,4 @@
-"""Many at once: readers beside writers, writers beside each other."""
+"""Concurrency: readers alongside writers, and several writers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.backends.contract.case import Case, page
 
 class ConcurrencyContract:
     @pytest.mark.slow
-    def test_searches_go_on_while_documents_are_written(self, case: Case) -> None:
+    def test_searches_return_complete_results_during_writes(self, case: Case) -> None:
         case.add(*(page(f"base{number}", "steady word") for number in range(20)))
         failures: list[BaseException] = []
         done = threading.Event()
@@ -41,7 +41,7 @@ class ConcurrencyContract:
         assert failures == []
         assert case.backend.count(case.index) == 30
 
-    def test_different_indexes_are_written_at_the_same_time(self, backend: SearchBackend) -> None:
+    def test_concurrent_writes_to_different_indexes_all_succeed(self, backend: SearchBackend) -> None:
         cases = [Case(backend, f"t_{uuid.uuid4().hex}") for _ in range(3)]
         failures: list[BaseException] = []
 

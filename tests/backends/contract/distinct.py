@@ -1,4 +1,4 @@
-"""Distinct: one hit of each value of a field, and which."""
+"""Distinct: one hit for each value of a field, and the choice of that hit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.backends.contract.case import SHOP, Case, page
 
 
 def manual(place: str, version: str, content: str = "How to brew tea", **fields: Any) -> dict[str, Any]:
-    """A page of one version of a manual."""
+    """Return a page of one version of a manual."""
     return page(f"{place}@{version}", f"About {place}", content, page=place, version=version, **fields)
 
 
@@ -26,7 +26,7 @@ MANUALS = (
     page("alone", "Tea alone", "Only about tea"),
     page("single", "Tea singly", "Only about tea, too"),
 )
-"""Two pages in several versions, and two pages without one."""
+"""Two pages in several versions, and two pages without a version."""
 
 LATEST = Preferred("version", "latest")
 
@@ -36,7 +36,7 @@ def settings(preferred: Preferred | None = None, distinct: str = "page", **more:
 
 
 class DistinctContract:
-    def test_of_hits_with_one_value_only_the_best_is_shown(self, case: Case) -> None:
+    def test_only_the_best_hit_of_each_distinct_value_is_returned(self, case: Case) -> None:
         case.add(*MANUALS)
         everything = case.ids("tea", limit=100)
         shown = case.ids("tea", limit=100, distinct="page")
@@ -46,16 +46,16 @@ class DistinctContract:
         assert len(cups) == 2
         assert shown == [id for id in everything if id not in (*pots[1:], *cups[1:])]
 
-    def test_hits_without_a_value_stand_for_themselves(self, case: Case) -> None:
+    def test_hits_without_a_distinct_value_are_all_returned(self, case: Case) -> None:
         case.add(*MANUALS)
         assert {"alone", "single"} < set(case.ids("tea", distinct="page"))
 
-    def test_without_being_asked_for_nothing_is_left_out(self, case: Case) -> None:
+    def test_search_without_distinct_returns_every_hit(self, case: Case) -> None:
         case.add(*MANUALS)
         assert case.search("tea").total == len(MANUALS)
         assert len(case.ids("tea", distinct="")) == len(MANUALS)
 
-    def test_pages_and_offsets_count_what_is_shown(self, case: Case) -> None:
+    def test_limit_and_offset_count_distinct_hits(self, case: Case) -> None:
         case.add(*MANUALS)
         everything = case.ids("tea", distinct="page")
         assert len(everything) == 4
@@ -63,7 +63,7 @@ class DistinctContract:
             for limit in range(1, 4):
                 assert case.ids("tea", distinct="page", offset=offset, limit=limit) == everything[offset:][:limit]
 
-    def test_a_page_is_full_however_many_hits_are_left_out(self, case: Case) -> None:
+    def test_page_of_distinct_hits_is_full_despite_many_duplicates(self, case: Case) -> None:
         case.add(*(manual(f"p{number // 40}", f"1.{number}") for number in range(280)))
         found = case.search("tea", distinct="page", limit=5)
         assert len({hit.document["page"] for hit in found.hits}) == len(found.hits) == 5
@@ -71,7 +71,7 @@ class DistinctContract:
         rest = case.search("tea", distinct="page", limit=5, offset=5)
         assert {hit.document["page"] for hit in (*found.hits, *rest.hits)} == {f"p{number}" for number in range(7)}
 
-    def test_the_total_counts_what_is_shown_and_facets_count_documents(self, case: Case) -> None:
+    def test_total_counts_distinct_hits_and_facets_count_all_documents(self, case: Case) -> None:
         case.add(*MANUALS)
         found = case.search("tea", distinct="page", facets=("page", "version"), limit=1)
         assert found.total == 4
@@ -80,7 +80,7 @@ class DistinctContract:
         nothing = case.search("tea", distinct="page", facets=("page",), limit=0)
         assert (nothing.hits, nothing.total, nothing.facets) == ((), 4, {"page": {"pot": 3, "cup": 2}})
 
-    def test_the_total_is_exact_up_to_1000_shown_hits_and_an_estimate_beyond(self, case: Case) -> None:
+    def test_distinct_total_is_exact_up_to_1000_and_estimated_beyond(self, case: Case) -> None:
         case.add(*(manual(f"p{number % 7}", str(number), "tea") for number in range(1100)))
         case.add(*MANUALS[-2:])
         few = case.search("tea", distinct="page", limit=20)
@@ -89,13 +89,13 @@ class DistinctContract:
         assert len(many.hits) == 1
         assert 1050 <= many.total <= 1155
 
-    def test_past_the_last_shown_hit_there_is_nothing(self, case: Case) -> None:
+    def test_offset_past_the_last_distinct_hit_returns_no_hits_and_the_total(self, case: Case) -> None:
         case.add(*MANUALS)
         for offset in (4, 5, 2147483647):
             found = case.search("tea", distinct="page", offset=offset)
             assert (found.hits, found.total) == ((), 4)
 
-    def test_it_holds_in_every_order_and_without_words(self, case: Case) -> None:
+    def test_distinct_applies_in_every_sort_order_and_to_match_all(self, case: Case) -> None:
         case.add(*MANUALS)
         for options in ({"sort": (SortKey("title", descending=True),)}, {"sort": (SortKey("version"),)}, {}):
             everything = case.search("*", limit=100, **options).hits
@@ -110,7 +110,7 @@ class DistinctContract:
             assert [hit.id for hit in shown.hits] == expected
             assert shown.total == 4
 
-    def test_filters_hold_before(self, case: Case) -> None:
+    def test_filters_apply_before_distinct(self, case: Case) -> None:
         case.add(*MANUALS)
         found = case.search("tea", "version = 1.9", distinct="page")
         assert sorted(hit.id for hit in found.hits) == ["cup@1.9", "pot@1.9"]
@@ -127,24 +127,24 @@ class DistinctContract:
         assert len({"a", "b"} & set(case.ids("reading", distinct="shelf"))) == 1
 
     @pytest.mark.parametrize("name", ["nothing", "title", "content", "id", "tags"])
-    def test_a_field_that_is_unknown_or_holds_no_single_values_is_refused(self, case: Case, name: str) -> None:
+    def test_distinct_on_an_unsupported_field_is_rejected(self, case: Case, name: str) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as refusal:
             case.search("reading", distinct=name)
         assert refusal.value.part == "distinct"
         assert name in str(refusal.value)
 
-    def test_a_field_of_the_settings_that_no_document_has_changes_nothing(self, case: Case) -> None:
+    def test_distinct_setting_with_an_unknown_field_has_no_effect(self, case: Case) -> None:
         case.add(*SHOP)
         assert case.search("reading", settings=settings(LATEST)).total == len(SHOP)
 
-    def test_the_query_wins_over_the_settings(self, case: Case) -> None:
+    def test_distinct_in_the_query_overrides_the_settings(self, case: Case) -> None:
         case.add(*MANUALS)
         assert case.search("tea", settings=settings()).total == 4
         assert case.search("tea", settings=settings(), distinct="").total == len(MANUALS)
         assert case.search("tea", settings=settings(), distinct="version").total == 6
 
-    def test_a_pinned_hit_is_the_one_that_is_shown(self, case: Case) -> None:
+    def test_pinned_hit_represents_its_distinct_value(self, case: Case) -> None:
         case.add(*MANUALS)
         pins = SearchSettings(pinned={"tea": ("pot@2.0rc1", "cup@stable", "pot@1.9")}, preferred=LATEST)
         found = case.search("tea", distinct="page", settings=pins)
@@ -153,39 +153,39 @@ class DistinctContract:
         assert found.total == len(found.hits) == 4
         assert case.ids("tea", distinct="page", settings=pins, offset=1, limit=1) == ["cup@stable"]
 
-    def test_what_words_were_found_does_not_depend_on_it(self, case: Case) -> None:
+    def test_matched_words_do_not_depend_on_distinct(self, case: Case) -> None:
         case.add(*MANUALS)
         for text in ("tea", "tea brew holds", "tea notaword"):
             assert case.search(text, distinct="page").matched == case.search(text).matched
 
-    def test_the_highest_version_is_shown_at_the_place_of_the_best(self, case: Case) -> None:
+    def test_latest_version_takes_the_position_of_the_best_hit(self, case: Case) -> None:
         case.add(*MANUALS)
         best = case.ids("tea", distinct="page")
         latest = case.ids("tea", settings=settings(LATEST))
         places = {"pot": "pot@2.0rc1", "cup": "cup@1.9"}
         shown = [places.get(id.partition("@")[0], id) for id in best]
-        # The site's highest version has rank 1, which may lift it.
+        # The highest version of the site has rank 1, which may move it up.
         lifted = "pot@2.0rc1"
         assert latest.index(lifted) <= shown.index(lifted)
         assert [id for id in latest if id != lifted] == [id for id in shown if id != lifted]
 
-    def test_a_hit_at_the_place_of_a_better_one_says_so_if_asked(self, case: Case) -> None:
+    def test_explanation_names_the_better_hit_that_a_preferred_version_replaces(self, case: Case) -> None:
         case.add(*MANUALS)
         found = case.search("tea", settings=settings(Preferred("version", "1.9")), explain=True).hits
         told = {hit.id: (hit.explanation or {}).get("preferred_over") for hit in found}
         assert told.keys() == {"pot@1.9", "cup@1.9", "alone", "single"}
         better = {id: over for id, over in told.items() if over is not None}
         assert all(over != id and over.partition("@")[0] == id.partition("@")[0] for id, over in better.items())
-        # Where ranks order the versions of a page, the preferred one is the best already, and at no other's place.
+        # Where ranks order the versions of a page, the preferred version is already the best and replaces no other.
         ranks = {hit.id: (hit.explanation or {}).get("rank") for hit in found}
         assert better or (ranks["pot@1.9"], ranks["cup@1.9"]) == (1, 1)
 
-    def test_the_highest_is_taken_among_the_hits_only(self, case: Case) -> None:
+    def test_latest_version_is_chosen_only_among_matching_hits(self, case: Case) -> None:
         case.add(*MANUALS, manual("pot", "3.0", "Coffee"))
         assert "pot@2.0rc1" in case.ids("tea", settings=settings(LATEST))
         assert "pot@1.10" in case.ids("tea", "version != 2.0rc1", settings=settings(LATEST))
 
-    def test_a_version_that_is_named_is_shown_where_there_is_one(self, case: Case) -> None:
+    def test_preferred_version_is_returned_where_it_exists(self, case: Case) -> None:
         case.add(*MANUALS)
         shown = case.ids("tea", settings=settings(Preferred("version", "1.9")))
         assert {"pot@1.9", "cup@1.9", "alone", "single"} == set(shown)
@@ -193,12 +193,12 @@ class DistinctContract:
         assert "pot@1.10" in shown
         assert case.ids("tea", distinct="page") == case.ids("tea", settings=settings(Preferred("version", "7")))
 
-    def test_a_preferred_hit_is_found_far_behind_the_best(self, case: Case) -> None:
+    def test_preferred_hit_is_found_far_below_the_best_hit(self, case: Case) -> None:
         case.add(*(manual("far", f"0.{number}", "tea " * (1 + number % 3) + "x " * number) for number in range(300)))
         assert case.ids("tea", settings=settings(LATEST), limit=1) == ["far@0.299"]
         assert case.ids("tea", settings=settings(Preferred("version", "0.298")), limit=1) == ["far@0.298"]
 
-    def test_a_document_with_a_list_is_shown_whatever_values_it_has(self, case: Case) -> None:
+    def test_document_with_a_list_in_the_distinct_field_is_always_returned(self, case: Case) -> None:
         case.add(*MANUALS, page("list", "Tea for all", "Tea", page=["pot", "cup"]), page("empty", "Tea", page=[]))
         everything = case.search("tea", distinct="page", limit=100)
         shown = [hit.id for hit in everything.hits]
@@ -209,15 +209,15 @@ class DistinctContract:
         assert [*chain(*pages)] == shown
         assert case.search("tea", distinct="page", limit=0).total == 6
 
-    def test_a_preference_for_what_no_document_has_changes_nothing(self, case: Case) -> None:
+    def test_preference_for_an_unknown_field_has_no_effect(self, case: Case) -> None:
         case.add(*MANUALS)
         assert case.ids("tea", settings=settings(Preferred("edition", "latest"))) == case.ids("tea", distinct="page")
 
-    def test_without_a_distinct_field_nothing_is_preferred(self, case: Case) -> None:
+    def test_preference_without_a_distinct_field_has_no_effect(self, case: Case) -> None:
         case.add(*MANUALS)
         assert case.ids("tea", settings=settings(LATEST, distinct="")) == case.ids("tea")
 
-    def test_shown_hits_are_marked_and_complete(self, case: Case) -> None:
+    def test_distinct_hits_are_complete_and_highlighted(self, case: Case) -> None:
         case.add(*MANUALS)
         for wishes in (settings(), settings(LATEST)):
             for hit in case.search("tea", settings=wishes, highlight=Highlight()).hits:
@@ -225,7 +225,7 @@ class DistinctContract:
                 assert hit.formatted is not None
                 assert "<em>" in hit.formatted["content"]
 
-    def test_shown_hits_can_be_taken_one_by_one(self, case: Case) -> None:
+    def test_distinct_hits_are_passed_to_the_callback_one_by_one(self, case: Case) -> None:
         case.add(*MANUALS)
         taken: list[str] = []
         query = case.query("tea", distinct="page")

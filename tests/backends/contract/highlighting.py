@@ -1,4 +1,4 @@
-"""Highlighting: matches marked, everything else escaped; hits handed over one by one."""
+"""Highlighting: matches are marked, and everything else is escaped; hits can be passed to a callback."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests.backends.contract.case import SHOP, Case, page
 
 
 class Enough(Exception):
-    """What ends a search from outside."""
+    """Raised by a callback to end a search."""
 
 
 class HighlightContract:
-    def test_matches_are_marked_and_everything_else_is_escaped(self, case: Case) -> None:
+    def test_matches_are_highlighted_and_everything_else_is_escaped(self, case: Case) -> None:
         case.add(page("a", "Fish & <b>chips</b>", "Eat chips", author="Chips > Co", tags=["chips", "a<b"]))
         formatted = case.search("chips", highlight=Highlight()).hits[0].formatted
         assert formatted is not None
@@ -24,12 +24,12 @@ class HighlightContract:
         assert formatted["tags"][1] == "a&lt;b"
         assert formatted["id"] == "a"
 
-    def test_a_word_with_another_first_letter_is_marked_only_where_the_word_meant_is_not(self, case: Case) -> None:
+    def test_word_differing_in_its_first_letter_is_highlighted_only_without_a_better_match(self, case: Case) -> None:
         case.add(
             page("a", "Commit message", "A good commit message does not omit the message's reason."),
             page("b", "Omit a message", "Messages that one may omit."),
         )
-        # Which of the two comes first is the engine's to say, too.
+        # Engines may order the two documents differently.
         (first,) = [hit.formatted for hit in case.search("comit message", highlight=Highlight()).hits if hit.id == "a"]
         case.backend.delete(case.index, ["a"])
         second = case.search("comit message", highlight=Highlight()).hits[0].formatted
@@ -39,10 +39,10 @@ class HighlightContract:
         assert "<em>commit</em>" in first["content"]
         assert "omit" in first["content"]
         assert "<em>omit</em>" not in first["content"]
-        # Whether it is found by that word, too, is the engine's to say.
+        # Engines may or may not match the document by that word.
         assert second["title"] in ("<em>Omit</em> a <em>message</em>", "Omit a <em>message</em>")
 
-    def test_a_highlight_uses_the_tags_and_the_escaping_it_is_given(self, case: Case) -> None:
+    def test_highlight_uses_the_requested_tags_and_escaping(self, case: Case) -> None:
         case.add(page("a", "Fish & chips", "Eat chips"))
         wish = Highlight(pre_tag="[[", post_tag="]]", escape=False, crop_fields={})
         formatted = case.search("chips", highlight=wish).hits[0].formatted
@@ -58,7 +58,7 @@ class HighlightContract:
         assert len(formatted["content"].split()) <= 40
         assert formatted["content"].startswith("…")
 
-    def test_only_the_fields_that_are_shown_are_formatted(self, case: Case) -> None:
+    def test_only_requested_fields_are_formatted(self, case: Case) -> None:
         case.add(page("a", "Fish and chips", author="Ann Chips"))
         wish = Highlight(only_fields=frozenset({"title", "author", "date"}))
 
@@ -69,7 +69,7 @@ class HighlightContract:
         assert "<em>" in hit.formatted["title"]
         assert "content" in hit.document
 
-    def test_hits_are_handed_over_one_by_one_to_whoever_takes_them(self, case: Case) -> None:
+    def test_hits_are_passed_to_the_callback_one_by_one(self, case: Case) -> None:
         case.add(*(page(f"{number}", "shared word") for number in range(5)))
         query = SearchQuery("shared", limit=4, facets=("id",), highlight=Highlight(), kinds=case.kinds)
         expected = case.backend.search(case.index, query)
@@ -81,7 +81,7 @@ class HighlightContract:
         assert tuple(taken) == expected.hits
         assert (result.total, result.facets) == (expected.total, expected.facets)
 
-    def test_what_the_taker_raises_ends_the_search(self, case: Case) -> None:
+    def test_callback_error_ends_the_search(self, case: Case) -> None:
         case.add(*(page(f"{number}", "shared word") for number in range(5)))
         taken: list[Hit] = []
 
@@ -95,6 +95,6 @@ class HighlightContract:
 
         assert len(taken) == 2
 
-    def test_without_a_highlight_nothing_is_formatted(self, case: Case) -> None:
+    def test_hits_are_not_formatted_without_a_highlight(self, case: Case) -> None:
         case.add(*SHOP)
         assert all(hit.formatted is None for hit in case.search("reading").hits)

@@ -1,4 +1,4 @@
-"""Hits: documents as sent, paged through, for any text."""
+"""Hits: documents as sent, pagination, and any query text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HitContract:
         with pytest.raises(BackendRejected, match="cannot explain hits"):
             case.search("word", explain=True)
 
-    def test_a_hit_is_the_document_as_sent_with_empty_strings_for_what_it_must_have(self, case: Case) -> None:
+    def test_hit_contains_the_document_as_sent_plus_empty_required_fields(self, case: Case) -> None:
         sent = page(
             "a",
             "Title",
@@ -40,14 +40,14 @@ class HitContract:
         assert document == {**sent, "excerpt": ""}
         assert type(document["count"]) is int
 
-    def test_a_long_document_comes_back_whole_and_its_last_word_is_found(self, case: Case) -> None:
+    def test_long_document_is_returned_whole_and_its_last_word_is_found(self, case: Case) -> None:
         words = " ".join(f"filler{number % 700}" for number in range(5600))
         content = words[:63_900] + " lastword"
         case.add(page("long", "Long", content))
         hit = case.search("lastword").hits[0]
         assert hit.document["content"] == content
 
-    def test_limit_and_offset_page_through_all_hits_once(self, case: Case) -> None:
+    def test_limit_and_offset_page_through_every_hit_exactly_once(self, case: Case) -> None:
         case.add(*(page(f"p{number:02}", "same word", f"text {number}") for number in range(53)))
         for text in ("word", MATCH_ALL):
             seen: list[str] = []
@@ -58,21 +58,21 @@ class HitContract:
             assert sorted(seen) == [f"p{number:02}" for number in range(53)]
 
     @pytest.mark.parametrize("offset", [5, 1000, 10_000, 2_147_483_647])
-    def test_past_the_end_there_are_no_hits_and_the_true_total(self, case: Case, offset: int) -> None:
+    def test_offset_past_the_end_returns_no_hits_and_the_correct_total(self, case: Case, offset: int) -> None:
         case.add(*SHOP)
         for options in ({}, {"sort": (SortKey("price"),)}, {"filters": "author = Ann"}):
             result = case.search("reading", offset=offset, **options)
             assert result.hits == ()
             assert result.total == (2 if "filters" in options else 5)
 
-    def test_a_limit_of_none_gives_the_total_and_101_gives_101(self, case: Case) -> None:
+    def test_limit_zero_returns_only_the_total_and_limit_101_returns_101_hits(self, case: Case) -> None:
         case.add(*(page(str(number), "word") for number in range(120)))
         empty = case.search("word", limit=0)
         assert (empty.hits, empty.total) == ((), 120)
         assert len(case.search("word", limit=101).hits) == 101
         assert case.search("word", limit=0, facets=("author",)).facets == {"author": {}}
 
-    def test_everything_comes_by_date_newest_first_then_undated_by_last_change(self, case: Case) -> None:
+    def test_match_all_sorts_by_newest_date_then_undated_by_last_change(self, case: Case) -> None:
         case.add(
             page("u1"),
             page("old", date="2001-01-01"),
@@ -86,7 +86,7 @@ class HitContract:
         assert case.ids(MATCH_ALL, limit=2, offset=3) == ["ancient", "u1"]
 
     @pytest.mark.parametrize("text", ["...", "-", "?!", '"', '""', "---", "😀", "\\", "( )", "。"])
-    def test_only_punctuation_finds_nothing(self, case: Case, text: str) -> None:
+    def test_query_of_only_punctuation_returns_no_hits(self, case: Case, text: str) -> None:
         case.add(page("a", "Word ... - 😀 ( ) 。", "more"))
         result = case.search(text)
         assert (result.hits, result.total) == ((), 0)
@@ -99,12 +99,12 @@ class HitContract:
         "- - -",
         "a\u00a0b", "\ufdfa", "~1",
     ])  # fmt: skip
-    def test_any_text_is_a_query(self, case: Case, text: str) -> None:
+    def test_any_text_is_accepted_as_a_query(self, case: Case, text: str) -> None:
         case.add(*SHOP)
         result = case.search(text, highlight=Highlight())
         assert 0 <= len(result.hits) <= result.total <= len(SHOP)
 
-    def test_a_document_can_be_pinned_where_every_document_is_asked_for(self, case: Case) -> None:
+    def test_documents_can_be_pinned_for_the_match_all_query(self, case: Case) -> None:
         case.add(page("a", date="2024-01-01"), page("b", date="2020-01-01"), page("c", date="2022-01-01"))
         settings = SearchSettings(pinned={MATCH_ALL: ("b", "gone")})
         assert case.ids(MATCH_ALL, settings=settings) == ["b", "a", "c"]

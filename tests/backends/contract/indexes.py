@@ -1,4 +1,4 @@
-"""Indexes: made, listed, deleted, apart from each other."""
+"""Indexes: creation, listing, deletion, and isolation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class IndexContract:
         assert case.search(MATCH_ALL).total == 0
         assert case.search("word").hits == ()
 
-    def test_making_an_index_again_keeps_its_documents(self, case: Case) -> None:
+    def test_creating_an_existing_index_keeps_its_documents(self, case: Case) -> None:
         case.add(page("a"))
         case.backend.create_index(case.index)
         assert case.backend.count(case.index) == 1
 
-    def test_a_deleted_index_is_gone_with_its_documents(self, case: Case) -> None:
+    def test_deleting_an_index_removes_its_documents(self, case: Case) -> None:
         case.add(page("a", "word"))
         case.backend.delete_index(case.index)
         assert case.index not in case.backend.list_indexes()
@@ -35,7 +35,7 @@ class IndexContract:
         case.backend.create_index(case.index)
         assert case.backend.count(case.index) == 0
 
-    def test_deleting_an_index_that_is_not_there_does_nothing(self, backend: SearchBackend) -> None:
+    def test_deleting_a_missing_index_does_nothing(self, backend: SearchBackend) -> None:
         backend.delete_index(f"t_{uuid.uuid4().hex}")
 
     def test_every_method_on_an_unknown_index_raises_index_not_found(self, backend: SearchBackend) -> None:
@@ -53,7 +53,7 @@ class IndexContract:
             assert caught.value.index == name
         assert name not in backend.list_indexes()
 
-    def test_indexes_do_not_see_each_other(self, case: Case, backend: SearchBackend) -> None:
+    def test_indexes_are_isolated_from_each_other(self, case: Case, backend: SearchBackend) -> None:
         other = Case(backend, f"t_{uuid.uuid4().hex}")
         backend.create_index(other.index)
         try:
@@ -66,7 +66,7 @@ class IndexContract:
         finally:
             backend.delete_index(other.index)
 
-    def test_maintenance_changes_nothing_that_is_found(self, case: Case) -> None:
+    def test_maintenance_does_not_change_search_results(self, case: Case) -> None:
         case.backend.run_maintenance()
         case.add(page("a", "word"), page("b", "word"))
         case.backend.delete(case.index, ["b"])
@@ -78,13 +78,13 @@ class IndexContract:
         case.backend.close()
         assert case.ids("word") == ["a"]
 
-    def test_it_tells_its_version(self, backend: SearchBackend) -> None:
+    def test_backend_reports_its_version(self, backend: SearchBackend) -> None:
         assert re.fullmatch(r"v?\d+\.\d+.*", backend.version())
 
-    def test_it_tells_how_much_its_indexes_take_if_it_can(self, case: Case) -> None:
+    def test_backend_reports_the_size_of_its_indexes_if_available(self, case: Case) -> None:
         case.add(page("a", "word"))
         size = case.backend.index_bytes()
         assert size is None or size > 0
 
-    def test_check_returns_when_the_engine_is_there(self, backend: SearchBackend) -> None:
+    def test_check_passes_when_the_engine_is_available(self, backend: SearchBackend) -> None:
         backend.check()

@@ -1,4 +1,4 @@
-"""Letters: found with and without accents, marked as they are written."""
+"""Letters: found with and without accents, and highlighted as written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATIN = tuple(c for c in map(chr, range(0x80, 0x20000)) if c.isalpha() and "LATI
 
 
 def latin_titles() -> list[list[str]]:
-    """Every Latin letter in a short word, ten words a title, of which no two are the same without accents."""
+    """Return titles of up to ten short words, one word per Latin letter, that stay distinct without accents."""
     titles: list[dict[str, str]] = []
     for letter in LATIN:
         title = next((each for each in titles if len(each) < 10 and FOLDS[letter] not in each), {})
@@ -26,7 +26,7 @@ def latin_titles() -> list[list[str]]:
 
 class LetterContract:
     @pytest.mark.slow
-    def test_every_latin_letter_composed_or_not_is_found_with_and_without_its_accent(self, case: Case) -> None:
+    def test_every_latin_letter_is_found_with_and_without_accents_in_any_normal_form(self, case: Case) -> None:
         titles = {}
         for at, words in enumerate(latin_titles()):
             for form in ("NFC", "NFD"):
@@ -54,9 +54,7 @@ class LetterContract:
         ("Ёлка и чай", "елка", "<em>Ёлка</em> и чай"), ("Ёлка и чай", "Чай", "Ёлка и <em>чай</em>"),
         ("यह क्या है", "क्या", "यह <em>क्या</em> है"),
     ])  # fmt: skip
-    def test_a_word_is_found_and_marked_as_it_is_written(
-        self, case: Case, content: str, text: str, marked: str
-    ) -> None:
+    def test_matching_words_are_highlighted_as_written(self, case: Case, content: str, text: str, marked: str) -> None:
         case.add(page("a", "x", content), page("b", "other", "other"))
         (hit,) = case.search(text, all_words=True, highlight=Highlight(crop_fields={})).hits
         assert hit.document["content"] == content

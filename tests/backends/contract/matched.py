@@ -1,4 +1,4 @@
-"""Which words of a query were found."""
+"""Reports of matched query words."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MatchedContract:
         ("Münhcen", CORRECTED, "München"),
         ("CHERY crumbel", CORRECTED, "CHERRY crumble"),
     ])  # fmt: skip
-    def test_a_search_tells_whether_a_document_has_every_word(
+    def test_search_reports_matched_words_and_the_corrected_query(
         self, case: Case, text: str, matched: Matched, corrected: str | None
     ) -> None:
         case.add(*LIBRARY)
@@ -64,7 +64,7 @@ class MatchedContract:
         ("UBERSCIHT", CORRECTED, "ÜBERSICHT"),
         ("qarantine zeppelin", SOME, None),
     ])  # fmt: skip
-    def test_a_word_that_only_the_title_of_a_section_has_is_a_word_of_the_document(
+    def test_words_of_section_titles_count_as_words_of_the_document(
         self, case: Case, text: str, matched: Matched, corrected: str | None
     ) -> None:
         titles = ("Quarantine", "Übersicht")
@@ -79,7 +79,7 @@ class MatchedContract:
         {"sort": (SortKey("date", True),)}, {"facets": ("color",), "limit": 0}, {"highlight": Highlight()},
         {"all_words": True},
     ])  # fmt: skip
-    def test_it_is_told_alike_on_every_page_and_in_every_order(self, case: Case, options: Mapping[str, Any]) -> None:
+    def test_matched_words_do_not_depend_on_page_or_order(self, case: Case, options: Mapping[str, Any]) -> None:
         case.add(*LIBRARY)
         wanted = {
             MATCH_ALL: (ALL, None),
@@ -91,7 +91,7 @@ class MatchedContract:
             result = case.search(text, **options)
             assert (result.matched, result.corrected_query) == told, text
 
-    def test_only_documents_that_pass_the_filter_count(self, case: Case) -> None:
+    def test_matched_words_consider_only_documents_that_pass_the_filter(self, case: Case) -> None:
         case.add(*LIBRARY)
         assert case.search("apple cherry", "color = green").matched is ALL
         assert case.search("apple cherry", "color = red").matched is SOME
@@ -100,20 +100,20 @@ class MatchedContract:
         assert case.search("cherry appel", "color = green").corrected_query == "cherry apple"
         assert case.search("cherry appel", "color = red").matched is SOME
 
-    def test_a_word_that_only_documents_outside_the_filter_have_is_not_replaced(self, case: Case) -> None:
+    def test_word_found_only_outside_the_filter_is_not_corrected(self, case: Case) -> None:
         case.add(page("a", "A serch here", color="red"), page("b", "A search there", color="green"))
         result = case.search("serch", "color = green")
         assert result.total == 1
         assert (result.matched, result.corrected_query) == (ALL, None)
 
-    def test_a_synonym_is_no_correction(self, case: Case) -> None:
+    def test_synonym_match_is_not_reported_as_a_correction(self, case: Case) -> None:
         case.add(page("a", "Laptop", "portable"), page("b", "Phone", "portable"))
         settings = SearchSettings(synonyms=(("laptop", "notebook computer"), ("phone", "telefone")))
         for text in ("notebook computer", "telefone", "laptop"):
             result = case.search(text, settings=settings)
             assert (result.total, result.matched, result.corrected_query) == (1, ALL, None), text
 
-    def test_a_pinned_document_has_every_word(self, case: Case) -> None:
+    def test_pinned_document_counts_as_matching_every_word(self, case: Case) -> None:
         case.add(*LIBRARY)
         pins = {"banana cherry": ("lamp", "gone"), "xqzzyq": ("lamp",), "appel": ("lamp",), "apple xqzzyq": ("gone",)}
         settings = SearchSettings(pinned=pins)
@@ -123,7 +123,7 @@ class MatchedContract:
             assert case.search("appel", settings=settings, **options).corrected_query == "apple"
             assert case.search("apple xqzzyq", settings=settings, **options).matched is SOME
 
-    def test_the_word_that_replaces_another_stands_in_a_document_with_all_others(self, case: Case) -> None:
+    def test_correction_occurs_in_a_document_with_all_other_words(self, case: Case) -> None:
         searches = [page(f"search{number}", "Search", "a thing") for number in range(5)]
         case.add(*searches, page("serph", "A blue serph swims"))
         assert case.search("thing serch").corrected_query == "thing search"

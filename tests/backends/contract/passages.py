@@ -1,4 +1,4 @@
-"""Passages that answer a question."""
+"""Passages quoted as the answer to a question."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REFUNDS = "When are tickets refunded?"
 
 
 def passage(case: Case, content: str, text: str = REFUNDS) -> str | None:
-    """What is quoted of a page with some content."""
+    """Return the passage quoted from a page with this content."""
     case.add(page("a", "Page", content))
     found = find(case, text)
     return None if found is None else found.text
@@ -24,35 +24,35 @@ def find(case: Case, text: str, id: str = "a") -> Passage | None:
 
 
 class PassageContract:
-    def test_without_being_asked_for_there_is_none(self, case: Case) -> None:
+    def test_passages_are_omitted_unless_requested(self, case: Case) -> None:
         case.add(page("a", "Page", "Tickets are refunded up to noon."))
         (hit,) = case.search("tickets refunded", highlight=Highlight(), sections=1).hits
         assert hit.find_passage is None
 
-    def test_the_sentence_with_the_words_is_quoted_and_what_follows_it_in_the_paragraph(self, case: Case) -> None:
+    def test_passage_has_the_matching_sentence_and_the_rest_of_its_paragraph(self, case: Case) -> None:
         content = "We are open all year. Tickets are refunded up to noon. After noon, they are not.\nBring a coat."
         assert passage(case, content) == "Tickets are refunded up to noon. After noon, they are not."
 
-    def test_a_passage_counts_its_different_words_without_stop_words(self, case: Case) -> None:
+    def test_passage_counts_distinct_query_words_without_stop_words(self, case: Case) -> None:
         case.add(page("a", "Page", "Tickets, tickets, and once more tickets.\nMoney is refunded."))
         found = find(case, "when are tickets for ferries refunded")
         assert found is not None
         assert (found.text, found.words) == ("Tickets, tickets, and once more tickets.", 1)
         assert round(found.share, 3) == 0.333
 
-    def test_no_more_than_300_characters_and_no_half_sentence(self, case: Case) -> None:
+    def test_passage_has_whole_sentences_and_at_most_300_characters(self, case: Case) -> None:
         fitting = "Tickets are refunded " + "x" * 270 + ". "
         assert passage(case, fitting + "Short one.") == fitting.strip()
         assert passage(case, "Tickets are refunded " + "x" * 300 + ".") is None
 
-    def test_words_of_different_paragraphs_are_in_no_passage_together(self, case: Case) -> None:
+    def test_passage_does_not_span_paragraphs(self, case: Case) -> None:
         found = passage(case, "Tickets are at the pier.\nMoney is refunded up to noon.")
         assert found == "Tickets are at the pier."
 
-    def test_a_wrapped_line_goes_on(self, case: Case) -> None:
+    def test_passage_continues_across_a_wrapped_line(self, case: Case) -> None:
         assert passage(case, "Tickets are\nrefunded up to noon.") == "Tickets are\nrefunded up to noon."
 
-    def test_a_question_goes_on_with_its_answer(self, case: Case) -> None:
+    def test_passage_of_a_question_includes_the_answer_that_follows(self, case: Case) -> None:
         found = passage(case, "When are tickets refunded?\nUp to noon. Ask at the desk.\nOther things.")
         assert found == "When are tickets refunded?\nUp to noon. Ask at the desk."
         assert passage(case, "When are tickets refunded?") is None
@@ -62,7 +62,7 @@ class PassageContract:
         assert passage(case, "refunded --tickets 3\nrefunded --tickets all") is None
         assert passage(case, "Tickets\tare refunded.\nFerries\tare not.") is None
 
-    def test_the_passage_is_of_one_section_and_tells_its_anchor(self, case: Case) -> None:
+    def test_passage_lies_in_one_section_and_has_its_anchor(self, case: Case) -> None:
         case.add(
             manual(
                 "a",
@@ -78,11 +78,11 @@ class PassageContract:
         assert found is not None
         assert (found.text, found.anchor) == ("Tickets are sold here.", "")
 
-    def test_the_beginning_of_a_long_page_is_looked_at(self, case: Case) -> None:
+    def test_passage_is_sought_only_at_the_beginning_of_a_long_page(self, case: Case) -> None:
         rest = "Nothing is said here.\n" * 1000
         assert passage(case, "Tickets are refunded.\n" + rest) == "Tickets are refunded."
         assert passage(case, rest + "Tickets are refunded.") is None
 
-    def test_texts_without_any_of_the_words_have_none(self, case: Case) -> None:
+    def test_content_without_query_words_has_no_passage(self, case: Case) -> None:
         case.add(page("a", "Tickets refunded", "The pier is closed."))
         assert find(case, REFUNDS) is None

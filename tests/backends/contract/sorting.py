@@ -1,4 +1,4 @@
-"""Sorting: by several keys, missing values last, ties by relevance."""
+"""Sorting: by several keys, with missing values last and ties ordered by relevance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SortContract:
             assert case.ids(text, sort=keys) == expected
             assert case.ids(text, sort=keys, limit=2, offset=2) == expected[2:4]
 
-    def test_numbers_sort_as_numbers(self, case: Case) -> None:
+    def test_numbers_sort_numerically(self, case: Case) -> None:
         prices = [5, -3, 20, 100, 3.5, 0, 1e10, -100.25, 7]
         case.add(*(page(str(number), "word", price=price) for number, price in enumerate(prices)), page("none", "word"))
         ascending = [str(prices.index(price)) for price in sorted(prices)]
@@ -35,7 +35,7 @@ class SortContract:
         assert case.ids("word", sort=(SortKey("price", True),)) == [*reversed(ascending), "none"]
 
     @pytest.mark.parametrize("key", ["content", "tags", "unknown"])
-    def test_what_is_no_sort_key_is_rejected(self, case: Case, key: str) -> None:
+    def test_sort_by_an_unsupported_field_is_rejected(self, case: Case, key: str) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected) as caught:
             case.search("reading", sort=(SortKey(key),))

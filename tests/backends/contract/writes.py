@@ -1,4 +1,4 @@
-"""Writes: durable and searchable when they return, replaced and deleted by id."""
+"""Writes: durable and searchable when they return; documents are replaced and deleted by ID."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tests.backends.contract.case import SHOP, Case, page
 
 
 class WriteContract:
-    def test_documents_are_found_as_soon_as_upsert_returns(self, case: Case) -> None:
+    def test_documents_are_searchable_when_upsert_returns(self, case: Case) -> None:
         for number in range(5):
             case.add(page(str(number), f"fresh{number} bread"))
             assert case.ids(f"fresh{number}")[:1] == [str(number)]
             assert case.backend.count(case.index) == number + 1
 
-    def test_an_update_replaces_the_whole_document(self, case: Case) -> None:
+    def test_upsert_replaces_the_whole_document(self, case: Case) -> None:
         case.add(page("a", "alpha", "beta", author="Ann", color="red"), page("b", "gamma"))
         case.add(page("a", "delta"))
         assert case.ids("alpha") == case.ids("beta") == []
@@ -31,7 +31,7 @@ class WriteContract:
         assert case.backend.count(case.index) == len(SHOP)
         assert case.search(MATCH_ALL).total == len(SHOP)
 
-    def test_an_empty_batch_is_harmless(self, case: Case) -> None:
+    def test_empty_batch_has_no_effect(self, case: Case) -> None:
         case.backend.upsert(case.index, [], {})
         case.backend.delete(case.index, [])
         assert case.backend.count(case.index) == 0
@@ -55,14 +55,14 @@ class WriteContract:
         case.backend.delete(case.index, ["a"])
         assert sorted(case.backend.document_ids(case.index)) == sorted(["A", "ａ", " a"])
 
-    def test_deleted_documents_are_gone_at_once_and_unknown_ids_are_passed_over(self, case: Case) -> None:
+    def test_deleted_documents_disappear_immediately_and_unknown_ids_are_ignored(self, case: Case) -> None:
         case.add(*SHOP)
         case.backend.delete(case.index, ["lamp", "nobody", "sofa", "lamp"])
         assert case.backend.count(case.index) == 3
         assert sorted(case.backend.document_ids(case.index)) == ["chair", "shelf", "stool"]
         assert case.search("reading").total == 3
 
-    def test_a_large_batch_is_whole(self, case: Case) -> None:
+    def test_large_batch_is_written_and_deleted_completely(self, case: Case) -> None:
         case.add(*(page(f"p{number}", f"page {number}", "common text") for number in range(1000)))
         assert case.backend.count(case.index) == 1000
         assert case.search("common").total == 1000

@@ -1,1 +1,1 @@
-"""Search servers that run inside a test: they parse the real HTTP requests and answer in the servers' own words."""
+"""Fake search servers inside a test: they parse real HTTP requests and respond in the servers' own format."""

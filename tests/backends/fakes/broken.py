@@ -1,4 +1,4 @@
-"""A server on loopback that is broken in one way."""
+"""A loopback server that is broken in a chosen way."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ ANSWERS: dict[str, bytes] = {
     "404 page": _reply("404 Not Found", "<html>nginx</html>"),
     "418": _reply("418 I'm a teapot", ""),
 }
-"""What the server says, whatever it is asked."""
+"""The server's response to every request."""
 
 WAYS = ("refuses", "hangs", "resets", "resets in the middle", "drips", *ANSWERS)
 
 
 @contextmanager
 def broken_server(way: str) -> Iterator[int]:
-    """The port of a server that is broken in one of :data:`WAYS`."""
+    """Yield the port of a server that is broken in one of :data:`WAYS`."""
     listener = socket.create_server(("127.0.0.1", 0))
     port: int = listener.getsockname()[1]
     if way == "refuses":

@@ -1,10 +1,10 @@
-"""A clock for modules that measure and wait: no test sleeps."""
+"""A fake clock, so that tests of timeouts and waits do not sleep."""
 
 from __future__ import annotations
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """Time that advances only during sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0

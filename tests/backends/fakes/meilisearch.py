@@ -1,4 +1,4 @@
-"""A Meilisearch 1.50 inside the test, reached through ``responses``. A change is done when its task is looked at."""
+"""A Meilisearch 1.50 inside the test, reached through ``responses``. Reading a task applies its change."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Index:
 
 
 class FakeMeilisearch:
-    """The server. ``fault``, if set, answers instead of it; ``stuck`` leaves tasks undone."""
+    """The server. ``fault``, if set, responds in its place; ``stuck`` leaves tasks pending."""
 
     def __init__(self, key: str = "master-key-of-the-tests", host: str = "ms1:7700"):
         self.key, self.host = key, host
@@ -103,7 +103,7 @@ class FakeMeilisearch:
             except Refusal as refusal:
                 return _error(refusal)
 
-    # --- who may
+    # --- authorization
 
     def authorise(self, path: str, headers: Mapping[str, str]) -> None:
         self.allowed: set[str] | None = None
@@ -236,14 +236,14 @@ class FakeMeilisearch:
         if number >= len(self.tasks):
             raise Refusal(404, "task_not_found", f"Task `{number}` not found.")
         if not self.stuck:
-            # One queue for the whole server, first come, first served.
+            # The whole server has one first-in, first-out queue.
             for earlier in sorted(self.work):
                 if earlier <= number:
                     self.finish(earlier)
         return self.tasks[number]
 
     def list_tasks(self, query: dict[str, str]) -> dict[str, Any]:
-        """The newest first."""
+        """Return tasks, the newest first."""
         statuses, index, limit = query["statuses"].split(","), query["indexUids"], int(query["limit"])
         found = [each for each in reversed(self.tasks) if each["status"] in statuses and each["indexUid"] == index]
         shown = found[:limit]
@@ -347,7 +347,7 @@ class FakeMeilisearch:
         return _json(200, {"results": results})
 
     def federated(self, federation: Mapping[str, Any], queries: list[dict[str, Any]]) -> dict[str, Any]:
-        """The hits of several queries of one index, each by its best weighted score."""
+        """Return the hits of several queries of an index, each with its best weighted score."""
         index = self.index(queries[0]["indexUid"])
         best: dict[str, tuple[float, int, tuple[Any, float]]] = {}
         for at, query in enumerate(queries):
@@ -406,7 +406,7 @@ class FakeMeilisearch:
         return result
 
     def found(self, index: Index, wish: Mapping[str, Any]) -> list[tuple[Any, float]]:
-        """The documents that a query finds, in order, each with its ranking score."""
+        """Return the documents that match a query, in order, each with its ranking score."""
         found = [d for d in index.documents.values() if self.passes(index, d, wish.get("filter"))]
         return self.sorted(index, self.ranked(index, found, wish), wish.get("sort", []))
 
@@ -460,7 +460,7 @@ class FakeMeilisearch:
         return True
 
     def ranked(self, index: Index, found: list[dict[str, Any]], wish: Mapping[str, Any]) -> list[tuple[Any, float]]:
-        """The documents that are found, each with its ranking score."""
+        """Return the matching documents, each with its ranking score."""
         found = sorted(found, key=lambda d: d.get("_changed_at", 0), reverse=True)
         dated = sorted((d for d in found if "date" in d), key=lambda d: d["date"], reverse=True)
         found = dated + [d for d in found if "date" not in d]
@@ -521,14 +521,14 @@ def _sortable(value: Any) -> tuple[int, Any]:
 
 
 def _distinct(value: Any) -> Any:
-    """Texts are compared without case, numbers as numbers."""
+    """Compare texts without case and numbers by value."""
     if isinstance(value, bool):
         return json.dumps(value)
     return value.casefold() if isinstance(value, str) else float(value)
 
 
 def _claims(token: str, key: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a tenant token says, if it is signed with this key and not over."""
+    """Return the claims of a tenant token if this key signed it and it has not expired."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

@@ -1,4 +1,4 @@
-"""The fake Meilisearch's filters: its comparison of text and numbers, which is not quite ours."""
+"""Filters of the fake Meilisearch, whose comparison of text and numbers differs slightly from ours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def holds(tree: Filter, document: Mapping[str, Any]) -> bool:
         case Presence():
             return tree.field in document and document[tree.field] in ("", [], {})
     value = document.get(tree.field)
-    # An empty text is none of a field's values.
+    # An empty text does not count as a value of a field.
     values = [each for each in (value if isinstance(value, list) else [value]) if each not in (None, "")]
     match tree:
         case OneOf():
@@ -60,7 +60,7 @@ def _compare(value: Any, bound: str, operator: str) -> bool:
 
 
 def _sides(value: Any, bound: str) -> tuple[Any, Any]:
-    """Text compares with text, by its letters; numbers with numbers."""
+    """Return both sides as text to compare by letters, or as numbers."""
     if isinstance(value, str | bool):
         return str(value).casefold(), bound.casefold()
     return float(value), _number(bound)

@@ -1,7 +1,7 @@
-"""How the fake Meilisearch splits, matches, leaves out, and ranks words: the parts of 1.50 that the adapter relies on.
+"""Splitting, matching, dropping, and ranking of words in the fake Meilisearch, as far as the adapter relies on 1.50.
 
-As recorded from a real server: it does not split at ``$ < = > ^ | ~``, at other symbols than mathematical ones, or at a
-no-break space, unless the index's ``separatorTokens`` say so; a typing error in the first letter counts as two.
+As recorded from a real server, it does not split at ``$ < = > ^ | ~``, at non-mathematical symbols, or at a no-break
+space unless the index's ``separatorTokens`` contain them; a typo in the first letter counts as two.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Words = Mapping[str, Sequence[str]]
 
 @cache
 def is_separator(char: str) -> bool:
-    """Whether the server splits at a character by itself."""
+    """Whether the server splits at a character by default."""
     kind = unicodedata.category(char)
     splits = kind[0] in "PZ" or char in "\n\r\t`+" or (kind == "Sm" and "\u2200" <= char <= "\u22ff")
     return splits and char not in _NO_SEPARATORS
 
 
 def fold(word: str) -> str:
-    """As charabia does without language packs: a stroke or a hook is no accent, and ß stays."""
+    """Fold a word as charabia does without language packs: strokes, hooks, and ß stay."""
     letters = unicodedata.normalize("NFKD", word).lower().replace("æ", "ae").replace("œ", "oe")
     if _KEEPS_MARKS.search(letters):
         return letters
@@ -42,13 +42,13 @@ def fold(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def words_of(text: str, separators: frozenset[str]) -> tuple[str, ...]:
-    """The folded words of a text."""
+    """Return the folded words of a text."""
     spaced = "".join(" " if char in separators or is_separator(char) else char for char in text)
     return tuple(filter(None, map(fold, spaced.split(" "))))
 
 
 def words_in(value: Any, separators: frozenset[str]) -> list[str]:
-    """The folded words of a text, or of the members of a list."""
+    """Return the folded words of a text or of the members of a list."""
     return [
         word for text in (value if isinstance(value, list) else [value]) for word in words_of(str(text), separators)
     ]
@@ -56,7 +56,7 @@ def words_in(value: Any, separators: frozenset[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Term:
-    """A word of a query, or a phrase."""
+    """A word or a phrase of a query."""
 
     words: tuple[str, ...]
     is_phrase: bool = False
@@ -65,7 +65,7 @@ class Term:
 
 
 def terms_of(text: str, separators: frozenset[str]) -> list[Term]:
-    """The first ten terms of a query, and those that are excluded; the last word matches as a prefix."""
+    """Return the first ten terms of a query and all excluded terms; the last word matches as a prefix."""
     terms: list[Term] = []
     for minus, phrase, plain in _QUERY.findall(text):
         words = words_of(phrase or plain, separators)
@@ -85,14 +85,14 @@ def most_errors(word: str, one_from: int, two_from: int) -> int:
 
 @dataclass(frozen=True)
 class Matching:
-    """The rules by which terms match."""
+    """The rules for matching terms."""
 
     fields: Sequence[str]
     one_error_from: int
     two_errors_from: int
 
     def errors(self, term: Term, words: Words) -> tuple[int, int, str] | None:
-        """Typing errors with which a document has a term, the place of the field, and the word; ``None`` if not."""
+        """Return the typos, the field position, and the word of the best match of a term, or ``None``."""
         found: list[tuple[int, int, str]] = []
         for place, name in enumerate(self.fields):
             there = words.get(name, ())
@@ -114,7 +114,7 @@ class Matching:
         return min(found, default=None)
 
     def joined(self, terms: Sequence[Term], words: Words) -> dict[Term, tuple[int, int, str]]:
-        """The neighbouring terms that a document has as one word."""
+        """Return neighboring terms that the document contains as one word."""
         found = {}
         for left, right in pairwise(terms):
             word = left.words[0] + right.words[0]
@@ -136,10 +136,10 @@ def _errors(term: Term, word: str, most: int) -> int | None:
 
 
 def left_out(terms: Sequence[Term], strategy: str, frequencies: Mapping[Term, int]) -> list[list[Term]]:
-    """The terms that may be left out, in groups, those that go first first; the last group stays.
+    """Return groups of terms that may be dropped, in dropping order; the last group stays.
 
-    ``frequency`` begins with the terms that no document has, then goes on with the most frequent ones. Terms that are
-    as frequent as each other go together.
+    ``frequency`` drops terms that no document contains first, then the most frequent terms. Equally frequent terms form
+    one group.
     """
     if strategy == "all":
         return []
@@ -157,11 +157,11 @@ def ranked(
     documents: Iterable[tuple[Any, Words]], text: str, strategy: str, separators: frozenset[str], rules: Matching,
     universe: Sequence[Words],
 ) -> list[tuple[Any, float]]:  # fmt: skip
-    """The documents that are found, each with its ranking score, the best first.
+    """Return the matching documents, each with its ranking score, the best first.
 
     Args:
-        documents: Those among which they are looked for.
-        universe: All of the index, by which terms are frequent or not.
+        documents: The candidate documents.
+        universe: All documents of the index, for term frequencies.
     """
     terms = terms_of(text, separators)
     searched = list(dict.fromkeys(term for term in terms if not term.is_excluded))
@@ -202,7 +202,7 @@ def _score(
     words: Words,
     rules: Matching,
 ) -> float:
-    """The rules words, typo, attribute and exactness, each within the steps of those before it."""
+    """Combine the rules words, typo, attribute, and exactness, each refining the rules before it."""
     plain = [term.words[0] for term in needed if not term.is_phrase]
     most = max(1, sum(most_errors(word, rules.one_error_from, rules.two_errors_from) for word in plain)) if plain else 0
     errors = min(most, sum(hits[term][0] for term in needed))

@@ -1,4 +1,4 @@
-"""The fake Typesense answers as a real one did, exchange by exchange."""
+"""The fake Typesense responds like the real server in every recorded exchange."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.backends.recorded import assert_agrees, recordings
 from tests.patience import PATIENCE_SECONDS
 
 NOT_READY = ("58", "59", "60", "61")
-"""Recorded on a server that was starting or out of time."""
+"""Exchanges recorded while the server was starting or had run out of time."""
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def scoped(parent: str) -> str:
     return base64.b64encode(f"{digest}{parent[:4]}{params}".encode()).decode()
 
 
-def test_every_recorded_exchange_is_answered_alike(server: FakeTypesense) -> None:
+def test_fake_typesense_responds_like_every_recorded_exchange(server: FakeTypesense) -> None:
     parent = ""
     for each in recordings("typesense"):
         if each["name"].startswith(NOT_READY):

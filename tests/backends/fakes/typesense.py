@@ -61,7 +61,7 @@ class Collection:
             self.synonyms_of.setdefault(phrase, []).append(name)
 
     def delete_synonyms(self, name: str) -> None:
-        """As Typesense 0.24 does, which forgets the group's phrases in all other groups, too."""
+        """Delete a group as Typesense 0.24 does, which also removes its phrases from all other groups."""
         for phrase in self.synonyms.pop(name):
             self.synonyms_of.pop(phrase, None)
 
@@ -77,7 +77,7 @@ class Collection:
         }  # fmt: skip
 
     def put(self, line: str) -> str | None:
-        """Take one document; the server's complaint, if it has one."""
+        """Store one document, or return the server's error message."""
         try:
             document = json.loads(line)
         except ValueError:
@@ -111,7 +111,7 @@ class Collection:
 
 
 class FakeTypesense:
-    """One node. ``fault``, if set, answers instead of it, or raises what the transport would."""
+    """One node. ``fault``, if set, responds in its place or raises an error of the transport."""
 
     def __init__(self, key: str = "secret-key", hosts: Iterable[str] = ("ts1:8108",)):
         self.key = key
@@ -143,7 +143,7 @@ class FakeTypesense:
             if self.fault is not None and (reply := self.fault(request)) is not None:
                 return reply
             parts = urlsplit(request.url or "")
-            # Clients collapse dots before this point; a path that still has them must not act on another thing.
+            # Clients collapse dots before this point; a path that still contains them must not reach another resource.
             assert ".." not in parts.path
             body = request.body or b""
             text = body.decode() if isinstance(body, bytes) else str(body)
@@ -316,7 +316,7 @@ class FakeTypesense:
         return _json(200, {"results": results})
 
     def embedded_in(self, key: str) -> dict[str, Any]:
-        """What a key forces on searches; nothing for the operator's."""
+        """Return the search parameters embedded in a key; the operator's key has none."""
         if key == self.key:
             return {}
         for parent in self.keys.values():
@@ -478,7 +478,7 @@ class FakeTypesense:
         }
 
     def grouped(self, collection: Collection, found: list[Any], params: Mapping[str, str]) -> dict[str, Any]:
-        """As 0.24 does, which has all documents without a value in one group; only their number."""
+        """Return only the number of groups; as in 0.24, all documents without a value form one group."""
         name = params["group_by"]
         if name not in collection.fields or not collection.fields[name]["facet"]:
             raise Refusal(404, f"Could not find a facet field named `{name}` in the schema.")

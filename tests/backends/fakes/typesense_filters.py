@@ -1,4 +1,4 @@
-"""The fake Typesense's filters: its syntax, its type errors and its 404 for unknown fields."""
+"""Filters of the fake Typesense: its syntax, its type errors, and its 404 for unknown fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAF = re.compile(r"\s*([\w.\-]+)\s*:\s*(!=|>=|<=|=|>|<)?\s*")
 
 
 class Refusal(Exception):
-    """What the server says no with."""
+    """An error response of the server."""
 
     def __init__(self, status: int, message: str):
         super().__init__(message)
@@ -24,7 +24,7 @@ class Refusal(Exception):
 
 
 class FilterParser:
-    """Reads one ``filter_by``; ``fields`` are the collection's, by name."""
+    """Parses one ``filter_by``; ``fields`` are the fields of the collection, by name."""
 
     def __init__(self, text: str, fields: Mapping[str, Mapping[str, Any]], separators: Sequence[str]):
         self.text = text

@@ -1,4 +1,4 @@
-"""How the fake Typesense splits, matches and ranks words: the parts of 0.24 that the adapter relies on."""
+"""Splitting, matching, and ranking of words in the fake Typesense, as far as the adapter relies on 0.24."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LETTERS = str.maketrans({
 
 
 def fold(word: str) -> str:
-    """Some Latin letters without case and accents; others, and decomposed ones, stay as they are, as in the server."""
+    """Fold case and accents of some Latin letters; as in the server, other and decomposed letters stay unchanged."""
     return "".join(map(_fold_letter, word))
 
 
@@ -33,7 +33,7 @@ def _fold_letter(letter: str) -> str:
 
 
 def surface_words(text: str, separators: Sequence[str]) -> list[str]:
-    """The words of a text as written; marks that are no separators vanish inside a word."""
+    """Return the words of a text as written, without marks that are not separators."""
     for separator in separators:
         text = text.replace(separator, " ")
     found = ("".join(c for c in word if c.isalnum() or not c.isascii()) for word in text.split())
@@ -41,7 +41,7 @@ def surface_words(text: str, separators: Sequence[str]) -> list[str]:
 
 
 def tokens(text: str, separators: Sequence[str], fold: Callable[[str], str] = fold) -> list[str]:
-    """Folded words; the server cuts none at 100 bytes in texts but compares only so much."""
+    """Return folded words; the server compares only their first 100 bytes."""
     return list(_tokens(text, tuple(separators), fold))
 
 
@@ -51,7 +51,7 @@ def _tokens(text: str, separators: Sequence[str], fold: Callable[[str], str]) ->
 
 
 def distance(left: str, right: str) -> int:
-    """Edits between two words; two neighbours that changed places are one."""
+    """Return the edit distance of two words; a swap of two neighbors counts as one edit."""
     before: list[int] = []
     row = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):
@@ -67,7 +67,7 @@ def distance(left: str, right: str) -> int:
 
 @dataclass(frozen=True)
 class Need:
-    """One word of a query, or a phrase."""
+    """A word or a phrase of a query."""
 
     words: tuple[str, ...]
     excluded: bool = False
@@ -92,7 +92,7 @@ def parse_query(
 
 @dataclass(frozen=True)
 class Wishes:
-    """The parameters of one search that are about words."""
+    """The search parameters that concern words."""
 
     fields: tuple[str, ...]
     weights: tuple[int, ...]
@@ -104,7 +104,7 @@ class Wishes:
 
 
 def _match_word(need: Need, words: Sequence[str], typos: int, wishes: Wishes) -> tuple[int, str] | None:
-    """The least cost of a word in a field and the word it is: 0 exact, 1 prefix, 2 and more typing errors."""
+    """Return the lowest cost of a match in a field and the matched word: 0 exact, 1 prefix, 2 and more typos."""
     (wanted,) = need.words
     allowed = min(typos, 0 if len(wanted) < wishes.min_1 else 1 if len(wanted) < wishes.min_2 else 2)
     best: tuple[int, str] | None = None
@@ -132,7 +132,7 @@ def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
 def match(
     document: Mapping[str, Sequence[str]], needs: Sequence[Need], wishes: Wishes
 ) -> tuple[tuple[int, ...], dict[str, list[str]]] | None:
-    """A score, larger is better, and the matched words of each field; ``None`` if a need is not met."""
+    """Return a score (higher is better) and the matched words of each field, or ``None`` without a match."""
     cost, best_weight, exact = 0, 0, 0
     found: dict[str, list[str]] = {}
     for need in needs:
@@ -160,13 +160,13 @@ def match(
 
 
 def class_of(score: tuple[int, ...]) -> int:
-    """A score of :func:`match` as one number, below 2**32."""
+    """Convert a score of :func:`match` to one number below 2**32."""
     words, cost, exact, weight = score if len(score) == 4 else (0, 0, 0, 0)
     return (words << 24) + ((255 + cost) << 16) + (exact << 8) + weight
 
 
 def candidates(needs: Sequence[Need]) -> list[list[Need]]:
-    """The query, then the query with words dropped from its right and from its left end."""
+    """Return the query, then the query with words dropped from its right end and from its left end."""
     kept = [need for need in needs if not need.excluded]
     excluded = [need for need in needs if need.excluded]
     shorter = [kept[:n] for n in range(len(kept) - 1, 0, -1)] + [kept[-n:] for n in range(len(kept) - 1, 0, -1)]

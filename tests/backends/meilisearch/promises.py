@@ -1,4 +1,4 @@
-"""What is Meilisearch's own, for the fake and for a real server alike."""
+"""Tests specific to Meilisearch, for the fake and the real server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 def direct(backend: SearchBackend, token: str, index: str) -> requests.Response:
-    """A search as a client sends it, with a token of its own."""
+    """Send a search as a client does, with its own token."""
     node = backend._transport.url.nodes[0]
     headers = {"Authorization": f"Bearer {token}"}
     return requests.post(
@@ -38,7 +38,7 @@ class MeilisearchPromises(NativeFilters):
         ("author IN [Ann, Bob]", {"lamp", "sofa", "shelf"}), ("tags = home AND stock = true", {"lamp"}),
         ("date > 1709251200", {"sofa", "stool"}), ("id = lamp", {"lamp"}), ("price = 5", {"chair", "stool"}),
     ])  # fmt: skip
-    def test_the_fields_of_documents_are_filtered_in_meilisearch_syntax(
+    def test_native_filter_matches_documents_in_meilisearch_syntax(
         self, case: Case, expression: str, expected: set[str]
     ) -> None:
         case.add(*SHOP)
@@ -48,13 +48,13 @@ class MeilisearchPromises(NativeFilters):
         ("_key EXISTS", 0), ('author = Ann OR "_key" EXISTS', 16), ("NOT(_doc EXISTS)", 4), ("_vectors EXISTS", 0),
         ("author=\"_x\"AND'_date' > 1", 14), ("_geoRadius(1, 2, 3)", 0), ("author = Ann AND _n_price > 5", 17),
     ])  # fmt: skip
-    def test_a_filter_knows_no_fields_but_those_of_documents(self, case: Case, expression: str, position: int) -> None:
+    def test_native_filter_on_an_internal_field_is_rejected(self, case: Case, expression: str, position: int) -> None:
         case.add(*SHOP)
         with pytest.raises(BackendRejected, match="no field") as caught:
             self.native(case, expression)
         assert (caught.value.part, caught.value.position) == ("filters", position)
 
-    def test_values_may_begin_with_a_low_line(self, case: Case) -> None:
+    def test_filter_values_may_start_with_an_underscore(self, case: Case) -> None:
         case.add(page("a", "reading", brand="_key"), page("b", "reading", brand="other", author='_"(x'))
         assert self.native(case, "brand = _key") == ["a"]
         assert self.native(case, "brand IN [_doc, '_key']") == ["a"]
@@ -64,7 +64,7 @@ class MeilisearchPromises(NativeFilters):
     @pytest.mark.parametrize(("expression", "position"), [
         ("author CONTAINS Ann", 7), ("price > 5 AND author NOT CONTAINS b", 25),
     ])  # fmt: skip
-    def test_a_filter_that_needs_a_feature_that_is_off_is_the_callers_to_change(
+    def test_filter_using_a_disabled_feature_is_rejected_with_its_position(
         self, case: Case, expression: str, position: int
     ) -> None:
         case.add(*SHOP)
@@ -73,12 +73,12 @@ class MeilisearchPromises(NativeFilters):
         assert (caught.value.part, caught.value.position) == ("filters", position)
 
     @pytest.mark.parametrize("expression", ["price > 99999999999999999999", "price < 1e39", "price = 1e400"])
-    def test_numbers_of_any_size_are_answered_or_rejected(self, case: Case, expression: str) -> None:
+    def test_filter_numbers_of_any_size_are_accepted_or_rejected(self, case: Case, expression: str) -> None:
         case.add(*SHOP)
         with contextlib.suppress(BackendRejected):
             self.native(case, expression)
 
-    def test_an_index_made_before_every_letter_was_folded_finds_what_it_found(self, case: Case) -> None:
+    def test_index_created_before_full_folding_still_finds_its_documents(self, case: Case) -> None:
         backend: Any = case.backend
         settings = {"searchableAttributes": ["title", "excerpt", "content"]}
         backend._transport.wait(
@@ -90,7 +90,7 @@ class MeilisearchPromises(NativeFilters):
                 (hit,) = case.search(text, fields=fields, highlight=Highlight()).hits
                 assert "<em>" in (hit.formatted or {})["title"]
 
-    def test_a_pinned_document_comes_first_on_every_page_and_obeys_the_filter(self, case: Case) -> None:
+    def test_pinned_document_comes_first_across_pages_and_must_pass_the_filter(self, case: Case) -> None:
         case.add(page("a", "word one"), page("b", "word two"), page("z", "other", color="red"), page("y", "other"))
         pinned = SearchSettings(pinned={"word": ("z", "gone", "b")})
         assert case.ids("word", settings=pinned) == ["z", "b", "a"]
@@ -99,7 +99,7 @@ class MeilisearchPromises(NativeFilters):
         assert pages == [["z"], ["b"], ["a"], []]
         assert case.ids("word", "color = red", settings=pinned) == ["z"]
 
-    def test_a_hidden_document_is_not_found_even_if_pinned(self, case: Case) -> None:
+    def test_hidden_document_is_not_found_even_if_pinned(self, case: Case) -> None:
         case.add(page("a", "word", color="red"), page("A", "word", color="red"), page("z", "other", color="blue"))
         hidden = SearchSettings(hidden={"word": ("a", "gone")}, pinned={"word": ("z", "a")})
         result = case.search(" WORD ", settings=hidden, facets=("color",))
@@ -108,7 +108,7 @@ class MeilisearchPromises(NativeFilters):
         assert case.ids("word", "color = red", settings=hidden) == ["A"]
         assert sorted(case.ids("wor", settings=hidden)) == ["A", "a"]
 
-    def test_a_credential_searches_its_index_until_revoked(self, case: Case) -> None:
+    def test_credential_searches_only_its_index_until_revoked(self, case: Case) -> None:
         case.add(page("a", "word"))
         soon = datetime.now(UTC) + timedelta(hours=1)
         first = case.backend.issue_credential(case.index, "key_1:v1", soon)
@@ -135,7 +135,7 @@ class MeilisearchPromises(NativeFilters):
         assert sorted(case.ids("laptop", settings=settings)) == ["a", "b"]
         assert case.ids("laptop") == ["a"]
 
-    def test_words_that_matched_in_another_form_are_marked(self, case: Case) -> None:
+    def test_words_matched_in_another_form_are_highlighted(self, case: Case) -> None:
         case.add(page("a", "Documentation", "A note book, laptops, and node.js"))
         settings = SearchSettings(synonyms=(("portable", "laptops"),))
         for text, marked in {

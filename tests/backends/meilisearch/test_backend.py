@@ -1,4 +1,4 @@
-"""Meilisearch over a fake server: the contract, and what is Meilisearch's own."""
+"""The contract and the Meilisearch tests, with a fake server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TestMeilisearchOverAFake(MeilisearchPromises, BackendContract):
     pass
 
 
-def test_no_text_of_a_caller_is_ever_in_a_path_or_query_string(case: Case, server: FakeMeilisearch) -> None:
+def test_caller_text_never_appears_in_a_path_or_query_string(case: Case, server: FakeMeilisearch) -> None:
     for id in ("../../site_2", "..", "a/b?c#d", "%2e%2e%2f"):
         case.add(page(id, "caller"))
         case.backend.delete(case.index, [id])
@@ -60,7 +60,7 @@ def test_no_text_of_a_caller_is_ever_in_a_path_or_query_string(case: Case, serve
         assert server.key not in (request.url or "")
 
 
-def test_what_was_given_up_is_not_sent_again_while_it_is_still_in_the_queue(
+def test_timed_out_write_is_not_resent_while_its_task_is_queued(
     server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -84,7 +84,7 @@ def test_what_was_given_up_is_not_sent_again_while_it_is_still_in_the_queue(
     assert len(server.tasks) == tasks + 1
 
 
-def test_tasks_that_are_done_in_one_go_have_the_time_of_all(
+def test_tasks_of_one_write_share_the_sum_of_their_time_budgets(
     server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -102,7 +102,7 @@ def test_tasks_that_are_done_in_one_go_have_the_time_of_all(
 
 
 @pytest.mark.slow
-def test_large_documents_have_more_time(server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_documents_get_a_longer_time_budget(server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     for module in (http, transport):
         monkeypatch.setattr(module, "time", clock)
@@ -115,7 +115,9 @@ def test_large_documents_have_more_time(server: FakeMeilisearch, monkeypatch: py
     assert clock.now - began > 3 * 20
 
 
-def test_a_write_is_done_only_when_its_task_is(server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_returns_only_after_its_task_has_finished(
+    server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = Clock()
     for module in (http, transport):
         monkeypatch.setattr(module, "time", clock)
@@ -134,7 +136,7 @@ def test_a_write_is_done_only_when_its_task_is(server: FakeMeilisearch, monkeypa
 SYNONYMS = SearchSettings(synonyms=(("laptop", "notebook"),))
 
 
-def test_a_search_waits_for_no_synonyms_and_sends_them_once(case: Case, server: FakeMeilisearch) -> None:
+def test_search_sends_changed_synonyms_once_without_waiting(case: Case, server: FakeMeilisearch) -> None:
     case.add(page("a", "laptop"), page("b", "notebook"))
     server.stuck = True
     tasks = len(server.tasks)
@@ -147,9 +149,7 @@ def test_a_search_waits_for_no_synonyms_and_sends_them_once(case: Case, server: 
     assert sorted(hit.id for hit in case.backend.search(case.index, query).hits) == ["a", "b"]
 
 
-def test_the_synonyms_that_were_sent_last_win_while_others_are_in_the_queue(
-    case: Case, server: FakeMeilisearch
-) -> None:
+def test_most_recent_synonyms_win_over_queued_synonyms(case: Case, server: FakeMeilisearch) -> None:
     case.add(page("a", "laptop"), page("b", "notebook"))
     server.stuck = True
     plain = case.query("laptop")
@@ -160,14 +160,14 @@ def test_the_synonyms_that_were_sent_last_win_while_others_are_in_the_queue(
     assert [hit.id for hit in case.backend.search(case.index, plain).hits] == ["a"]
 
 
-def test_a_preview_leaves_the_synonyms_of_the_index_as_they_are(case: Case, server: FakeMeilisearch) -> None:
+def test_preview_does_not_change_the_synonyms_of_the_index(case: Case, server: FakeMeilisearch) -> None:
     case.add(page("a", "laptop"), page("b", "notebook"))
     tasks = len(server.tasks)
     case.backend.search(case.index, case.query("laptop", settings=SYNONYMS, is_preview=True))
     assert len(server.tasks) == tasks
 
 
-def test_synonyms_that_the_server_does_not_take_fail_no_search_and_are_sent_again_later(
+def test_rejected_synonyms_do_not_fail_searches_and_are_resent_later(
     case: Case, server: FakeMeilisearch, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
@@ -187,7 +187,7 @@ def test_synonyms_that_the_server_does_not_take_fail_no_search_and_are_sent_agai
     assert sorted(hit.id for hit in case.backend.search(case.index, query).hits) == ["a", "b"]
 
 
-def test_a_long_query_is_asked_for_from_its_first_six_words_on_where_few_documents_have_all(
+def test_long_query_with_few_matches_is_also_searched_from_its_first_six_words(
     case: Case, server: FakeMeilisearch
 ) -> None:
     case.add(page("a", "one"), page("b", "six"), page("c", "seven"))
@@ -206,7 +206,7 @@ def test_a_long_query_is_asked_for_from_its_first_six_words_on_where_few_documen
     ]
 
 
-def test_matches_are_found_in_the_texts_that_are_shown_only(case: Case, server: FakeMeilisearch) -> None:
+def test_matches_are_located_only_in_displayed_fields(case: Case, server: FakeMeilisearch) -> None:
     case.add(page("a", "Documentation", "All of the documentation " * 30))
     before = len(server.requests)
     wish = Highlight(only_fields=frozenset({"title"}))
@@ -219,7 +219,7 @@ def test_matches_are_found_in_the_texts_that_are_shown_only(case: Case, server: 
 
 @contextmanager
 def told_of_tasks(server: FakeMeilisearch, change: dict[str, object] | None) -> Iterator[None]:
-    """The server says something else of tasks, or that it knows none of them."""
+    """Change the server's responses about tasks, or report every task as missing."""
 
     def tell(request: requests.PreparedRequest) -> Reply | None:
         if "/tasks/" not in (request.url or ""):
@@ -237,7 +237,7 @@ def told_of_tasks(server: FakeMeilisearch, change: dict[str, object] | None) -> 
     server.fault = None
 
 
-def test_a_failed_task_is_no_success(case: Case, server: FakeMeilisearch) -> None:
+def test_failed_task_raises_the_matching_error_without_server_details(case: Case, server: FakeMeilisearch) -> None:
     failed = {name: recorded("meilisearch", "13_")["answer"][name] for name in ("status", "error")}
     with told_of_tasks(server, failed), pytest.raises(BackendUnavailable) as caught:
         case.add(page("a", "word"))
@@ -250,7 +250,7 @@ def test_a_failed_task_is_no_success(case: Case, server: FakeMeilisearch) -> Non
 @pytest.mark.parametrize("change", [
     None, {"indexUid": "site_2"}, {"enqueuedAt": "2020-01-01T00:00:00Z"}, {"type": "indexSwap"}, {"uid": 10**6},
 ])  # fmt: skip
-def test_a_change_is_not_done_because_another_task_is_that_has_its_number(
+def test_write_fails_if_its_task_number_belongs_to_another_task(
     case: Case, server: FakeMeilisearch, change: dict[str, object] | None
 ) -> None:
     for write in (lambda: case.add(page("a", "word")), lambda: case.backend.delete(case.index, ["a"])):
@@ -258,12 +258,12 @@ def test_a_change_is_not_done_because_another_task_is_that_has_its_number(
             write()
 
 
-def test_a_task_that_was_canceled_is_no_success(case: Case, server: FakeMeilisearch) -> None:
+def test_canceled_task_raises_backend_unavailable(case: Case, server: FakeMeilisearch) -> None:
     with told_of_tasks(server, {"status": "canceled"}), pytest.raises(BackendUnavailable, match="did not accept"):
         case.add(page("a", "word"))
 
 
-def test_a_task_of_another_index_is_no_answer_to_a_change(case: Case, server: FakeMeilisearch) -> None:
+def test_task_of_another_index_is_an_unreadable_response(case: Case, server: FakeMeilisearch) -> None:
     answer = {"taskUid": 0, "indexUid": "site_2", "status": "enqueued", "type": "x", "enqueuedAt": "now"}
     server.fault = lambda request: (202, {}, json.dumps(answer).encode()) if request.method == "POST" else None
     with pytest.raises(BackendUnavailable, match="unreadable response"):
@@ -271,7 +271,7 @@ def test_a_task_of_another_index_is_no_answer_to_a_change(case: Case, server: Fa
     server.fault = None
 
 
-def test_an_index_made_anew_elsewhere_is_searched_as_it_is_now(case: Case, server: FakeMeilisearch) -> None:
+def test_index_recreated_by_another_process_is_searched_without_error(case: Case, server: FakeMeilisearch) -> None:
     case.add(page("a", "word", size=1, kind="x"))
     wishes: tuple[dict[str, Any], ...] = (
         {"facets": ("size",)}, {"sort": (SortKey("size"),)}, {"filter": parse_filter("kind = x OR size > 0")},
@@ -286,15 +286,13 @@ def test_an_index_made_anew_elsewhere_is_searched_as_it_is_now(case: Case, serve
         case.add(page("a", "word", size=1, kind="x"))
 
 
-def test_writing_to_an_index_that_is_gone_does_not_make_it(
-    backend: MeilisearchBackend, server: FakeMeilisearch
-) -> None:
+def test_write_to_a_missing_index_does_not_create_it(backend: MeilisearchBackend, server: FakeMeilisearch) -> None:
     with pytest.raises(IndexNotFound):
         Case(backend, "site_404").add(page("a"))
     assert server.indexes == {}
 
 
-def test_a_full_queue_is_unavailable_with_its_own_time(case: Case, server: FakeMeilisearch) -> None:
+def test_full_queue_raises_unavailable_with_the_retry_after_of_the_server(case: Case, server: FakeMeilisearch) -> None:
     each = recorded("meilisearch", "33")
     reply: Reply = (each["status"], {"Retry-After": "10"}, json.dumps(each["answer"]).encode())
     server.fault = lambda request: reply if "search" in (request.url or "") else None
@@ -304,7 +302,7 @@ def test_a_full_queue_is_unavailable_with_its_own_time(case: Case, server: FakeM
 
 
 @pytest.mark.parametrize("name", ["41", "42", "45"])
-def test_a_wrong_key_or_none_at_all_is_for_the_operator(server: FakeMeilisearch, name: str) -> None:
+def test_wrong_or_missing_key_raises_backend_misconfigured(server: FakeMeilisearch, name: str) -> None:
     each = recorded("meilisearch", name)
     reply: Reply = (each["status"], {}, json.dumps(each["answer"]).encode())
     backend = create_backend(server.url)
@@ -314,12 +312,12 @@ def test_a_wrong_key_or_none_at_all_is_for_the_operator(server: FakeMeilisearch,
             call()
 
 
-def test_one_host_only() -> None:
+def test_url_with_several_hosts_is_rejected() -> None:
     with pytest.raises(ValueError, match="must contain one host"):
         create_backend("meilisearch://:key@a:7700,b:7700")
 
 
-def test_tokens_are_of_the_form_meilisearch_checks(case: Case, server: FakeMeilisearch) -> None:
+def test_tenant_token_is_scoped_to_one_index_and_contains_no_key(case: Case, server: FakeMeilisearch) -> None:
     token = case.backend.issue_credential(case.index, "holder", datetime.now(UTC) + timedelta(hours=1)).token
     (key,) = server.keys.values()
     assert (key["actions"], key["indexes"]) == (["search"], [case.index])
@@ -347,10 +345,10 @@ ANSWERED_ALIKE = (
     "48",
     "49",
 )
-"""Exchanges of the recordings that stand on their own."""
+"""Recorded exchanges that do not depend on earlier exchanges."""
 
 
-def test_the_fake_answers_as_meilisearch_does(server: FakeMeilisearch) -> None:
+def test_fake_meilisearch_responds_like_the_recorded_exchanges(server: FakeMeilisearch) -> None:
     def send(method: str, path: str, body: object = None) -> requests.Response:
         headers = {"Authorization": f"Bearer {server.key}"} | ({"Content-Type": "application/json"} if body else {})
         data = json.dumps(body) if body is not None else None

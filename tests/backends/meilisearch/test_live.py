@@ -1,4 +1,4 @@
-"""The contract on a real Meilisearch, where one is given by MEILISEARCH_URL."""
+"""The contract on a real Meilisearch, if MEILISEARCH_URL is set."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TestARealMeilisearch(MeilisearchPromises, BackendContract):
     pass
 
 
-def test_a_credential_opens_nothing_but_its_own_index(backend: MeilisearchBackend) -> None:
+def test_credential_grants_access_only_to_its_own_index(backend: MeilisearchBackend) -> None:
     for index, text in (("site_1", "mine"), ("site_10", "theirs")):
         backend.delete_index(index)
         backend.create_index(index)
@@ -82,7 +82,7 @@ def test_a_credential_opens_nothing_but_its_own_index(backend: MeilisearchBacken
         backend.delete_index(index)
 
 
-def test_a_wrong_key_is_for_the_operator(backend: MeilisearchBackend) -> None:
+def test_wrong_key_raises_backend_misconfigured(backend: MeilisearchBackend) -> None:
     host = backend._transport.url.nodes[0].removeprefix("http://")
     with pytest.raises(BackendMisconfigured):
         create_backend(f"meilisearch://:wrong@{host}").check()

@@ -1,6 +1,6 @@
-"""What a real Meilisearch finds: recorded in ``recordings/meilisearch_searches.json``, and found by the fake, too.
+"""Search results of a real Meilisearch, recorded in ``recordings/meilisearch_searches.json``, and of the fake.
 
-``RECORD_MEILISEARCH=1`` with ``MEILISEARCH_URL`` writes the recording anew.
+``RECORD_MEILISEARCH=1`` with ``MEILISEARCH_URL`` replaces the recording.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ FILTERS = (
 
 
 NEAR = 0.15
-"""Difference between scores that is none."""
+"""Largest difference between scores that count as equal."""
 
 
 def searches() -> Iterator[dict[str, Any]]:
-    """The queries, and the members of those that are merged."""
+    """Yield single queries, and lists of queries to merge."""
     for text in TEXTS:
         yield from ({"q": text, "matchingStrategy": strategy} for strategy in STRATEGIES)
     yield from ({"q": text, "matchingStrategy": "frequency"} for text in PHRASES)
@@ -73,7 +73,7 @@ def searches() -> Iterator[dict[str, Any]]:
 
 
 def found_by(backend: MeilisearchBackend, separators: list[str]) -> list[dict[str, Any]]:
-    """Each search with what it finds: ids and scores, or the code of an error."""
+    """Return each search with its results: IDs and scores, or an error code."""
     transport = backend._transport
     backend.delete_index(INDEX)
     settings = {
@@ -111,7 +111,7 @@ def recording() -> dict[str, list[dict[str, Any]]]:
 
 
 def write(found: dict[str, list[dict[str, Any]]]) -> None:
-    """Keep what was found, a line for each search."""
+    """Write the recording, one line per search."""
     parts = (f'"{name}": [\n' + ",\n".join(map(json.dumps, each)) + "\n]" for name, each in found.items())
     RECORDING.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
@@ -120,7 +120,7 @@ SEPARATORS: dict[str, list[str]] = {"by default": [], "with separators": list("â
 
 
 @pytest.mark.parametrize("name", SEPARATORS)
-def test_the_fake_finds_what_meilisearch_does_and_in_its_order(name: str) -> None:
+def test_fake_meilisearch_returns_the_recorded_hits_in_order(name: str) -> None:
     with FakeMeilisearch().running() as server:
         backend = create_backend(server.url)
         assert isinstance(backend, MeilisearchBackend)
@@ -130,7 +130,7 @@ def test_the_fake_finds_what_meilisearch_does_and_in_its_order(name: str) -> Non
         assert ours.get("error") == theirs.get("error"), search
         mine, other = ours.get("hits", {}), theirs.get("hits", {})
         assert mine.keys() == other.keys(), search
-        # It knows nothing of places in a text, which count a little.
+        # The fake ignores word positions, which have a small weight in real scores.
         assert all(abs(mine[id] - score) < NEAR for id, score in other.items()), (search, mine, other)
         clear = [(left, right) for left in other for right in other if other[left] - other[right] > NEAR]
         assert all(mine[left] > mine[right] for left, right in clear), (search, mine, other)
@@ -138,7 +138,7 @@ def test_the_fake_finds_what_meilisearch_does_and_in_its_order(name: str) -> Non
 
 @pytest.mark.live
 @pytest.mark.parametrize("name", SEPARATORS)
-def test_a_real_meilisearch_finds_what_is_recorded(name: str) -> None:
+def test_real_meilisearch_returns_the_recorded_hits(name: str) -> None:
     url = os.environ.get("MEILISEARCH_URL")
     if not url:
         pytest.skip("no MEILISEARCH_URL")

@@ -1,4 +1,4 @@
-"""Typesense over a fake server: the contract, and what is Typesense's own."""
+"""The contract and the Typesense tests, with a fake server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def replay(name: str) -> Reply:
     return each["status"], {"Content-Type": "application/json"}, json.dumps(each["answer"]).encode()
 
 
-def test_no_text_of_a_caller_is_ever_in_a_path_or_query_string(case: Case, server: FakeTypesense) -> None:
+def test_caller_text_never_appears_in_a_path_or_query_string(case: Case, server: FakeTypesense) -> None:
     for id in ("../../collections/x", "..", "search", "a/b?c#d", "%2e%2e%2f"):
         case.add(page(id, "caller"))
         case.backend.delete(case.index, [id])
@@ -62,16 +62,14 @@ def test_no_text_of_a_caller_is_ever_in_a_path_or_query_string(case: Case, serve
         assert server.key not in (request.url or "")
 
 
-def test_a_bulk_is_imported_in_parts(case: Case, server: FakeTypesense) -> None:
+def test_bulk_write_is_imported_in_batches_of_250(case: Case, server: FakeTypesense) -> None:
     case.add(*(page(str(number)) for number in range(600)))
     sizes = [str(r.body, "utf-8").count("\n") + 1 for r in server.requests if "import" in (r.url or "")]
     assert sizes == [250, 250, 100]
 
 
 @pytest.mark.parametrize("name", ["09_import", "10_import"])
-def test_an_import_that_failed_inside_an_answer_of_200_is_no_success(
-    case: Case, server: FakeTypesense, name: str
-) -> None:
+def test_failed_import_inside_a_200_response_raises_unavailable(case: Case, server: FakeTypesense, name: str) -> None:
     answer = recorded("typesense", name)["answer"].encode()
     server.fault = lambda request: (200, {}, answer) if "import" in (request.url or "") else None
     with pytest.raises(BackendUnavailable, match="did not accept") as caught:
@@ -80,13 +78,13 @@ def test_an_import_that_failed_inside_an_answer_of_200_is_no_success(
 
 
 @pytest.mark.parametrize("name", ["58", "60"])
-def test_a_search_refused_for_time_or_load_is_unavailable(case: Case, server: FakeTypesense, name: str) -> None:
+def test_search_rejected_for_time_or_load_raises_unavailable(case: Case, server: FakeTypesense, name: str) -> None:
     server.fault = lambda request: replay(name) if "multi_search" in (request.url or "") else None
     with pytest.raises(BackendUnavailable):
         case.search("word")
 
 
-def test_the_largest_document_is_asked_for_once_a_minute_and_only_where_it_matters(
+def test_largest_document_size_is_requested_once_a_minute_and_only_if_needed(
     case: Case, server: FakeTypesense, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -105,7 +103,7 @@ def test_the_largest_document_is_asked_for_once_a_minute_and_only_where_it_matte
     assert asked(10_000) == 1
 
 
-def test_synonyms_that_the_server_does_not_take_cost_a_search_a_second_at_most_and_fail_none(
+def test_rejected_synonyms_delay_searches_by_at_most_a_second_and_fail_none(
     case: Case, server: FakeTypesense, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = Clock()
@@ -124,7 +122,7 @@ def test_synonyms_that_the_server_does_not_take_cost_a_search_a_second_at_most_a
     assert sorted(hit.id for hit in case.backend.search(case.index, query).hits) == ["a", "b"]
 
 
-def test_a_server_that_is_not_ready_does_not_pass_the_check(backend: TypesenseBackend, server: FakeTypesense) -> None:
+def test_check_fails_while_the_server_is_not_ready(backend: TypesenseBackend, server: FakeTypesense) -> None:
     backend.check()
     server.fault = lambda request: replay("59") if "health" in (request.url or "") else None
     with pytest.raises(BackendUnavailable):
@@ -132,9 +130,7 @@ def test_a_server_that_is_not_ready_does_not_pass_the_check(backend: TypesenseBa
 
 
 @pytest.mark.slow
-def test_a_server_that_still_takes_in_its_log_does_not_pass_the_check(
-    backend: TypesenseBackend, server: FakeTypesense
-) -> None:
+def test_check_fails_while_the_server_is_replaying_its_log(backend: TypesenseBackend, server: FakeTypesense) -> None:
     server.queued_writes = 3
     with pytest.raises(BackendUnavailable, match="still loading"):
         backend.check()
@@ -143,14 +139,14 @@ def test_a_server_that_still_takes_in_its_log_does_not_pass_the_check(
     backend.check()
 
 
-def test_a_wrong_key_is_for_the_operator(server: FakeTypesense) -> None:
+def test_wrong_key_raises_backend_misconfigured(server: FakeTypesense) -> None:
     wrong = create_backend(server.url.replace(server.key, "wrong"))
     for call in (wrong.check, wrong.list_indexes, lambda: wrong.search("site_1", SearchQuery("x"))):
         with pytest.raises(BackendMisconfigured):
             call()
 
 
-def test_a_stale_connection_is_tried_again(case: Case, server: FakeTypesense) -> None:
+def test_request_on_a_stale_connection_is_retried(case: Case, server: FakeTypesense) -> None:
     case.add(*SHOP)
     failures = iter([requests.exceptions.ConnectionError("closed by the server")])
 
@@ -174,7 +170,7 @@ def test_one_backend_serves_many_threads(case: Case) -> None:
     assert totals == [5] * 16
 
 
-def test_an_index_name_that_is_none_never_reaches_the_server(backend: TypesenseBackend, server: FakeTypesense) -> None:
+def test_invalid_index_name_never_reaches_the_server(backend: TypesenseBackend, server: FakeTypesense) -> None:
     for name in ("../keys", "site-1", "", "A", "a" * 65, "site_1?x=1"):
         with pytest.raises(ValueError, match="not a valid index name"):
             backend.search(name, SearchQuery("x"))
@@ -182,7 +178,7 @@ def test_an_index_name_that_is_none_never_reaches_the_server(backend: TypesenseB
 
 
 @pytest.mark.slow
-def test_large_documents_have_more_time(backend: TypesenseBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_documents_get_a_longer_time_budget(backend: TypesenseBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[float] = []
     send = http.HttpPool.send
 

@@ -1,4 +1,4 @@
-"""The contract, and the attacks on direct access, on a real Typesense."""
+"""The contract and attacks on direct access, on a real Typesense."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TestARealTypesense(TypesensePromises, MatchingContract, BackendContract):
 
 
 class Attacker:
-    """A customer with the credential of one site, and everything HTTP offers."""
+    """A customer who holds the credential of one site and can send any HTTP request."""
 
     def __init__(self, backend: TypesenseBackend, own: str, victim: str):
         self.node = backend._transport.url.nodes[0]
@@ -125,7 +125,7 @@ ATTACKS = (
 
 
 @pytest.mark.parametrize(("what", "method", "path", "body"), ATTACKS, ids=[attack[0] for attack in ATTACKS])
-def test_a_credential_opens_nothing_but_its_own_index(
+def test_credential_grants_access_only_to_its_own_index(
     attacker: Attacker, backend: TypesenseBackend, what: str, method: str, path: str, body: dict[str, object] | None
 ) -> None:
     searches = {"own": search_of("site_1"), "victim": search_of("site_10"), "none": {"q": "*", "query_by": "title"}}
@@ -141,13 +141,13 @@ def test_a_credential_opens_nothing_but_its_own_index(
     assert backend.count("site_10") == 1
 
 
-def test_a_filter_of_a_direct_search_stays_in_its_index(attacker: Attacker) -> None:
+def test_filter_of_a_direct_search_stays_within_its_index(attacker: Attacker) -> None:
     for filter_by in ("id:=d) || (id:=d", "$site_10(title:=theirs)", "title:=theirs || title:!=x"):
         path = f"/multi_search?filter_by={quote(filter_by)}"
         assert "theirs" not in attacker.send("POST", path, json={"searches": [search_of("site_1")]}).text
 
 
-def test_a_changed_credential_is_refused(attacker: Attacker) -> None:
+def test_tampered_credential_is_rejected(attacker: Attacker) -> None:
     import base64
 
     plain = base64.b64decode(attacker.credential.token).decode()
@@ -162,12 +162,12 @@ def test_a_changed_credential_is_refused(attacker: Attacker) -> None:
         assert response.status_code == 401
 
 
-def test_too_many_searches_in_one_request_are_refused(attacker: Attacker) -> None:
+def test_too_many_searches_in_one_request_are_rejected(attacker: Attacker) -> None:
     body = {"searches": [search_of("site_1")] * 11}
     assert attacker.send("POST", "/multi_search", json=body).status_code == 400
 
 
-def test_a_key_outlives_no_revocation_when_its_index_is_made_again(
+def test_revoked_credential_stays_revoked_when_its_index_is_recreated(
     attacker: Attacker, backend: TypesenseBackend
 ) -> None:
     backend.revoke_credential(attacker.credential.reference)
@@ -177,7 +177,7 @@ def test_a_key_outlives_no_revocation_when_its_index_is_made_again(
     assert response.status_code == 401
 
 
-def test_after_a_crash_the_check_waits_for_every_document(tmp_path: Path) -> None:
+def test_check_fails_after_a_crash_until_every_document_is_loaded(tmp_path: Path) -> None:
     if os.environ.get("TYPESENSE_URL") or typesense_binary() is None:
         missing("a node of our own is needed")
     from tests.backends.live_servers import KEY

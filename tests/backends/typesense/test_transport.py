@@ -1,4 +1,4 @@
-"""Three Typesense nodes on loopback, and one of them killed."""
+"""A cluster of three Typesense nodes on loopback, one of which is killed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def alone(node: TypesenseNode) -> SearchBackend:
     return create_backend(f"typesense://:{KEY}@{node.host}")
 
 
-def test_a_write_is_visible_on_every_node_when_it_returns(nodes: list[TypesenseNode]) -> None:
+def test_write_is_visible_on_every_node_when_it_returns(nodes: list[TypesenseNode]) -> None:
     backend = create_backend(url_of(nodes))
     backend.create_index("everywhere")
     each = [alone(node) for node in nodes]
@@ -64,7 +64,7 @@ def test_a_write_is_visible_on_every_node_when_it_returns(nodes: list[TypesenseN
 
 
 class Load:
-    """Clients that search all the time, and one that writes."""
+    """Clients that search continuously, and a client that writes."""
 
     def __init__(self, backend: SearchBackend, index: str):
         self.backend, self.index = backend, index
@@ -100,7 +100,7 @@ class Load:
 
 
 @pytest.mark.parametrize(("who", "timeout_seconds"), [("LEADER", 10), ("FOLLOWER", 10), ("LEADER", 2)])
-def test_with_a_node_killed_no_search_fails_and_no_acknowledged_document_is_missing(
+def test_killing_a_node_fails_no_search_and_loses_no_acknowledged_document(
     nodes: list[TypesenseNode], who: str, timeout_seconds: float
 ) -> None:
     await_healthy(nodes)
