@@ -1,4 +1,4 @@
-"""Documents in an index in memory, for tests of what is found among them."""
+"""An in-memory index of documents, for tests of search results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one index on disk that the tests of crashes and of merging write to."""
+"""The on-disk index used by tests of crashes and merging."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def store_of(backend: TantivyBackend) -> DiskStore:
 
 
 def generation_of(backend: TantivyBackend) -> Path:
-    """The directory of the index's documents, as the pointer names it."""
+    """Return the directory of the index's documents, from the pointer file."""
     folder = store_of(backend).folder(NAME)
     return folder / str(orjson.loads((folder / "current.json").read_bytes())["generation"])

@@ -1,4 +1,4 @@
-"""The engine on disk keeps every promise of the contract."""
+"""The on-disk engine fulfills the whole contract."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class TestTantivy(BackendContract, MatchingContract):
     "tantivy:///p?timeout=-1", "tantivy:///p?unknown=1",
     "tantivy:///p?name=A", "tantivy:///p?name=a%20b", "memory://host", "memory:///path", "memory://?indexes=3",
 ])  # fmt: skip
-def test_an_address_that_is_not_of_the_form_is_refused(url: str) -> None:
+def test_invalid_engine_url_is_rejected(url: str) -> None:
     with pytest.raises(ValueError, match="search engine"):
         create_backend(url)
 
 
-def test_an_engine_is_known_by_its_kind_and_name_wherever_it_lies(tmp_path: Path) -> None:
+def test_engine_identity_depends_only_on_its_kind_and_name(tmp_path: Path) -> None:
     first, second = (create_backend(f"tantivy://{tmp_path}/{tail}") for tail in ("a", "b?indexes=5"))
     named = create_backend(f"tantivy://{tmp_path}/a?name=second")
     assert (first.identity, second.identity, named.identity) == ("tantivy", "tantivy", "tantivy:second")
@@ -43,7 +43,7 @@ def test_an_engine_is_known_by_its_kind_and_name_wherever_it_lies(tmp_path: Path
     assert (create_backend("memory://").name, create_backend("memory://").persistent) == ("memory", False)
 
 
-def test_nothing_is_opened_or_made_before_the_first_use(tmp_path: Path) -> None:
+def test_backend_creates_no_directory_before_it_is_needed(tmp_path: Path) -> None:
     backend = create_backend(f"tantivy://{tmp_path}/indexes")
     assert backend.list_indexes() == []
     assert not (tmp_path / "indexes").exists()
@@ -51,7 +51,7 @@ def test_nothing_is_opened_or_made_before_the_first_use(tmp_path: Path) -> None:
     assert (tmp_path / "indexes").is_dir()
 
 
-def test_equal_documents_come_longest_unchanged_first_however_they_were_written(backend: SearchBackend) -> None:
+def test_equally_relevant_documents_are_ordered_by_oldest_change_first(backend: SearchBackend) -> None:
     documents = [
         Document(str(at), {"id": str(at), "title": "Boats", "content": "Leave at ten.", "url": "/"}, at)
         for at in range(1, 61)

@@ -1,4 +1,4 @@
-"""Segments are merged into one, without losing anything and while the index is in use."""
+"""Segments are merged into one without losing documents, while the index is in use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def put(backend: TantivyBackend, numbers: Sequence[int], title: str = "word") ->
 
 
 def age(backend: TantivyBackend, seconds: float) -> None:
-    """Have the last write be so long ago."""
+    """Move the time of the last write this many seconds into the past."""
     moment = time.time() - seconds
     os.utime(generation_of(backend) / "meta.json", (moment, moment))
 
@@ -58,13 +58,13 @@ def scatter(backend: TantivyBackend) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments of a few documents count as large."""
+    """Let segments of a few documents count as large."""
     monkeypatch.setattr(maintenance, "LARGE_SEGMENT", 5)
     monkeypatch.setattr(maintenance, "LARGE_SEGMENT", 5)
 
 
 @pytest.mark.slow
-def test_large_segments_become_one(backend: TantivyBackend) -> None:
+def test_large_segments_are_merged_into_one(backend: TantivyBackend) -> None:
     size = 10_050
     for start in (0, size, 2 * size):
         put(backend, range(start, start + size))
@@ -90,7 +90,7 @@ def test_large_segments_become_one(backend: TantivyBackend) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 30])
-def test_indexes_of_any_size_are_merged(backend: TantivyBackend, count: int) -> None:
+def test_indexes_of_any_size_can_be_merged(backend: TantivyBackend, count: int) -> None:
     for number in range(count):
         put(backend, [number, 1000 + number])
     backend.delete(NAME, ["1000"])
@@ -101,7 +101,7 @@ def test_indexes_of_any_size_are_merged(backend: TantivyBackend, count: int) -> 
     assert set(backend.document_ids(NAME)) == {str(n) for n in range(count)} | {str(1000 + n) for n in range(1, count)}
 
 
-def test_of_what_was_merged_no_file_is_kept_open(backend: TantivyBackend) -> None:
+def test_files_of_merged_segments_are_not_kept_open(backend: TantivyBackend) -> None:
     put(backend, range(10))
     before = str(generation_of(backend))
     assert backend.search(NAME, SearchQuery("word")).total == 10
@@ -112,7 +112,7 @@ def test_of_what_was_merged_no_file_is_kept_open(backend: TantivyBackend) -> Non
     assert before not in Path("/proc/self/maps").read_text()
 
 
-def test_documents_stay_in_small_blocks(backend: TantivyBackend) -> None:
+def test_merging_keeps_the_small_document_store_blocks(backend: TantivyBackend) -> None:
     def block_bytes() -> int:
         meta = orjson.loads((generation_of(backend) / "meta.json").read_bytes())
         return int(meta["index_settings"]["docstore_blocksize"])
@@ -124,7 +124,7 @@ def test_documents_stay_in_small_blocks(backend: TantivyBackend) -> None:
     assert block_bytes() == STORED_BLOCK_BYTES
 
 
-def test_an_index_without_documents_is_merged(backend: TantivyBackend) -> None:
+def test_empty_index_can_be_merged(backend: TantivyBackend) -> None:
     assert maintenance.vacuum(store_of(backend), NAME)
     put(backend, [1])
     backend.delete(NAME, ["1"])
@@ -135,7 +135,7 @@ def test_an_index_without_documents_is_merged(backend: TantivyBackend) -> None:
     assert list(backend.document_ids(NAME)) == ["2"]
 
 
-def test_fields_of_their_own_and_times_of_change_stay(backend: TantivyBackend) -> None:
+def test_merging_keeps_custom_fields_and_change_times(backend: TantivyBackend) -> None:
     from tests.backends.contract import Case, page
 
     case = Case(backend, NAME)
@@ -149,7 +149,7 @@ def test_fields_of_their_own_and_times_of_change_stay(backend: TantivyBackend) -
 
 
 @pytest.mark.usefixtures("small")
-def test_an_index_in_many_large_segments_is_merged_when_it_is_left_alone(backend: TantivyBackend) -> None:
+def test_idle_index_with_many_large_segments_is_merged_once(backend: TantivyBackend) -> None:
     scatter(backend)
     run_maintenance(backend)
     assert len(segments(backend)) == 5
@@ -164,7 +164,7 @@ def test_an_index_in_many_large_segments_is_merged_when_it_is_left_alone(backend
 
 
 @pytest.mark.usefixtures("small")
-def test_whatever_process_wrote_it_and_though_it_was_stopped_since(backend: TantivyBackend, url: str) -> None:
+def test_index_written_by_a_closed_backend_is_merged_by_another(backend: TantivyBackend, url: str) -> None:
     scatter(backend)
     backend.close()
     age(backend, maintenance.QUIET_SECONDS + 1)
@@ -176,7 +176,9 @@ def test_whatever_process_wrote_it_and_though_it_was_stopped_since(backend: Tant
 
 
 @pytest.mark.usefixtures("small")
-def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_of_two_backends_merges_an_index(
+    backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scatter(backend)
     age(backend, maintenance.QUIET_SECONDS + 1)
     other = cast(TantivyBackend, create_backend(url))
@@ -198,14 +200,16 @@ def test_of_two_processes_one_merges(backend: TantivyBackend, url: str, monkeypa
     merged = generation_of(backend)
     assert len(segments(backend)) == 1
     monkeypatch.setattr(maintenance, "merge_all", merge)
-    # One that had seen many segments before finds that there are not any more.
+    # A process that counted many segments earlier finds that they are already merged.
     assert not maintenance.vacuum(store_of(other), NAME, maintenance.needs_merging)
     assert generation_of(backend) == merged
     other.close()
 
 
 @pytest.mark.usefixtures("small")
-def test_it_is_merged_at_last_although_others_write(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_is_merged_eventually_despite_continuous_writes(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scatter(backend)
     run_maintenance(backend)
     put(backend, [5], "word again")
@@ -217,7 +221,7 @@ def test_it_is_merged_at_last_although_others_write(backend: TantivyBackend, mon
     assert backend.count(NAME) == 100
 
 
-def test_dead_documents_left_by_a_stopped_process_are_merged_away(
+def test_maintenance_merges_away_leftover_deleted_documents(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scatter(backend)
@@ -229,7 +233,7 @@ def test_dead_documents_left_by_a_stopped_process_are_merged_away(
 
 
 @pytest.mark.usefixtures("small")
-def test_every_index_has_its_turn(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_index_is_checked_eventually(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "INDEXES_PER_CHECK", 2)
     for number in range(6):
         backend.create_index(f"other_{number}")
@@ -241,7 +245,7 @@ def test_every_index_has_its_turn(backend: TantivyBackend, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("small")
-def test_whoever_stops_begins_nothing_new(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_store_starts_no_merge(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     scatter(backend)
     age(backend, maintenance.QUIET_SECONDS + 1)
     monkeypatch.setattr(store_of(backend), "is_closing", True)
@@ -250,7 +254,7 @@ def test_whoever_stops_begins_nothing_new(backend: TantivyBackend, monkeypatch: 
 
 
 @pytest.mark.usefixtures("small")
-def test_an_index_that_is_removed_meanwhile_is_let_go(
+def test_index_deleted_during_a_merge_is_dropped_silently(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     scatter(backend)
@@ -268,7 +272,7 @@ def test_an_index_that_is_removed_meanwhile_is_let_go(
 
 
 @pytest.mark.usefixtures("small")
-def test_without_a_thread_nobody_waits_and_it_is_tried_again(
+def test_merge_is_retried_later_if_no_thread_can_start(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(thread: threading.Thread) -> None:
@@ -290,13 +294,11 @@ def test_without_a_thread_nobody_waits_and_it_is_tried_again(
     ([1000, 100, 100, 100], True),
 ])  # fmt: skip
 @pytest.mark.usefixtures("small")
-def test_what_counts_as_scattered(sizes: list[int], scattered: bool) -> None:
+def test_fragmentation_depends_on_number_and_size_of_segments(sizes: list[int], scattered: bool) -> None:
     assert maintenance.is_fragmented([Segment("s", size + 3, 3, None) for size in sizes]) is scattered
 
 
-def test_if_the_engine_does_not_merge_the_index_stays_as_it_was(
-    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_merge_leaves_the_index_unchanged(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "_SEGMENTS_IN_MERGE", 4)
     for number in range(3):
         put(backend, [number, number + 10])
@@ -311,7 +313,7 @@ def test_if_the_engine_does_not_merge_the_index_stays_as_it_was(
     assert backend.count(NAME) == 7
 
 
-def test_files_are_copied_where_they_cannot_be_linked(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_copied_if_they_cannot_be_linked(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(source: object, target: object) -> None:
         raise OSError("no links here")
 
@@ -330,7 +332,7 @@ _STEPS = st.tuples(st.sampled_from(["put", "put", "remove", "merge"]), st.sets(s
 @pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=st.lists(_STEPS, max_size=14))
-def test_whatever_was_written_before_the_same_documents_are_there_after(
+def test_merging_preserves_documents_after_any_sequence_of_writes(
     backend: TantivyBackend, steps: list[tuple[str, set[int]]]
 ) -> None:
     backend.delete_index(NAME)

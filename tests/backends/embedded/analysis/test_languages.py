@@ -1,4 +1,4 @@
-"""Languages are recognised, and words are found by their other forms."""
+"""Languages are detected, and words are found by their inflected forms."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from tests.backends.embedded.in_memory import index_of
     ("Cell :: radius ( c, d, l, m, s, t ) : T, E :: j and k of n", "en"), ("L'eau d'Évian n'est pas chère", "fr"),
     ("12345 !!!", UNKNOWN), ("", UNKNOWN),
 ])  # fmt: skip
-def test_a_language_is_recognised_by_its_little_words_or_its_script(text: str, language: str) -> None:
+def test_language_is_detected_by_its_common_words_or_script(text: str, language: str) -> None:
     assert recognise(text) == language
 
 
@@ -66,13 +66,13 @@ MANY = {
     ("cà phê", {"en": 0.5, "vi": 0.5}, {"en", "vi"}), ("cà phê", {"vi": 1.0}, {"vi"}), ("points", {}, set()),
     ("points", {UNKNOWN: 1.0}, set()), ("3.11", {"en": 1.0}, set()),
 ])  # fmt: skip
-def test_a_query_is_in_the_languages_that_its_words_tell_of_those_of_the_site(
+def test_query_languages_are_inferred_from_its_words_and_the_site_languages(
     words: str, shares: dict[str, float], likely: set[str]
 ) -> None:
     assert set(likely_languages(words.split(), shares)) == likely
 
 
-def test_words_have_their_forms_in_each_of_many_languages() -> None:
+def test_inflected_forms_are_found_in_a_minority_language_of_a_multilingual_index() -> None:
     texts = {
         "es": "La casa de mi amigo es grande y está en la ciudad", "de": "Das Haus meiner Freunde ist groß und alt",
         "fr": "La maison de mes amis est grande et elle est dans la ville", "it": "La casa dei miei amici è grande",
@@ -96,7 +96,7 @@ def test_words_have_their_forms_in_each_of_many_languages() -> None:
     ("fr", "modifié", "modifier"), ("ru", "документы", "документ"), ("pt", "férias", "ferias"),
     ("it", "città", "citta"), ("sv", "bilarna", "bilar"), ("da", "høne", "høner"), ("no", "prøver", "prøve"),
 ])  # fmt: skip
-def test_forms_of_a_word_share_a_stem_though_the_index_has_no_accents(language: str, left: str, right: str) -> None:
+def test_inflected_forms_share_a_stem_although_the_index_folds_accents(language: str, left: str, right: str) -> None:
     def every(word: str) -> set[str]:
         return {stem(language, word)} | set(stems(language, terms_of(word)[0]))
 
@@ -105,14 +105,14 @@ def test_forms_of_a_word_share_a_stem_though_the_index_has_no_accents(language: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", [*LANGUAGES, UNKNOWN])
-def test_many_terms_are_compared_by_their_stems_as_each_alone(language: str) -> None:
+def test_terms_sharing_a_stem_are_the_same_in_bulk_as_individually(language: str) -> None:
     terms = ["2024", "node2", "plusplus", *sorted(stop_words(language))]
     for wanted in [set(stems(language, term)) for term in terms] + [set(), {"abc", "node2"}]:
         alone = [term for term in terms if not wanted.isdisjoint(stems(language, term))]
         assert sharing_stem(language, wanted, terms) == alone
 
 
-def test_the_language_of_a_site_can_be_set() -> None:
+def test_site_language_setting_selects_the_stemmer() -> None:
     case = index_of()
     case.add(page("a", "Roma", "parlato"), page("b", "zzz"))
     assert case.ids("parlare", settings=SearchSettings(language="it")) == ["a"]
@@ -126,7 +126,7 @@ def test_the_language_of_a_site_can_be_set() -> None:
     ("ar", "كتاب", "كان وكالكتاب"), ("id", "ajar", "tempat belajar"),
     ("nl", "gebruikt", "wij bruiken het"), ("nl", "maken", "hij maakt het"),
 ])  # fmt: skip
-def test_words_are_found_by_their_stem_whatever_they_begin_with(language: str, text: str, written: str) -> None:
+def test_words_are_found_by_their_stem_despite_prefixes(language: str, text: str, written: str) -> None:
     case = index_of(page("right", "x", written), page("other", "x", "zzz"))
     assert case.ids(text, settings=SearchSettings(language=language)) == ["right"]
 
@@ -135,7 +135,7 @@ words = st.lists(st.sampled_from([word for language in LANGUAGES for word in sto
 
 
 @given(words)
-def test_a_language_is_recognised_by_most_votes(words: list[str]) -> None:
+def test_detected_language_has_the_most_votes(words: list[str]) -> None:
     votes = language_votes(words)
     counted = dict(zip(_ballots().languages, _ballots().count(words), strict=True))
     unit = max(counted.values(), default=0) / max(votes.values(), default=1)

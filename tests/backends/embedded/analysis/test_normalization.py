@@ -1,4 +1,4 @@
-"""What indexing does quickly gives what the plain way gives."""
+"""Optimized text processing for indexing gives the same results as the plain steps."""
 
 from __future__ import annotations
 
@@ -56,29 +56,29 @@ def plainly_spelt_out(text: str) -> str:
 @given(texts)
 @example("e\u0301x C++ .NET")
 @example("Ω 🔬 a\u20d7b")
-def test_text_is_prepared_as_if_no_step_were_spared(text: str) -> None:
+def test_optimized_text_preparation_equals_the_plain_steps(text: str) -> None:
     assert compose(text) == plainly_composed(text)
     assert expand_symbols(text) == plainly_spelt_out(text)
     assert analyze(text) == plainly_spelt_out(UNSEGMENTED_RUN.sub(normalization._paired, plainly_composed(text)))
 
 
-def test_no_folded_character_becomes_another() -> None:
+def test_folded_characters_are_not_folded_again() -> None:
     assert not any(ord(char) in normalization._FOLDS for fold in normalization._FOLDS.values() for char in fold or "")
 
 
 @given(texts)
-def test_what_is_beyond_ascii_is_all_of_it(text: str) -> None:
+def test_beyond_ascii_returns_exactly_the_non_ascii_characters(text: str) -> None:
     assert beyond_ascii(text) == "".join(char for char in text if ord(char) > 127)
 
 
 @pytest.mark.slow
 @settings(max_examples=500)
 @given(texts.filter(lambda text: "\ud800" not in text and text.isprintable()))
-def test_values_are_folded_as_if_no_step_were_spared(text: str) -> None:
+def test_optimized_value_folding_equals_plain_folding(text: str) -> None:
     assert fold_value(text) == unicodedata.normalize("NFC", text.strip().casefold())
 
 
-def test_only_characters_that_never_compose_are_taken_as_composed() -> None:
+def test_characters_treated_as_composed_never_compose() -> None:
     followers = {
         int(parts[1], 16)
         for parts in (unicodedata.decomposition(chr(code)).split() for code in range(sys.maxunicode + 1))
@@ -93,7 +93,7 @@ def test_only_characters_that_never_compose_are_taken_as_composed() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 31, 32, 33, 34, 3000])
-def test_equal_values_have_one_mark_and_others_another(length: int) -> None:
+def test_equality_terms_are_equal_only_for_equal_values(length: int) -> None:
     value = "é" + "x" * length
     assert equality_term("f", value) == equality_term("f", f" {value.upper()} ")
     assert (
@@ -117,7 +117,7 @@ def test_words_are_runs_of_letters(text: str) -> None:
     assert _words(text, beyond_ascii(text)) == re.findall(letters_and_signs, text.lower())
 
 
-def test_of_very_many_marks_a_word_is_the_same_as_of_many() -> None:
+def test_excess_combining_marks_do_not_change_a_word() -> None:
     text = "a" + "\u0301" * 100_000 + "\u0323" * 100_000 + "b"
     assert terms_of(text) == ["ab"]
     assert toned_words(text) == toned_words("a" + "\u0301" * 30 + "b")
@@ -125,7 +125,7 @@ def test_of_very_many_marks_a_word_is_the_same_as_of_many() -> None:
 
 
 @pytest.mark.parametrize("word", ["a", "net", "plusplus", "z" * 158, "z" * 159, "z" * 160, "z" * 161])
-def test_a_plain_word_folds_to_what_the_analyzer_makes_of_it(word: str) -> None:
+def test_plain_word_folds_to_the_term_of_the_analyzer(word: str) -> None:
     assert fold(word) == "".join(ANALYZER.analyze(word))
 
 
@@ -138,6 +138,6 @@ def test_a_plain_word_folds_to_what_the_analyzer_makes_of_it(word: str) -> None:
     ("ราคา ฿100", "฿100", "ราคา ฿<em>100</em>"), ("កម្ពុជា។សួស្តី", '"កម្ពុជា។សួស្តី"', "<em>កម្ពុជា។សួស្តី</em>"),
     ("ދިވެހި-އިނގިރޭސި", "ދިވެހި-އިނގިރޭސި", "<em>ދިވެހި</em>-<em>އިނގިރޭސި</em>"), ("हिन्दी।भाषा", "भाषा", "हिन्दी।<em>भाषा</em>"),
 ])  # fmt: skip
-def test_words_are_found_and_marked_beside_any_script_and_sign(text: str, typed: str, marked: str) -> None:
+def test_words_next_to_any_script_or_symbol_are_found_and_highlighted(text: str, typed: str, marked: str) -> None:
     (hit,) = index_of(page("a", "x", text), page("b", "x", "y")).search(typed, highlight=Highlight()).hits
     assert (hit.formatted or {})["content"] == marked

@@ -1,4 +1,4 @@
-"""Words typed with their tones, and without."""
+"""Vietnamese words typed with and without tones."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ VIETNAMESE = (
     ("cấm", "forbidden"), ("CẤM", "forbidden"), ("cẩm", "handbook"), ("những cây cam", "orange"), ("hòa bình", "peace"),
     ("hoà bình", "peace"), ("ca\u0302\u0301m", "forbidden"),
 ])  # fmt: skip
-def test_a_word_typed_with_a_tone_is_found_first_with_it(text: str, first: str) -> None:
+def test_word_typed_with_a_tone_ranks_pages_with_that_tone_first(text: str, first: str) -> None:
     case = index_of(*VIETNAMESE)
     assert case.ids(text)[0] == first
 
 
-def test_a_word_typed_without_tones_is_found_with_any() -> None:
+def test_word_typed_without_tones_matches_any_tone() -> None:
     case = index_of(*VIETNAMESE)
     assert set(case.ids("cam")) == {"forbidden", "orange", "handbook"}
     assert case.ids("hoa binh") == ["peace"]
     assert set(case.ids("cấm")) == set(case.ids("cam"))
 
 
-def test_tones_are_kept_of_vietnamese_texts_only() -> None:
+def test_tones_are_recognized_only_in_vietnamese_text() -> None:
     assert has_tones("Những điều bị cấm")
     assert has_tones("Nhu\u031b\u0303ng đie\u0302\u0300u bi\u0323")
     german = "Im 13. Jahrhundert besiegte die Dynastie der Trần in drei Kriegen die Mongolen, die ihr Land wollten."
@@ -45,7 +45,7 @@ def test_tones_are_kept_of_vietnamese_texts_only() -> None:
     assert toned_words(f"Cấm, CAM! {'x' * 41}") == "câm_2 cam"
 
 
-def test_tones_put_no_page_behind_that_has_none() -> None:
+def test_better_match_without_tones_ranks_above_a_match_with_tones() -> None:
     french = [page(f"fr{n}", "Une page", f"le texte de la page {n} est pour vous et les autres") for n in range(30)]
     case = index_of(
         *french,
@@ -59,7 +59,7 @@ def test_tones_put_no_page_behind_that_has_none() -> None:
     assert case.ids("cà phê")[:2] == ["short", "long"]
 
 
-def test_a_synonym_is_worth_as_much_beside_a_word_with_a_tone() -> None:
+def test_synonym_counts_as_much_as_a_word_with_a_tone() -> None:
     case = index_of(
         *VIETNAMESE,
         page("one", "Rạp", "Một cái rạp ở trong thành phố"),
@@ -68,12 +68,12 @@ def test_a_synonym_is_worth_as_much_beside_a_word_with_a_tone() -> None:
     assert case.ids("rạp cũ", settings=SearchSettings(synonyms=(("rạp", "kịch"),)))[0] == "both"
 
 
-def test_decomposed_texts_have_their_tones() -> None:
+def test_tones_in_decomposed_text_are_recognized() -> None:
     decomposed = [
         {name: unicodedata.normalize("NFD", value) for name, value in fields.items()} for fields in VIETNAMESE
     ]
     assert index_of(*decomposed).ids("cấm")[0] == "forbidden"
 
 
-def test_a_tone_is_no_number() -> None:
+def test_tone_marker_does_not_collide_with_a_number() -> None:
     assert toned("à") not in toned_words("Cổng A1 A_1").split()

@@ -1,4 +1,4 @@
-"""What processes, crashes and broken files do to an index on disk: nothing that loses an answered write."""
+"""Concurrent processes, crashes, and damaged files never lose an acknowledged write to an index on disk."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def document(id: str, title: str = "word", moment: int = 1) -> Document:
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """Run in a forked child; its exit status."""
+    """Run in a forked child and return its exit status."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -65,7 +65,7 @@ def in_child(work: Callable[[], object]) -> int:
 
 
 def threads_and_files() -> tuple[int, int]:
-    """How many threads and open files this process has."""
+    """Return the numbers of threads and open files of this process."""
     tasks, files = Path("/proc/self/task"), Path("/proc/self/fd")
     return sum(1 for _ in tasks.iterdir()), sum(1 for _ in files.iterdir())
 
@@ -75,7 +75,7 @@ def found(backend: SearchBackend, text: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_killed_writers_lose_nothing_they_answered_and_block_nobody(backend: TantivyBackend, url: str) -> None:
+def test_killed_writers_lose_no_acknowledged_write_and_block_no_other_writer(backend: TantivyBackend, url: str) -> None:
     chance = random.Random(5)
     number = 0
     for _ in range(8):
@@ -90,7 +90,7 @@ def test_killed_writers_lose_nothing_they_answered_and_block_nobody(backend: Tan
             writer.send_signal(signal.SIGKILL)
             for line in writer.stdout:
                 answered = int(line)
-        # Whole rounds only: the last answered one, or the one that was killed before it could answer.
+        # Only whole rounds: the last acknowledged round, or the round that was killed before its acknowledgment.
         rounds = {hit.document["title"] for hit in backend.search(NAME, SearchQuery("*", limit=100)).hits}
         latest = max(int(title.removeprefix("round")) for title in rounds)
         assert latest in (answered, answered + 1)
@@ -101,7 +101,7 @@ def test_killed_writers_lose_nothing_they_answered_and_block_nobody(backend: Tan
         backend.delete(NAME, ["mark"])
 
 
-def test_a_deletion_file_left_by_a_killed_writer_does_not_block_the_next(backend: TantivyBackend) -> None:
+def test_orphaned_deletion_file_does_not_block_the_next_writer(backend: TantivyBackend) -> None:
     backend.upsert(NAME, [document(str(number)) for number in range(10)], {})
     backend.delete(NAME, ["1"])
     backend.close()
@@ -120,7 +120,7 @@ def test_a_deletion_file_left_by_a_killed_writer_does_not_block_the_next(backend
     assert found(backend, "changed") == ["3"]
 
 
-def test_a_forked_child_reads_and_writes_and_the_parent_sees_it(backend: TantivyBackend) -> None:
+def test_forked_child_reads_and_writes_and_the_parent_sees_its_writes(backend: TantivyBackend) -> None:
     backend.upsert(NAME, [document("parent")], {})
     assert found(backend, "word") == ["parent"]
     backend.store.settle()
@@ -135,7 +135,7 @@ def test_a_forked_child_reads_and_writes_and_the_parent_sees_it(backend: Tantivy
     assert found(backend, "word") == ["child", "parent"]
 
 
-def test_a_forked_child_does_not_keep_the_locks_of_its_parent(backend: TantivyBackend) -> None:
+def test_forked_child_does_not_hold_the_locks_of_its_parent(backend: TantivyBackend) -> None:
     assert isinstance(backend.store, DiskStore)
     lease = backend.store.lease(NAME)
     ready, done = os.pipe(), os.pipe()
@@ -157,7 +157,7 @@ def test_a_forked_child_does_not_keep_the_locks_of_its_parent(backend: TantivyBa
 
 
 @pytest.mark.slow
-def test_writers_of_several_processes_wait_for_each_other(backend: TantivyBackend) -> None:
+def test_concurrent_writers_in_several_processes_lose_no_document(backend: TantivyBackend) -> None:
     def write(number: int) -> Callable[[], None]:
         def work() -> None:
             for step in range(5):
@@ -174,7 +174,7 @@ def test_writers_of_several_processes_wait_for_each_other(backend: TantivyBacken
     assert backend.count(NAME) == 15
 
 
-def test_a_writer_that_waits_too_long_is_told_to_try_again(backend: TantivyBackend, url: str) -> None:
+def test_writer_that_waits_too_long_for_the_lock_raises_unavailable(backend: TantivyBackend, url: str) -> None:
     hurried = cast(TantivyBackend, create_backend(f"{url}?timeout=0.05"))
     assert isinstance(backend.store, DiskStore)
     lease = backend.store.lease(NAME)
@@ -223,7 +223,7 @@ def _lose_generation(folder: Path) -> None:
 @pytest.mark.parametrize("damage", [
     _cut_meta, _lose_meta, _lose_segment, _cut_segment, _other_version, _cut_state, _lose_generation,
 ])  # fmt: skip
-def test_an_index_that_cannot_be_read_is_not_found_and_can_be_made_again(
+def test_unreadable_index_raises_index_not_found_and_can_be_recreated(
     backend: TantivyBackend, url: str, damage: Callable[[Path], None]
 ) -> None:
     backend.upsert(NAME, [document("a"), document("b")], {})
@@ -248,7 +248,7 @@ def test_an_index_that_cannot_be_read_is_not_found_and_can_be_made_again(
     fresh.close()
 
 
-def test_an_index_deleted_by_another_process_is_gone_here_too(backend: TantivyBackend, url: str) -> None:
+def test_index_deleted_by_another_process_is_not_found(backend: TantivyBackend, url: str) -> None:
     backend.upsert(NAME, [document("a")], {})
     other = create_backend(url)
     other.delete_index(NAME)
@@ -259,7 +259,9 @@ def test_an_index_deleted_by_another_process_is_gone_here_too(backend: TantivyBa
     other.close()
 
 
-def test_a_panic_of_the_engine_is_an_error_of_ours(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_panic_raises_backend_unavailable_without_its_message(
+    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     panic = type("PanicException", (BaseException,), {})
 
     def break_down(*_: object, **__: object) -> None:
@@ -272,7 +274,7 @@ def test_a_panic_of_the_engine_is_an_error_of_ours(backend: TantivyBackend, monk
     assert isinstance(caught.value.__cause__, panic)
 
 
-def test_a_failed_write_changes_nothing_and_the_next_one_works(
+def test_failed_write_changes_nothing_and_the_next_write_works(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.upsert(NAME, [document("a")], {})
@@ -299,7 +301,7 @@ def test_many_small_writes_leave_few_segments(backend: TantivyBackend) -> None:
     assert {path.name.split(".")[0] for path in generation_of(backend).glob("*.store")} <= alive
 
 
-def test_dead_documents_do_not_make_an_index_grow_for_ever(
+def test_deleted_documents_do_not_make_the_index_grow_forever(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maintenance, "MIN_DELETED", 100)
@@ -317,7 +319,7 @@ def test_dead_documents_do_not_make_an_index_grow_for_ever(
     assert generations == [generation_of(backend)]
 
 
-def test_what_is_written_during_a_vacuum_is_kept(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_during_a_vacuum_are_kept(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     backend.upsert(NAME, [document(str(number), "first", number) for number in range(50)], {})
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)
@@ -338,7 +340,7 @@ def test_what_is_written_during_a_vacuum_is_kept(backend: TantivyBackend, monkey
     assert "2" not in set(backend.document_ids(NAME))
 
 
-def test_a_vacuum_killed_half_way_leaves_the_index_as_it_was(backend: TantivyBackend) -> None:
+def test_leftover_of_an_interrupted_vacuum_is_removed_and_the_index_stays_intact(backend: TantivyBackend) -> None:
     backend.upsert(NAME, [document("a")], {})
     backend.store.settle()
     assert isinstance(backend.store, DiskStore)
@@ -350,7 +352,7 @@ def test_a_vacuum_killed_half_way_leaves_the_index_as_it_was(backend: TantivyBac
     assert found(backend, "word") == ["a"]
 
 
-def test_an_index_takes_more_fields_than_it_was_made_for(backend: TantivyBackend) -> None:
+def test_index_accepts_more_fields_than_its_initial_capacity(backend: TantivyBackend) -> None:
     from tests.backends.contract import Case, page
 
     case = Case(backend, NAME)
@@ -362,7 +364,7 @@ def test_an_index_takes_more_fields_than_it_was_made_for(backend: TantivyBackend
     assert case.backend.count(NAME) == 2
 
 
-def test_only_so_many_indexes_stay_open(tmp_path: Path) -> None:
+def test_number_of_open_indexes_is_limited(tmp_path: Path) -> None:
     backend = create_backend(f"tantivy://{tmp_path}/indexes?indexes=3")
     names = [f"site_{number}" for number in range(12)]
     for name in names:
@@ -380,9 +382,7 @@ def test_only_so_many_indexes_stay_open(tmp_path: Path) -> None:
     backend.close()
 
 
-def test_a_write_that_cannot_begin_gives_its_lock_back(
-    backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_that_fails_to_start_releases_its_lock(backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_descriptors(folder: Path) -> None:
         raise OSError(24, "Too many open files")
 
@@ -400,11 +400,11 @@ def test_a_write_that_cannot_begin_gives_its_lock_back(
 
 
 class TestIndexBytes:
-    """What indexes take on disk, without looking through folders in which nothing was written."""
+    """Disk usage of indexes, computed without scanning unchanged folders."""
 
     @pytest.fixture
     def looks(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """The folders of files that are looked through."""
+        """Record the scanned folders."""
         seen: list[str] = []
         scan = generations.os.scandir
 
@@ -427,13 +427,13 @@ class TestIndexBytes:
         yield backend
         backend.close()
 
-    def test_it_is_the_sum_of_all_files_of_documents(self, store: TantivyBackend) -> None:
+    def test_index_bytes_is_the_sum_of_all_document_files(self, store: TantivyBackend) -> None:
         root = cast(DiskStore, store.store).root
         files = [path for path in root.glob("site_*/*/*") if path.is_file()]
 
         assert store.index_bytes() == sum(path.stat().st_size for path in files) > 0
 
-    def test_only_what_was_written_since_is_looked_through(self, store: TantivyBackend, looks: list[str]) -> None:
+    def test_only_changed_folders_are_scanned_again(self, store: TantivyBackend, looks: list[str]) -> None:
         first = store.index_bytes()
         assert len(looks) == 2
         looks.clear()
@@ -450,7 +450,7 @@ class TestIndexBytes:
         assert second > first
         assert [Path(path).parent.name for path in looks] == ["site_2"]
 
-    def test_a_deleted_index_takes_nothing(self, store: TantivyBackend) -> None:
+    def test_deleted_index_takes_no_bytes(self, store: TantivyBackend) -> None:
         both = store.index_bytes()
         store.delete_index("site_2")
         one = store.index_bytes()
@@ -461,7 +461,7 @@ class TestIndexBytes:
         assert 0 < one < both
         assert store.index_bytes() == 0
 
-    def test_a_folder_that_was_just_changed_is_looked_through_again(self, store: TantivyBackend) -> None:
+    def test_recently_changed_folder_is_scanned_again(self, store: TantivyBackend) -> None:
         cast(DiskStore, store.store).index_bytes()
         (folder,) = [path for path in (cast(DiskStore, store.store).root / "site_1").iterdir() if path.is_dir()]
         before = store.index_bytes()

@@ -1,4 +1,4 @@
-"""Filters keep what a plain model of them keeps, however they are nested."""
+"""Filters with any nesting select the same documents as a reference model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def shop() -> tuple[SearchBackend, list[dict[str, Any]]]:
 
 
 def keeps(node: Filter, document: dict[str, Any]) -> bool:
-    """The plain model."""
+    """Whether the reference model selects the document."""
     if isinstance(node, Not):
         return not keeps(node.operand, document)
     if isinstance(node, And):
@@ -81,7 +81,7 @@ def nested(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
 @pytest.mark.slow
 @settings(max_examples=500)
 @given(st.recursive(conditions, nested, max_leaves=14))
-def test_a_filter_keeps_what_the_plain_model_keeps(node: Filter) -> None:
+def test_filter_agrees_with_a_reference_model(node: Filter) -> None:
     backend, documents = shop()
 
     found = backend.search("i", SearchQuery("word", limit=100, filter=node, kinds=KINDS))

@@ -1,4 +1,4 @@
-"""The engine in memory keeps every promise of the contract."""
+"""The in-memory engine fulfills the whole contract."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def backend() -> Iterator[SearchBackend]:
     backend.close()
 
 
-@pytest.mark.slow  # The contract is kept on disk, too.
+@pytest.mark.slow  # The contract is also tested on disk.
 class TestMemory(BackendContract, MatchingContract):
     pass
 
 
-def test_of_a_very_long_query_the_last_words_are_searched_too(case: Case) -> None:
+def test_last_words_of_a_very_long_query_are_searched(case: Case) -> None:
     case.add(
         page("wanted", "The walrus", "Of the otter and the seal."),
         *(page(f"other{number}", "The page", "It is one of the pages about this and that.") for number in range(5)),

@@ -1,4 +1,4 @@
-"""An index that needs room for more fields is written anew, and a failure leaves nothing behind."""
+"""An index that needs more fields is rewritten, and a failure leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def either_fixture(request: pytest.FixtureRequest) -> Iterator[TantivyBackend]:
     backend.close()
 
 
-def test_a_grown_index_has_all_documents_sorted_by_old_and_new_fields(either: TantivyBackend) -> None:
+def test_grown_index_sorts_all_documents_by_old_and_new_fields(either: TantivyBackend) -> None:
     many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
     put(either, having(1, "f0", value="a"), having(2, "f0", value="b"), kinds=texts("f0"))
 
@@ -69,7 +69,7 @@ def test_a_grown_index_has_all_documents_sorted_by_old_and_new_fields(either: Ta
 
 
 @pytest.mark.slow
-def test_growing_forgets_the_fields_that_no_document_has(backend: TantivyBackend) -> None:
+def test_growing_drops_fields_that_no_document_has(backend: TantivyBackend) -> None:
     for round in range(20):
         fresh = names(100 * round, FIRST_DYNAMIC_COLUMNS)
         put(backend, having(1, *fresh), having(2), kinds=texts(*fresh))
@@ -79,8 +79,8 @@ def test_growing_forgets_the_fields_that_no_document_has(backend: TantivyBackend
     assert store_of(backend).opened(NAME).state.capacity <= 4 * FIRST_DYNAMIC_COLUMNS
 
 
-def test_growing_keeps_the_fields_that_only_documents_know_of(either: TantivyBackend) -> None:
-    """The documents that had them are removed from the index a moment later."""
+def test_growing_keeps_fields_that_only_stored_documents_have(either: TantivyBackend) -> None:
+    """The given kinds may omit fields of documents that are about to be removed from the index."""
     put(either, having(1, "old", value="b"), having(2, "old", value="a"), kinds=texts("old"))
     put(either, having(3, "narrow", value=5), kinds={"narrow": frozenset({FieldKind.NUMBER})})
     fresh = names(0, FIRST_DYNAMIC_COLUMNS + 1)
@@ -94,7 +94,7 @@ def test_growing_keeps_the_fields_that_only_documents_know_of(either: TantivyBac
 
 @pytest.mark.parametrize("step", ["make_generation", "copy_documents", "write_state"])
 @pytest.mark.parametrize("raised", [OSError("No space left on device"), KeyboardInterrupt()])
-def test_a_growth_that_fails_leaves_nothing(
+def test_failed_growth_leaves_no_files_and_can_be_repeated(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, step: str, raised: BaseException
 ) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
@@ -116,7 +116,7 @@ def test_a_growth_that_fails_leaves_nothing(
     assert found(backend, many[-1]) == ["2", "1"]
 
 
-def test_a_growth_that_fails_after_the_pointer_was_moved_keeps_the_new_index(
+def test_growth_that_fails_after_the_pointer_moved_keeps_the_new_index(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
@@ -135,7 +135,7 @@ def test_a_growth_that_fails_after_the_pointer_was_moved_keeps_the_new_index(
     assert found(backend, "f0") == ["1"]
 
 
-def test_what_killed_growths_left_is_swept_by_the_next(backend: TantivyBackend) -> None:
+def test_next_growth_removes_leftovers_of_killed_growths(backend: TantivyBackend) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
     (store_of(backend).folder(NAME) / "gkilled").mkdir()
     many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
@@ -145,7 +145,7 @@ def test_what_killed_growths_left_is_swept_by_the_next(backend: TantivyBackend) 
     assert folders(backend) == [generation_of(backend).name]
 
 
-def test_a_growth_leaves_what_another_process_is_vacuuming(backend: TantivyBackend) -> None:
+def test_growth_keeps_files_that_another_process_is_vacuuming(backend: TantivyBackend) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
     (store_of(backend).folder(NAME) / "gvacuumed").mkdir()
     many = names(0, FIRST_DYNAMIC_COLUMNS + 1)
@@ -158,7 +158,7 @@ def test_a_growth_leaves_what_another_process_is_vacuuming(backend: TantivyBacke
     assert "gvacuumed" in folders(backend)
 
 
-def test_more_fields_than_an_index_can_hold_are_refused_before_anything_is_written(
+def test_too_many_fields_are_rejected_before_anything_is_written(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(backend, having(1, "f0"), kinds=texts("f0"))
@@ -174,7 +174,7 @@ def test_more_fields_than_an_index_can_hold_are_refused_before_anything_is_writt
 
 
 @pytest.mark.slow
-def test_an_index_may_hold_as_many_as_there_are(url: str) -> None:
+def test_index_can_hold_the_maximum_number_of_fields(url: str) -> None:
     backend = create_backend(url)
     backend.create_index(NAME)
     many = names(0, MAX_DYNAMIC_COLUMNS)

@@ -1,7 +1,7 @@
-"""What an index holds has a version, and indexes of earlier versions are read.
+"""The index schema has a version, and indexes of earlier versions remain readable.
 
-``versions/N.zip`` is an index that a release with version N of the schema wrote. After the schema's version was raised,
-RECORD_INDEX=1 makes this module write the new one's; the fingerprint goes beside it, into :data:`FINGERPRINTS`.
+``versions/N.zip`` is an index written by a release with schema version N. After a new schema version,
+RECORD_INDEX=1 makes this module write its index; add its fingerprint to :data:`FINGERPRINTS`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FINGERPRINTS = {
     4: "3bc7df3c39dd63887ad082fb0dcdce84a055173ddfe9c39145ed048cb5b2b69d",
     5: "5c84cd50578c89c71f55793f9f5e77155980fe40ff705d26f9e39910e6070397",
 }
-"""What an index of each version is made of. Another fingerprint is another version: raise ``SCHEMA_VERSION``."""
+"""Digest of each schema version. If the fingerprint changes, raise ``SCHEMA_VERSION``."""
 
 KINDS = {
     "price": frozenset({FieldKind.NUMBER}), "tags": frozenset({FieldKind.STRING_LIST}),
@@ -50,14 +50,14 @@ SAMPLES = [
 
 
 def fill(backend: TantivyBackend) -> None:
-    """Write the samples, in two commits, with one that is gone again."""
+    """Write the samples in two commits, and write and delete another document."""
     backend.upsert(NAME, [*SAMPLES[:2], Document("gone", {**SAMPLES[0].fields, "id": "gone"}, 1)], KINDS)
     backend.upsert(NAME, SAMPLES[2:], KINDS)
     backend.delete(NAME, ["gone"])
 
 
 def fingerprint(backend: TantivyBackend) -> str:
-    """A digest of the columns and of what the samples put into them."""
+    """Return a digest of the columns and of the samples' values in them."""
     columns = read_meta(generation_of(backend))["schema"]
     numbers = {name: number for number, name in enumerate(KINDS)}
     terms = [repr(sorted(to_tantivy(document, numbers).to_dict().items())) for document in SAMPLES]
@@ -68,7 +68,7 @@ def ids(backend: TantivyBackend, text: str) -> list[str]:
     return sorted(hit.id for hit in backend.search(NAME, SearchQuery(text)).hits)
 
 
-def test_another_schema_has_another_version(backend: TantivyBackend) -> None:
+def test_changed_schema_requires_a_new_schema_version(backend: TantivyBackend) -> None:
     fill(backend)
     assert FINGERPRINTS.get(SCHEMA_VERSION) == fingerprint(backend), (
         "What the index holds has changed. Raise SCHEMA_VERSION in backends/embedded/index/schema.py, so that indexes "
@@ -82,7 +82,7 @@ def test_another_schema_has_another_version(backend: TantivyBackend) -> None:
 
 
 @pytest.mark.parametrize("version", range(OLDEST_READABLE_VERSION, SCHEMA_VERSION + 1))
-def test_an_index_that_an_earlier_release_wrote_is_searched_and_written_to(version: int, tmp_path: Path) -> None:
+def test_index_of_an_earlier_release_can_be_searched_and_written(version: int, tmp_path: Path) -> None:
     shutil.unpack_archive(VERSIONS / f"{version}.zip", tmp_path)
     backend = create_backend(f"tantivy://{tmp_path}")
 
@@ -109,7 +109,7 @@ def test_an_index_that_an_earlier_release_wrote_is_searched_and_written_to(versi
     backend.close()
 
 
-def test_an_index_of_the_version_before_is_searched_and_named_as_outdated(
+def test_index_of_the_previous_version_is_searchable_and_reported_as_outdated(
     backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(backend)
@@ -126,7 +126,7 @@ def test_an_index_of_the_version_before_is_searched_and_named_as_outdated(
     upgraded.close()
 
 
-def test_an_index_that_is_too_old_to_be_read_is_outdated_too(
+def test_unreadably_old_index_is_not_found_and_reported_as_outdated(
     backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(backend)
@@ -141,7 +141,7 @@ def test_an_index_that_is_too_old_to_be_read_is_outdated_too(
         ids(upgraded, "sailing")
 
 
-def test_the_release_before_does_not_take_a_newer_index_for_a_missing_one(
+def test_previous_release_reports_a_newer_index_as_unavailable_not_missing(
     backend: TantivyBackend, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as later:

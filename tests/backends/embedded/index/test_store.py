@@ -1,4 +1,4 @@
-"""Many indexes in one process: what is open is bounded, and an index nobody searches costs nothing."""
+"""Many indexes in one process: open indexes are limited, and idle indexes use no resources."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from backends.query import SearchQuery
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
 
 ENGINE_THREAD = "thread-tantivy"
-"""How the names of tantivy's watching threads begin, as the kernel cuts them."""
+"""Name prefix of tantivy's watcher threads, as truncated by the kernel."""
 
 
 class Clock:
-    """A monotonic clock that only tests move."""
+    """A monotonic clock that moves only when a test sets it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -63,7 +63,7 @@ def backend(tmp_path: Path) -> Iterator[TantivyBackend]:
 
 
 def fill(backend: TantivyBackend, count: int) -> list[str]:
-    """Indexes of a document each, none of them open."""
+    """Create closed indexes with one document each."""
     names = [f"site_{number}" for number in range(count)]
     for name in names:
         backend.create_index(name)
@@ -87,14 +87,14 @@ def store_of(backend: TantivyBackend) -> DiskStore:
 
 
 def engine_threads() -> int:
-    """The engine's threads of this test: those of indexes that other tests have open do not count."""
+    """Count the engine threads of this test, without threads of indexes that other tests left open."""
     return len(_threads_of_engine() - _EARLIER)
 
 
 def _threads_of_engine() -> set[str]:
     found = set()
     for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError, ProcessLookupError):  # It ended meanwhile.
+        with suppress(FileNotFoundError, ProcessLookupError):  # The thread has ended.
             if (task / "comm").read_text().startswith(ENGINE_THREAD):
                 found.add(task.name)
     return found
@@ -109,16 +109,16 @@ def mapped(root: Path) -> int:
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for the engine's threads, which look twice a second whether they are still needed."""
+    """Wait for engine threads, which check twice a second whether they are still needed."""
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
-        gc.collect()  # What other tests left in cycles holds indexes, too; walking all of it takes a while.
+        gc.collect()  # Reference cycles of other tests also hold indexes; collecting them is slow.
         time.sleep(0.25)
 
 
 @pytest.mark.slow
-def test_an_open_index_holds_no_file_descriptor_and_one_thread(backend: TantivyBackend) -> None:
+def test_open_index_uses_one_thread_and_no_file_descriptor(backend: TantivyBackend) -> None:
     names = fill(backend, 12)
     files, before = descriptors(), threading.active_count()
     for name in names * 3:
@@ -129,7 +129,7 @@ def test_an_open_index_holds_no_file_descriptor_and_one_thread(backend: TantivyB
 
 
 @pytest.mark.slow
-def test_an_index_that_nobody_uses_is_let_go(backend: TantivyBackend, clock: Clock, tmp_path: Path) -> None:
+def test_idle_index_is_closed_and_reopened_on_demand(backend: TantivyBackend, clock: Clock, tmp_path: Path) -> None:
     names = fill(backend, 6)
     for name in names:
         total(backend, name)
@@ -147,7 +147,7 @@ def test_an_index_that_nobody_uses_is_let_go(backend: TantivyBackend, clock: Clo
 
 
 @pytest.mark.slow
-def test_indexes_are_let_go_without_another_search(
+def test_idle_indexes_are_closed_without_another_search(
     backend: TantivyBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     names = fill(backend, 6)
@@ -162,7 +162,7 @@ def test_indexes_are_let_go_without_another_search(
 
 
 @pytest.mark.slow
-def test_a_closed_store_lets_go_of_everything_and_can_be_used_again(backend: TantivyBackend, tmp_path: Path) -> None:
+def test_closed_store_releases_all_resources_and_can_be_used_again(backend: TantivyBackend, tmp_path: Path) -> None:
     names = fill(backend, 3)
     before = set(threading.enumerate())
     for _ in range(2):
@@ -173,7 +173,7 @@ def test_a_closed_store_lets_go_of_everything_and_can_be_used_again(backend: Tan
         eventually(lambda: set(threading.enumerate()) <= before)
 
 
-def test_what_was_written_while_an_index_was_let_go_is_found(backend: TantivyBackend, clock: Clock) -> None:
+def test_writes_made_while_an_index_was_closed_are_found(backend: TantivyBackend, clock: Clock) -> None:
     (name,) = fill(backend, 1)
     assert total(backend, name) == 1
     clock.now += IDLE_SECONDS
@@ -185,7 +185,7 @@ def test_what_was_written_while_an_index_was_let_go_is_found(backend: TantivyBac
 
 
 @pytest.mark.slow
-def test_commits_of_others_do_not_add_threads(backend: TantivyBackend) -> None:
+def test_commits_of_other_backends_do_not_add_threads(backend: TantivyBackend) -> None:
     (name,) = fill(backend, 1)
     other = make_backend(store_of(backend).root)
     for number in range(8):
@@ -197,7 +197,7 @@ def test_commits_of_others_do_not_add_threads(backend: TantivyBackend) -> None:
 
 
 @pytest.mark.slow
-def test_a_search_keeps_its_index_though_others_push_it_out(tmp_path: Path) -> None:
+def test_snapshot_stays_usable_after_its_index_is_evicted(tmp_path: Path) -> None:
     backend = make_backend(tmp_path / "indexes", capacity=2)
     names = fill(backend, 6)
     held = backend.store.snapshot(names[0])
@@ -211,7 +211,7 @@ def test_a_search_keeps_its_index_though_others_push_it_out(tmp_path: Path) -> N
     backend.close()
 
 
-def test_what_was_worked_out_about_words_outlives_the_opening_until_the_next_commit(
+def test_cached_word_variants_survive_reopening_until_the_next_commit(
     backend: TantivyBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = fill(backend, 2)
@@ -233,7 +233,7 @@ def test_what_was_worked_out_about_words_outlives_the_opening_until_the_next_com
     assert len(expanded) == len(names) + 1
 
 
-def test_what_is_remembered_about_words_is_bounded_for_all_indexes_together(tmp_path: Path) -> None:
+def test_word_cache_is_limited_across_all_indexes(tmp_path: Path) -> None:
     backend = make_backend(tmp_path / "indexes", capacity=2)
     names = fill(backend, 4)
     for number in range(disk.CACHED_WORDS_PER_INDEX):

@@ -1,4 +1,4 @@
-"""The query that was answered, where words were replaced."""
+"""Corrected queries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OPTIONS = st.fixed_dictionaries({}, optional={
 })  # fmt: skip
 
 
-def test_the_most_frequent_of_the_nearest_words_is_taken() -> None:
+def test_correction_is_the_most_frequent_of_the_nearest_words() -> None:
     case = index_of(page("a", "perch"), page("b", "search"), page("c", "search"), page("d", "research"))
     assert case.search("serch").corrected_query == "search"
 
@@ -45,13 +45,15 @@ def test_the_most_frequent_of_the_nearest_words_is_taken() -> None:
     ("Наши документы", "докумнеты", "документы"), ("Read pg_settings first", "PG_seftings now", "PG_settings now"),
     ("Install the strings.Truncate call", "strings.Trucnate", "strings.Truncate"),
 ])  # fmt: skip
-def test_a_word_is_shown_as_documents_have_it_and_the_rest_as_typed(written: str, typed: str, corrected: str) -> None:
+def test_corrected_word_is_written_as_in_documents_and_the_rest_as_typed(
+    written: str, typed: str, corrected: str
+) -> None:
     case = index_of(page("a", "Now", written))
     assert case.search(typed).corrected_query == corrected
 
 
 @pytest.mark.parametrize("text", ["houses", "haus", "log in", "desklamp", "e-mial", "instal"])
-def test_another_form_of_a_word_is_no_correction(text: str) -> None:
+def test_other_form_of_a_word_is_not_a_correction(text: str) -> None:
     case = index_of(
         page("a", "The house and its desk lamp"), page("b", "Das Haus"), page("c", "Login e mial list install")
     )
@@ -60,32 +62,32 @@ def test_another_form_of_a_word_is_no_correction(text: str) -> None:
     assert (result.matched, result.corrected_query) == (Matched.ALL, None)
 
 
-def test_a_word_that_few_documents_have_is_not_replaced() -> None:
+def test_rare_word_that_occurs_in_a_document_is_not_corrected() -> None:
     case = index_of(page("a", "search engine"), page("b", "serch"))
     result = case.search("serch engine")
     assert [hit.id for hit in result.hits] == ["a", "b"]
     assert (result.matched, result.corrected_query) == (Matched.ALL, None)
 
 
-def test_a_synonym_that_no_document_has_keeps_no_word_from_being_replaced() -> None:
+def test_word_whose_synonym_occurs_nowhere_is_still_corrected() -> None:
     case = index_of(page("a", "search engine"))
     settings = SearchSettings(synonyms=(("serch", "look up"),))
     assert case.search("serch", settings=settings).corrected_query == "search"
 
 
-def test_a_missing_stop_word_is_not_missed() -> None:
+def test_missing_stop_word_does_not_count_as_unmatched() -> None:
     case = index_of(page("a", "Install a server", "These are the steps of it, for you and me"))
     assert case.search("how to install the server").matched is Matched.ALL
 
 
-def test_words_that_documents_have_without_their_quotes_are_found() -> None:
+def test_words_of_an_unmatched_phrase_count_as_matched_without_quotes() -> None:
     case = index_of(page("a", "Find the lake", "in blue and deep water"), page("b", "Find", "deep blue"))
     assert case.search('find the "blue lake" here there').matched is Matched.ALL
     assert case.search('find the "blue moon" here there').matched is Matched.SOME
 
 
 @given(PAGES, st.data(), OPTIONS)
-def test_a_mistyped_word_is_found_wherever_a_page_has_it(
+def test_mistyped_word_is_found_in_every_field_of_a_page(
     pages: list[dict[str, Any]], data: st.DataObject, options: dict[str, Any]
 ) -> None:
     case = index_of(*({**each, "id": str(at)} for at, each in enumerate(pages)))

@@ -1,4 +1,4 @@
-"""Explanations: what a hit's score is made of."""
+"""Explanations of the score of a hit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def explained(pages: list[dict[str, Any]], query: SearchQuery) -> list[Any]:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PAGES, QUERIES, SETTINGS)
-def test_shares_multiply_to_the_score_by_which_hits_are_ordered(
+def test_signal_shares_multiply_to_the_score_that_orders_hits(
     pages: list[dict[str, Any]], text: str, wanted: SearchSettings
 ) -> None:
     found = explained(pages, SearchQuery(text, settings=wanted))
@@ -86,7 +86,7 @@ PAGE = {"title": "Tea", "content": "How to brew it in boats, kept dry in the log
         ('"to brew"', ("to brew", "to brew", "exact", "content")),
     ],
 )
-def test_each_word_is_told_with_its_form_and_field(query: str, told: tuple[str, ...]) -> None:
+def test_matched_words_are_explained_with_their_variant_kind_and_field(query: str, told: tuple[str, ...]) -> None:
     wanted = SearchSettings(synonyms=(("ship", "boats"),))
 
     (found,) = explained([PAGE], SearchQuery(query, settings=wanted))
@@ -94,12 +94,12 @@ def test_each_word_is_told_with_its_form_and_field(query: str, told: tuple[str, 
     assert told in [(each["word"], each["variant"], each["kind"], each["field"]) for each in found["words"]]
 
 
-def test_the_relaxation_that_answered_is_told() -> None:
+def test_explanation_names_the_relaxation() -> None:
     assert explained([PAGE], SearchQuery("tea"))[0]["relaxation"] == "all_terms"
     assert explained([PAGE], SearchQuery("tea zeppelin"))[0]["relaxation"] == "any_term"
 
 
-def test_hits_with_the_words_in_quotes_say_so_where_others_follow() -> None:
+def test_explanation_marks_hits_with_the_phrase_if_others_follow() -> None:
     having = {"title": "Other", "content": "a log in a room of boats, among many other things that there are " * 9}
     better = {"title": "Boats and pots find a log room", "content": "find the room log, here and there"}
 
@@ -110,7 +110,7 @@ def test_hits_with_the_words_in_quotes_say_so_where_others_follow() -> None:
     assert "has_phrase" not in explained([having], SearchQuery('"log in"'))[0]
 
 
-def test_hits_behind_those_that_ranks_order_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explanation_marks_hits_beyond_the_ranked_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("backends.embedded.query.ranks.WINDOW", 2)
     wanted = SearchSettings(boosts=(Boost(-5, parse_filter("kind = a")),))
 
@@ -124,13 +124,13 @@ def test_hits_behind_those_that_ranks_order_say_so(monkeypatch: pytest.MonkeyPat
     ]
 
 
-def test_an_exact_title_has_its_signal() -> None:
+def test_exact_title_match_appears_as_a_signal() -> None:
     (found,) = explained([PAGE], SearchQuery("tea"))
 
     assert "exact_title" in [signal["name"] for signal in found["signals"]]
 
 
-def test_lists_without_a_query_have_no_score() -> None:
+def test_match_all_hits_have_no_score_words_or_signals() -> None:
     (found,) = explained([PAGE], SearchQuery("*"))
 
     assert (found["score"], found["words"], found["signals"]) == (None, [], [])

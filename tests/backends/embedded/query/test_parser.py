@@ -1,4 +1,4 @@
-"""What a person typed is taken apart; what is beyond the bound is passed over."""
+"""Query parsing, and the limit on the number of terms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from backends.servers.tokenizer import query_parts
     ("a " * 200, True), ("a " * 200 + '"b c"', False), ("a " * 200 + '"b c" d', True), ("a " * 200 + '"b c" -d', False),
     ("a " * 200 + '"b c" ...', False), ('"b c" ' + "a " * 200, True),
 ])  # fmt: skip
-def test_whatever_comes_after_many_words_is_read(text: str, last_term_is_prefix: bool) -> None:
+def test_text_after_many_words_is_still_parsed(text: str, last_term_is_prefix: bool) -> None:
     parsed = parse_query(text)
 
     assert [unit.term for unit in parsed.query_terms[:200]] == ["a"] * 200
@@ -36,7 +36,7 @@ def numbered(words: str) -> list[str]:
     (["the", "the", *numbered("few")[:-1]], ["the", *numbered("few")[:-1]], {1}, True),
     (["few"] * MAX_QUERY_TERMS + ["fewest"], ["few"] * (MAX_QUERY_TERMS - 1) + ["fewest"], {MAX_QUERY_TERMS - 1}, True),
 ])  # fmt: skip
-def test_of_very_many_words_those_that_tell_most_are_kept(
+def test_overlong_query_keeps_its_most_significant_words(
     text: list[str], kept: list[str], breaks: set[int], last_term_is_prefix: bool
 ) -> None:
     parsed = parse_query(" ".join(text))
@@ -53,7 +53,7 @@ def test_of_very_many_words_those_that_tell_most_are_kept(
     ("“opening hours” now", [("now",)], [("opening", "hours")]), ("„neue Zeit“", [], [("neue", "zeit")]),
     ("माता-पिताओं", [("माता",), ("पिताओं",)], []), ("वर्णित", [("वरणित",)], []),
 ])  # fmt: skip
-def test_signs_mean_what_they_are_typed_for(
+def test_quotes_and_hyphens_are_parsed_by_their_meaning_in_each_script(
     text: str, units: list[tuple[str, ...]], phrases: list[tuple[str, ...]]
 ) -> None:
     parsed = parse_query(text)
@@ -63,7 +63,7 @@ def test_signs_mean_what_they_are_typed_for(
 
 
 @pytest.mark.parametrize("text", ['"' + "א״ב " * 120, '"' + 'א"ב ' * 120, 'א"ב"' * 120])
-def test_quotes_that_never_close_are_read_in_time(text: str) -> None:
+def test_unclosed_quotes_are_parsed_in_bounded_time(text: str) -> None:
     started = time.process_time()
     parse_query(text)
     query_parts(text)
@@ -74,11 +74,13 @@ def test_quotes_that_never_close_are_read_in_time(text: str) -> None:
     ("海", [(TermKind.UNIGRAM, "海")]), ("海港", [(TermKind.BIGRAM, "海港")]),
     ("海港市", [(TermKind.BIGRAM, "海港"), (TermKind.BIGRAM, "港市")]),
 ])  # fmt: skip
-def test_only_a_character_alone_is_a_term(text: str, units: list[tuple[TermKind, str]]) -> None:
+def test_single_cjk_character_is_a_unigram_and_longer_runs_are_bigrams(
+    text: str, units: list[tuple[TermKind, str]]
+) -> None:
     assert [(unit.kind, unit.term) for unit in parse_query(text).query_terms] == units
 
 
-def test_a_query_is_taken_apart() -> None:
+def test_query_is_parsed_into_terms_phrases_and_exclusions() -> None:
     parsed = parse_query('install "node js" -old -"very old" e-mail 3.11.7 日本語 c++')
     assert [(unit.kind, unit.terms) for unit in parsed.query_terms] == [
         (TermKind.WORD, ("install",)), (TermKind.WORD, ("e",)), (TermKind.WORD, ("mail",)),

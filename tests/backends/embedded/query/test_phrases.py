@@ -1,4 +1,4 @@
-"""Phrases, in scripts with and without spaces."""
+"""Phrases in scripts with and without spaces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNSPACED = (
     ("แต่ย้ายไปที่ ซัมเมอร์", "th"), ("仅删除数字，仍然", "zh"), ("免费。仅删除", "zh"), ("仍然保留 html 格式", "zh"),
     ("保留 HTML", "zh"), ("删除，数字", ""), ("ボックスに、名前", "ja"), ("入力（必須", "ja"), ("入力", "ja"),
 ])  # fmt: skip
-def test_a_phrase_goes_on_from_one_run_of_a_script_without_spaces_to_the_next(phrase: str, found: str) -> None:
+def test_phrase_spans_several_runs_of_a_script_without_spaces(phrase: str, found: str) -> None:
     case = index_of(*UNSPACED)
     hits = case.search(f'"{phrase}"', highlight=Highlight()).hits
     assert [hit.id for hit in hits] == ([found] if found else [])
@@ -31,7 +31,7 @@ def test_a_phrase_goes_on_from_one_run_of_a_script_without_spaces_to_the_next(ph
         assert found not in case.ids(f'x -"{phrase}"')
 
 
-def test_no_word_of_a_long_phrase_is_forgotten() -> None:
+def test_every_word_of_a_long_phrase_must_match() -> None:
     run = "機械学習の基礎と応用に関する国際研究会"
     case = index_of(page("a", "x", f"a {run} zebra"), page("b", "x", f"a {run} giraffe"))
     assert case.ids(f'"a {run} zebra"') == ["a"]

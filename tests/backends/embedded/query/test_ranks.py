@@ -1,4 +1,4 @@
-"""Ranks where the engine has scores: how far they reach."""
+"""Ranks in an engine with scores: the extent of their effect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def found(pages: list[dict[str, Any]], text: str, *boosts: Boost, **options: Any
     return [hit.id for hit in hits_of(pages, text, *boosts, **options)]
 
 
-def test_a_title_that_is_the_query_comes_before_any_mention() -> None:
+def test_exact_title_match_ranks_above_boosted_mentions() -> None:
     pages = [{"title": "Brewing tea", "content": "Pour hot water over the leaves, and wait."}]
     pages += [{"content": f"Number {at}: tea, brewing, and what else there is in a kitchen"} for at in range(30)]
 
@@ -43,7 +43,7 @@ def test_a_title_that_is_the_query_comes_before_any_mention() -> None:
     assert best[0] == "0"
 
 
-def test_a_boosted_page_comes_up_from_behind_all_that_are_ordered() -> None:
+def test_boosted_page_beyond_the_ranked_window_comes_first() -> None:
     many = [{"content": "tea"} for _ in range(WINDOW + 20)]
     last = {"content": "tea and sugar", "kind": "x"}
 
@@ -52,7 +52,7 @@ def test_a_boosted_page_comes_up_from_behind_all_that_are_ordered() -> None:
 
 @pytest.mark.parametrize("count", [WINDOW // 2, 3 * WINDOW])
 @pytest.mark.parametrize("seed", range(3))
-def test_ranks_of_many_boosts_add_up_however_many_hits_there_are(count: int, seed: int) -> None:
+def test_ranks_of_many_boosts_add_up_for_any_number_of_hits(count: int, seed: int) -> None:
     draw = random.Random(seed)
     boosts = tuple(
         Boost(draw.randint(-3, 3), parse_filter(f"{name} = {value}")) for name in "abcd" for value in range(4)
@@ -76,7 +76,7 @@ def test_ranks_of_many_boosts_add_up_however_many_hits_there_are(count: int, see
     assert max(each["rank"] for each in explained) == 5
 
 
-def test_pages_of_hits_join_where_the_order_by_rank_ends() -> None:
+def test_pages_of_hits_join_at_the_end_of_the_ranked_window() -> None:
     pages = [{"content": "tea", "kind": "x" if at % 2 else "y"} for at in range(WINDOW + 40)]
     boost = Boost(1, parse_filter("kind = x"))
 

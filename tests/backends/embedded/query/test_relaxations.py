@@ -1,4 +1,4 @@
-"""What is still found where no document has everything."""
+"""Relaxed searches when no document matches the whole query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 
 
-def test_quotes_in_a_sentence_are_only_a_name() -> None:
+def test_quoted_name_in_a_sentence_is_preferred_but_not_required() -> None:
     case = index_of(
         page("doctor", "Television", "The doctor travels through time and has been played by many actors"),
         page("exact", "Television", "Doctor Who travels alone"),
@@ -24,7 +24,7 @@ def test_quotes_in_a_sentence_are_only_a_name() -> None:
         assert case.ids(strict) == [], strict
 
 
-def test_a_phrase_that_a_page_has_is_kept_though_no_other_word_is_there() -> None:
+def test_page_with_the_quoted_phrase_is_found_when_all_other_words_are_missing() -> None:
     case = index_of(page("phrase", "TV", "Doctor Who has been on for years"), page("other", "Doctor", "Doctor, doctor"))
     assert case.ids('how expensive tickets "Doctor Who" cost') == ["phrase", "other"]
     for words in ('"Doctor Who" nedir?', '"Doctor Who" -tickets cost'):
@@ -34,7 +34,7 @@ def test_a_phrase_that_a_page_has_is_kept_though_no_other_word_is_there() -> Non
 
 @pytest.mark.parametrize("pinned", [{}, {'how often does "doctor who" travel': ("words-070", "phrase-1")}])
 @pytest.mark.parametrize("size", [7, 50, 101])
-def test_pages_with_and_without_a_quoted_name_are_one_list(size: int, pinned: dict[str, tuple[str, ...]]) -> None:
+def test_pages_join_hits_with_and_without_the_quoted_name(size: int, pinned: dict[str, tuple[str, ...]]) -> None:
     case = index_of(
         *(page(f"words-{at:03}", "Doctor travels often", "Who else, how often? The doctor.") for at in range(120)),
         *(page(f"phrase-{at}", "Television", "Doctor Who was on for years") for at in range(3)),
@@ -47,13 +47,13 @@ def test_pages_with_and_without_a_quoted_name_are_one_list(size: int, pinned: di
     assert case.search(text, limit=0, settings=settings).total == 123
 
 
-def test_two_words_of_a_script_without_spaces_are_no_sentence() -> None:
+def test_phrase_with_one_unspaced_word_is_not_treated_as_a_sentence() -> None:
     case = index_of(page("a", "博物馆", "开放的时间"), page("b", "时间", "博物馆开放"))
     assert case.ids('"开放时间" 博物馆') == []
     assert case.ids('请问市中心的博物馆什么时候有"开放时间"呢')[:1] != []
 
 
-def test_quoted_words_that_count_as_words_are_marked() -> None:
+def test_words_of_an_unmatched_phrase_are_highlighted() -> None:
     case = index_of(page("doctor", "Television", "The doctor travels through time"))
     (hit,) = case.search('how often does "Doctor Whom" travel', highlight=Highlight()).hits
     assert "<em>doctor</em> <em>travels</em>" in (hit.formatted or {})["content"]

@@ -1,4 +1,4 @@
-"""Scores order hits alike, whatever page is asked for."""
+"""Scores order hits consistently on every page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 
 
-def test_pins_and_recency_do_not_repeat_or_lose_hits_on_later_pages() -> None:
+def test_pins_and_recency_neither_repeat_nor_lose_hits_across_pages() -> None:
     case = index_of()
     case.add(*(page(f"p{n:03}", "word", date=f"20{n % 25:02}-01-01") for n in range(230)), page("pin", "other"))
     settings = SearchSettings(pinned={"word": ("pin", "p200", "p003")})
@@ -19,9 +19,9 @@ def test_pins_and_recency_do_not_repeat_or_lose_hits_on_later_pages() -> None:
     assert seen[:3] == ["pin", "p200", "p003"]
 
 
-def test_recency_orders_hits_alike_on_pages_of_any_size() -> None:
+def test_recency_order_does_not_depend_on_the_page_size() -> None:
     case = index_of()
-    # Longer texts weigh less; of those that are nearly as long, a newer one may come first.
+    # Longer texts score lower; among texts of similar length, a newer text may come first.
     case.add(*(page(f"p{n:03}", "word" + " more" * n, date=f"20{n * 7 % 25:02}-01-01") for n in range(130)))
     all_at_once = case.ids("word", limit=130)
     assert all_at_once != sorted(all_at_once)

@@ -1,4 +1,4 @@
-"""Compounds: found as written, and in their parts."""
+"""Compounds match as written and as separate parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 
 
-def test_a_compound_comes_first_as_written_and_then_in_parts() -> None:
+def test_compound_as_written_ranks_above_its_separate_parts() -> None:
     case = index_of(
         page("parts", "Driver", "The driver structure has prime_fd_to_handle and more"),
         page("whole", "Other", "See drm_driver.prime_fd_to_handle for this drm thing"),
@@ -23,24 +23,24 @@ def test_a_compound_comes_first_as_written_and_then_in_parts() -> None:
     assert case.ids("drm_driver.prime_fd_to_handle", all_words=True) == ["whole"]
 
 
-def test_the_parts_of_a_compound_are_marked_where_it_stands_in_parts() -> None:
+def test_parts_of_a_compound_are_highlighted_where_they_occur_separately() -> None:
     case = index_of(page("a", "Guide", "The node has js."), page("b", "Guide", "Install node.js here"))
     marked = {hit.id: (hit.formatted or {})["content"] for hit in case.search("node.js", highlight=Highlight()).hits}
     assert marked == {"b": "Install <em>node.js</em> here", "a": "The <em>node</em> has <em>js</em>."}
 
 
-def test_what_only_has_some_parts_of_a_compound_is_marked() -> None:
+def test_partial_match_of_a_compound_is_highlighted() -> None:
     (hit,) = index_of(page("a", "Guide", "The function INV")).search("F.INV-function", highlight=Highlight()).hits
     assert (hit.formatted or {})["content"] == "The <em>function</em> <em>INV</em>"
 
 
-def test_letters_of_an_abbreviation_are_not_marked_elsewhere() -> None:
+def test_letters_of_an_abbreviation_are_not_highlighted_elsewhere() -> None:
     case = index_of(page("a", "Page", "The U.K. has vitamin K and plan U"))
     (hit,) = case.search("U.K. plan", highlight=Highlight()).hits
     assert (hit.formatted or {})["content"] == "The <em>U.K</em>. has vitamin K and <em>plan</em> U"
 
 
-def test_only_the_first_compounds_of_many_are_found_in_parts_unless_nothing_else_is() -> None:
+def test_only_the_first_compounds_match_as_parts_unless_nothing_else_matches() -> None:
     case = index_of(page("first", "aa and bb"), page("third", "ee and ff"), page("fourth", "gg_hh"))
     assert case.ids("aa_bb cc_dd ee_ff gg_hh") == ["fourth", "first"]
     assert set(case.ids("aa_bb cc_dd ee_ff")) == {"first"}

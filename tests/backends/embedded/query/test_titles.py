@@ -1,4 +1,4 @@
-"""Titles by the beginnings of their words, in the embedded engine: which come first, and what is remembered."""
+"""Title search by word prefixes in the embedded engine: order and caching."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def titles(case: Case, text: str, limit: int = 8) -> list[str]:
     return [match.title for match in case.backend.find_titles(case.index, text, limit)]
 
 
-def test_shorter_titles_come_first_whatever_their_words(case: Case) -> None:
+def test_shorter_titles_come_first(case: Case) -> None:
     case.add(
         page("a", "How to install the program on old computers"),
         page("b", "Instruments and their makers of the town"),
@@ -34,14 +34,14 @@ def test_shorter_titles_come_first_whatever_their_words(case: Case) -> None:
     assert titles(case, "inst")[:2] == ["Instruments", "Install notes"]
 
 
-def test_a_title_with_the_word_as_typed_comes_before_one_with_a_longer_word(case: Case) -> None:
+def test_title_with_the_exact_word_precedes_titles_with_longer_words(case: Case) -> None:
     case.add(page("a", "Linker"), page("b", "Links"), page("c", "Link"), page("d", "Linking"))
 
     assert titles(case, "link", 1) == ["Link"]
 
 
 @pytest.mark.parametrize("typed", ["t", "tr", "tra"])
-def test_what_is_remembered_of_beginnings_and_titles_ends_with_the_next_write(case: Case, typed: str) -> None:
+def test_title_caches_are_invalidated_by_the_next_write(case: Case, typed: str) -> None:
     case.add(page("a", "Tram map"), page("b", "Other"))
     assert titles(case, typed) == titles(case, typed) == ["Tram map"]
 
@@ -50,7 +50,7 @@ def test_what_is_remembered_of_beginnings_and_titles_ends_with_the_next_write(ca
     assert titles(case, typed) == ["Train times"]
 
 
-def test_a_very_long_title_is_found_each_time(case: Case) -> None:
+def test_very_long_title_is_found_repeatedly(case: Case) -> None:
     long = "Regulation " + "x" * 5000
     case.add(page("a", long))
 

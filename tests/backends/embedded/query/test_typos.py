@@ -1,4 +1,4 @@
-"""Looking at fewer words finds the same ones."""
+"""Optimized typo lookups return the same words as a full scan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = ("title", "content")
 
 @cache
 def dictionary() -> tuple[Snapshot, dict[str, int]]:
-    """An index of random words, and in how many titles or contents, whichever are more, each of them is."""
+    """Return an index of random words, and the higher of each word's title and content frequency."""
     chance = random.Random(11)
     syllables = ["an", "ber", "co", "du", "el", "fa", "gri", "ho", "in", "ter", "na", "tio"]
     words = ["".join(chance.choices(syllables, k=chance.randrange(1, 6))) for _ in range(300)]
@@ -42,12 +42,12 @@ def dictionary() -> tuple[Snapshot, dict[str, int]]:
 
 
 def plain_distance(left: str, right: str) -> int:
-    """Optimal string alignment by its definition."""
+    """Return the optimal string alignment distance, computed by its definition."""
     return plain_distances(left, right)[-1]
 
 
 def plain_distances(left: str, right: str) -> list[int]:
-    """The same to every beginning of ``right``, the empty one first."""
+    """Return the distance to every prefix of ``right``, starting with the empty prefix."""
     rows = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in range(len(left) + 1):
         for j in range(len(right) + 1):
@@ -61,7 +61,7 @@ def plain_distances(left: str, right: str) -> list[int]:
 
 
 def some_words(count: int) -> list[str]:
-    """Words of the dictionary with errors, words joined, and words it has nothing like."""
+    """Return dictionary words with typos, joined words, and words unlike any in the dictionary."""
     chance = random.Random(13)
     known = sorted(dictionary()[1])
     found = []
@@ -73,7 +73,7 @@ def some_words(count: int) -> list[str]:
     return [*found, "xyzzyxyzzy", "antern", "internationale", "q" * 40]
 
 
-def test_the_letters_known_are_the_beginning_of_a_term() -> None:
+def test_existing_prefix_is_the_longest_beginning_of_any_term() -> None:
     snapshot, counts = dictionary()
     for word in some_words(300):
         longest = max(size for size in range(len(word) + 1) if any(t.startswith(word[:size]) for t in counts))
@@ -82,7 +82,7 @@ def test_the_letters_known_are_the_beginning_of_a_term() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("as_prefix", [False, True])
-def test_corrections_are_all_that_are_near(as_prefix: bool) -> None:
+def test_corrections_are_the_most_frequent_of_the_nearest_terms(as_prefix: bool) -> None:
     snapshot, counts = dictionary()
     for word in some_words(80):
         found = dict(corrections(snapshot, FIELDS, word, as_prefix)[:8])
@@ -107,7 +107,7 @@ def test_corrections_are_all_that_are_near(as_prefix: bool) -> None:
     ("pyschologcal", "psychological"), ("jnternatoinal", "international"), ("enviromment", "environment"),
     ("ccommodate", "accommodate"), ("ibbernational", "international"), ("vnironment", "environment"),
 ])  # fmt: skip
-def test_a_long_word_with_two_errors_is_found_wherever_they_are(typed: str, meant: str) -> None:
+def test_two_typos_in_a_long_word_are_corrected_at_any_position(typed: str, meant: str) -> None:
     backend = TantivyBackend.from_url("memory://")
     backend.create_index("i")
     fields = {"id": "1", "url": "/", "title": "", "content": "accommodate definitely necessary psychological"}
@@ -132,11 +132,11 @@ def test_a_word_is_split_into_the_most_frequent_pair(shortest: int) -> None:
 
 @pytest.mark.slow
 @given(st.text(alphabet="abcxyz", min_size=2, max_size=9))
-def test_every_edit_is_one_error_away(word: str) -> None:
+def test_every_edit_has_distance_one(word: str) -> None:
     assert all(plain_distance(word, other) == 1 for other in edits(word))
 
 
-def test_short_words_and_words_with_digits_are_forgiven_nothing() -> None:
+def test_short_words_very_long_words_and_words_with_digits_tolerate_no_typos() -> None:
     assert [errors_allowed(word) for word in ("abcd", "abcde", "abcdefgh", "abcdefghi", "abcde1", "x" * 99)] == [
         0, 1, 1, 2, 0, 0,
     ]  # fmt: skip

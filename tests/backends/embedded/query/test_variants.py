@@ -1,4 +1,4 @@
-"""What a word may stand for: joined, split, numbers beside letters, synonyms."""
+"""Variants of a word: joined, split, letters next to numbers, and synonyms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.backends.embedded.in_memory import index_of
     ("data bas", ["base"]), ("data bas x", []), ("Data BASE tables", ["base"]), ("in to", ["split"]),
     ('"log in"', ["split"]), ("log -in", ["joined"]),
 ])  # fmt: skip
-def test_words_written_together_or_apart_are_found_either_way(text: str, found: list[str]) -> None:
+def test_joined_and_split_spellings_find_each_other(text: str, found: list[str]) -> None:
     case = index_of()
     case.add(
         page("split", "log in", content="Here is how to log in on the page."),
@@ -25,7 +25,7 @@ def test_words_written_together_or_apart_are_found_either_way(text: str, found: 
     assert case.ids(text, all_words=True) == found
 
 
-def test_words_written_together_are_marked() -> None:
+def test_joined_and_split_spellings_are_highlighted() -> None:
     case = index_of()
     case.add(page("joined", "The login page"), page("split", "How to log in"))
     for text in ("log in", "login"):
@@ -43,7 +43,7 @@ def test_words_written_together_are_marked() -> None:
     ("v3.11", {"python": "Python <em>3.11</em>"}), ("2.0.1", {"release": "App <em>v2.0.1</em>"}), ("2.0.2", {}),
     ("256tb", {}), ("gb256", {}),
 ])  # fmt: skip
-def test_numbers_and_letters_are_found_together_or_apart(text: str, found: dict[str, str]) -> None:
+def test_joined_and_split_letters_and_numbers_find_each_other(text: str, found: dict[str, str]) -> None:
     case = index_of(
         page("disk", "256 GB disk", "x"), page("drive", "256GB drive", "x"), page("tablet", "iPad 2", "x"),
         page("cable", "USB-C", "x"), page("part", "ABC-1234-XYZ", "x"), page("python", "Python 3.11", "x"),
@@ -53,13 +53,13 @@ def test_numbers_and_letters_are_found_together_or_apart(text: str, found: dict[
     assert {hit.id: (hit.formatted or {})["title"] for hit in hits} == found
 
 
-def test_a_well_known_number_with_its_unit_is_found_apart_too() -> None:
+def test_frequent_number_with_unit_also_matches_its_split_spelling() -> None:
     case = index_of(*(page(f"{number}", "Drive", "A drive of 256gb") for number in range(20)))
     case.add(page("apart", "Disk", "A disk of 256 GB"))
     assert "apart" in case.ids("256gb", limit=30)
 
 
-def test_words_written_together_are_found_among_longer_and_more_frequent_ones() -> None:
+def test_joined_spelling_is_found_among_longer_and_more_frequent_words() -> None:
     case = index_of()
     case.add(page("database", "Page", content="A database"))
     for number, word in enumerate(("databases", "databasename", "databaseserver") * 3):
@@ -73,7 +73,7 @@ def test_words_written_together_are_found_among_longer_and_more_frequent_ones() 
     ("a live request", "alive"), ("version 1 2", "v12"),
     ("log -out in", "login"), ('log "request" in', "login"), ("in put", "input"), ("plan a", "plana"),
 ])  # fmt: skip
-def test_what_only_looks_like_two_parts_of_a_word_is_not_joined(text: str, missing: str) -> None:
+def test_unrelated_adjacent_words_are_not_joined(text: str, missing: str) -> None:
     case = index_of()
     words = ("alive", "login", "input", "plana")
     case.add(*(page(word, "Page", content=f"{word}, said the request for the version") for word in words))
@@ -82,7 +82,7 @@ def test_what_only_looks_like_two_parts_of_a_word_is_not_joined(text: str, missi
     assert missing not in case.ids(text, all_words=True, settings=SearchSettings(language="en"))
 
 
-def test_a_known_word_is_not_split_after_a_stop_word() -> None:
+def test_existing_word_is_not_split_after_a_stop_word() -> None:
     case = index_of()
     case.add(page("upon", "Page", content="Once upon the time"), page("up", "Page", content="It is up on the roof"))
     case.add(page("setup", "Page", content="The setup"), page("set", "Page", content="How it is set up"))
@@ -94,7 +94,7 @@ def test_a_known_word_is_not_split_after_a_stop_word() -> None:
 @pytest.mark.parametrize(("text", "found"), [
     ("电脑", {"run", "word"}), ("计算机", {"run", "word"}), ("个人 电脑", {"run"}), ("plane", {"two", "one"}),
 ])  # fmt: skip
-def test_synonyms_stand_inside_of_runs_too(text: str, found: set[str]) -> None:
+def test_synonyms_match_inside_text_without_spaces_and_across_words(text: str, found: set[str]) -> None:
     case = index_of(
         page("run", "x", "我的个人计算机很好"), page("word", "电脑", "x"), page("two", "x", "An air craft"),
         page("one", "x", "A plane"),

@@ -1,4 +1,4 @@
-"""Texts that are hard to mark, and what is to be marked in them."""
+"""Texts that are hard to highlight, and helpers to highlight them."""
 
 from __future__ import annotations
 

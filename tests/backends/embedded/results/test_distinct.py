@@ -1,4 +1,4 @@
-"""Searches that show one hit of each value read no more documents than they must."""
+"""Searches for distinct values read no more documents than necessary."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.backends.embedded.in_memory import index_of
 
 @pytest.fixture
 def shop() -> Case:
-    """500 documents about tea: of three shops in turn, each in a room of its own."""
+    """500 documents about tea, in three alternating shops and separate rooms."""
     return index_of(*(page(f"d{at}", "Tea", "Tea", shop=f"s{at % 3}", room=f"r{at}") for at in range(500)))
 
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Where the documents are that were read for their value."""
+    """Record the addresses of documents that are read for their distinct value."""
     read_document = distinct.read_document
     addresses: list[Any] = []
 
@@ -32,18 +32,18 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return addresses
 
 
-def test_reading_ends_with_the_last_value_although_the_page_is_not_full(shop: Case, read: list[Any]) -> None:
+def test_reading_stops_after_the_last_distinct_value_of_a_short_page(shop: Case, read: list[Any]) -> None:
     found = shop.search("tea", distinct="shop", limit=20)
     assert len(found.hits) == found.total == 3
     assert len(read) == 3
 
 
-def test_reading_ends_with_a_full_page(shop: Case, read: list[Any]) -> None:
+def test_reading_stops_when_the_page_is_full(shop: Case, read: list[Any]) -> None:
     assert len(shop.ids("tea", distinct="room", limit=20, offset=10)) == 20
     assert len(read) == 30
 
 
-def test_nothing_is_read_for_values_without_being_distinct_or_past_the_last_page(shop: Case, read: list[Any]) -> None:
+def test_no_document_is_read_without_distinct_or_past_the_last_page(shop: Case, read: list[Any]) -> None:
     shop.search("tea", limit=20)
     shop.search("tea", distinct="shop", limit=20, offset=3)
     assert read == []

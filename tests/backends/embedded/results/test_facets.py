@@ -1,4 +1,4 @@
-"""Values are counted right, and the first ones shown, whichever way they are counted."""
+"""Facet values are counted correctly and in order, with every counting method."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ KINDS = dict.fromkeys((*further_fields(0, random.Random(0)), *EXTRA), ANY)
 
 @cache
 def library(parts: str) -> tuple[Snapshot, list[dict[str, Any]]]:
-    """An index, and its documents in the order of their last change."""
+    """Return an index and its documents in the order of their last change."""
     chance = random.Random(5)
     documents = []
     for number in range(400):
         fields = further_fields(number, chance)
-        # Ids differ by case and space only, here and there.
+        # Some IDs differ only in case or spaces.
         id = f"{chance.choice(['', ' ', 'X', 'x'])}{number // 2}{chance.choice('aA')}{'' if number % 2 else '_'}"
         documents.append({"id": id, "title": "t", "content": "c", "url": id, **fields, "extra0": fields["few"]})
     backend = TantivyBackend.from_url("memory://")
@@ -79,7 +79,7 @@ def library(parts: str) -> tuple[Snapshot, list[dict[str, Any]]]:
 
 
 def counted(documents: list[dict[str, Any]], name: str) -> Mapping[str, int]:
-    """The plain model."""
+    """Count facet values with the reference model."""
     counts: Counter[str] = Counter()
     for document in documents:
         value = document.get(name, [])
@@ -101,7 +101,7 @@ def first(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
     st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4, unique=True),
     st.booleans(), st.integers(0, 399), st.integers(1, 400), st.sampled_from([1, 2, 5, 20, 100, 1000]),
 )  # fmt: skip
-def test_the_first_values_are_counted(
+def test_facet_counts_agree_with_a_reference_model(
     parts: str, names: list[str], many: bool, start: int, size: int, most: int
 ) -> None:
     snapshot, documents = library(parts)
@@ -117,7 +117,7 @@ def test_the_first_values_are_counted(
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_what_is_remembered_of_all_documents_changes_no_count(parts: str) -> None:
+def test_cached_counts_of_all_documents_do_not_change_facet_counts(parts: str) -> None:
     snapshot, documents = library(parts)
     names = [name for name in KINDS if name not in EXTRA]
     for start, end in ((0, 399), (100, 399), (0, 99), (0, 399)):
@@ -129,7 +129,7 @@ def test_what_is_remembered_of_all_documents_changes_no_count(parts: str) -> Non
 
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("most", [1, 3, 10, 100, 1000])
-def test_the_first_ids_are_shown(parts: str, most: int) -> None:
+def test_id_facet_lists_the_first_ids_in_order(parts: str, most: int) -> None:
     snapshot, documents = library(parts)
     for start, end in ((0, 399), (17, 60), (390, 399)):
         query = tantivy.Query.range_query(snapshot.schema, UPDATED_AT, tantivy.FieldType.Integer, start, end)

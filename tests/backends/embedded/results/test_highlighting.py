@@ -1,4 +1,4 @@
-"""Marking never changes the text, whatever the text; and what matched is what is marked."""
+"""Highlighting never changes the text and marks exactly the matches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PRE, POST = "\ue000", "\ue001"
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(texts, st.lists(texts, max_size=3), st.lists(texts, max_size=2), st.booleans())
-def test_without_its_marks_a_highlight_is_the_text(
+def test_removing_highlight_tags_restores_the_text(
     text: str, words: list[str], prefixes: list[str], escape: bool
 ) -> None:
     text = text.replace(PRE, "").replace(POST, "")
@@ -47,7 +47,7 @@ def test_without_its_marks_a_highlight_is_the_text(
     ({"title": "Massage, message", "content": "omit, commit"},
      {"title": "Massage, [message]", "content": "omit, [commit]"}),
 ])  # fmt: skip
-def test_an_unlikely_word_is_marked_only_in_a_document_that_has_the_word_in_no_other_form(
+def test_unlikely_word_is_highlighted_only_if_the_document_has_no_better_form(
     document: dict[str, Any], marked: dict[str, Any]
 ) -> None:
     terms = HighlightTerms({"commit": 0, "comet": 0, "omit": 0, "message": 1}, unlikely=frozenset({"omit"}))
@@ -81,14 +81,14 @@ def test_an_unlikely_word_is_marked_only_in_a_document_that_has_the_word_in_no_o
     ("घरों घर", ["घर"], [], "घरों [घर]"),
     ("one\u200btwo", ["two"], [], "one\u200b[two]"),
 ])  # fmt: skip
-def test_matches_are_marked_as_written(text: str, words: list[str], prefixes: list[str], marked: str) -> None:
+def test_matches_are_highlighted_as_written(text: str, words: list[str], prefixes: list[str], marked: str) -> None:
     wish = Highlight(pre_tag="[", post_tag="]", escape=False, crop_fields={})
     assert highlighter_of(wish, marks_for(words, prefixes, [])).format({"x": text})["x"] == marked
 
 
 @pytest.mark.slow
-def test_every_character_is_marked_as_it_is_indexed() -> None:
-    bracketed = range(0x2474, 0x249C)  # Indexed with their brackets and dots, between which any word is marked.
+def test_highlighted_words_agree_with_indexed_terms_for_every_character() -> None:
+    bracketed = range(0x2474, 0x249C)  # Indexed with brackets and dots; words between them are highlighted.
     ranges = (range(0x80, 0x3100), range(0xA640, 0xAC00), range(0xFB00, 0xFFF0), range(0x11000, 0x11200))
     for code in set().union(*ranges).difference(bracketed):
         text = f"ab{chr(code)}cd"
@@ -98,20 +98,20 @@ def test_every_character_is_marked_as_it_is_indexed() -> None:
             assert found == (word in terms), f"U+{code:04X}: {word!r} in {terms}"
 
 
-def test_a_phrase_is_marked_only_where_all_of_its_words_are_whole() -> None:
+def test_phrase_is_highlighted_only_where_all_of_its_words_are_complete() -> None:
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={})
     highlighter = highlighter_of(wish, marks_for([], [], [("राम", "घर")]))
     text = "राम घर, राम घरों, आराम घर, रामों घर"
     assert highlighter.format({"x": text})["x"] == text.replace("राम घर,", "[राम घर],", 1)
 
 
-def test_fields_that_are_not_wished_for_are_not_marked() -> None:
+def test_unrequested_fields_are_not_highlighted() -> None:
     wish = Highlight(pre_tag="[", post_tag="]", fields=("title",), crop_fields={})
     formatted = highlighter_of(wish, marks_for(["a"], [], [])).format({"title": "a", "content": "a & b"})
     assert formatted == {"title": "[a]", "content": "a &amp; b"}
 
 
-def test_a_hostile_text_is_marked_in_time() -> None:
+def test_hostile_text_is_highlighted_in_bounded_time() -> None:
     sequences = [("a", "b"), ("a", "a"), ("c++",) * 40, ("++",) * 40, ("ิ",) * 40]
     marks = marks_for(["a", "aa", "b"], ["a"], sequences)
     for text in (

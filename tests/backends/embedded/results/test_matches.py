@@ -1,4 +1,4 @@
-"""Matches are found in a text as the index finds them."""
+"""Matches in a text agree with matches in the index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_word_of_a_text_is_found_in_it(text: str) -> None:
 
 @settings(max_examples=300)
 @given(texts)
-def test_letters_fold_to_the_same_letter_in_every_text(text: str) -> None:
+def test_letters_fold_identically_in_any_context(text: str) -> None:
     folded, places = fold_text(text)
     if places is None:
         alone = [fold_text(char)[0] for char in text]
@@ -30,7 +30,9 @@ def test_letters_fold_to_the_same_letter_in_every_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(("typed", "of_the_last"), [({"harbor"}, [22, 37]), ({"harb"}, [22]), (set(), [22])])
-def test_each_part_of_a_text_has_its_first_match_and_one_as_typed(typed: set[str], of_the_last: list[int]) -> None:
+def test_each_part_of_a_text_has_its_first_match_and_its_first_exact_match(
+    typed: set[str], of_the_last: list[int]
+) -> None:
     text = "A harbor, a harbor. | Harbors, and a harbor"
 
     found = SearchedText(text).first_matches(MatchTerms.of({}, {"harbor": 0}, {}), [0, 12, 22], typed)

@@ -1,4 +1,4 @@
-"""The part of a long text that is shown has the most different matches."""
+"""The snippet of a long text contains the most distinct matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.backends.embedded.results.highlighted import highlighter_of, marks_fo
 @pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(texts, max_size=30), texts, st.integers(1, 12))
-def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str, size: int) -> None:
+def test_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str, size: int) -> None:
     text = " ".join(parts)
     marks = marks_for([word, *parts[:1]], [], [])
     spans = find_matches(text, MatchTerms.of(marks.terms, marks.prefixes, marks.sequences))
@@ -33,7 +33,7 @@ def test_a_crop_is_a_part_of_the_text_around_a_match(parts: list[str], word: str
     st.integers(0, 60),
     st.integers(0, 12),
 )
-def test_text_of_ascii_is_cropped_as_any_other(words: list[str], at: int, size: int) -> None:
+def test_ascii_text_is_cropped_like_unicode_text(words: list[str], at: int, size: int) -> None:
     text = " ".join(words)
     start = len(" ".join(words[:at]))
     found = [(start, min(len(text), start + 4), 0)] if start < len(text) else []
@@ -41,7 +41,7 @@ def test_text_of_ascii_is_cropped_as_any_other(words: list[str], at: int, size: 
     assert crop_window(text, found, size) == crop_window(beyond_ascii, found, size)
 
 
-def test_the_crop_holds_the_most_different_matches() -> None:
+def test_crop_contains_the_most_distinct_matches() -> None:
     text = "alpha " + "x " * 100 + "alpha beta " + "y " * 100 + "alpha"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
     formatted = highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
@@ -49,7 +49,7 @@ def test_the_crop_holds_the_most_different_matches() -> None:
 
 
 @pytest.mark.parametrize("before", [3_900, 4_080, 4_090, 5_000, 16_300, 16_380, 20_000, 100_000])
-def test_words_near_each_other_are_found_however_late_they_come(before: int) -> None:
+def test_adjacent_words_are_found_at_any_position(before: int) -> None:
     filler = "filler " * (before // 7)
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
     highlighter = highlighter_of(wish, marks_for(["alpha", "beta"], [], []))
@@ -62,7 +62,7 @@ def test_words_near_each_other_are_found_however_late_they_come(before: int) -> 
     st.lists(st.sampled_from(["alpha", "alphabet", "beta", "gamma ray", "x", "y\n", "é"]), max_size=4),
     st.integers(0, 40),
 )
-def test_a_part_has_as_many_different_words_as_any_other(words: list[str], shift: int) -> None:
+def test_best_part_has_as_many_distinct_words_as_any_other_part(words: list[str], shift: int) -> None:
     text = " ".join([*words, "f" * shift] + ["filler"] * 580 + words + ["filler"] * 1800 + words + ["filler"] * 300)
     marks = marks_for(["alpha", "beta", "delta"], ["gam"], [("gamma", "ray")])
     needles = MatchTerms.of(marks.terms, marks.prefixes, marks.sequences)
@@ -80,28 +80,28 @@ def test_a_part_has_as_many_different_words_as_any_other(words: list[str], shift
 
 
 @pytest.mark.parametrize(("late", "shown"), [("beta", "[alpha] [beta]"), ("other", "[alpha] first")])
-def test_a_text_is_looked_through_only_for_words_not_found_yet(late: str, shown: str) -> None:
+def test_text_is_scanned_further_only_for_words_not_yet_found(late: str, shown: str) -> None:
     text = "alpha first " + "filler " * 1_000 + f"alpha {late}"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
     assert shown in highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
 
 
 @pytest.mark.parametrize(("count", "shown"), [(16, "[word5]"), (17, "[word3] x")])
-def test_of_very_many_words_a_few_together_are_enough(count: int, shown: str) -> None:
+def test_with_more_than_16_words_an_early_part_with_some_of_them_is_enough(count: int, shown: str) -> None:
     words = [f"word{number}" for number in range(count)]
     text = " ".join([*words[:4], "x", *["filler"] * 700, *words, "y"])
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 30})
     assert shown in highlighter_of(wish, marks_for(words, [], [])).format({"content": text})["content"]
 
 
-def test_a_text_is_not_looked_through_after_as_many_matches_as_a_crop_may_begin_with() -> None:
+def test_scan_stops_after_the_maximum_number_of_matches() -> None:
     text = "alpha " * 300 + "filler " * 700 + "alpha beta"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 2})
     formatted = highlighter_of(wish, marks_for(["alpha", "beta"], [], [])).format({"content": text})["content"]
     assert formatted.startswith("[alpha] [alpha]")
 
 
-def test_a_word_cut_by_the_first_look_is_not_a_match() -> None:
+def test_word_truncated_by_the_first_scan_is_not_a_match() -> None:
     text = "filler " * 584 + "alphabets " + "filler " * 10
     assert text[:4_096].endswith(" alphabet")
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 4})
@@ -109,7 +109,7 @@ def test_a_word_cut_by_the_first_look_is_not_a_match() -> None:
     assert "[" not in formatted
 
 
-def test_matches_of_one_word_do_not_outweigh_another_word() -> None:
+def test_repeated_matches_of_one_word_do_not_outweigh_another_word() -> None:
     text = "walk walks walking walked " + "x " * 60 + "walk dog"
     wish = Highlight(pre_tag="[", post_tag="]", crop_fields={"content": 6})
     marks = marks_for(["walk walks walking walked", "dog"], [], [])

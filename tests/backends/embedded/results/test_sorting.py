@@ -1,4 +1,4 @@
-"""Sorted pages are cut from the one right order, whichever way they are found."""
+"""Sorted pages agree with the complete sort order, with every sorting method."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIELDS = ("id", "title", "date", "author", *KINDS)
 
 @cache
 def shelf() -> tuple[Snapshot, dict[str, dict[str, Any]]]:
-    """An index of several segments, some documents deleted, and its documents by id."""
+    """Return an index of several segments with deleted documents, and its documents by ID."""
     chance = random.Random(3)
     documents: dict[str, dict[str, Any]] = {}
     for number in range(260):
@@ -73,7 +73,7 @@ def ids(snapshot: Snapshot, addresses: list[tantivy.DocAddress]) -> list[str]:
 
 
 def in_order(ranked: list[str], documents: dict[str, dict[str, Any]], keys: list[SortKey]) -> list[str]:
-    """The plain model: stable sorts, the last key first."""
+    """Sort with the reference model: stable sorts, starting with the last key."""
     for key in reversed(keys):
         values = {
             id: parse_instant(document["date"]) if key.field == "date" else sort_text(document[key.field])
@@ -99,7 +99,7 @@ bounds = pytest.mark.parametrize(("small", "far"), [(sorting.SMALL_GROUP, sortin
     [SortKey("few", False), SortKey("date", True)], [SortKey("date", False), SortKey("title", True)],
     [SortKey("rare", True), SortKey("mixed", False)],
 ])  # fmt: skip
-def test_a_page_may_begin_and_end_within_equal_values(small: int, far: int, keys: list[SortKey], offset: int) -> None:
+def test_page_may_start_and_end_within_equal_values(small: int, far: int, keys: list[SortKey], offset: int) -> None:
     assert_right_page(small, far, keys, offset, 20, "word")
 
 
@@ -107,7 +107,7 @@ def test_a_page_may_begin_and_end_within_equal_values(small: int, far: int, keys
 @bounds
 @settings(max_examples=150)
 @given(sort_keys, st.integers(0, 240), st.integers(1, 60), st.sampled_from(["word", "page"]))
-def test_a_page_is_cut_from_the_right_order(
+def test_sorted_page_agrees_with_a_reference_model(
     small: int, far: int, keys: list[SortKey], offset: int, limit: int, word: str
 ) -> None:
     assert_right_page(small, far, keys, offset, limit, word)

@@ -1,4 +1,4 @@
-"""Threads that make hits take turns, but wait for nobody who is slow."""
+"""Threads that build hits take turns, but do not wait for a slow thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _case() -> Case:
     return index_of(*({"id": str(number), "title": "harbour", "content": "ships"} for number in range(20)))
 
 
-def test_one_page_of_hits_is_made_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hits_of_one_page_are_built_before_those_of_the_next_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(highlighting, "TURN_SECONDS", PATIENCE_SECONDS)
     case, made = _case(), []
     both = threading.Barrier(2)
@@ -31,7 +31,7 @@ def test_one_page_of_hits_is_made_before_the_next(monkeypatch: pytest.MonkeyPatc
 
         def take(hit: Hit) -> None:
             made.append(threading.get_ident())
-            time.sleep(0.0005)  # Others may run, as they may while a document is read.
+            time.sleep(0.0005)  # Let other threads run, as they can while a document is read.
 
         case.backend.search(case.index, SearchQuery("harbour", limit=20), take)
 
@@ -41,7 +41,7 @@ def test_one_page_of_hits_is_made_before_the_next(monkeypatch: pytest.MonkeyPatc
     assert [len(list(page)) for _, page in groupby(made)] == [20, 20]
 
 
-def test_a_page_that_takes_long_is_not_waited_for() -> None:
+def test_slow_page_does_not_block_other_searches() -> None:
     case = _case()
     begun, may_end = threading.Event(), threading.Event()
 
