@@ -1,4 +1,4 @@
-"""Deleted sites: what their keys answer, where they are missing, restoring them, and their end."""
+"""Deleted sites: responses to their keys, their absence from lists and quotas, restoring, and purging."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def count(tenant: Tenant, column: Any, *which: Any) -> int:
         return int(session.scalar(select(func.count(column)).where(*which)))
 
 
-def test_keys_of_a_deleted_site_are_refused_everywhere_until_it_is_restored(tenant: Tenant) -> None:
+def test_keys_of_a_deleted_site_get_403_until_it_is_restored(tenant: Tenant) -> None:
     tenant.index(page(1))
     info = assert_ok(tenant.public.get("/v1/client-info"))
     search = f"/engine/indexes/{tenant.site['index']}/search"
@@ -77,7 +77,7 @@ def test_keys_of_a_deleted_site_are_refused_everywhere_until_it_is_restored(tena
     ):
         answer = tenant.client(kind).call(method, path, **({"json": {}} if method == "POST" else {}))
         assert answer.status_code == 403, (path, answer.get_json())
-        if not path.startswith("/customsearch"):  # It has errors of its own.
+        if not path.startswith("/customsearch"):  # It has its own error format.
             assert_error(answer, 403, "site_inactive")
     assert answers_of_gateway() == [403, 403]
 
@@ -88,7 +88,7 @@ def test_keys_of_a_deleted_site_are_refused_everywhere_until_it_is_restored(tena
     assert answers_of_gateway() == [200, 403], "public engine keys are asked for anew, as after a pause"
 
 
-def test_a_deleted_site_is_in_no_list_and_in_no_quota(tenant: Tenant) -> None:
+def test_deleted_site_is_absent_from_lists_and_quotas(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     site = add_site(tenant)
     add_source(tenant.app, tenant)
@@ -122,7 +122,7 @@ def test_a_deleted_site_is_in_no_list_and_in_no_quota(tenant: Tenant) -> None:
     assert (usage["documents"], usage["sites"], usage["keys"]) == (0, 1, 0)
 
 
-def test_other_keys_neither_search_nor_write_a_deleted_site(tenant: Tenant) -> None:
+def test_other_keys_cannot_search_or_write_a_deleted_site(tenant: Tenant) -> None:
     site = add_site(tenant)
     private = ApiClient(tenant.app, add_key(tenant, site["id"], type="private"))
     delete(tenant)
@@ -133,7 +133,7 @@ def test_other_keys_neither_search_nor_write_a_deleted_site(tenant: Tenant) -> N
     assert_error(private.get(f"/api/v1/documents?site_id={tenant.site_id}"), 404, "site_not_found")
 
 
-def test_a_restored_site_is_as_it_was(tenant: Tenant) -> None:
+def test_restored_site_keeps_its_settings_and_documents(tenant: Tenant) -> None:
     tenant.index(page(1))
     assert_ok(tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False}))
     before = assert_ok(tenant.browser.get(f"/sites/{tenant.site_id}"))["site"]
@@ -148,14 +148,14 @@ def test_a_restored_site_is_as_it_was(tenant: Tenant) -> None:
     assert tenant.found_ids("page") == ["page-1"]
 
 
-def test_restoring_again_changes_nothing(tenant: Tenant) -> None:
+def test_restoring_twice_has_no_further_effect(tenant: Tenant) -> None:
     delete(tenant)
     first = assert_ok(restore(tenant.browser, tenant.site_id))
 
     assert assert_ok(restore(tenant.browser, tenant.site_id)) == first
 
 
-def test_two_processes_restore_a_site_at_once(tenant: Tenant) -> None:
+def test_concurrent_restores_by_two_processes_both_succeed(tenant: Tenant) -> None:
     tenant.index(page(1))
     site = add_site(tenant)
     delete(tenant)
@@ -172,7 +172,9 @@ def test_two_processes_restore_a_site_at_once(tenant: Tenant) -> None:
     assert tenant.found_ids("page") == ["page-1"]
 
 
-def test_strangers_and_keys_of_other_sites_do_not_touch_a_deleted_site(tenant: Tenant, stranger: Tenant) -> None:
+def test_strangers_and_other_sites_keys_cannot_restore_or_purge_a_deleted_site(
+    tenant: Tenant, stranger: Tenant
+) -> None:
     site = add_site(tenant)
     narrow = ApiClient(tenant.app, add_key(tenant, site["id"], type="private", site_only=True))
     delete(tenant)
@@ -188,11 +190,11 @@ def test_strangers_and_keys_of_other_sites_do_not_touch_a_deleted_site(tenant: T
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**63, 10**19 - 1])
-def test_what_was_never_deleted_cannot_be_restored(tenant: Tenant, number: int) -> None:
+def test_restoring_an_unknown_site_returns_404(tenant: Tenant, number: int) -> None:
     assert_error(restore(tenant.browser, number), 404, "site_not_found")
 
 
-def test_a_wrong_name_deletes_nothing(tenant: Tenant) -> None:
+def test_deletion_with_wrong_name_or_invalid_parameters_changes_nothing(tenant: Tenant) -> None:
     path = f"/sites/{tenant.site_id}"
     for query in ("?name=pages", "?name=", "?name=Pages%202", "?name=pages&purge=true"):
         assert_error(tenant.browser.delete(path + query), 400, "validation_failed", field="name")
@@ -210,7 +212,7 @@ def test_a_wrong_name_deletes_nothing(tenant: Tenant) -> None:
     assert assert_ok(tenant.browser.delete(path + "?name=%20Pages", json={"name": "Pages"})) == {"success": True}
 
 
-def test_a_site_is_not_restored_into_a_plan_without_room(tenant: Tenant) -> None:
+def test_restore_is_refused_when_it_would_exceed_the_plan(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     delete(tenant)
     other = add_site(tenant)
@@ -229,7 +231,7 @@ def test_a_site_is_not_restored_into_a_plan_without_room(tenant: Tenant) -> None
     assert [site["id"] for site in assert_ok(tenant.browser.get("/sites"))["sites"]] == [tenant.site_id, other["id"]]
 
 
-def test_a_site_of_the_same_name_and_address_stands_beside_the_restored_one(tenant: Tenant) -> None:
+def test_restored_site_coexists_with_a_new_site_of_the_same_name_and_url(tenant: Tenant) -> None:
     tenant.index(page(1))
     delete(tenant)
     fields = {name: tenant.site[name] for name in ("name", "url")}
@@ -242,7 +244,7 @@ def test_a_site_of_the_same_name_and_address_stands_beside_the_restored_one(tena
     assert assert_ok(tenant.browser.get(f"/sites/{again['id']}"))["site"]["indexed_pages"] == 0
 
 
-def test_a_key_that_another_process_knows_stops_and_works_again_at_once(tenant: Tenant) -> None:
+def test_key_cached_by_another_process_follows_deletion_and_restore_at_once(tenant: Tenant) -> None:
     tenant.index(page(1))
     other = create_app(tenant.app.extensions["runtime"].settings, background=False)
     try:
@@ -259,8 +261,8 @@ def test_a_key_that_another_process_knows_stops_and_works_again_at_once(tenant: 
         close_app(other)
 
 
-def test_a_bulk_that_comes_after_the_deletion_stores_nothing(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its key was fine when it was checked; the site is deleted before its transaction begins."""
+def test_bulk_request_overtaken_by_deletion_stores_nothing(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is valid when checked, but the site is deleted before the transaction begins."""
     prepared = documents.DocumentWriter.put
 
     def deleted_in_between(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -275,7 +277,7 @@ def test_a_bulk_that_comes_after_the_deletion_stores_nothing(tenant: Tenant, mon
     assert count(tenant, StoredDocument.id) == 0
 
 
-def test_a_run_of_a_deleted_site_stops_and_none_is_scheduled(tenant: Tenant) -> None:
+def test_deleting_a_site_cancels_its_run_and_schedules_no_further_runs(tenant: Tenant) -> None:
     database = tenant.app.extensions["runtime"].database
     source = add_source(tenant.app, tenant, schedule="hourly", next_run_at=NOON)
     assert_ok(tenant.private.post(f"/api/sites/{tenant.site_id}/sources/{source.id}/run", json={}))
@@ -292,7 +294,7 @@ def test_a_run_of_a_deleted_site_stops_and_none_is_scheduled(tenant: Tenant) -> 
     assert count(tenant, SourceRun.id, SourceRun.status == "queued") == 0
 
 
-def test_the_hook_of_a_deleted_sites_source_starts_nothing(tenant: Tenant) -> None:
+def test_hook_of_a_deleted_sites_source_gets_403_until_restored(tenant: Tenant) -> None:
     source = add_source(tenant.app, tenant)
     shown = assert_ok(tenant.private.get(f"/api/sites/{tenant.site_id}/sources/{source.id}"))["source"]
     hook = urlsplit(shown["hook_url"]).path
@@ -303,7 +305,7 @@ def test_the_hook_of_a_deleted_sites_source_starts_nothing(tenant: Tenant) -> No
     assert_ok(ApiClient(tenant.app).post(hook))
 
 
-def test_what_cannot_be_restored_any_more_is_removed(tenant: Tenant) -> None:
+def test_deleted_site_can_be_restored_for_30_days_and_is_then_purged(tenant: Tenant) -> None:
     private = ApiClient(tenant.app, add_key(tenant, add_site(tenant)["id"], type="private"))
     with time_machine.travel(NOON) as clock:
         tenant.index(page(1))
@@ -323,7 +325,7 @@ def test_what_cannot_be_restored_any_more_is_removed(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("in_trash", [False, True])
-def test_a_purge_is_at_once_also_while_a_run_is_under_way(tenant: Tenant, in_trash: bool) -> None:
+def test_purge_removes_the_site_at_once_even_during_a_run(tenant: Tenant, in_trash: bool) -> None:
     database = tenant.app.extensions["runtime"].database
     tenant.index(page(1))
     source = add_source(tenant.app, tenant)
@@ -343,9 +345,7 @@ def test_a_purge_is_at_once_also_while_a_run_is_under_way(tenant: Tenant, in_tra
     assert_error(restore(tenant.browser, tenant.site_id), 404, "site_not_found")
 
 
-def test_a_purge_that_was_broken_off_is_finished_and_not_undone(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_purge_is_completed_and_cannot_be_undone(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(site_operations, "_purge", lambda *_: None)
         delete(tenant, query="?purge=true")
@@ -355,7 +355,7 @@ def test_a_purge_that_was_broken_off_is_finished_and_not_undone(
     assert count(tenant, Site.id) == 0
 
 
-def test_deleting_the_account_takes_deleted_sites_with_it(tenant: Tenant) -> None:
+def test_deleting_the_account_purges_its_deleted_sites(tenant: Tenant) -> None:
     tenant.index(page(1))
     delete(tenant)
 
@@ -365,7 +365,7 @@ def test_deleting_the_account_takes_deleted_sites_with_it(tenant: Tenant) -> Non
     assert (count(tenant, Site.id), count(tenant, StoredDocument.id)) == (0, 0)
 
 
-def test_the_audit_log_tells_of_deleting_restoring_and_purging(tenant: Tenant) -> None:
+def test_audit_log_records_deletion_restore_and_purge(tenant: Tenant) -> None:
     delete(tenant)
     assert_ok(restore(tenant.browser, tenant.site_id))
     delete(tenant, query="?purge=true")
@@ -377,7 +377,7 @@ def test_the_audit_log_tells_of_deleting_restoring_and_purging(tenant: Tenant) -
     assert {entry["actor"]["name"] for entry in entries} == {tenant.email}
 
 
-def test_the_trash_holds_no_more_sites_and_documents_than_the_plan_allows(tenant: Tenant) -> None:
+def test_trash_is_limited_to_the_plans_sites_and_documents(tenant: Tenant) -> None:
     tenant.set_plan("pro", sites=2, documents=4, keys=20)
 
     def fill_and_delete(documents: int) -> int:
@@ -405,7 +405,7 @@ def test_the_trash_holds_no_more_sites_and_documents_than_the_plan_allows(tenant
     assert kept() == [full, empty]
 
 
-def test_the_site_deleted_last_can_be_restored_even_if_the_plan_has_become_smaller(tenant: Tenant) -> None:
+def test_last_deleted_site_can_be_restored_after_a_downgrade_and_upgrade(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     site = add_site(tenant)
     tenant.set_plan("pro", sites=1, documents=1)
@@ -418,7 +418,7 @@ def test_the_site_deleted_last_can_be_restored_even_if_the_plan_has_become_small
     assert_ok(restore(tenant.browser, tenant.site_id))
 
 
-def test_a_full_trash_leaves_other_accounts_alone(tenant: Tenant, stranger: Tenant) -> None:
+def test_full_trash_does_not_affect_other_accounts(tenant: Tenant, stranger: Tenant) -> None:
     stranger.index(page(1))
     delete(stranger)
     tenant.set_plan("pro", sites=2, documents=1)
@@ -428,7 +428,7 @@ def test_a_full_trash_leaves_other_accounts_alone(tenant: Tenant, stranger: Tena
     assert_ok(restore(stranger.browser, stranger.site_id))
 
 
-def test_an_account_creates_a_limited_number_of_sites_per_day(tenant: Tenant) -> None:
+def test_account_creates_a_limited_number_of_sites_per_day(tenant: Tenant) -> None:
     tenant.set_plan("pro", sites=2)
     new_site = {"name": "Shop", "url": "https://shop.example/"}
     with time_machine.travel(NOON, tick=False) as clock:

@@ -1,4 +1,4 @@
-"""One hit of each value of a field: GET and POST /v1/search, the gateway, and the search settings."""
+"""At most one hit per value of the distinct field: GET and POST /v1/search, the gateway, and the search settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATEST = {"field": "version", "value": "latest"}
 
 @pytest.fixture(autouse=True)
 def manual(tenant: Tenant) -> None:
-    """A page in three versions, of which the oldest is the best hit, and a page without one."""
+    """Index three versions of a page, the oldest being the best hit, and a page without a version."""
     tenant.index(
         page("1.9", title="Tea", content="Tea", page="tea", version="1.9"),
         page("1.10", title="On making tea", content="Boil water.", page="tea", version="1.10"),
@@ -31,7 +31,7 @@ def put(tenant: Tenant, **settings: Any) -> dict[str, Any]:
     return answer
 
 
-def test_only_the_best_hit_of_each_value_is_shown_and_counted(tenant: Tenant) -> None:
+def test_distinct_returns_and_counts_only_the_best_hit_of_each_value(tenant: Tenant) -> None:
     found = tenant.find("tea", distinct="page", facets="version")
     assert [hit["id"] for hit in found["hits"]] == ["page-1.9", "page-other"]
     assert found["estimatedTotalHits"] == 2
@@ -42,7 +42,7 @@ def test_only_the_best_hit_of_each_value_is_shown_and_counted(tenant: Tenant) ->
     assert [hit["id"] for hit in results["hits"]] == ["page-other"]
 
 
-def test_the_parameter_wins_over_the_settings_and_an_empty_one_turns_it_off(tenant: Tenant) -> None:
+def test_distinct_parameter_overrides_settings_and_empty_value_disables_it(tenant: Tenant) -> None:
     put(tenant, distinct="page")
     assert tenant.find("tea")["estimatedTotalHits"] == 2
     assert tenant.find("tea", distinct="")["estimatedTotalHits"] == 4
@@ -55,31 +55,31 @@ def test_the_parameter_wins_over_the_settings_and_an_empty_one_turns_it_off(tena
 
 
 @pytest.mark.parametrize(("value", "shown"), [("latest", "page-2.0"), ("1.10", "page-1.10"), ("9", "page-1.9")])
-def test_the_preferred_version_is_shown(tenant: Tenant, value: str, shown: str) -> None:
+def test_preferred_version_is_returned_or_else_the_best_hit(tenant: Tenant, value: str, shown: str) -> None:
     put(tenant, distinct="page", preferred={"field": "version", "value": value})
     assert tenant.found_ids("tea")[0] == shown
 
 
 @pytest.mark.parametrize("name", ["nowhere", "title", "id"])
-def test_an_unknown_field_is_a_400(tenant: Tenant, name: str) -> None:
+def test_distinct_by_an_unknown_field_returns_400(tenant: Tenant, name: str) -> None:
     response = tenant.search.get("/v1/search", query_string={"q": "tea", "distinct": name})
     assert_error(response, 400, "invalid_facet")
     (detail,) = response.get_json()["details"]
     assert (detail["field"], detail["code"]) == ("distinct", "invalid_facet")
 
 
-def test_an_unknown_field_is_a_400_before_there_are_documents_too(tenant: Tenant) -> None:
+def test_distinct_by_an_unknown_field_returns_400_even_without_documents(tenant: Tenant) -> None:
     bob = register_tenant(tenant.app, "bob@example.com")
     response = bob.search.get("/v1/search", query_string={"q": "tea", "distinct": "nowhere"})
     assert_error(response, 400, "invalid_facet")
 
 
-def test_a_field_of_the_settings_that_no_document_has_changes_nothing(tenant: Tenant) -> None:
+def test_distinct_setting_of_a_missing_field_has_no_effect(tenant: Tenant) -> None:
     put(tenant, distinct="nowhere", preferred=LATEST)
     assert tenant.find("tea")["estimatedTotalHits"] == 4
 
 
-def test_the_gateway_has_meilisearchs_own_parameter(tenant: Tenant) -> None:
+def test_gateway_supports_meilisearchs_distinct_parameter(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     assert [hit["id"] for hit in gateway.search("tea", distinct="page")["hits"]] == ["page-1.9", "page-other"]
     pages = gateway.search("tea", distinct="page", page=1, hitsPerPage=1)
@@ -92,7 +92,7 @@ def test_the_gateway_has_meilisearchs_own_parameter(tenant: Tenant) -> None:
         assert_engine_error(response, 400, "invalid_search_distinct")
 
 
-def test_settings_are_answered_as_written_and_are_off_by_default(tenant: Tenant) -> None:
+def test_distinct_settings_are_trimmed_and_null_by_default(tenant: Tenant) -> None:
     shown = put(tenant, distinct=" page ", preferred={"field": "version", "value": " 2.1 "})["settings"]
     assert (shown["distinct"], shown["preferred"]) == ("page", {"field": "version", "value": "2.1"})
     shown = put(tenant, distinct=None, preferred=None)["settings"]
@@ -114,13 +114,15 @@ def test_settings_are_answered_as_written_and_are_off_by_default(tenant: Tenant)
         ({"preferred": {"field": "version", "value": "x" * 101}}, "preferred.value", "too_long"),
     ],
 )
-def test_bad_settings_are_named(tenant: Tenant, settings: dict[str, Any], field: str, code: str) -> None:
+def test_invalid_distinct_settings_return_400_naming_the_field(
+    tenant: Tenant, settings: dict[str, Any], field: str, code: str
+) -> None:
     response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings)
     assert_error(response, 400, "validation_failed")
     assert [(detail["field"], detail["code"]) for detail in response.get_json()["details"]] == [(field, code)]
 
 
-def test_the_preview_shows_what_they_would_change(tenant: Tenant) -> None:
+def test_settings_preview_shows_the_effect_of_distinct(tenant: Tenant) -> None:
     body = {"settings": {"distinct": "page", "preferred": LATEST}, "queries": ["tea"]}
     path = f"/sites/{tenant.site_id}/search-settings/preview"
     (query,) = tenant.private.post(path, json=body).get_json()["queries"]
@@ -128,7 +130,7 @@ def test_the_preview_shows_what_they_would_change(tenant: Tenant) -> None:
     assert [document["id"] for document in query["after"]] == ["page-2.0", "page-other"]
 
 
-def test_every_document_can_be_looked_up_whatever_is_distinct(tenant: Tenant) -> None:
+def test_document_browser_ignores_the_distinct_setting(tenant: Tenant) -> None:
     put(tenant, distinct="page")
     response = tenant.browser.client.get(
         f"/sites/{tenant.site_id}/documents", query_string={"q": "tea"}, headers={"Accept": "text/html"}

@@ -1,4 +1,4 @@
-"""Documents: sent in bulk, listed, changed, and removed."""
+"""Documents: bulk indexing, listing, updates, and removal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.callers import Tenant, page, register_tenant
 
 @pytest.fixture
 def owner(shared_app: Flask) -> Tenant:
-    """A customer of the test's own, without any document."""
+    """A new customer without documents, not shared with other tests."""
     return register_tenant(shared_app, f"owner-{uuid4().hex}@example.com")
 
 
@@ -39,12 +39,12 @@ def ids(tenant: Tenant) -> list[str]:
 class TestBatches:
     """Adding and replacing."""
 
-    def test_what_was_created_and_what_was_updated(self, owner: Tenant) -> None:
+    def test_bulk_response_counts_created_and_updated_documents(self, owner: Tenant) -> None:
         assert assert_ok(bulk(owner, page(1), page(2))) == {"success": True, "indexed": 2, "created": 2, "updated": 0}
         assert assert_ok(bulk(owner, page(2), page(3))) == {"success": True, "indexed": 2, "created": 1, "updated": 1}
         assert ids(owner) == ["page-1", "page-2", "page-3"]
 
-    def test_an_update_replaces_the_whole_document(self, owner: Tenant) -> None:
+    def test_update_replaces_the_whole_document(self, owner: Tenant) -> None:
         owner.index(page(1, title="Bicycle", author="Ann", color="red"))
         owner.index(page(1, title="Tram"))
 
@@ -53,17 +53,17 @@ class TestBatches:
         assert "color" not in hit
         assert owner.found_ids("bicycle") == []
 
-    def test_of_the_same_id_twice_the_last_one_wins(self, owner: Tenant) -> None:
+    def test_last_document_with_the_same_id_wins(self, owner: Tenant) -> None:
         answer = owner.index(page(1, title="First"), page(1, title="Second"))
 
         assert answer == {"success": True, "indexed": 1, "created": 1, "updated": 0}
         assert owner.find("*")["hits"][0]["title"] == "Second"
 
-    def test_one_invalid_document_refuses_the_batch(self, owner: Tenant) -> None:
+    def test_one_invalid_document_rejects_the_batch(self, owner: Tenant) -> None:
         assert_error(bulk(owner, page(1), page(2, url=""), page(3)), 400, "validation_failed", field="documents[1].url")
         assert ids(owner) == []
 
-    def test_up_to_10_000_are_taken_with_a_warning_above_1_000(self, owner: Tenant) -> None:
+    def test_bulk_accepts_10_000_documents_and_warns_above_1_000(self, owner: Tenant) -> None:
         exactly = assert_ok(bulk(owner, *[page(number) for number in range(1_000)]))
         more = assert_ok(bulk(owner, *[page(number, content="") for number in range(1_001)]))
 
@@ -71,14 +71,14 @@ class TestBatches:
         assert (more["indexed"], more["created"], more["updated"]) == (1_001, 1, 1_000)
         assert [warning["code"] for warning in more["warnings"]] == ["batch_above_recommended"]
 
-    def test_10_001_are_too_many(self, owner: Tenant) -> None:
+    def test_bulk_of_10_001_documents_is_rejected(self, owner: Tenant) -> None:
         small = {"id": "1", "title": "", "content": "", "url": "/"}
 
         assert_error(bulk(owner, *[small] * 10_001), 400, "batch_too_large")
         assert assert_ok(bulk(owner, *[small] * 10_000))["indexed"] == 1
 
     @pytest.mark.parametrize("documents", [[], None, {}, "x", 5, [5], [None], [[]], ["x"]])
-    def test_what_is_no_list_of_documents(self, ann: Tenant, documents: Any) -> None:
+    def test_bulk_rejects_an_invalid_documents_list(self, ann: Tenant, documents: Any) -> None:
         answer = assert_error(
             ann.private.post("/api/v1/index/bulk", json={"documents": documents}), 400, "validation_failed"
         )
@@ -94,7 +94,7 @@ class TestBatches:
             ({"documents": [page(1)], "site_id": "1"}, "site_id"),
         ],
     )
-    def test_the_body_around_them(self, ann: Tenant, body: Any, field: str) -> None:
+    def test_bulk_rejects_missing_or_unknown_body_fields(self, ann: Tenant, body: Any, field: str) -> None:
         assert_error(ann.private.post("/api/v1/index/bulk", json=body), 400, "validation_failed", field=field)
 
 
@@ -125,7 +125,7 @@ VALID: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", VALID, ids=lambda fields: str(fields)[:40])
-def test_a_valid_document_is_kept_as_it_was_sent(owner: Tenant, fields: dict[str, Any]) -> None:
+def test_valid_document_is_returned_as_it_was_sent(owner: Tenant, fields: dict[str, Any]) -> None:
     sent = page(1, **fields)
 
     owner.index(sent)
@@ -186,7 +186,7 @@ INVALID: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("fields", "field", "code"), INVALID, ids=lambda value: str(value)[:40])
-def test_an_invalid_document_is_located_and_changes_nothing(
+def test_invalid_document_is_located_and_rejects_the_batch(
     ann: Tenant, fields: dict[str, Any], field: str, code: str
 ) -> None:
     answer = assert_error(bulk(ann, page("new"), page("bad", **fields)), 400, "validation_failed")
@@ -197,13 +197,13 @@ def test_an_invalid_document_is_located_and_changes_nothing(
     assert "page-new" not in ids(ann)
 
 
-def test_101_further_fields_are_too_many(ann: Tenant) -> None:
+def test_more_than_100_custom_fields_are_rejected(ann: Tenant) -> None:
     answer = assert_error(bulk(ann, page(1, **{f"f{n}": n for n in range(101)})), 400, "validation_failed")
 
     assert answer["details"][0]["code"] == "too_many_fields"
 
 
-def test_a_document_has_at_most_a_mebibyte(ann: Tenant) -> None:
+def test_document_larger_than_one_mebibyte_is_rejected(ann: Tenant) -> None:
     answer = assert_error(bulk(ann, page(1, content="x" * 1_048_576)), 400, "validation_failed")
 
     assert (answer["details"][0]["code"], answer["details"][0]["id"]) == ("too_large", "page-1")
@@ -219,7 +219,7 @@ class TestIdentifiers:
         "\u202e", "site_1", "[1,2]", "a:b", "a&&b",
     )  # fmt: skip
 
-    def test_awkward_ones_are_kept_apart_found_and_removed(self, owner: Tenant) -> None:
+    def test_unusual_ids_stay_distinct_and_can_be_found_and_deleted(self, owner: Tenant) -> None:
         documents = [{"id": name, "title": "t", "content": "c", "url": "/u"} for name in self.AWKWARD]
 
         assert owner.index(*documents)["created"] == len(self.AWKWARD)
@@ -240,7 +240,7 @@ class TestIdentifiers:
             ("9223372036854775807", "9223372036854775807"),
         ],
     )
-    def test_an_integer_is_taken_as_its_string(self, owner: Tenant, literal: str, taken_as: str) -> None:
+    def test_integer_id_is_stored_as_its_string(self, owner: Tenant, literal: str, taken_as: str) -> None:
         response = raw_bulk(owner, f'{{"documents": [{{"id": {literal}, "title": "", "content": "", "url": "/"}}]}}')
 
         assert assert_ok(response)["created"] == 1
@@ -250,19 +250,21 @@ class TestIdentifiers:
     @pytest.mark.parametrize(
         "literal", ["18446744073709551616", "-9223372036854775809", "1e300", "1.5", "true", "null"]
     )
-    def test_another_number_is_not(self, ann: Tenant, literal: str) -> None:
+    def test_numbers_outside_64_bits_fractions_and_booleans_are_rejected_as_ids(
+        self, ann: Tenant, literal: str
+    ) -> None:
         response = raw_bulk(ann, f'{{"documents": [{{"id": {literal}, "title": "", "content": "", "url": "/"}}]}}')
 
         assert_error(response, 400, "validation_failed", field="documents[0].id")
 
     @pytest.mark.parametrize("text", ['"\\ud800"', '"a\\udc00b"'])
-    def test_lone_surrogates_are_refused_everywhere(self, ann: Tenant, text: str) -> None:
+    def test_lone_surrogates_are_rejected_in_every_field(self, ann: Tenant, text: str) -> None:
         for name in ("id", "title", "content", "url", "further"):
             document = json.dumps({**page(1), name: "HERE"}).replace('"HERE"', text)
             assert raw_bulk(ann, f'{{"documents": [{document}]}}').status_code == 400
 
     @pytest.mark.parametrize("literal", ["18446744073709551616", "1e300", "-1e300", "[1, 18446744073709551616]"])
-    def test_numbers_beyond_64_bits_are_refused(self, ann: Tenant, literal: str) -> None:
+    def test_numbers_beyond_64_bits_are_rejected(self, ann: Tenant, literal: str) -> None:
         document = json.dumps({**page(1), "n": "HERE"}).replace('"HERE"', literal)
 
         assert_error(raw_bulk(ann, f'{{"documents": [{document}]}}'), 400, "validation_failed", field="documents[0].n")
@@ -271,32 +273,32 @@ class TestIdentifiers:
 class TestDestroy:
     """Removing one document."""
 
-    def test_it_is_gone_with_the_next_search(self, owner: Tenant) -> None:
+    def test_destroyed_document_is_missing_from_the_next_search(self, owner: Tenant) -> None:
         owner.index(page(1), page(2))
 
         assert assert_ok(destroy(owner, {"id": "page-1"})) == {"success": True, "deleted": 1}
         assert ids(owner) == ["page-2"]
         assert owner.private.get(f"/sites/{owner.site_id}").get_json()["site"]["indexed_pages"] == 1
 
-    def test_a_second_time_it_is_not_found(self, owner: Tenant) -> None:
+    def test_destroying_a_document_twice_returns_404(self, owner: Tenant) -> None:
         owner.index(page(1))
         assert_ok(destroy(owner, {"id": "page-1"}))
 
         assert_error(destroy(owner, {"id": "page-1"}), 404, "document_not_found")
 
-    def test_it_can_be_added_again(self, owner: Tenant) -> None:
+    def test_destroyed_document_can_be_added_again(self, owner: Tenant) -> None:
         owner.index(page(1))
         destroy(owner, {"id": "page-1"})
 
         assert owner.index(page(1)) == {"success": True, "indexed": 1, "created": 1, "updated": 0}
 
-    def test_another_sites_document_is_not_found(self, ann: Tenant, eve: Tenant) -> None:
+    def test_destroying_another_sites_document_returns_404(self, ann: Tenant, eve: Tenant) -> None:
         eve.index(page("hers"))
 
         assert_error(destroy(ann, {"id": "page-hers"}), 404, "document_not_found")
         assert "page-hers" in ids(eve)
 
-    def test_the_id_may_be_in_the_query(self, owner: Tenant) -> None:
+    def test_destroy_accepts_the_id_in_the_query_string(self, owner: Tenant) -> None:
         owner.index(page(1), page(2), page(3))
 
         assert_ok(destroy(owner, path="?id=page-1"))
@@ -304,7 +306,7 @@ class TestDestroy:
         assert_ok(destroy(owner, {}, "?id=page-3"))
         assert ids(owner) == []
 
-    def test_two_different_ids_are_refused(self, owner: Tenant) -> None:
+    def test_destroy_with_conflicting_ids_returns_400(self, owner: Tenant) -> None:
         owner.index(page(1), page(2))
 
         assert_error(destroy(owner, {"id": "page-1"}, "?id=page-2"), 400, "validation_failed", field="id")
@@ -318,12 +320,12 @@ class TestDestroy:
             ({"id": "a\x00"}, "id"), ({"ids": ["x"]}, "ids"), ({"id": "x", "wrong": 1}, "wrong"),
         ],
     )  # fmt: skip
-    def test_what_names_no_document(self, ann: Tenant, body: Any, field: str) -> None:
+    def test_destroy_with_an_invalid_body_returns_400(self, ann: Tenant, body: Any, field: str) -> None:
         assert_error(destroy(ann, body), 400, "validation_failed", field=field)
 
     @pytest.mark.parametrize("body", [{"id": 5}, {"id": 5.0}, {"id": "5"}])
     @pytest.mark.parametrize("query", ["", "?id=5"])
-    def test_an_integer_is_taken_as_its_string(self, owner: Tenant, body: Any, query: str) -> None:
+    def test_destroy_accepts_integer_ids_as_their_strings(self, owner: Tenant, body: Any, query: str) -> None:
         owner.index(page(1, id=5), page(2))
 
         assert_ok(destroy(owner, body, query))
@@ -331,7 +333,7 @@ class TestDestroy:
         assert ids(owner) == ["page-2"]
 
     @pytest.mark.parametrize("body", [b"null", b"[]", b'"page-1"', b"1"])
-    def test_a_body_that_is_no_object_names_nothing(self, owner: Tenant, body: bytes) -> None:
+    def test_destroy_rejects_a_body_that_is_not_an_object(self, owner: Tenant, body: bytes) -> None:
         owner.index(page(1))
 
         path = "/api/v1/index/destroy?id=page-1"
@@ -341,7 +343,7 @@ class TestDestroy:
         assert ids(owner) == ["page-1"]
 
     @pytest.mark.parametrize("query", ["?id=", "?id=" + "x" * 513, "?id=%00", "?id=%ff"])
-    def test_what_names_none_in_the_query(self, ann: Tenant, query: str) -> None:
+    def test_destroy_with_an_invalid_id_in_the_query_returns_400(self, ann: Tenant, query: str) -> None:
         assert_error(destroy(ann, path=query), 400, "validation_failed")
 
 
@@ -353,7 +355,7 @@ def test_unknown_query_parameters_are_ignored(owner: Tenant) -> None:
     assert ids(owner) == ["page-2"]
 
 
-def test_a_paused_site_takes_and_gives_up_nothing(owner: Tenant) -> None:
+def test_paused_site_rejects_indexing_and_destroying(owner: Tenant) -> None:
     owner.index(page(1))
     owner.browser.put(f"/sites/{owner.site_id}", json={"active": False})
 
@@ -384,7 +386,7 @@ def lines_of(response: TestResponse) -> list[dict[str, Any]]:
     return [json.loads(line) for line in response.get_data(as_text=True).splitlines()]
 
 
-def test_documents_are_listed_with_where_they_came_from_and_when(owner: Tenant) -> None:
+def test_listed_documents_include_source_and_update_time(owner: Tenant) -> None:
     owner.index(page(1, price=5), page(2))
 
     answer = listed(owner)
@@ -396,7 +398,7 @@ def test_documents_are_listed_with_where_they_came_from_and_when(owner: Tenant) 
 
 
 @pytest.mark.parametrize("filters", ["", "price >= 0"])
-def test_an_export_is_sent_back_as_it_is(owner: Tenant, filters: str) -> None:
+def test_export_can_be_sent_back_unchanged(owner: Tenant, filters: str) -> None:
     owner.index(page(1, price=5), page(2, price=6, tags=["a"]))
     lines = owner.private.get(LIST, headers={"Accept": "application/x-ndjson"}, query_string={"filters": filters})
     exported = lines_of(lines)
@@ -422,7 +424,7 @@ def test_an_export_is_sent_back_as_it_is(owner: Tenant, filters: str) -> None:
 
 @pytest.mark.parametrize("value", ["api", None, 5, {"a": []}, "\x00"])
 @pytest.mark.parametrize("name", ["_source", "_updated_at"])
-def test_what_a_list_adds_is_ignored_whatever_it_is(owner: Tenant, name: str, value: Any) -> None:
+def test_read_only_fields_of_lists_are_ignored_when_sent_back(owner: Tenant, name: str, value: Any) -> None:
     owner.index(page(1))
     assert_ok(bulk(owner, {**page(1), name: value}))
     changed = owner.private.call("PATCH", LIST, json={"documents": [{"id": "page-1", "title": "x", name: value}]})
@@ -431,7 +433,7 @@ def test_what_a_list_adds_is_ignored_whatever_it_is(owner: Tenant, name: str, va
 
 
 @pytest.mark.parametrize("name", ["_id", "_source_", "_Source", "_formatted", "__source", "_"])
-def test_any_other_name_that_begins_with_an_underscore_is_an_error(owner: Tenant, name: str) -> None:
+def test_other_field_names_with_a_leading_underscore_are_rejected(owner: Tenant, name: str) -> None:
     owner.index(page(1))
     field = f"documents[0].{name}"
     assert_error(bulk(owner, {**page(1), name: "x"}), 400, "validation_failed", field=field)
@@ -439,7 +441,7 @@ def test_any_other_name_that_begins_with_an_underscore_is_an_error(owner: Tenant
     assert_error(changed, 400, "validation_failed", field=field)
 
 
-def test_a_list_is_read_page_by_page(owner: Tenant) -> None:
+def test_document_list_is_paginated_by_cursor(owner: Tenant) -> None:
     for number in range(5):
         owner.index(page(number))
     first = listed(owner, limit=3)
@@ -457,7 +459,9 @@ def test_a_list_is_read_page_by_page(owner: Tenant) -> None:
     ({"id": ["page-3", "page-1"], "source": "shop"}, ["page-3"]), ({"source": ""}, ["page-1", "page-2", "page-3"]),
     ({"source": "elsewhere"}, []), ({"limit": 1, "id": ["page-1", "page-2"]}, ["page-1", "page-2"]),
 ])  # fmt: skip
-def test_documents_are_chosen_on_every_engine_alike(owner: Tenant, query: dict[str, Any], expected: list[str]) -> None:
+def test_documents_are_selected_by_filter_source_and_id_on_every_engine(
+    owner: Tenant, query: dict[str, Any], expected: list[str]
+) -> None:
     owner.index(page(1, price=5, section="a"), page(2, price=6, section="b"))
     sync = owner.private.post("/api/v1/sync", json={"source": "shop"}).get_json()["sync"]["id"]
     sent = owner.private.post(f"/api/v1/index/bulk?sync={sync}", json={"documents": [page(3)]})
@@ -471,7 +475,7 @@ def test_documents_are_chosen_on_every_engine_alike(owner: Tenant, query: dict[s
     assert sorted(document["id"] for document in lines_of(streamed)) == expected
 
 
-def test_only_the_fields_asked_for_are_listed(owner: Tenant) -> None:
+def test_document_list_returns_only_the_requested_fields(owner: Tenant) -> None:
     owner.index(page(1, price=5))
 
     (document,) = listed(owner, fields="price, nothing,title")["documents"]
@@ -488,7 +492,7 @@ def test_only_the_fields_asked_for_are_listed(owner: Tenant) -> None:
     ("filters=unknown%20=%201", "filters"), ("filters=price", "filters"), ("source=%00", "source"),
     ("filters=" + "a" * 2001, "filters"),
 ])  # fmt: skip
-def test_a_list_that_cannot_be_is_refused(owner: Tenant, query: str, field: str) -> None:
+def test_document_list_with_invalid_parameters_returns_400(owner: Tenant, query: str, field: str) -> None:
     for headers in ({}, LINES):
         response = owner.private.get(f"{LIST}?{query}", headers=headers)
 
@@ -497,7 +501,7 @@ def test_a_list_that_cannot_be_is_refused(owner: Tenant, query: str, field: str)
 
 
 @pytest.mark.slow
-def test_an_answer_ends_early_where_a_stream_goes_on(owner: Tenant) -> None:
+def test_large_json_list_ends_early_but_a_stream_is_complete(owner: Tenant) -> None:
     for number in range(20):
         owner.index(page(number, content="x" * 1_000_000))
 
@@ -513,7 +517,7 @@ def test_an_answer_ends_early_where_a_stream_goes_on(owner: Tenant) -> None:
     assert_error(too_much, 400, "answer_too_large")
 
 
-def test_lists_are_not_charged_as_searches(owner: Tenant) -> None:
+def test_document_lists_do_not_use_search_quota(owner: Tenant) -> None:
     owner.index(page(1))
     before = owner.search.get("/v1/search?q=page").get_json()["remaining_quota"]["used_today"]
     listed(owner)
@@ -522,7 +526,7 @@ def test_lists_are_not_charged_as_searches(owner: Tenant) -> None:
     assert owner.search.get("/v1/search?q=page").get_json()["remaining_quota"]["used_today"] == before + 1
 
 
-def test_a_head_has_no_body_and_a_list_varies_by_what_is_accepted(owner: Tenant) -> None:
+def test_head_request_has_no_body_and_lists_vary_by_accept(owner: Tenant) -> None:
     owner.index(page(1))
     for headers in ({}, LINES):
         response = owner.private.call("HEAD", LIST, headers=headers)
@@ -532,7 +536,7 @@ def test_a_head_has_no_body_and_a_list_varies_by_what_is_accepted(owner: Tenant)
     assert either.mimetype == "application/json"
 
 
-def test_a_change_replaces_the_named_fields_and_null_removes_one(owner: Tenant) -> None:
+def test_patch_replaces_the_given_fields_and_null_removes_a_field(owner: Tenant) -> None:
     owner.index(page(1, price=5, section="a", author="Ann"), page(2, section="a"))
 
     response = owner.private.call("PATCH", LIST, json={"documents": [
@@ -548,7 +552,7 @@ def test_a_change_replaces_the_named_fields_and_null_removes_one(owner: Tenant) 
     assert owner.found_ids("*", filters=owner.equals("colour", "red")) == ["page-1"]
 
 
-def test_a_changed_document_keeps_its_source(owner: Tenant) -> None:
+def test_patched_document_keeps_its_source(owner: Tenant) -> None:
     sync = owner.private.post("/api/v1/sync", json={"source": "shop"}).get_json()["sync"]["id"]
     owner.private.post(f"/api/v1/index/bulk?sync={sync}", json={"documents": [page(1)]})
     assert owner.private.call("PATCH", LIST, json={"documents": [{"id": "page-1", "price": 1}]}).status_code == 200
@@ -571,7 +575,7 @@ def test_a_changed_document_keeps_its_source(owner: Tenant) -> None:
     ({"id": "page-1", "more": "x" * 700_000}, "documents[0]", "too_large"),
     ({"id": "page-1"} | {f"f{n}": 1 for n in range(100)}, "documents[0]", "too_many_fields"),
 ])  # fmt: skip
-def test_an_invalid_change_is_400_before_an_unknown_id_is_404_and_changes_nothing(
+def test_invalid_patch_returns_400_before_unknown_ids_return_404_and_changes_nothing(
     owner: Tenant, change: Any, field: str, code: str
 ) -> None:
     owner.index(page(1, content="x" * 700_000, price=1), page(2))
@@ -584,7 +588,7 @@ def test_an_invalid_change_is_400_before_an_unknown_id_is_404_and_changes_nothin
     assert listed(owner, id="page-2")["documents"][0]["title"] == "Page 2"
 
 
-def test_changing_an_unknown_document_changes_nothing(owner: Tenant, eve: Tenant) -> None:
+def test_patching_an_unknown_document_returns_404_and_changes_nothing(owner: Tenant, eve: Tenant) -> None:
     owner.index(page(1))
     eve.index(page(9))
 
@@ -597,7 +601,7 @@ def test_changing_an_unknown_document_changes_nothing(owner: Tenant, eve: Tenant
     assert listed(owner)["documents"][0]["title"] == "Page 1"
 
 
-def test_documents_are_removed_by_id_by_filter_and_all(owner: Tenant) -> None:
+def test_documents_are_removed_by_ids_by_filter_or_all(owner: Tenant) -> None:
     owner.index(*(page(number, price=number) for number in range(9)))
     for body, deleted in (
         ({"ids": ["page-0", "page-1", "nothing", "page-1"]}, 2), ({"filters": "price >= 7"}, 2),
@@ -617,20 +621,20 @@ def test_documents_are_removed_by_id_by_filter_and_all(owner: Tenant) -> None:
     {"ids": "a"}, {"ids": [True]}, {"ids": [""]}, {"ids": [{}]}, {"filters": "a", "ids": ["b"]}, {"ids": None},
     {"ids": ["a\x00"]}, {"ids": ["a" * 513]}, {"query": "x", "all": True}, [], {"filters": 5},
 ])  # fmt: skip
-def test_a_removal_of_nothing_in_particular_is_refused(owner: Tenant, body: Any) -> None:
+def test_deletion_without_exactly_one_valid_selector_returns_400(owner: Tenant, body: Any) -> None:
     owner.index(page(1))
     assert_error(owner.private.post(f"{LIST}/delete", json=body), 400, "validation_failed")
     assert listed(owner)["total"] == 1
 
 
-def test_more_than_10000_ids_are_too_many(owner: Tenant) -> None:
+def test_deletion_of_more_than_10000_ids_is_rejected(owner: Tenant) -> None:
     response = owner.private.post(f"{LIST}/delete", json={"ids": [str(number) for number in range(10_001)]})
 
     assert_error(response, 400, "batch_too_large")
     assert owner.private.post(f"{LIST}/delete", json={"ids": list(range(10_000))}).status_code == 200
 
 
-def test_documents_of_others_do_not_exist(owner: Tenant, eve: Tenant) -> None:
+def test_other_accounts_cannot_list_change_or_delete_documents(owner: Tenant, eve: Tenant) -> None:
     owner.index(page(1))
     site = f"?site_id={owner.site_id}"
     for method, path, body in (
@@ -644,7 +648,7 @@ def test_documents_of_others_do_not_exist(owner: Tenant, eve: Tenant) -> None:
     assert listed(owner)["total"] == 1
 
 
-def test_a_session_lists_changes_and_removes(owner: Tenant) -> None:
+def test_browser_session_can_list_patch_and_delete_documents(owner: Tenant) -> None:
     owner.index(page(1), page(2))
     site = f"?site_id={owner.site_id}"
     assert owner.browser.get(LIST).status_code == 400
@@ -657,12 +661,12 @@ def test_a_session_lists_changes_and_removes(owner: Tenant) -> None:
 
 
 @pytest.mark.parametrize("kind", ["public", "search"])
-def test_other_keys_neither_list_nor_change(owner: Tenant, kind: str) -> None:
+def test_public_and_search_keys_cannot_list_or_change_documents(owner: Tenant, kind: str) -> None:
     for method, path in (("GET", LIST), ("PATCH", LIST), ("POST", f"{LIST}/delete")):
         assert_error(owner.client(kind).call(method, path), 403, "insufficient_permission")
 
 
-def test_a_paused_site_is_listed_and_not_changed(owner: Tenant) -> None:
+def test_paused_sites_documents_can_be_listed_but_not_changed(owner: Tenant) -> None:
     owner.index(page(1))
     assert owner.browser.put(f"/sites/{owner.site_id}", json={"active": False}).status_code == 200
     try:
@@ -679,7 +683,7 @@ def send(tenant: Tenant, kind: str, body: str | bytes, query: str = "") -> TestR
     return tenant.private.post(f"/api/v1/index/bulk{query}", data=body, content_type=kind)
 
 
-def test_documents_are_sent_as_json_lines(owner: Tenant) -> None:
+def test_documents_can_be_sent_as_json_lines(owner: Tenant) -> None:
     body = "\ufeff" + "\n".join(json.dumps(page(number, price=number)) for number in range(3)) + "\n\n"
 
     answer = send(owner, "application/x-ndjson; charset=utf-8", body).get_json()
@@ -688,7 +692,7 @@ def test_documents_are_sent_as_json_lines(owner: Tenant) -> None:
     assert sorted(listed_ids(owner, filters="price >= 1")) == ["page-1", "page-2"]
 
 
-def test_documents_are_sent_as_csv(owner: Tenant) -> None:
+def test_documents_can_be_sent_as_csv(owner: Tenant) -> None:
     body = (
         "\ufeffid,title,content,url,author,price,tags,shown\r\n"
         '5,"Ticket, adult","Two\r\nlines",/ticket,,12.5,,true\r\n'
@@ -715,7 +719,7 @@ def test_documents_are_sent_as_csv(owner: Tenant) -> None:
     ("text/csv", b"id,a b,title,content,url\n1,a,b,c,/\n", "documents[0].a b"),
     ("text/csv", b'id,title\n1,"open\n', "documents[0]"),
 ])  # fmt: skip
-def test_bad_lines_are_named_and_nothing_is_kept(owner: Tenant, kind: str, body: bytes, field: str) -> None:
+def test_invalid_lines_are_located_and_reject_the_batch(owner: Tenant, kind: str, body: bytes, field: str) -> None:
     response = send(owner, kind, body)
 
     assert_error(response, 400, "validation_failed")
@@ -723,12 +727,12 @@ def test_bad_lines_are_named_and_nothing_is_kept(owner: Tenant, kind: str, body:
     assert listed(owner)["total"] == 0
 
 
-def test_more_than_10000_lines_are_too_many(owner: Tenant) -> None:
+def test_bulk_of_more_than_10000_lines_is_rejected(owner: Tenant) -> None:
     assert_error(send(owner, "application/x-ndjson", "{}\n" * 10_001), 400, "batch_too_large")
     assert_error(send(owner, "text/csv", "id\n" + "1\n" * 10_001), 400, "batch_too_large")
 
 
-def test_other_types_are_refused_in_words(owner: Tenant) -> None:
+def test_unsupported_content_type_returns_415_naming_the_supported_types(owner: Tenant) -> None:
     for kind in ("text/plain", "application/xml", ""):
         response = send(owner, kind, "{}")
         assert_error(response, 415, "unsupported_media_type")
@@ -739,7 +743,7 @@ def test_other_types_are_refused_in_words(owner: Tenant) -> None:
     ("html", "<b>Caf&eacute;</b> &amp; bar", "<p>One</p><script>x()</script><style>p{}</style><p>two&nbsp;three</p>"),
     ("markdown", "**Café** &amp; bar", "# One\n\n[two](/x) three"),
 ])  # fmt: skip
-def test_markup_is_read_as_text(owner: Tenant, markup: str, title: str, content: str) -> None:
+def test_html_and_markdown_are_converted_to_text(owner: Tenant, markup: str, title: str, content: str) -> None:
     document = page(1, title=title, content=content, note="<b>kept</b>")
     for number, (kind, body) in enumerate(
         (("application/json", json.dumps({"documents": [document]})), ("application/x-ndjson", json.dumps(document)))
@@ -753,7 +757,7 @@ def test_markup_is_read_as_text(owner: Tenant, markup: str, title: str, content:
     assert listed(owner)["documents"][0]["content"] == content
 
 
-def test_markup_that_is_too_long_to_read_is_refused(owner: Tenant) -> None:
+def test_markup_too_large_to_convert_is_rejected(owner: Tenant) -> None:
     document = page(1) | {"content": "<p>" * 700_000 + "Boats"}
 
     response = send(owner, "application/json", json.dumps({"documents": [document]}), "?format=html")
@@ -762,7 +766,7 @@ def test_markup_that_is_too_long_to_read_is_refused(owner: Tenant) -> None:
     assert [detail["code"] for detail in response.get_json()["details"]] == ["too_large"]
 
 
-def test_a_format_that_is_none_is_refused(owner: Tenant) -> None:
+def test_unknown_format_and_malformed_bodies_are_rejected(owner: Tenant) -> None:
     response = send(owner, "application/json", json.dumps({"documents": [page(1)]}), "?format=pdf")
 
     assert_error(response, 400, "validation_failed")

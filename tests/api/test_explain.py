@@ -1,4 +1,4 @@
-"""Explanations of hits in searches."""
+"""The `explain` parameter of searches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
 
 
-def test_a_private_key_is_told_why_hits_stand_where_they_do(tenant: Tenant) -> None:
+def test_private_key_gets_ranking_explanations_on_request(tenant: Tenant) -> None:
     tenant.index(page(1, title="Tea"))
 
     found = assert_ok(tenant.private.get("/v1/search?q=tea&explain=true&fields=title"))["results"]["hits"]
@@ -18,7 +18,7 @@ def test_a_private_key_is_told_why_hits_stand_where_they_do(tenant: Tenant) -> N
     assert "_explain" not in assert_ok(tenant.private.get("/v1/search?q=tea"))["results"]["hits"][0]
 
 
-def test_search_and_public_keys_are_not(tenant: Tenant) -> None:
+def test_public_and_search_keys_cannot_request_explanations(tenant: Tenant) -> None:
     tenant.index(page(1, title="Tea"))
 
     assert_error(tenant.search.get("/v1/search?q=tea&explain=true"), 403, "insufficient_permission")

@@ -1,4 +1,4 @@
-"""Hooks of sources: whoever has one can have the source read, once a minute, and can do nothing else."""
+"""Hooks of sources: a hook URL starts a run of its source, once a minute, and permits nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def clock() -> Iterator[time_machine.Coordinates]:
 
 @pytest.fixture
 def source(tenant: Tenant, clock: time_machine.Coordinates) -> dict[str, Any]:
-    """A source whose first run has ended, a second ago."""
+    """A source whose first run ended a second ago."""
     made = create(tenant)
     end_run(tenant.app, made)
     clock.shift(timedelta(seconds=1))
@@ -38,7 +38,7 @@ def source(tenant: Tenant, clock: time_machine.Coordinates) -> dict[str, Any]:
 
 
 def send(tenant: Tenant, source: dict[str, Any], **options: Any) -> TestResponse:
-    """What a deployment sends, which knows nothing but the hook."""
+    """Call the hook as a deployment would, without any other credentials."""
     return ApiClient(tenant.app).post(urlsplit(source["hook_url"]).path, **options)
 
 
@@ -48,7 +48,7 @@ def options_of(tenant: Tenant, run: dict[str, Any]) -> dict[str, Any]:
         return found
 
 
-def test_a_hook_queues_a_run(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_hook_queues_a_run(tenant: Tenant, source: dict[str, Any]) -> None:
     assert source["hook_url"].startswith("http://localhost/hooks/svc_hook_")
 
     run = assert_ok(send(tenant, source))["run"]
@@ -58,13 +58,13 @@ def test_a_hook_queues_a_run(tenant: Tenant, source: dict[str, Any]) -> None:
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["last_run"] == run
 
 
-def test_a_hook_with_addresses_queues_a_run_of_these_alone(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_hook_with_urls_queues_a_run_limited_to_them(tenant: Tenant, source: dict[str, Any]) -> None:
     run = assert_ok(send(tenant, source, json={"urls": [URL + "a", URL + "b"], "event": "deploy"}))["run"]
 
     assert options_of(tenant, run) == {"urls": [URL + "a", URL + "b"]}
 
 
-def test_the_same_hook_is_taken_once_a_minute(
+def test_hook_is_limited_to_one_call_a_minute(
     tenant: Tenant, source: dict[str, Any], clock: time_machine.Coordinates
 ) -> None:
     other = create(tenant, url=URL + "docs/")
@@ -80,7 +80,7 @@ def test_the_same_hook_is_taken_once_a_minute(
     assert_ok(send(tenant, source))
 
 
-def test_a_hook_that_could_not_be_taken_may_be_called_again_at_once(
+def test_hook_call_failed_by_an_outage_can_be_repeated_at_once(
     tenant: Tenant, source: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away() -> None:
@@ -107,15 +107,13 @@ def test_a_hook_that_could_not_be_taken_may_be_called_again_at_once(
     ],
     ids=lambda body: str(body)[:40],
 )
-def test_a_body_that_names_no_addresses_is_ignored(
-    tenant: Tenant, source: dict[str, Any], body: dict[str, Any]
-) -> None:
+def test_hook_ignores_a_body_without_urls(tenant: Tenant, source: dict[str, Any], body: dict[str, Any]) -> None:
     run = assert_ok(send(tenant, source, **body))["run"]
 
     assert options_of(tenant, run) == {}
 
 
-def test_json_is_read_whatever_it_is_called(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_hook_reads_json_regardless_of_content_type(tenant: Tenant, source: dict[str, Any]) -> None:
     sent = f'{{"urls": ["{URL}a"]}}'.encode()
 
     run = assert_ok(send(tenant, source, data=sent, content_type="application/x-www-form-urlencoded"))["run"]
@@ -134,18 +132,20 @@ def test_json_is_read_whatever_it_is_called(tenant: Tenant, source: dict[str, An
     ],
     ids=["another host", "no web page", "no list", "none", "too many"],
 )
-def test_addresses_are_those_that_a_run_takes(tenant: Tenant, source: dict[str, Any], urls: Any, code: str) -> None:
+def test_hook_rejects_urls_that_a_run_would_reject(
+    tenant: Tenant, source: dict[str, Any], urls: Any, code: str
+) -> None:
     answer = assert_error(send(tenant, source, json={"urls": urls}), 400, "validation_failed")
 
     assert answer["details"][0]["code"] == code
-    assert_ok(send(tenant, source, json={"urls": [URL + "a"]}))  # What was refused does not count.
+    assert_ok(send(tenant, source, json={"urls": [URL + "a"]}))  # Rejected calls do not count.
 
 
-def test_a_huge_body_is_refused(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_hook_rejects_a_body_above_the_size_limit(tenant: Tenant, source: dict[str, Any]) -> None:
     assert_error(send(tenant, source, data=b"x" * 1_048_577), 413, "payload_too_large")
 
 
-def test_what_is_no_hook_is_not_found(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_invalid_hook_token_returns_404(tenant: Tenant, source: dict[str, Any]) -> None:
     token = urlsplit(source["hook_url"]).path.rpartition("/")[2]
     other = create(register_tenant(tenant.app, "other@example.com"))
     mixed = token[: len("svc_hook_") + 16] + urlsplit(other["hook_url"]).path[-32:]
@@ -154,7 +154,7 @@ def test_what_is_no_hook_is_not_found(tenant: Tenant, source: dict[str, Any]) ->
         assert_error(ApiClient(tenant.app).post(f"/hooks/{guess}"), 404, "source_not_found")
 
 
-def test_a_hook_is_for_its_own_source_alone(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_hook_affects_only_its_own_source(tenant: Tenant, source: dict[str, Any]) -> None:
     stranger = register_tenant(tenant.app, "other@example.com")
     theirs = create(stranger)
     end_run(tenant.app, theirs)
@@ -168,7 +168,7 @@ def test_a_hook_is_for_its_own_source_alone(tenant: Tenant, source: dict[str, An
     )
 
 
-def test_a_renewed_hook_has_another_address_and_the_one_before_ends(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_renewing_a_hook_changes_its_url_and_invalidates_the_old_one(tenant: Tenant, source: dict[str, Any]) -> None:
     renewed = assert_ok(tenant.private.post(path_of(source, "/hook")))["source"]
 
     assert renewed["hook_url"] != source["hook_url"]
@@ -182,7 +182,7 @@ def test_a_renewed_hook_has_another_address_and_the_one_before_ends(tenant: Tena
     assert renewed["hook_url"].rpartition("_")[2] not in str(entry)
 
 
-def test_the_hook_of_a_paused_site_or_a_deleted_source_does_nothing(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_hook_of_a_paused_site_or_deleted_source_is_rejected(tenant: Tenant, source: dict[str, Any]) -> None:
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False}))
     assert_error(send(tenant, source), 403, "site_inactive")
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"active": True}))
@@ -191,7 +191,7 @@ def test_the_hook_of_a_paused_site_or_a_deleted_source_does_nothing(tenant: Tena
     assert_error(send(tenant, source), 404, "source_not_found")
 
 
-def test_who_may_not_start_runs_does_not_see_the_hook(tenant: Tenant, source: dict[str, Any]) -> None:
+def test_hook_url_is_hidden_from_viewers(tenant: Tenant, source: dict[str, Any]) -> None:
     viewer = add_member(tenant, "viewer@example.com", "viewer")
     editor = add_member(tenant, "editor@example.com", "editor")
 
@@ -201,7 +201,7 @@ def test_who_may_not_start_runs_does_not_see_the_hook(tenant: Tenant, source: di
     assert assert_ok(editor.get(path_of(source)))["source"]["hook_url"] == source["hook_url"]
 
 
-def test_the_token_is_in_no_log_and_not_in_the_database(
+def test_hook_token_is_neither_logged_nor_stored(
     tenant: Tenant, source: dict[str, Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from app.crawl.sources import runs

@@ -31,11 +31,11 @@ def send(
     return tenant.private.post(path, data=text, query_string=named, headers={"Content-Type": kind})
 
 
-def test_the_formats_of_the_api_are_those_that_can_be_read() -> None:
+def test_api_formats_match_the_supported_formats() -> None:
     assert tuple(FORMATS) == (*formats.FORMATS, imports.ONE_PAGE)
 
 
-def test_a_file_is_indexed_and_found(tenant: Tenant) -> None:
+def test_imported_file_is_indexed_and_searchable(tenant: Tenant) -> None:
     response = send(tenant, CSV)
 
     assert response.status_code == 200
@@ -59,14 +59,14 @@ def test_a_file_is_indexed_and_found(tenant: Tenant) -> None:
          json.dumps({"results": [{n: {"raw": v} for n, v in {**page(1), "title": "Opening hours"}.items()}]})),
     ],
 )  # fmt: skip
-def test_each_format_is_taken(tenant: Tenant, form: str, kind: str, text: str | bytes) -> None:
+def test_import_accepts_each_format(tenant: Tenant, form: str, kind: str, text: str | bytes) -> None:
     response = send(tenant, text, form, kind)
 
     assert response.get_json()["indexed"] == 1
     assert tenant.find("opening")["estimatedTotalHits"] == 1
 
 
-def test_columns_are_mapped(tenant: Tenant) -> None:
+def test_column_mapping_renames_and_drops_columns(tenant: Tenant) -> None:
     text = "Nr,Headline,Text,Link,Notes\n1,Opening hours,Nine.,/hours,secret\n"
 
     response = send(tenant, text, map="id=Nr,title=Headline,content=Text,url=Link,=Notes")
@@ -76,7 +76,7 @@ def test_columns_are_mapped(tenant: Tenant) -> None:
     assert "Notes" not in hit
 
 
-def test_bad_lines_are_named_and_left_out(tenant: Tenant) -> None:
+def test_invalid_lines_are_reported_and_skipped(tenant: Tenant) -> None:
     lines = [
         json.dumps(page(1)),
         "{broken",
@@ -99,7 +99,7 @@ def test_bad_lines_are_named_and_left_out(tenant: Tenant) -> None:
     assert sorted(tenant.found_ids("page")) == ["page-1", "page-2"]
 
 
-def test_bad_records_of_an_array_on_one_line_are_named_by_their_numbers(tenant: Tenant) -> None:
+def test_invalid_records_of_a_one_line_array_are_reported_by_number(tenant: Tenant) -> None:
     records = [page(1), {"id": "x", "title": "X", "content": "", "url": "ftp://x"}, page(2), 7]
 
     answer = send(tenant, json.dumps(records), "jsonl", "application/json").get_json()
@@ -112,13 +112,13 @@ def test_bad_records_of_an_array_on_one_line_are_named_by_their_numbers(tenant: 
     ]  # fmt: skip
 
 
-def test_as_many_problems_are_listed_as_an_answer_holds(tenant: Tenant) -> None:
+def test_reported_problems_are_limited_to_100(tenant: Tenant) -> None:
     answer = send(tenant, "{}\n" * 40 + json.dumps(page(1)), "jsonl", "application/x-ndjson").get_json()
 
     assert (answer["indexed"], answer["skipped"], len(answer["problems"])) == (1, 40, 100)
 
 
-def test_of_an_id_that_is_there_twice_the_last_one_counts(tenant: Tenant) -> None:
+def test_last_record_with_the_same_id_wins(tenant: Tenant) -> None:
     text = "id,title,content,url\n1,First,x,/\n1,Second,x,/\n"
 
     assert send(tenant, text).get_json()["indexed"] == 1
@@ -137,7 +137,9 @@ def test_of_an_id_that_is_there_twice_the_last_one_counts(tenant: Tenant) -> Non
         ({"text": "<html>", "form": "wxr"}, "file", "invalid_xml"),
     ],
 )
-def test_what_cannot_be_read_at_all_is_told(tenant: Tenant, query: dict[str, Any], field: str, code: str) -> None:
+def test_unreadable_import_returns_400_and_indexes_nothing(
+    tenant: Tenant, query: dict[str, Any], field: str, code: str
+) -> None:
     response = send(tenant, **{"text": CSV, **query})
 
     error = assert_error(response, 400, "validation_failed")
@@ -149,13 +151,13 @@ def test_what_cannot_be_read_at_all_is_told(tenant: Tenant, query: dict[str, Any
 @pytest.mark.parametrize(
     "kind", ["", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "image/png"]
 )
-def test_a_file_says_what_it_is(tenant: Tenant, kind: str) -> None:
+def test_unsupported_content_type_returns_415(tenant: Tenant, kind: str) -> None:
     error = assert_error(send(tenant, CSV, kind=kind), 415, "unsupported_media_type")
 
     assert "text/csv" in error["message"]
 
 
-def test_the_site_is_the_callers_own_and_active(tenant: Tenant, app: Flask) -> None:
+def test_import_requires_permission_and_an_active_site(tenant: Tenant, app: Flask) -> None:
     path = f"/api/sites/{tenant.site_id}/import?format=csv"
     headers = {"Content-Type": "text/csv"}
 
@@ -170,7 +172,7 @@ def test_the_site_is_the_callers_own_and_active(tenant: Tenant, app: Flask) -> N
     assert_error(tenant.private.post(path, data=CSV, headers=headers), 403, "site_inactive")
 
 
-def test_what_was_indexed_before_the_plan_was_full_is_told(tenant: Tenant) -> None:
+def test_import_over_the_document_limit_reports_how_many_were_indexed(tenant: Tenant) -> None:
     tenant.set_plan("free", documents=1500)
     lines = "\n".join(json.dumps(page(number)) for number in range(2500))
 
@@ -185,7 +187,7 @@ def test_what_was_indexed_before_the_plan_was_full_is_told(tenant: Tenant) -> No
     assert tenant.find("*")["estimatedTotalHits"] == 1000
 
 
-def test_a_file_of_bad_lines_is_given_up(tenant: Tenant) -> None:
+def test_import_is_aborted_after_too_many_invalid_lines(tenant: Tenant) -> None:
     text = json.dumps(page(1)) + "\n" + "5\n" * (imports.MAX_SKIPPED_LINES + 1)
 
     error = assert_error(send(tenant, text, "jsonl", "text/plain"), 400, "validation_failed")
@@ -196,7 +198,7 @@ def test_a_file_of_bad_lines_is_given_up(tenant: Tenant) -> None:
     )
 
 
-def test_a_file_may_be_as_large_as_a_batch(tenant: Tenant) -> None:
+def test_import_file_may_be_as_large_as_a_bulk_request(tenant: Tenant) -> None:
     limit = tenant.app.config["BODY_LIMITS"]["imports.import_file"]
     assert limit == tenant.app.config["BODY_LIMITS"]["documents.index_documents"]
 
@@ -204,7 +206,7 @@ def test_a_file_may_be_as_large_as_a_batch(tenant: Tenant) -> None:
     assert_error(send(tenant, b"x" * (limit + 1), "jsonl", "text/plain"), 413, "payload_too_large")
 
 
-def test_an_import_counts_as_indexing_and_as_no_search(tenant: Tenant) -> None:
+def test_import_counts_as_indexing_and_not_as_a_search(tenant: Tenant) -> None:
     send(tenant, CSV)
 
     usage = tenant.private.get("/dashboard").get_json()["usage"]
@@ -212,7 +214,7 @@ def test_an_import_counts_as_indexing_and_as_no_search(tenant: Tenant) -> None:
     assert tenant.public.get("/v1/client-info").get_json()["limits"]["used_today"] == 0
 
 
-def test_an_engine_that_goes_away_half_way_is_told_with_what_was_indexed(
+def test_engine_outage_during_an_import_reports_how_many_were_indexed(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = tenant.app.extensions["runtime"].writer
@@ -250,7 +252,7 @@ WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
         ("<title>Harbor</title><p>Boats leave at ten.", "text/html", "Harbor"),
     ],
 )
-def test_a_file_that_is_one_page_becomes_the_document_of_its_address(
+def test_single_page_file_becomes_the_document_of_its_url(
     tenant: Tenant, body: str | bytes, kind: str, title: str
 ) -> None:
     address = "https://www.example.com/files/boats"
@@ -262,7 +264,7 @@ def test_a_file_that_is_one_page_becomes_the_document_of_its_address(
     assert (hit["id"], hit["url"], hit["title"]) == (address, address, title)
 
 
-def test_a_file_that_is_one_page_brings_its_author_and_date_and_may_be_at_a_path(tenant: Tenant) -> None:
+def test_single_page_file_keeps_author_and_date_and_accepts_a_path(tenant: Tenant) -> None:
     properties = {"dc:creator": "Ann", "dcterms:modified": "2024-05-01T09:30:00Z"}
 
     send(tenant, docx(w_p("Boats"), properties), "file", OCTETS, url="/files/a%20b.docx")
@@ -286,16 +288,16 @@ def test_a_file_that_is_one_page_brings_its_author_and_date_and_may_be_at_a_path
         (b'<meta name="robots" content="noindex"><p>Boats', "/a.html", "file", "noindex"),
     ],
 )
-def test_a_file_that_gives_no_page_says_why(tenant: Tenant, body: bytes, url: str, field: str, code: str) -> None:
+def test_single_page_file_without_usable_text_returns_400_with_the_reason(
+    tenant: Tenant, body: bytes, url: str, field: str, code: str
+) -> None:
     error = assert_error(send(tenant, body, "file", OCTETS, url=url), 400, "validation_failed")
 
     assert [(detail["field"], detail["code"]) for detail in error["details"]] == [(field, code)]
     assert tenant.find("*")["estimatedTotalHits"] == 0
 
 
-def test_pages_that_are_sent_or_previewed_are_limited_per_minute(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_uploads_and_previews_share_a_limit_per_minute(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quota, "READ_PAGES_LIMIT", 2)
     preview = f"/api/sites/{tenant.site_id}/sources/preview"
     elsewhere = {"url": "https://elsewhere.example/"}
@@ -308,6 +310,6 @@ def test_pages_that_are_sent_or_previewed_are_limited_per_minute(
     assert send(tenant, CSV, "csv", "text/csv").status_code == 200
 
 
-def test_the_types_of_pages_are_those_of_one_page_alone(tenant: Tenant) -> None:
+def test_page_content_types_are_accepted_only_for_single_page_files(tenant: Tenant) -> None:
     assert_error(send(tenant, CSV, "csv", "application/pdf"), 415, "unsupported_media_type")
     assert_error(send(tenant, b"GIF89a", "file", "image/gif", url="/a.gif"), 415, "unsupported_media_type")

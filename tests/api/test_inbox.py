@@ -26,11 +26,11 @@ def queries(tenant: Tenant, **parameters: Any) -> list[str]:
     return [item["query"] for item in show(tenant, **parameters)["items"]]
 
 
-def test_an_empty_inbox_is_an_empty_list(tenant: Tenant) -> None:
+def test_empty_inbox_returns_an_empty_list(tenant: Tenant) -> None:
     assert show(tenant) == {"items": [], "total": 0, "limit": 20, "offset": 0}
 
 
-def test_what_finds_something_now_leaves_by_itself(tenant: Tenant) -> None:
+def test_query_leaves_the_inbox_once_it_finds_documents(tenant: Tenant) -> None:
     missed(tenant, "zeppelin", 2, 3)
     missed(tenant, "airship", 1)
     assert show(tenant)["items"] == [
@@ -45,7 +45,7 @@ def test_what_finds_something_now_leaves_by_itself(tenant: Tenant) -> None:
     assert queries(tenant) == []
 
 
-def test_a_search_that_finds_nothing_is_in_it_within_seconds(tenant: Tenant) -> None:
+def test_search_without_results_appears_in_the_inbox_after_a_flush(tenant: Tenant) -> None:
     tenant.index(page(1))
     for visitor in ("one", "two"):
         tenant.find("Zeppelin", session_id=visitor)
@@ -56,7 +56,7 @@ def test_a_search_that_finds_nothing_is_in_it_within_seconds(tenant: Tenant) -> 
     assert item == {"query": "zeppelin", "kind": "no_results", "searches": 2, "visitors": 2, "finds_now": 0}
 
 
-def test_a_search_of_which_no_document_has_every_word_is_partial_until_one_has(tenant: Tenant) -> None:
+def test_search_matching_only_some_words_is_partial_until_a_document_has_all(tenant: Tenant) -> None:
     tenant.index(page(1, title="Lighthouse"))
     tenant.find("lighthouse zeppelin", session_id="one")
     tenant.app.extensions["runtime"].events.flush()
@@ -67,7 +67,7 @@ def test_a_search_of_which_no_document_has_every_word_is_partial_until_one_has(t
     assert queries(tenant) == []
 
 
-def test_a_pinned_page_settles_what_only_some_words_were_found_of(tenant: Tenant) -> None:
+def test_pinning_a_page_resolves_a_partial_query(tenant: Tenant) -> None:
     tenant.index(page(1, title="Lighthouse"), page(2, title="Tickets"))
     tenant.find("lighthouse zeppelin")
     tenant.app.extensions["runtime"].events.flush()
@@ -78,7 +78,7 @@ def test_a_pinned_page_settles_what_only_some_words_were_found_of(tenant: Tenant
     assert queries(tenant) == []
 
 
-def test_a_query_without_clicks_is_in_it_from_five_visitors_on_once_clicks_are_reported(tenant: Tenant) -> None:
+def test_no_click_query_appears_from_five_visitors_once_clicks_are_reported(tenant: Tenant) -> None:
     tenant.index(page(1, title="Lighthouse"), page(2, title="Tickets"))
     for visitor in range(5):
         tenant.find("lighthouse", session_id=str(visitor))
@@ -95,7 +95,7 @@ def test_a_query_without_clicks_is_in_it_from_five_visitors_on_once_clicks_are_r
     assert queries(tenant) == []
 
 
-def test_looking_is_neither_charged_nor_in_the_analytics(tenant: Tenant) -> None:
+def test_reading_the_inbox_uses_no_quota_and_is_not_in_analytics(tenant: Tenant) -> None:
     missed(tenant, "zeppelin", 2)
     show(tenant)
 
@@ -104,7 +104,7 @@ def test_looking_is_neither_charged_nor_in_the_analytics(tenant: Tenant) -> None
     assert assert_ok(tenant.search.get("/v1/search?q=x"))["remaining_quota"]["used_today"] == 1
 
 
-def test_an_ignored_query_is_listed_apart_until_it_is_shown_again(tenant: Tenant) -> None:
+def test_ignored_query_is_listed_separately_until_unignored(tenant: Tenant) -> None:
     missed(tenant, "zeppelin", 2)
     missed(tenant, "airship", 1)
 
@@ -119,7 +119,7 @@ def test_an_ignored_query_is_listed_apart_until_it_is_shown_again(tenant: Tenant
     assert queries(tenant, ignored="true") == []
 
 
-def test_it_is_paged(tenant: Tenant) -> None:
+def test_inbox_is_paginated(tenant: Tenant) -> None:
     for number in range(1, 6):
         missed(tenant, f"query {number}", number)
 
@@ -134,7 +134,7 @@ def test_it_is_paged(tenant: Tenant) -> None:
     ("query", "field"),
     [("", "site_id"), ("site_id=x", "site_id"), ("site_id=1&limit=0", "limit"), ("site_id=1&ignored=yes", "ignored")],
 )
-def test_other_parameters_are_refused(tenant: Tenant, query: str, field: str) -> None:
+def test_inbox_with_invalid_parameters_returns_400(tenant: Tenant, query: str, field: str) -> None:
     assert_error(tenant.private.get(f"{PATH}?{query}"), 400, "validation_failed", field=field)
 
 
@@ -149,11 +149,11 @@ def test_other_parameters_are_refused(tenant: Tenant, query: str, field: str) ->
         ({"site_id": 1, "query": "a", "ignored": True, "more": 1}, "more"),
     ],
 )
-def test_other_bodies_are_refused(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+def test_inbox_update_with_an_invalid_body_returns_400(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     assert_error(tenant.private.put(PATH, json=body), 400, "validation_failed", field=field)
 
 
-def test_a_strangers_site_is_not_found(tenant: Tenant, stranger: Tenant) -> None:
+def test_other_accounts_cannot_read_or_change_the_inbox(tenant: Tenant, stranger: Tenant) -> None:
     missed(tenant, "secret", 3)
 
     assert_error(stranger.private.get(f"{PATH}?site_id={tenant.site_id}"), 404, "site_not_found")
@@ -163,13 +163,13 @@ def test_a_strangers_site_is_not_found(tenant: Tenant, stranger: Tenant) -> None
 
 
 @pytest.mark.parametrize("kind", ["public", "search"])
-def test_only_managers_see_it(tenant: Tenant, kind: str) -> None:
+def test_public_and_search_keys_cannot_read_the_inbox(tenant: Tenant, kind: str) -> None:
     response = tenant.client(kind).get(f"{PATH}?site_id={tenant.site_id}")
 
     assert_error(response, 403, "insufficient_permission")
 
 
-def test_a_paused_site_has_its_inbox(tenant: Tenant) -> None:
+def test_paused_sites_inbox_is_readable(tenant: Tenant) -> None:
     missed(tenant, "zeppelin", 2)
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
 

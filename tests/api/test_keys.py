@@ -38,7 +38,7 @@ PREFIXES = {"public": "svc_pub_", "search": "svc_srch_", "private": "svc_prv_"}
 
 
 def create(tenant: Tenant, **fields: Any) -> tuple[dict[str, Any], str]:
-    """Record and token."""
+    """Create a key and return its record and token."""
     answer = assert_ok(tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json={"name": "New", **fields}), 201)
     return answer["key"], answer["api_key"]
 
@@ -52,7 +52,7 @@ def use(tenant: Tenant, token: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", PREFIXES)
-def test_a_new_key_and_its_token(ann: Tenant, kind: str) -> None:
+def test_created_key_has_the_expected_record_and_token_format(ann: Tenant, kind: str) -> None:
     response = ann.browser.post(f"/api/sites/{ann.site_id}/keys", json={"name": "  Shop ", "type": kind})
 
     answer = assert_ok(response, 201)
@@ -77,7 +77,7 @@ def test_a_new_key_and_its_token(ann: Tenant, kind: str) -> None:
     assert re.fullmatch(PREFIXES[kind] + r"[0-9A-Za-z]{38}", token)
 
 
-def test_a_token_ends_in_its_checksum(ann: Tenant) -> None:
+def test_token_ends_in_its_checksum(ann: Tenant) -> None:
     _, token = create(ann)
     value = 0
     for digit in token[-6:]:
@@ -87,11 +87,11 @@ def test_a_token_ends_in_its_checksum(ann: Tenant) -> None:
     assert value == zlib.crc32(token[:-6].encode())
 
 
-def test_a_search_key_is_the_default(ann: Tenant) -> None:
+def test_key_type_defaults_to_search(ann: Tenant) -> None:
     assert create(ann)[0]["type"] == "search"
 
 
-def test_a_token_is_shown_once_and_kept_nowhere(app: Flask, tenant: Tenant, tmp_path: Path) -> None:
+def test_token_is_returned_once_and_never_stored(app: Flask, tenant: Tenant, tmp_path: Path) -> None:
     key, token = create(tenant, name="Once")
     assert_ok(use(tenant, token))
     app.extensions["jobs"].run_all()
@@ -122,7 +122,7 @@ def test_a_token_is_shown_once_and_kept_nowhere(app: Flask, tenant: Tenant, tmp_
         ({"name": "x", "id": "key_AAAAAAAAAA"}, "id"),
     ],
 )
-def test_a_key_that_cannot_be(ann: Tenant, body: dict[str, Any], field: str) -> None:
+def test_key_with_invalid_fields_is_rejected(ann: Tenant, body: dict[str, Any], field: str) -> None:
     path = f"/api/sites/{ann.site_id}/keys"
     total = ann.browser.get(path).get_json()["total"]
 
@@ -130,7 +130,7 @@ def test_a_key_that_cannot_be(ann: Tenant, body: dict[str, Any], field: str) -> 
     assert ann.browser.get(path).get_json()["total"] == total
 
 
-def test_the_list_is_oldest_first_and_paged(tenant: Tenant) -> None:
+def test_key_list_is_oldest_first_and_paginated(tenant: Tenant) -> None:
     fourth = create(tenant, name="Fourth")[0]
 
     everything = assert_ok(tenant.browser.get(f"/api/sites/{tenant.site_id}/keys"))
@@ -142,7 +142,7 @@ def test_the_list_is_oldest_first_and_paged(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_omitted_fields_stay(ann: Tenant, method: str) -> None:
+def test_omitted_fields_stay_unchanged_on_update(ann: Tenant, method: str) -> None:
     key, token = create(ann, expires_at="2101-01-01T00:00:00+02:00")
     assert key["expires_at"] == "2100-12-31T22:00:00.000Z"
 
@@ -167,26 +167,26 @@ def test_omitted_fields_stay(ann: Tenant, method: str) -> None:
         ({"active": False}, "active"),
     ],
 )
-def test_a_change_that_cannot_be(ann: Tenant, body: dict[str, Any], field: str) -> None:
+def test_key_update_with_invalid_fields_is_rejected(ann: Tenant, body: dict[str, Any], field: str) -> None:
     key, _ = create(ann)
 
     assert_error(ann.browser.put(path_of(key), json=body), 400, "validation_failed", field=field)
     assert ann.browser.get(path_of(key)).get_json() == {"key": key}
 
 
-def test_the_same_type_is_no_change(ann: Tenant) -> None:
+def test_updating_a_key_with_its_current_type_succeeds(ann: Tenant) -> None:
     key, _ = create(ann)
 
     assert assert_ok(ann.browser.put(path_of(key), json={"type": "search"}))["key"]["type"] == "search"
 
 
 class TestToggle:
-    """Between active and disabled."""
+    """POST /api/keys/{key}/toggle."""
 
     def toggle(self, tenant: Tenant, key: dict[str, Any], **kwargs: Any) -> Any:
         return tenant.browser.post(f"/api/keys/{key['id']}/toggle", **kwargs)
 
-    def test_it_flips_and_the_same_token_works_again(self, ann: Tenant) -> None:
+    def test_toggle_disables_and_reenables_the_same_token(self, ann: Tenant) -> None:
         key, token = create(ann)
 
         disabled = assert_ok(self.toggle(ann, key))
@@ -196,7 +196,7 @@ class TestToggle:
         assert (enabled["key"]["status"], enabled["key"]["active"]) == ("active", True)
         assert_ok(use(ann, token))
 
-    def test_a_body_sets_it_so_that_a_retry_is_harmless(self, ann: Tenant) -> None:
+    def test_toggle_with_explicit_state_is_idempotent(self, ann: Tenant) -> None:
         key, token = create(ann)
 
         for _ in range(2):
@@ -210,7 +210,7 @@ class TestToggle:
         ("body", "field"),
         [({"active": "no"}, "active"), ({"active": 0}, "active"), ({"active": None}, "active"), ({"on": 1}, "on")],
     )
-    def test_a_body_that_says_something_else(self, ann: Tenant, body: dict[str, Any], field: str) -> None:
+    def test_toggle_with_an_invalid_body_is_rejected(self, ann: Tenant, body: dict[str, Any], field: str) -> None:
         key, token = create(ann)
 
         assert_error(self.toggle(ann, key, json=body), 400, "validation_failed", field=field)
@@ -218,7 +218,7 @@ class TestToggle:
 
 
 class TestExpiry:
-    """Keys with an end."""
+    """Keys with an expiry."""
 
     @pytest.fixture
     def browser(self, app: Flask) -> Browser:
@@ -233,7 +233,7 @@ class TestExpiry:
             answer = assert_ok(browser.post(f"/api/sites/{site['id']}/keys", json=body), 201)
             return {**answer["key"], "token": answer["api_key"]}
 
-    def test_it_stops_at_its_end(self, app: Flask, browser: Browser, key: dict[str, Any]) -> None:
+    def test_key_stops_working_at_its_expiry(self, app: Flask, browser: Browser, key: dict[str, Any]) -> None:
         with time_machine.travel(NOON + timedelta(minutes=59, seconds=59), tick=False) as clock:
             assert_ok(ApiClient(app, key["token"]).get("/v1/client-info"))
             clock.shift(1)
@@ -241,7 +241,7 @@ class TestExpiry:
             shown = assert_ok(browser.get(path_of(key)))["key"]
             assert (shown["status"], shown["active"]) == ("expired", False)
 
-    def test_an_expired_key_is_neither_toggled_nor_rotated_but_can_be_prolonged(
+    def test_expired_key_cannot_be_toggled_or_rotated_but_can_be_extended(
         self, app: Flask, browser: Browser, key: dict[str, Any]
     ) -> None:
         with time_machine.travel(NOON + timedelta(hours=2), tick=False):
@@ -250,7 +250,7 @@ class TestExpiry:
             assert_ok(browser.put(path_of(key), json={"expires_at": None}))
             assert_ok(ApiClient(app, key["token"]).get("/v1/client-info"))
 
-    def test_now_is_not_in_the_future(self, browser: Browser, key: dict[str, Any]) -> None:
+    def test_expiry_must_be_in_the_future(self, browser: Browser, key: dict[str, Any]) -> None:
         with time_machine.travel(NOON, tick=False):
             body = {"expires_at": NOON.isoformat()}
             assert_error(browser.put(path_of(key), json=body), 400, "validation_failed", field="expires_at")
@@ -259,7 +259,7 @@ class TestExpiry:
 class TestRotation:
     """A new token for the same key."""
 
-    def test_the_old_token_stops_at_once(self, ann: Tenant) -> None:
+    def test_rotation_invalidates_the_old_token_at_once(self, ann: Tenant) -> None:
         key, old = create(ann)
         response = ann.browser.post(path_of(key, "/rotate"))
 
@@ -271,7 +271,7 @@ class TestRotation:
         assert_error(use(ann, old), 401, "invalid_api_key")
         assert_ok(use(ann, answer["api_key"]))
 
-    def test_or_after_an_overlap(self, app: Flask) -> None:
+    def test_old_token_works_until_the_rotation_overlap_ends(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             browser, _ = register_browser(app, "ann@example.com")
             site = browser.post("/sites", json={"name": "S", "url": "https://s.example/"}).get_json()["site"]
@@ -286,7 +286,7 @@ class TestRotation:
             assert_error(ApiClient(app, made["api_key"]).get("/v1/client-info"), 401, "invalid_api_key")
             assert_ok(ApiClient(app, new).get("/v1/client-info"))
 
-    def test_a_second_rotation_ends_an_overlap(self, ann: Tenant) -> None:
+    def test_second_rotation_ends_the_overlap_of_the_first(self, ann: Tenant) -> None:
         key, first = create(ann)
         second = assert_ok(ann.browser.post(path_of(key, "/rotate"), json={"overlap_seconds": 600}))["api_key"]
         third = assert_ok(ann.browser.post(path_of(key, "/rotate"), json={"overlap_seconds": 600}))["api_key"]
@@ -295,7 +295,7 @@ class TestRotation:
         assert_ok(use(ann, second))
         assert_ok(use(ann, third))
 
-    def test_a_disabled_key_stays_disabled(self, ann: Tenant) -> None:
+    def test_rotated_key_stays_disabled(self, ann: Tenant) -> None:
         key, _ = create(ann)
         ann.browser.post(f"/api/keys/{key['id']}/toggle")
 
@@ -305,21 +305,21 @@ class TestRotation:
         assert_error(use(ann, answer["api_key"]), 401, "key_disabled")
 
     @pytest.mark.parametrize("overlap", [-1, 604_801, "60", 1.5, True, None])
-    def test_an_overlap_out_of_bounds(self, ann: Tenant, overlap: Any) -> None:
+    def test_overlap_out_of_range_returns_400(self, ann: Tenant, overlap: Any) -> None:
         key, token = create(ann)
         response = ann.browser.post(path_of(key, "/rotate"), json={"overlap_seconds": overlap})
 
         assert_error(response, 400, "validation_failed", field="overlap_seconds")
         assert_ok(use(ann, token))
 
-    def test_a_week_is_the_longest(self, ann: Tenant) -> None:
+    def test_overlap_may_be_as_long_as_a_week(self, ann: Tenant) -> None:
         key, token = create(ann)
 
         assert_ok(ann.browser.post(path_of(key, "/rotate"), json={"overlap_seconds": 604_800}))
         assert_ok(use(ann, token))
 
 
-def test_a_deleted_key_is_gone(ann: Tenant) -> None:
+def test_deleted_key_returns_404_and_its_token_stops_working(ann: Tenant) -> None:
     key, token = create(ann)
 
     assert assert_ok(ann.browser.delete(path_of(key))) == {"success": True}
@@ -335,7 +335,7 @@ def test_a_deleted_key_is_gone(ann: Tenant) -> None:
         assert_error(ann.browser.call(method, path, **body), 404, "key_not_found")
 
 
-def test_the_last_use_is_shown(app: Flask, tenant: Tenant) -> None:
+def test_last_use_of_a_key_is_recorded(app: Flask, tenant: Tenant) -> None:
     key, token = create(tenant)
     assert key["last_used_at"] is None
     moment = datetime.now(UTC).replace(microsecond=0)
@@ -348,7 +348,7 @@ def test_the_last_use_is_shown(app: Flask, tenant: Tenant) -> None:
     assert datetime.fromisoformat(shown) == moment
 
 
-def test_the_form_that_edits(ann: Tenant) -> None:
+def test_key_edit_form_can_be_submitted_unchanged(ann: Tenant) -> None:
     key, _ = create(ann, name="Edited")
 
     answer = assert_ok(ann.browser.get(path_of(key, "/edit")))

@@ -1,4 +1,4 @@
-"""Learning from clicks: results after the clicks of visitors."""
+"""Learning from clicks: how visitors' clicks change the order of results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TITLES = ("Harbour", "Harbour harbour", "Harbour master", "Harbour tours and the
 
 @pytest.fixture
 def harbour(tenant: Tenant) -> Tenant:
-    """Four pages that are found with one word."""
+    """Index four pages that match the same word."""
     tenant.index(*(page(number, title=title) for number, title in enumerate(TITLES, 1)))
     return tenant
 
@@ -49,7 +49,7 @@ def click_last(tenant: Tenant, before: list[str], *, visitors: int = 20) -> None
         click(tenant.public, before[-1], len(before), address=f"198.51.100.{number}")
 
 
-def test_a_page_that_visitors_choose_from_the_end_moves_up_by_three_places(harbour: Tenant) -> None:
+def test_frequently_clicked_last_hit_moves_up_three_places(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     click_last(harbour, before)
@@ -63,7 +63,7 @@ def test_a_page_that_visitors_choose_from_the_end_moves_up_by_three_places(harbo
     assert harbour.found_ids("harbour master")[0] == "page-3"
 
 
-def test_nothing_moves_and_nothing_is_read_where_it_is_off(harbour: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clicks_have_no_effect_while_learning_is_off(harbour: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     before = harbour.found_ids("harbour")
     click_last(harbour, before)
 
@@ -74,7 +74,7 @@ def test_nothing_moves_and_nothing_is_read_where_it_is_off(harbour: Tenant, monk
     assert harbour.found_ids("harbour") == before
 
 
-def test_five_visitors_that_one_address_invents_move_nothing(harbour: Tenant) -> None:
+def test_clicks_of_many_sessions_from_one_ip_address_have_no_effect(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     for number in range(20):
@@ -85,7 +85,7 @@ def test_five_visitors_that_one_address_invents_move_nothing(harbour: Tenant) ->
     assert harbour.found_ids("harbour") == before
 
 
-def test_a_visitor_who_clicks_again_and_again_counts_once(harbour: Tenant) -> None:
+def test_repeated_clicks_of_a_visitor_count_once(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     for number in range(4):
@@ -97,7 +97,7 @@ def test_a_visitor_who_clicks_again_and_again_counts_once(harbour: Tenant) -> No
     assert harbour.found_ids("harbour") == before
 
 
-def test_visitors_of_one_network_count_as_one(harbour: Tenant) -> None:
+def test_clicks_from_one_ipv6_network_count_once(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     for number in range(40):
@@ -112,7 +112,7 @@ def test_visitors_of_one_network_count_as_one(harbour: Tenant) -> None:
     assert harbour.found_ids("harbour") == [before[-1], *before[:-1]]
 
 
-def test_addresses_that_a_visitor_makes_up_count_for_nothing(harbour: Tenant) -> None:
+def test_clicks_with_forged_forwarding_headers_have_no_effect(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     fields = {"query": "harbour", "id": before[-1], "position": 4}
@@ -125,7 +125,7 @@ def test_addresses_that_a_visitor_makes_up_count_for_nothing(harbour: Tenant) ->
     assert harbour.found_ids("harbour") == before
 
 
-def test_a_search_that_many_visitors_claim_counts_once(harbour: Tenant) -> None:
+def test_clicks_of_many_visitors_with_one_query_id_count_once(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     query_id = harbour.find("harbour")["query_id"]
@@ -139,7 +139,7 @@ def test_a_search_that_many_visitors_claim_counts_once(harbour: Tenant) -> None:
     assert harbour.found_ids("harbour") == before
 
 
-def test_clicks_of_nobody_in_particular_move_nothing(harbour: Tenant) -> None:
+def test_clicks_reported_with_a_private_key_have_no_effect(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     for _ in range(20):
@@ -150,7 +150,7 @@ def test_clicks_of_nobody_in_particular_move_nothing(harbour: Tenant) -> None:
     assert harbour.found_ids("harbour") == before
 
 
-def test_a_few_visitors_who_make_up_places_do_not_outweigh_many(harbour: Tenant) -> None:
+def test_few_clicks_at_forged_positions_do_not_outweigh_many_clicks(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     for number in range(100):
@@ -164,7 +164,7 @@ def test_a_few_visitors_who_make_up_places_do_not_outweigh_many(harbour: Tenant)
     assert harbour.found_ids("harbour") == before
 
 
-def test_what_was_learned_can_be_looked_at(harbour: Tenant, stranger: Tenant) -> None:
+def test_learned_clicks_can_be_listed_by_the_account_only(harbour: Tenant, stranger: Tenant) -> None:
     before = harbour.found_ids("harbour")
     path = f"/sites/{harbour.site_id}/learned-clicks"
     switch(harbour)
@@ -182,7 +182,7 @@ def test_what_was_learned_can_be_looked_at(harbour: Tenant, stranger: Tenant) ->
     )
 
 
-def test_a_page_without_all_words_stays(harbour: Tenant) -> None:
+def test_page_matching_only_some_words_does_not_move_up(harbour: Tenant) -> None:
     switch(harbour)
     before = harbour.found_ids("harbour master")
     last = before[-1]
@@ -194,7 +194,7 @@ def test_a_page_without_all_words_stays(harbour: Tenant) -> None:
     assert harbour.found_ids("harbour master") == before
 
 
-def test_sorted_and_pinned_results_stay(harbour: Tenant) -> None:
+def test_sorted_and_pinned_results_keep_their_order(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     by_title = harbour.found_ids("harbour", sort="title:desc")
     switch(harbour)
@@ -206,7 +206,7 @@ def test_sorted_and_pinned_results_stay(harbour: Tenant) -> None:
     assert harbour.found_ids("harbour") == [before[1], before[0], *before[2:]]
 
 
-def test_what_was_learned_is_forgotten_for_good(harbour: Tenant) -> None:
+def test_deleting_learned_clicks_restores_the_order_permanently(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     click_last(harbour, before)
@@ -219,11 +219,11 @@ def test_what_was_learned_is_forgotten_for_good(harbour: Tenant) -> None:
     assert harbour.found_ids("harbour") == before
 
 
-def test_strangers_cannot_forget(harbour: Tenant, stranger: Tenant) -> None:
+def test_other_accounts_cannot_delete_learned_clicks(harbour: Tenant, stranger: Tenant) -> None:
     assert_error(stranger.private.delete(f"/sites/{harbour.site_id}/learned-clicks"), 404, "site_not_found")
 
 
-def test_a_preview_shows_what_clicks_change(harbour: Tenant) -> None:
+def test_settings_preview_shows_the_effect_of_clicks(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     click_last(harbour, before)
     harbour.app.extensions["runtime"].events.flush()
@@ -248,7 +248,7 @@ def test_a_preview_shows_what_clicks_change(harbour: Tenant) -> None:
     assert (ids(off["before"]), ids(off["after"])) == ([before[-1], *before[:-1]], before)
 
 
-def test_explanations_say_who_was_moved_by_clicks(harbour: Tenant) -> None:
+def test_explanations_show_moves_caused_by_clicks(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     switch(harbour)
     click_last(harbour, before)
@@ -263,7 +263,7 @@ def test_explanations_say_who_was_moved_by_clicks(harbour: Tenant) -> None:
     }
 
 
-def test_where_a_rule_pins_clicks_move_nothing(harbour: Tenant) -> None:
+def test_clicks_do_not_move_results_when_a_rule_pins(harbour: Tenant) -> None:
     before = harbour.found_ids("harbour")
     rule = {"id": "first", "when": {"query": "harbour", "match": "is"}, "do": {"pin": [before[1]]}}
     switch(harbour, rules=[rule])
@@ -282,7 +282,7 @@ def jobs(harbour: Tenant) -> Iterator[Jobs]:
     jobs._stopping.set()
 
 
-def test_each_night_the_service_learns_once(harbour: Tenant, jobs: Jobs) -> None:
+def test_clicks_are_learned_once_a_night(harbour: Tenant, jobs: Jobs) -> None:
     (job,) = (job for job in jobs.jobs if job.name == "click-lessons")
     before = harbour.found_ids("harbour")
     switch(harbour)
@@ -299,7 +299,7 @@ def test_each_night_the_service_learns_once(harbour: Tenant, jobs: Jobs) -> None
     assert harbour.found_ids("harbour") == [before[-1], *before[:-1]]
 
 
-def test_the_command_learns_for_one_site_and_knows_no_other(harbour: Tenant) -> None:
+def test_learn_command_rejects_sites_without_learning(harbour: Tenant) -> None:
     switch(harbour)
 
     assert learn(harbour, "--site", str(harbour.site_id), "--json") == f'{{"learned":{{"{harbour.site_id}":0}}}}\n'

@@ -1,4 +1,4 @@
-"""Members: their roles, and the account's last owner."""
+"""Members, their roles, and protection of the account's last owner."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def roles(tenant: Tenant) -> dict[str, str]:
 
 
 class TestList:
-    """Who is a member."""
+    """GET /api/members."""
 
-    def test_who_registered_is_the_first_owner(self, tenant: Tenant) -> None:
+    def test_registered_user_is_the_first_owner(self, tenant: Tenant) -> None:
         answer = assert_ok(tenant.browser.get("/api/members"))
 
         (member,) = answer["members"]
@@ -38,7 +38,7 @@ class TestList:
         assert set(member) == {"id", "name", "email", "role", "created_at"}
         assert (member["email"], member["role"]) == (tenant.email, "owner")
 
-    def test_it_is_in_pages_oldest_first(self, tenant: Tenant) -> None:
+    def test_member_list_is_oldest_first_and_paginated(self, tenant: Tenant) -> None:
         add_member(tenant, BO, "viewer")
         add_member(tenant, CY, "editor")
 
@@ -46,26 +46,26 @@ class TestList:
         assert [member["email"] for member in answer["members"]] == [BO]
         assert answer["total"] == 3
 
-    def test_one_member(self, tenant: Tenant) -> None:
+    def test_member_is_returned_by_id(self, tenant: Tenant) -> None:
         add_member(tenant, BO, "viewer")
         answer = assert_ok(tenant.private.get(f"/api/members/{member_id(tenant, BO)}"))
         assert answer["member"]["email"] == BO
 
     @pytest.mark.parametrize("kind", ["public", "search"])
-    def test_other_keys_than_private_ones_may_not_ask(self, tenant: Tenant, kind: str) -> None:
+    def test_public_and_search_keys_cannot_list_members(self, tenant: Tenant, kind: str) -> None:
         assert_error(tenant.client(kind).get("/api/members"), 403, "insufficient_permission")
 
 
 class TestProfiles:
-    """Each member has a name, an e-mail and a password of their own."""
+    """Each member has a separate name, e-mail address, and password."""
 
-    def test_a_member_logs_in_and_sees_the_accounts_sites(self, app: Flask, tenant: Tenant) -> None:
+    def test_member_login_returns_the_shared_account(self, app: Flask, tenant: Tenant) -> None:
         add_member(tenant, BO, "viewer")
 
         user = assert_ok(log_in(app, BO))["user"]
         assert user == {**user, "id": tenant.account_id, "email": BO, "plan": "pro"}
 
-    def test_a_member_changes_only_the_own_profile(self, app: Flask, tenant: Tenant) -> None:
+    def test_member_changes_only_their_own_profile(self, app: Flask, tenant: Tenant) -> None:
         bo = add_member(tenant, BO, "viewer")
         change = {"name": "Bo", "email": "bob@example.com", "current_password": PASSWORD, "new_password": "b" * 12}
 
@@ -77,7 +77,7 @@ class TestProfiles:
         assert assert_ok(tenant.browser.get("/profile/edit"))["user"]["email"] == tenant.email
         assert_ok(tenant.browser.get("/dashboard"))
 
-    def test_a_key_means_the_first_owner(self, app: Flask, tenant: Tenant) -> None:
+    def test_profile_update_by_key_changes_the_first_owner(self, app: Flask, tenant: Tenant) -> None:
         add_member(tenant, BO, "owner")
 
         assert_ok(tenant.private.put("/profile", json={"email": "anna@example.com"}))
@@ -85,7 +85,7 @@ class TestProfiles:
         assert roles(tenant) == {"anna@example.com": "owner", BO: "owner"}
         assert_ok(log_in(app, "anna@example.com"))
 
-    def test_when_the_first_owner_leaves_the_account_is_the_next_ones(self, tenant: Tenant) -> None:
+    def test_next_owner_represents_the_account_when_the_first_is_removed(self, tenant: Tenant) -> None:
         add_member(tenant, BO, "owner")
         assert_ok(tenant.browser.delete(f"/api/members/{member_id(tenant, tenant.email)}"))
 
@@ -94,19 +94,19 @@ class TestProfiles:
         assert BO in listed.output
         assert tenant.email not in listed.output
 
-    def test_the_e_mail_of_a_removed_member_is_free_again(self, app: Flask, tenant: Tenant) -> None:
+    def test_email_of_a_removed_member_can_register_again(self, app: Flask, tenant: Tenant) -> None:
         add_member(tenant, BO, "editor")
         assert_ok(tenant.private.delete(f"/api/members/{member_id(tenant, BO)}"))
         assert_ok(ApiClient(app).post("/register", json={"name": "Bo", "email": BO, "password": PASSWORD}), 201)
 
-    def test_nobody_registers_with_a_members_e_mail(self, app: Flask, tenant: Tenant) -> None:
+    def test_registering_with_a_members_email_is_rejected(self, app: Flask, tenant: Tenant) -> None:
         add_member(tenant, BO, "viewer")
         response = ApiClient(app).post(
             "/register", json={"name": "Bo", "email": " BO@example.com", "password": PASSWORD}
         )
         assert assert_error(response, 400, "validation_failed")["details"][0]["code"] == "taken"
 
-    def test_an_operator_gives_a_member_a_new_password(self, app: Flask, tenant: Tenant) -> None:
+    def test_operator_password_reset_logs_out_only_that_member(self, app: Flask, tenant: Tenant) -> None:
         bo = add_member(tenant, BO, "viewer")
         args = ["account", "reset-password", BO, "--password", "x" * 12]
 
@@ -117,7 +117,7 @@ class TestProfiles:
         assert_ok(tenant.browser.get("/dashboard"))
         assert_ok(log_in(app, tenant.email))
 
-    def test_only_an_owner_deletes_the_account_with_the_own_password(self, app: Flask, tenant: Tenant) -> None:
+    def test_account_deletion_requires_an_owner_and_their_own_password(self, app: Flask, tenant: Tenant) -> None:
         editor = add_member(tenant, BO, "editor")
         owner = add_member(tenant, CY, "owner")
         assert_ok(owner.put("/profile", json={"current_password": PASSWORD, "new_password": "the password of cy"}))
@@ -134,7 +134,7 @@ class TestRoles:
     """Changing a role, and removing a member."""
 
     @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-    def test_a_new_role_holds_from_the_next_request_on(self, tenant: Tenant, method: str) -> None:
+    def test_role_change_applies_to_the_next_request(self, tenant: Tenant, method: str) -> None:
         bo = add_member(tenant, BO, "editor")
         site = {"name": "Renamed"}
         assert_ok(bo.put(f"/sites/{tenant.site_id}", json=site))
@@ -147,7 +147,7 @@ class TestRoles:
         assert_error(bo.put(f"/sites/{tenant.site_id}", json=site), 403, "insufficient_permission")
         assert_ok(bo.get("/sites"))
 
-    def test_a_removed_member_is_logged_out_everywhere_at_once(self, app: Flask, tenant: Tenant) -> None:
+    def test_removed_member_is_logged_out_of_all_sessions(self, app: Flask, tenant: Tenant) -> None:
         bo = add_member(tenant, BO, "owner")
         again = app.test_client()
         assert again.post("/login", json={"email": BO, "password": PASSWORD}).status_code == 200
@@ -158,12 +158,12 @@ class TestRoles:
         assert again.get("/dashboard").status_code == 401
         assert_error(log_in(app, BO), 401, "invalid_credentials")
 
-    def test_an_unknown_role_is_refused(self, tenant: Tenant) -> None:
+    def test_unknown_role_is_rejected(self, tenant: Tenant) -> None:
         answer = tenant.browser.put(f"/api/members/{member_id(tenant, tenant.email)}", json={"role": "admin"})
         assert assert_error(answer, 400, "validation_failed")["details"][0]["field"] == "role"
 
     @pytest.mark.parametrize("id", [0, -1, 2**62, 2**70])
-    def test_an_unknown_member_is_not_found(self, tenant: Tenant, id: int) -> None:
+    def test_unknown_member_returns_404(self, tenant: Tenant, id: int) -> None:
         for response in (
             tenant.private.get(f"/api/members/{id}"),
             tenant.private.put(f"/api/members/{id}", json={"role": "viewer"}),
@@ -171,7 +171,7 @@ class TestRoles:
         ):
             assert response.status_code == 404
 
-    def test_another_accounts_member_is_not_found(self, tenant: Tenant, stranger: Tenant) -> None:
+    def test_another_accounts_member_returns_404(self, tenant: Tenant, stranger: Tenant) -> None:
         add_member(tenant, BO, "editor")
         path = f"/api/members/{member_id(tenant, BO)}"
         for caller in (stranger.browser, stranger.private):
@@ -185,7 +185,7 @@ class TestLastOwner:
     """An account always has an owner."""
 
     @pytest.mark.parametrize("role", ["editor", "viewer"])
-    def test_the_last_owner_cannot_become_less(self, tenant: Tenant, role: str) -> None:
+    def test_last_owner_cannot_be_demoted(self, tenant: Tenant, role: str) -> None:
         add_member(tenant, BO, "editor")
         path = f"/api/members/{member_id(tenant, tenant.email)}"
         assert_error(tenant.browser.put(path, json={"role": role}), 403, "last_owner")
@@ -197,8 +197,8 @@ class TestLastOwner:
         path = f"/api/members/{member_id(tenant, tenant.email)}"
         assert_error(tenant.browser.delete(path), 403, "last_owner")
 
-    def test_no_key_invites_makes_demotes_or_removes_an_owner(self, tenant: Tenant) -> None:
-        """Who found a key would have the account with it."""
+    def test_keys_cannot_invite_promote_demote_or_remove_owners(self, tenant: Tenant) -> None:
+        """Otherwise a leaked key would be enough to take over the account."""
         add_member(tenant, BO, "owner")
         add_member(tenant, CY, "editor")
         before = roles(tenant)
@@ -224,13 +224,13 @@ class TestLastOwner:
         assert_ok(tenant.private.delete(cys))
         assert_ok(ApiClient(tenant.app).get(invited["url"].removeprefix("http://localhost")))
 
-    def test_of_two_owners_one_may_leave(self, tenant: Tenant) -> None:
+    def test_one_of_two_owners_can_be_removed(self, tenant: Tenant) -> None:
         add_member(tenant, BO, "owner")
         assert_ok(tenant.browser.delete(f"/api/members/{member_id(tenant, tenant.email)}"))
         assert_error(tenant.browser.get("/api/members"), 401, "missing_api_key")
         assert roles(tenant) == {BO: "owner"}
 
-    def test_of_two_owners_who_remove_one_another_at_once_one_stays(
+    def test_concurrent_mutual_removal_of_two_owners_leaves_one(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bo = add_member(tenant, BO, "owner")
@@ -243,7 +243,7 @@ class TestLastOwner:
         assert sorted(answers) == [200, 403]
         assert list(roles(tenant).values()) == ["owner"]
 
-    def test_of_two_owners_who_demote_one_another_at_once_one_stays(
+    def test_concurrent_mutual_demotion_of_two_owners_leaves_one(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bo = add_member(tenant, BO, "owner")
@@ -256,10 +256,10 @@ class TestLastOwner:
         assert sorted(answers) == [200, 403]
         assert sorted(roles(tenant).values()) == ["owner", "viewer"]
 
-    def test_who_is_removed_while_removing_another_does_not_succeed(
+    def test_removed_owner_cannot_complete_a_concurrent_removal(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With a third owner the account would keep one, but nobody acts who was thrown out before."""
+        """The third owner keeps the account owned, but a removed member's request must still be rejected."""
         bo = add_member(tenant, BO, "owner")
         add_member(tenant, CY, "owner")
         answers = self._at_once(
@@ -276,7 +276,7 @@ class TestLastOwner:
     def _at_once(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, *calls: Callable[[], TestResponse]
     ) -> list[int]:
-        """Send requests of which none changes anything before all have passed the checks of who calls."""
+        """Send requests at once: all pass authorization before any of them changes anything."""
         listed = assert_ok(tenant.browser.get("/api/members"))["members"]
         self.ids = {member["email"]: member["id"] for member in listed}
         checked = threading.Barrier(len(calls), timeout=PATIENCE_SECONDS)
@@ -299,7 +299,7 @@ class TestLastOwner:
 
 
 class TestWhatMembersMay:
-    """What each role may do; tests/web/test_policy.py has every operation."""
+    """Permissions of each role; tests/web/test_policy.py covers every operation."""
 
     def test_editors_change_sites_but_not_members(self, tenant: Tenant) -> None:
         editor = add_member(tenant, BO, "editor")
@@ -310,8 +310,8 @@ class TestWhatMembersMay:
         assert_error(editor.get("/api/members"), 403, "insufficient_permission")
         assert_error(editor.get("/api/audit-log"), 403, "insufficient_permission")
 
-    def test_editors_get_no_token_that_may_more_than_they(self, tenant: Tenant) -> None:
-        """A private key with all scopes invites owners: one that an editor made would make its maker one."""
+    def test_editors_cannot_create_or_rotate_keys_with_owner_permissions(self, tenant: Tenant) -> None:
+        """A private key with all scopes can invite owners, so an editor could use one to become an owner."""
         editor = add_member(tenant, BO, "editor")
         keys = f"/api/sites/{tenant.site_id}/keys"
         private = {"name": "Mine", "type": "private"}
@@ -328,19 +328,19 @@ class TestWhatMembersMay:
         assert_error(editor.put(f"{keys}/{mine['id']}", json={"scopes": None}), 403, "insufficient_permission")
         assert_ok(tenant.browser.put(f"{keys}/{mine['id']}", json={"scopes": None}))
 
-    def test_a_key_without_the_scope_of_the_account_knows_no_members(self, app: Flask, tenant: Tenant) -> None:
+    def test_key_without_account_scope_cannot_read_account_data(self, app: Flask, tenant: Tenant) -> None:
         body = {"name": "Narrow", "type": "private", "scopes": ["sites", "keys"]}
         token = assert_ok(tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json=body), 201)["api_key"]
         narrow = ApiClient(app, token)
         for path in ("/api/members", "/api/invitations", "/api/audit-log", "/profile/edit"):
             assert_error(narrow.get(path), 403, "insufficient_permission")
 
-    def test_a_token_decides_before_a_viewers_cookie(self, tenant: Tenant) -> None:
+    def test_api_key_takes_precedence_over_a_viewers_session(self, tenant: Tenant) -> None:
         viewer: Browser = add_member(tenant, BO, "viewer")
         headers = {"Authorization": f"Bearer {tenant.tokens['private']}"}
         assert_ok(viewer.put(f"/sites/{tenant.site_id}", json={"name": "By key"}, headers=headers))
 
-    def test_a_viewers_form_without_the_token_is_refused_for_that(self, tenant: Tenant) -> None:
+    def test_viewers_form_without_csrf_token_gets_csrf_failed(self, tenant: Tenant) -> None:
         viewer = add_member(tenant, BO, "viewer")
         response = viewer.client.put(f"/sites/{tenant.site_id}", json={"name": "x"})
         assert_error(response, 403, "csrf_failed")

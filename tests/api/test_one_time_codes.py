@@ -1,4 +1,4 @@
-"""One-time codes: a login needs a code from an app besides the password, and a stolen or guessed one opens nothing."""
+"""Two-factor authentication: one-time codes are required at login, and stolen or guessed codes are rejected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def begin(browser: Browser, password: str = PASSWORD) -> dict[str, Any]:
 
 
 def switch_on(browser: Browser, clock: time_machine.Traveller) -> tuple[pyotp.TOTP, list[str]]:
-    """Set codes up; gives the app, which has not shown its next code yet, and the recovery codes."""
+    """Enable codes and return the authenticator, with an unused current code, and the recovery codes."""
     app = pyotp.TOTP(begin(browser)["secret"])
     answer = assert_ok(browser.post("/profile/totp/confirm", json={"code": code_of(app)}))
     clock.shift(STEP)
@@ -46,7 +46,7 @@ def switch_on(browser: Browser, clock: time_machine.Traveller) -> tuple[pyotp.TO
 
 
 def code_of(app: pyotp.TOTP, steps: int = 0) -> str:
-    """What an app shows whose clock is so many steps ahead."""
+    """Return the code of an authenticator whose clock is `steps` ahead."""
     return app.at(datetime.now(UTC), counter_offset=steps)
 
 
@@ -56,7 +56,7 @@ def log_in(app: Flask, code: str | None = None, email: str = ANN, password: str 
 
 
 def log_in_from(app: Flask, number: int, code: str, password: str = PASSWORD) -> TestResponse:
-    """Log in from one of many addresses."""
+    """Log in from the IP address with this number."""
     body = {"email": ANN, "password": password, "code": code}
     return ApiClient(app).post("/login", json=body, environ_overrides={"REMOTE_ADDR": f"192.0.2.{number}"})
 
@@ -67,7 +67,7 @@ def refused(response: TestResponse) -> bool:
 
 
 class TestSettingUp:
-    def test_the_secret_and_its_address_are_given_to_who_knows_the_password(self, tenant: Tenant) -> None:
+    def test_enrollment_requires_the_password_and_returns_the_secret(self, tenant: Tenant) -> None:
         answer = begin(tenant.browser)
 
         parsed = pyotp.parse_uri(answer["otpauth_url"])
@@ -78,7 +78,9 @@ class TestSettingUp:
         wrong = tenant.browser.post("/profile/totp", json={"current_password": "not the password"})
         assert_error(wrong, 403, "password_incorrect")
 
-    def test_before_the_first_code_nothing_changes(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_codes_stay_disabled_until_the_first_code_is_confirmed(
+        self, tenant: Tenant, clock: time_machine.Traveller
+    ) -> None:
         begin(tenant.browser)
         assert_error(
             tenant.browser.post("/profile/totp/confirm", json={"code": "000000"}),
@@ -90,13 +92,13 @@ class TestSettingUp:
         }  # fmt: skip
         assert_ok(log_in(tenant.app))
 
-    def test_an_unfinished_set_up_lapses(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_unconfirmed_enrollment_expires(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app = pyotp.TOTP(begin(tenant.browser)["secret"])
         clock.shift(3600)
         confirmed = tenant.browser.post("/profile/totp/confirm", json={"code": code_of(app)})
         assert_error(confirmed, 400, "validation_failed", field="code")
 
-    def test_ten_recovery_codes_are_given_once(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_enrollment_returns_ten_recovery_codes_once(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app, codes = switch_on(tenant.browser, clock)
 
         assert len(set(codes)) == 10
@@ -105,14 +107,14 @@ class TestSettingUp:
         again = tenant.browser.post("/profile/totp/confirm", json={"code": code_of(app)})
         assert_error(again, 400, "validation_failed", field="code")
 
-    def test_guesses_of_the_first_code_are_limited(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_confirmation_attempts_are_limited(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app = pyotp.TOTP(begin(tenant.browser)["secret"])
         for _ in range(10):
             tenant.browser.post("/profile/totp/confirm", json={"code": "000000"})
         limited = tenant.browser.post("/profile/totp/confirm", json={"code": code_of(app)})
         assert_error(limited, 429, "rate_limit_exceeded")
 
-    def test_a_new_phone_replaces_the_old_one_with_its_first_code(
+    def test_new_enrollment_replaces_the_old_secret_when_confirmed(
         self, tenant: Tenant, clock: time_machine.Traveller
     ) -> None:
         old, old_recovery = switch_on(tenant.browser, clock)
@@ -125,7 +127,7 @@ class TestSettingUp:
         assert refused(log_in(tenant.app, old_recovery[0]))
         assert_ok(log_in(tenant.app, code_of(new)))
 
-    def test_at_rest_there_is_neither_the_secret_nor_a_recovery_code(
+    def test_secret_and_recovery_codes_are_not_stored_in_plaintext(
         self, tenant: Tenant, clock: time_machine.Traveller
     ) -> None:
         app, recovery = switch_on(tenant.browser, clock)
@@ -137,7 +139,7 @@ class TestSettingUp:
 
 
 class TestLoggingIn:
-    def test_a_missing_code_is_asked_for_once_the_password_is_right(
+    def test_missing_code_is_reported_only_after_the_right_password(
         self, tenant: Tenant, clock: time_machine.Traveller
     ) -> None:
         app, _ = switch_on(tenant.browser, clock)
@@ -147,10 +149,10 @@ class TestLoggingIn:
         assert refused(log_in(tenant.app, code_of(app), password="not the password"))
         assert_ok(log_in(tenant.app, code_of(app)))
 
-    def test_who_has_no_codes_needs_none(self, tenant: Tenant) -> None:
+    def test_login_without_enrollment_ignores_the_code(self, tenant: Tenant) -> None:
         assert_ok(log_in(tenant.app, "123456"))
 
-    def test_a_code_is_accepted_once(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_code_is_accepted_once(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app, _ = switch_on(tenant.browser, clock)
         code = code_of(app)
 
@@ -160,11 +162,13 @@ class TestLoggingIn:
         clock.shift(STEP)
         assert refused(log_in(tenant.app, code))
 
-    def test_the_code_that_switched_codes_on_is_used_up(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_confirmation_code_cannot_be_used_to_log_in(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app, _ = switch_on(tenant.browser, clock)
         assert refused(log_in(tenant.app, code_of(app, -1)))
 
-    def test_no_code_before_one_that_was_used_is_accepted(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_codes_older_than_the_last_used_code_are_rejected(
+        self, tenant: Tenant, clock: time_machine.Traveller
+    ) -> None:
         app, _ = switch_on(tenant.browser, clock)
         clock.shift(10 * STEP)
         assert_ok(log_in(tenant.app, code_of(app, 1)))
@@ -172,7 +176,7 @@ class TestLoggingIn:
         assert refused(log_in(tenant.app, code_of(app, -1)))
 
     @pytest.mark.parametrize(("steps", "is_accepted"), [(-2, False), (-1, True), (0, True), (1, True), (2, False)])
-    def test_a_clock_may_be_off_by_one_step(
+    def test_clock_may_differ_by_one_step(
         self, tenant: Tenant, clock: time_machine.Traveller, steps: int, is_accepted: bool
     ) -> None:
         app, _ = switch_on(tenant.browser, clock)
@@ -180,19 +184,21 @@ class TestLoggingIn:
         response = log_in(tenant.app, code_of(app, steps))
         assert_ok(response) if is_accepted else refused(response)
 
-    def test_codes_are_of_one_member(self, tenant: Tenant, stranger: Tenant, clock: time_machine.Traveller) -> None:
+    def test_codes_work_only_for_their_member(
+        self, tenant: Tenant, stranger: Tenant, clock: time_machine.Traveller
+    ) -> None:
         switch_on(tenant.browser, clock)
         hers, her_recovery = switch_on(stranger.browser, clock)
         assert refused(log_in(tenant.app, code_of(hers)))
         assert refused(log_in(tenant.app, her_recovery[0]))
 
     @pytest.mark.parametrize("code", ["000000", "12345", "1234567", "١٢٣٤٥٦", "-", "", "x" * 64])
-    def test_what_is_no_code_is_refused(self, tenant: Tenant, clock: time_machine.Traveller, code: str) -> None:
+    def test_malformed_code_is_rejected(self, tenant: Tenant, clock: time_machine.Traveller, code: str) -> None:
         switch_on(tenant.browser, clock)
         response = log_in(tenant.app, code)
         assert_error(response, 401, "code_required" if code.strip("-") == "" else "invalid_credentials")
 
-    def test_an_address_has_ten_guesses_in_a_quarter_of_an_hour(
+    def test_ten_wrong_codes_from_one_ip_address_block_it_for_15_minutes(
         self, tenant: Tenant, clock: time_machine.Traveller
     ) -> None:
         app, _ = switch_on(tenant.browser, clock)
@@ -202,7 +208,9 @@ class TestLoggingIn:
         clock.shift(900)
         assert_ok(log_in(tenant.app, code_of(app)))
 
-    def test_from_many_addresses_a_day_allows_30_guesses(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_thirty_wrong_codes_from_many_ip_addresses_block_codes_for_a_day(
+        self, tenant: Tenant, clock: time_machine.Traveller
+    ) -> None:
         app, _ = switch_on(tenant.browser, clock)
 
         def guess(number: int, code: str) -> TestResponse:
@@ -215,7 +223,7 @@ class TestLoggingIn:
         clock.shift(86_400)
         assert_ok(guess(99, code_of(app)))
 
-    def test_asking_for_the_code_uses_up_no_attempts(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_login_without_a_code_uses_up_no_attempts(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app, _ = switch_on(tenant.browser, clock)
         for _ in range(40):
             assert_error(log_in(tenant.app), 401, "code_required")
@@ -223,10 +231,10 @@ class TestLoggingIn:
             clock.shift(STEP)
 
     @pytest.mark.parametrize("is_one_address", [True, False])
-    def test_a_stranger_with_the_same_e_mail_locks_nobody_out(
+    def test_member_with_the_same_email_in_another_account_cannot_lock_a_user_out(
         self, tenant: Tenant, stranger: Tenant, clock: time_machine.Traveller, is_one_address: bool
     ) -> None:
-        """Eve invites Ann's address to an account of hers, takes the link, and guesses codes of her own."""
+        """Eve invites Ann's e-mail address to Eve's account, accepts the link herself, and guesses codes there."""
         app, recovery = switch_on(tenant.browser, clock)
         joined = add_member(stranger, ANN, "owner", NEW_PASSWORD)
         begun = assert_ok(joined.post("/profile/totp", json={"current_password": NEW_PASSWORD}))
@@ -244,7 +252,7 @@ class TestLoggingIn:
 
 
 class TestRecoveryCodes:
-    def test_each_logs_in_once(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_recovery_code_logs_in_once_in_any_format(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         app, recovery = switch_on(tenant.browser, clock)
 
         assert_ok(log_in(tenant.app, recovery[0]))
@@ -253,7 +261,9 @@ class TestRecoveryCodes:
         assert assert_ok(tenant.browser.get("/profile/totp"))["recovery_codes_left"] == 8
         assert_ok(log_in(tenant.app, code_of(app)))
 
-    def test_the_audit_log_tells_of_them(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_audit_log_records_enabling_use_and_disabling_of_codes(
+        self, tenant: Tenant, clock: time_machine.Traveller
+    ) -> None:
         _, recovery = switch_on(tenant.browser, clock)
         assert_ok(log_in(tenant.app, recovery[0]))
         assert_ok(tenant.browser.delete("/profile/totp", json={"current_password": PASSWORD}))
@@ -276,7 +286,7 @@ class TestRecoveryCodes:
 
 
 class TestSwitchingOff:
-    def test_it_needs_the_password(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_disabling_codes_requires_the_password(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         switch_on(tenant.browser, clock)
         off = tenant.browser.delete
         assert_error(off("/profile/totp", json={}), 400, "validation_failed", field="current_password")
@@ -288,13 +298,13 @@ class TestSwitchingOff:
         assert_ok(log_in(tenant.app))
         assert assert_ok(tenant.browser.get("/profile/totp"))["enabled"] is False
 
-    def test_a_new_password_leaves_codes_on(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_password_change_leaves_codes_enabled(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         switch_on(tenant.browser, clock)
         change = {"current_password": PASSWORD, "new_password": NEW_PASSWORD}
         assert_ok(tenant.browser.put("/profile", json=change))
         assert_error(log_in(tenant.app, password=NEW_PASSWORD), 401, "code_required")
 
-    def test_the_operator_switches_them_off(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
+    def test_operator_can_disable_a_members_codes(self, tenant: Tenant, clock: time_machine.Traveller) -> None:
         switch_on(tenant.browser, clock)
 
         done = tenant.app.test_cli_runner().invoke(args=["account", "reset-codes", ANN.upper()])
@@ -307,7 +317,7 @@ class TestSwitchingOff:
         assert unknown.exit_code == 1
 
 
-def test_no_key_sets_up_or_removes_codes(tenant: Tenant, clock: time_machine.Traveller) -> None:
+def test_keys_cannot_set_up_or_remove_codes(tenant: Tenant, clock: time_machine.Traveller) -> None:
     switch_on(tenant.browser, clock)
     password = {"current_password": PASSWORD}
     for client in (tenant.private, tenant.search, tenant.public):
@@ -322,8 +332,8 @@ def test_no_key_sets_up_or_removes_codes(tenant: Tenant, clock: time_machine.Tra
     assert_error(log_in(tenant.app), 401, "code_required")
 
 
-def test_of_two_logins_at_once_with_one_code_one_succeeds(tmp_path: Path, clock: time_machine.Traveller) -> None:
-    """Two applications over the same files, as two worker processes are, with a code and with a recovery code."""
+def test_concurrent_logins_with_one_code_succeed_once(tmp_path: Path, clock: time_machine.Traveller) -> None:
+    """Use two applications with the same files, like two worker processes, for a code and a recovery code."""
     settings = make_settings(tmp_path)
     workers = [make_app(settings), create_app(settings, background=False)]
     tenant = register_tenant(workers[0], ANN)
@@ -336,7 +346,7 @@ def test_of_two_logins_at_once_with_one_code_one_succeeds(tmp_path: Path, clock:
         close_app(worker)
 
 
-def test_codes_survive_a_backup(tmp_path: Path, clock: time_machine.Traveller) -> None:
+def test_codes_and_recovery_codes_survive_backup_and_restore(tmp_path: Path, clock: time_machine.Traveller) -> None:
     first = make_app(make_settings(tmp_path / "first"))
     browser, _ = register_browser(first, ANN)
     app, recovery = switch_on(browser, clock)

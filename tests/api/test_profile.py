@@ -1,4 +1,4 @@
-"""The profile, and the end of an account."""
+"""Profile updates and account deletion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def log_in(app: Flask, email: str, password: str) -> Any:
 class TestUpdate:
     """Name, e-mail, password."""
 
-    def test_name_and_email(self, shared_app: Flask) -> None:
+    def test_name_and_email_can_be_changed(self, shared_app: Flask) -> None:
         browser, account_id = register_browser(shared_app, "old@example.com")
 
         renamed = assert_ok(browser.put("/profile", json={"name": " Anna "}))
@@ -39,7 +39,7 @@ class TestUpdate:
         assert_ok(log_in(shared_app, "new.ann@example.com", PASSWORD))
         assert_error(log_in(shared_app, "old@example.com", PASSWORD), 401, "invalid_credentials")
 
-    def test_ones_own_email_is_not_taken(self, ann: Tenant) -> None:
+    def test_own_email_is_not_rejected_as_taken(self, ann: Tenant) -> None:
         assert_ok(ann.browser.put("/profile", json={"email": ann.email.upper()}))
         assert_ok(ann.browser.put("/profile", json={"email": ann.email}))
 
@@ -64,13 +64,15 @@ class TestUpdate:
             ({"password": "x"}, "password"),
         ],
     )
-    def test_a_change_that_cannot_be(self, ann: Tenant, eve: Tenant, body: dict[str, Any], field: str) -> None:
+    def test_profile_update_with_invalid_fields_is_rejected(
+        self, ann: Tenant, eve: Tenant, body: dict[str, Any], field: str
+    ) -> None:
         before = ann.browser.get("/profile/edit").get_json()["user"]
 
         assert_error(ann.browser.put("/profile", json=body), 400, "validation_failed", field=field)
         assert ann.browser.get("/profile/edit").get_json()["user"] == before
 
-    def test_a_new_password_ends_the_other_sessions(self, shared_app: Flask) -> None:
+    def test_password_change_ends_other_sessions(self, shared_app: Flask) -> None:
         email = "sessions@example.com"
         here, _ = register_browser(shared_app, email)
         client = shared_app.test_client()
@@ -84,7 +86,7 @@ class TestUpdate:
         assert_error(log_in(shared_app, email, PASSWORD), 401, "invalid_credentials")
         assert_ok(log_in(shared_app, email, NEW_PASSWORD))
 
-    def test_a_new_email_ends_the_other_sessions(self, shared_app: Flask) -> None:
+    def test_email_change_ends_other_sessions(self, shared_app: Flask) -> None:
         here, _ = register_browser(shared_app, "moves@example.com")
         elsewhere = shared_app.test_client()
         assert_ok(elsewhere.post("/login", json={"email": "moves@example.com", "password": PASSWORD}))
@@ -104,7 +106,7 @@ class TestUpdate:
             {"name": "Changed", "email": "changed@example.com", "new_password": NEW_PASSWORD},
         ],
     )
-    def test_a_private_key_changes_no_password(self, ann: Tenant, body: dict[str, Any]) -> None:
+    def test_private_key_cannot_change_the_password(self, ann: Tenant, body: dict[str, Any]) -> None:
         before = ann.browser.get("/profile/edit").get_json()["user"]
 
         assert_error(ann.private.put("/profile", json=body), 403, "insufficient_permission")
@@ -112,7 +114,7 @@ class TestUpdate:
         assert ann.browser.get("/profile/edit").get_json()["user"] == before
         assert_ok(log_in(ann.app, ann.email, PASSWORD))
 
-    def test_a_private_key_changes_name_and_email(self, shared_app: Flask) -> None:
+    def test_private_key_can_change_name_and_email(self, shared_app: Flask) -> None:
         tenant = register_tenant(shared_app, "by-key@example.com")
 
         user = assert_ok(tenant.private.put("/profile", json={"name": "K", "email": "key@example.com"}))["user"]
@@ -129,7 +131,7 @@ class TestUpdate:
         assert (user["name"], user["email"]) == ("Somebody", ann.email)
         assert_ok(log_in(ann.app, ann.email, PASSWORD))
 
-    def test_five_wrong_passwords_are_counted_with_those_of_the_accounts_end(self, app: Flask) -> None:
+    def test_wrong_passwords_of_updates_and_deletion_share_a_limit_of_five(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             browser, _ = register_browser(app, "ann@example.com")
             wrong, right = ({"email": "b@example.com", "current_password": p} for p in ("not this one", PASSWORD))
@@ -141,7 +143,7 @@ class TestUpdate:
             clock.shift(3600)
             assert_ok(browser.put("/profile", json=right))
 
-    def test_right_passwords_are_counted_too(self, app: Flask) -> None:
+    def test_right_passwords_count_towards_the_password_check_limit(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             browser, _ = register_browser(app, "ann@example.com")
             for number in range(PASSWORD_CHECKS):
@@ -152,11 +154,11 @@ class TestUpdate:
             clock.shift(3600)
             assert_ok(browser.post("/profile/totp", json={"current_password": PASSWORD}))
 
-    def test_the_form_of_a_key_offers_no_password(self, ann: Tenant) -> None:
+    def test_profile_form_for_keys_has_no_password_fields(self, ann: Tenant) -> None:
         fields = assert_ok(ann.private.get("/profile/edit"))["form"]["fields"]
         assert [field["name"] for field in fields] == ["name", "email", "weekly_digest"]
 
-    def test_the_form_that_edits(self, ann: Tenant) -> None:
+    def test_profile_form_has_current_values_and_empty_passwords(self, ann: Tenant) -> None:
         answer = assert_ok(ann.browser.get("/profile/edit"))
 
         form = answer["form"]
@@ -168,7 +170,7 @@ class TestUpdate:
 
 
 class TestDeletion:
-    """Everything goes."""
+    """DELETE /profile."""
 
     @pytest.mark.parametrize(
         ("body", "field"),
@@ -181,11 +183,13 @@ class TestDeletion:
             ({"password": PASSWORD, "reasons": "x"}, "reasons"),
         ],
     )
-    def test_what_does_not_say_it_right(self, ann: Tenant, body: dict[str, Any], field: str) -> None:
+    def test_account_deletion_with_an_invalid_body_is_rejected(
+        self, ann: Tenant, body: dict[str, Any], field: str
+    ) -> None:
         assert_error(ann.browser.delete("/profile", json=body), 400, "validation_failed", field=field)
         assert_ok(ann.browser.get("/dashboard"))
 
-    def test_after_five_wrong_passwords_in_an_hour_even_the_right_one_waits(self, app: Flask) -> None:
+    def test_five_wrong_passwords_block_account_deletion_for_an_hour(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             browser, _ = register_browser(app, "ann@example.com")
             for _ in range(5):
@@ -198,7 +202,9 @@ class TestDeletion:
             assert_ok(browser.delete("/profile", json={"password": PASSWORD}))
 
     @pytest.mark.parametrize("kind", ["session", "private"])
-    def test_nothing_of_the_account_is_left(self, app: Flask, tenant: Tenant, stranger: Tenant, kind: str) -> None:
+    def test_account_deletion_removes_all_its_data_and_keeps_the_reason(
+        self, app: Flask, tenant: Tenant, stranger: Tenant, kind: str
+    ) -> None:
         tenant.index(page(1), page(2))
         stranger.index(page(1))
         tenant.found_ids("page")
@@ -228,7 +234,7 @@ class TestDeletion:
             assert session.scalars(select(EngineTask)).all() == []
         assert stranger.found_ids("page") == ["page-1"]
 
-    def test_the_email_is_free_again_and_the_new_account_has_nothing(self, app: Flask, tenant: Tenant) -> None:
+    def test_reregistered_email_gets_a_new_empty_account(self, app: Flask, tenant: Tenant) -> None:
         tenant.index(page(1))
         tenant.found_ids("page")
         assert_ok(tenant.browser.delete("/profile", json={"password": PASSWORD}))

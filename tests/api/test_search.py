@@ -12,7 +12,7 @@ from app.services.analytics.clicks import read_query_id
 from tests.callers import Tenant, page
 
 
-def test_a_document_is_found_by_the_next_request(tenant: Tenant) -> None:
+def test_document_is_searchable_in_the_next_request(tenant: Tenant) -> None:
     tenant.index(page(1, title="Installing the bicycle pump"), page(2))
 
     response = tenant.search.get("/v1/search?q=bicycle")
@@ -28,7 +28,7 @@ def test_a_document_is_found_by_the_next_request(tenant: Tenant) -> None:
     assert answer["remaining_quota"] == {"daily_limit": 10_000, "used_today": 1, "unlimited": False}
 
 
-def test_hits_always_have_the_five_strings(tenant: Tenant) -> None:
+def test_hits_have_the_five_standard_string_fields(tenant: Tenant) -> None:
     tenant.index(page(1, title="Bicycle"))
 
     (hit,) = tenant.find("bicycle")["hits"]
@@ -42,11 +42,11 @@ def test_hits_always_have_the_five_strings(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("kind", ["search", "private"])
-def test_search_and_private_keys_may_search(tenant: Tenant, kind: str) -> None:
+def test_search_and_private_keys_can_search(tenant: Tenant, kind: str) -> None:
     assert tenant.client(kind).get("/v1/search?q=x").status_code == 200
 
 
-def test_a_public_key_is_told_what_to_do_instead(tenant: Tenant) -> None:
+def test_public_key_gets_403_pointing_to_client_info(tenant: Tenant) -> None:
     response = tenant.public.get("/v1/search?q=x")
 
     assert response.status_code == 403
@@ -80,7 +80,7 @@ def test_a_public_key_is_told_what_to_do_instead(tenant: Tenant) -> None:
         ("q=x&filters=" + "(" * 2001, "filters"),
     ],
 )
-def test_bad_parameters_are_named(ann: Tenant, query: str, field: str) -> None:
+def test_invalid_search_parameters_return_400_naming_the_field(ann: Tenant, query: str, field: str) -> None:
     response = ann.search.get(f"/v1/search?{query}")
 
     assert response.status_code == 400
@@ -109,7 +109,7 @@ def test_unknown_query_parameters_are_ignored(tenant: Tenant) -> None:
         ({"facets": "author,,date"}, "invalid_facet"),
     ],
 )
-def test_what_the_engine_cannot_run_is_a_400_with_its_own_code(
+def test_invalid_filter_sort_and_facets_return_400_with_specific_codes(
     ann: Tenant, parameters: dict[str, str], code: str
 ) -> None:
     ann.index(page(1))
@@ -120,7 +120,7 @@ def test_what_the_engine_cannot_run_is_a_400_with_its_own_code(
     assert response.get_json()["error"] == code
 
 
-def test_a_bad_filter_is_located(tenant: Tenant) -> None:
+def test_invalid_filter_error_contains_its_position(tenant: Tenant) -> None:
     tenant.index(page(1))
 
     response = tenant.search.get("/v1/search", query_string={"q": "page", "filters": "author = Ann AND AND"})
@@ -130,14 +130,14 @@ def test_a_bad_filter_is_located(tenant: Tenant) -> None:
     assert detail.get("position") == (17 if tells_where else None)
 
 
-def test_page_wins_over_offset_only_above_one(tenant: Tenant) -> None:
+def test_page_above_one_takes_precedence_over_offset(tenant: Tenant) -> None:
     tenant.index(*[page(number) for number in range(10)])
 
     assert tenant.find("page", limit=3, page=2, offset=1)["offset"] == 3
     assert tenant.find("page", limit=3, page=1, offset=4)["offset"] == 4
 
 
-def test_past_the_end_there_are_no_hits_and_the_true_total(tenant: Tenant) -> None:
+def test_offset_past_the_end_returns_no_hits_and_the_true_total(tenant: Tenant) -> None:
     tenant.index(*[page(number) for number in range(5)])
 
     for offset in (5, 1_000_000, 2_147_483_647):
@@ -146,7 +146,7 @@ def test_past_the_end_there_are_no_hits_and_the_true_total(tenant: Tenant) -> No
         assert results["estimatedTotalHits"] == 5
 
 
-def test_paging_shows_every_hit_once(tenant: Tenant) -> None:
+def test_pagination_returns_every_hit_once(tenant: Tenant) -> None:
     tenant.index(*[page(number) for number in range(25)])
 
     seen = [hit for number in (1, 2, 3) for hit in tenant.found_ids("page", limit=10, page=number)]
@@ -154,7 +154,7 @@ def test_paging_shows_every_hit_once(tenant: Tenant) -> None:
     assert sorted(seen) == sorted(f"page-{number}" for number in range(25))
 
 
-def test_the_body_form_answers_the_same(tenant: Tenant) -> None:
+def test_post_search_returns_the_same_as_get(tenant: Tenant) -> None:
     tenant.index(page(1, author="Ann"), page(2, author="Bob"))
 
     wishes = {"q": "page", "filters": tenant.equals("author", "Ann")}
@@ -176,21 +176,21 @@ def test_the_body_form_answers_the_same(tenant: Tenant) -> None:
     [({}, "q"), ({"q": 5}, "q"), ({"q": "x", "limit": "5"}, "limit"), ({"q": "x", "limit": True}, "limit"),
      ({"q": "x", "highlight": 1}, "highlight"), ({"q": "x", "wrong": 1}, "wrong"), ({"q": "x", "sort": [1]}, "sort")],
 )  # fmt: skip
-def test_json_types_are_taken_literally(ann: Tenant, body: dict[str, object], field: str) -> None:
+def test_post_search_does_not_convert_json_types(ann: Tenant, body: dict[str, object], field: str) -> None:
     response = ann.search.post("/v1/search", json=body)
 
     assert response.status_code == 400
     assert response.get_json()["details"][0]["field"] == field
 
 
-def test_five_point_zero_is_five(tenant: Tenant) -> None:
+def test_integral_float_is_accepted_as_an_integer(tenant: Tenant) -> None:
     response = tenant.search.post("/v1/search", data='{"q": "x", "limit": 5.0}', content_type="application/json")
 
     assert response.status_code == 200
     assert response.get_json()["results"]["limit"] == 5
 
 
-def test_highlights_are_marked_and_everything_else_is_escaped(tenant: Tenant) -> None:
+def test_highlighted_text_is_escaped_except_for_the_markers(tenant: Tenant) -> None:
     tenant.index(page(1, title="<b>Bicycle</b> & pump"))
 
     (hit,) = tenant.find("bicycle", highlight="true")["hits"]
@@ -199,7 +199,7 @@ def test_highlights_are_marked_and_everything_else_is_escaped(tenant: Tenant) ->
     assert hit["title"] == "<b>Bicycle</b> & pump"
 
 
-def test_a_star_lists_by_date_newest_first_then_the_undated_by_last_change(tenant: Tenant) -> None:
+def test_placeholder_search_sorts_by_date_then_by_last_change(tenant: Tenant) -> None:
     tenant.index(page("undated-1"))
     tenant.index(page("undated-2"))
     tenant.index(page("old", date="2020-01-01"), page("new", date="2024-06-01T10:00:00+02:00"))
@@ -207,7 +207,7 @@ def test_a_star_lists_by_date_newest_first_then_the_undated_by_last_change(tenan
     assert tenant.found_ids("*") == ["page-new", "page-old", "page-undated-2", "page-undated-1"]
 
 
-def test_only_punctuation_finds_nothing(tenant: Tenant) -> None:
+def test_search_of_only_punctuation_returns_no_hits(tenant: Tenant) -> None:
     tenant.index(page(1))
 
     assert tenant.find("?!")["estimatedTotalHits"] == 0
@@ -220,7 +220,7 @@ def test_only_punctuation_finds_nothing(tenant: Tenant) -> None:
     ("zeppelin", "some", None),
     ("Harbuor ships", "corrected", "Harbour ships"),
 ])  # fmt: skip
-def test_it_is_told_which_words_were_found(
+def test_search_reports_whether_all_words_matched_or_were_corrected(
     app: Flask, tenant: Tenant, q: str, matched: str, corrected: str | None
 ) -> None:
     tenant.index(page(1, title="Ships of the harbour"))
@@ -236,7 +236,7 @@ def test_it_is_told_which_words_were_found(
         assert set(session.scalars(select(SearchEvent.matched))) == (set() if q == "*" else {matched})
 
 
-def test_every_search_has_an_id_of_its_own_that_names_its_site_and_query(app: Flask, tenant: Tenant) -> None:
+def test_each_search_has_a_unique_query_id_encoding_its_query(app: Flask, tenant: Tenant) -> None:
     first, second = tenant.find(" Harbour  SHIPS ")["query_id"], tenant.find("harbour ships")["query_id"]
 
     assert first != second
@@ -245,7 +245,7 @@ def test_every_search_has_an_id_of_its_own_that_names_its_site_and_query(app: Fl
         assert read_query_id(secret, tenant.site_id, query_id, now()) == "harbour ships"
 
 
-def test_clicks_name_the_search_that_found_the_document(app: Flask, tenant: Tenant) -> None:
+def test_clicks_are_attributed_to_searches_by_query_id(app: Flask, tenant: Tenant) -> None:
     tenant.index(page(1, title="Ships of the harbour"))
     for q in ("harbour", "harbour zeppelin"):
         click = {"query_id": tenant.find(q)["query_id"], "id": "page-1", "position": 1}
@@ -257,14 +257,14 @@ def test_clicks_name_the_search_that_found_the_document(app: Flask, tenant: Tena
     assert [entry["query"] for entry in analytics["partial_queries"]] == ["harbour zeppelin"]
 
 
-def test_a_failed_search_is_not_charged(tenant: Tenant) -> None:
+def test_failed_search_uses_no_quota(tenant: Tenant) -> None:
     for query in ("q=", "q=x&limit=0", "q=x&sort=nowhere", "q=x&site_id=999999"):
         assert tenant.search.get(f"/v1/search?{query}").status_code in (400, 404)
 
     assert tenant.search.get("/v1/search?q=x").get_json()["remaining_quota"]["used_today"] == 1
 
 
-def test_head_answers_without_body_and_without_charge(tenant: Tenant) -> None:
+def test_head_request_has_no_body_and_uses_no_quota(tenant: Tenant) -> None:
     response = tenant.search.call("HEAD", "/v1/search?q=x")
 
     assert response.status_code == 200
@@ -272,7 +272,7 @@ def test_head_answers_without_body_and_without_charge(tenant: Tenant) -> None:
     assert tenant.search.get("/v1/search?q=x").get_json()["remaining_quota"]["used_today"] == 1
 
 
-def test_a_private_key_searches_any_site_of_its_account(tenant: Tenant) -> None:
+def test_private_key_can_search_any_site_of_its_account(tenant: Tenant) -> None:
     other = tenant.browser.post("/sites", json={"name": "Other", "url": "https://other.example/"}).get_json()["site"]
     tenant.private.post(f"/api/v1/index/bulk?site_id={other['id']}", json={"documents": [page(7)]})
 
@@ -282,7 +282,7 @@ def test_a_private_key_searches_any_site_of_its_account(tenant: Tenant) -> None:
     assert tenant.found_ids("page") == []
 
 
-def test_a_search_key_is_refused_another_site_of_its_account(tenant: Tenant) -> None:
+def test_search_key_cannot_search_another_site_of_its_account(tenant: Tenant) -> None:
     other = tenant.browser.post("/sites", json={"name": "Other", "url": "https://other.example/"}).get_json()["site"]
 
     assert tenant.search.get(f"/v1/search?q=x&site_id={other['id']}").status_code == 403
@@ -290,7 +290,7 @@ def test_a_search_key_is_refused_another_site_of_its_account(tenant: Tenant) -> 
 
 
 @pytest.mark.parametrize("kind", ["search", "private"])
-def test_a_strangers_site_is_not_found_as_if_it_did_not_exist(tenant: Tenant, stranger: Tenant, kind: str) -> None:
+def test_another_accounts_site_gets_the_same_404_as_a_missing_site(tenant: Tenant, stranger: Tenant, kind: str) -> None:
     theirs = tenant.client(kind).get(f"/v1/search?q=x&site_id={stranger.site_id}")
     nobodys = tenant.client(kind).get("/v1/search?q=x&site_id=123456789")
 
@@ -299,7 +299,7 @@ def test_a_strangers_site_is_not_found_as_if_it_did_not_exist(tenant: Tenant, st
     assert theirs.get_json()["error"] == "site_not_found"
 
 
-def test_a_paused_site_is_not_searched(tenant: Tenant) -> None:
+def test_searching_a_paused_site_returns_403(tenant: Tenant) -> None:
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
 
     response = tenant.search.get("/v1/search?q=x")
