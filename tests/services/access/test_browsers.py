@@ -35,5 +35,5 @@ WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
         ("", ""),
     ],
 )
-def test_a_browser_is_called_what_people_call_it(user_agent: str, name: str) -> None:
+def test_browser_name_returns_a_short_readable_name_for_a_user_agent(user_agent: str, name: str) -> None:
     assert browser_name(user_agent) == name

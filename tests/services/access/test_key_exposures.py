@@ -45,7 +45,9 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if "is used in a web page" in record.getMessage()]
 
 
-def test_its_request_is_answered_and_its_owner_told(tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+def test_private_key_sent_from_a_web_page_still_works_and_is_reported_to_its_owner(
+    tenant: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
     with time_machine.travel(NOON, tick=False):
         tenant.browser.post("/login", json={"email": tenant.email, "password": "correct horse battery"})
         assert_ok(tenant.private.get("/v1/search?q=x", headers=PAGE))
@@ -67,20 +69,22 @@ def test_its_request_is_answered_and_its_owner_told(tenant: Tenant, caplog: pyte
 
 
 @pytest.mark.parametrize("kind", ["public", "search"])
-def test_other_keys_may_be_in_pages(tenant: Tenant, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_public_and_search_keys_in_web_pages_are_not_reported(
+    tenant: Tenant, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
     tenant.client(kind).get("/v1/client-info", headers=PAGE)
 
     assert (exposed(tenant), told(caplog)) == ([], [])
 
 
-def test_a_server_sends_no_origin_and_this_services_pages_are_no_others(tenant: Tenant) -> None:
+def test_requests_without_an_origin_or_from_this_services_pages_are_not_reported(tenant: Tenant) -> None:
     assert_ok(tenant.private.get("/sites"))
     assert_ok(tenant.private.post("/v1/search", json={"q": "x"}, headers={"Origin": "http://localhost"}))
 
     assert exposed(tenant) == []
 
 
-def test_what_is_refused_is_told_too(tenant: Tenant) -> None:
+def test_rejected_requests_with_a_private_key_are_reported_too(tenant: Tenant) -> None:
     path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['private']['id']}"
     assert_ok(tenant.browser.put(path, json={"scopes": []}))
 
@@ -89,7 +93,7 @@ def test_what_is_refused_is_told_too(tenant: Tenant) -> None:
     assert [key["origin"] for key in exposed(tenant)] == ["null"]
 
 
-def test_an_origin_is_shown_as_harmless_text(tenant: Tenant) -> None:
+def test_reported_origin_is_sanitized_and_limited_to_300_characters(tenant: Tenant) -> None:
     tenant.private.get("/sites", headers={"Origin": "https://b\xfccher\t<b>" + "x" * 400})
 
     (key,) = exposed(tenant)
@@ -98,7 +102,7 @@ def test_an_origin_is_shown_as_harmless_text(tenant: Tenant) -> None:
     assert len(key["origin"]) == 300
 
 
-def test_it_is_told_once_an_hour(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
+def test_key_exposure_is_logged_at_most_once_an_hour(app: Flask, caplog: pytest.LogCaptureFixture) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         tenant = register_tenant(app, "ann@example.com")
         for minutes in (0, 20, 59, 60, 61, 119):
@@ -111,7 +115,7 @@ def test_it_is_told_once_an_hour(app: Flask, caplog: pytest.LogCaptureFixture) -
     assert len(told(caplog)) == 2
 
 
-def test_webhooks_are_told_once_until_the_key_is_rotated(app: Flask) -> None:
+def test_key_exposed_webhook_is_sent_once_until_the_key_is_rotated(app: Flask) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         tenant = register_tenant(app, "ann@example.com")
         webhook, _ = add_webhook(tenant, "https://example.com/hook", "key.exposed")
@@ -139,7 +143,7 @@ def test_webhooks_are_told_once_until_the_key_is_rotated(app: Flask) -> None:
     assert len(deliveries(tenant, webhook)) == 2
 
 
-def test_of_several_processes_one_tells(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_key_exposure_seen_by_two_processes_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = make_settings(tmp_path, search_url=f"tantivy://{tmp_path / 'indexes'}")
     here = make_app(settings)
     there = create_app(settings, background=False)
@@ -156,7 +160,7 @@ def test_of_several_processes_one_tells(tmp_path: Path, caplog: pytest.LogCaptur
     close_app(here)
 
 
-def test_requests_run_no_sql_for_it(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_that_expose_a_key_run_no_sql(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_ok(tenant.private.get("/v1/search?q=x"))
 
     def refuse() -> Iterator[None]:
@@ -172,7 +176,7 @@ def test_requests_run_no_sql_for_it(tenant: Tenant, monkeypatch: pytest.MonkeyPa
     assert len(exposed(tenant)) == 1
 
 
-def test_what_could_not_be_written_is_written_later(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sightings_that_could_not_be_written_are_written_later(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_ok(tenant.private.get("/sites", headers=PAGE))
 
     def refuse() -> None:
@@ -198,7 +202,7 @@ class TestItsEnd:
     def path(self, tenant: Tenant, action: str = "") -> str:
         return f"/api/sites/{tenant.site_id}/keys/{tenant.keys['private']['id']}{action}"
 
-    def test_a_rotated_key_is_told_of_only_if_it_is_in_a_page_again(self, leaked: Tenant) -> None:
+    def test_rotated_key_is_reported_again_only_when_a_page_uses_the_new_token(self, leaked: Tenant) -> None:
         rotated = assert_ok(leaked.browser.post(self.path(leaked, "/rotate"), json={"overlap_seconds": 600}))
         assert exposed(leaked) == []
 
@@ -207,18 +211,18 @@ class TestItsEnd:
         assert_ok(ApiClient(leaked.app, rotated["api_key"]).get("/sites", headers=PAGE))
         assert len(exposed(leaked)) == 1
 
-    def test_what_was_seen_before_a_rotation_is_not_told_after_it(self, tenant: Tenant) -> None:
+    def test_sighting_before_a_rotation_is_not_reported_after_it(self, tenant: Tenant) -> None:
         assert_ok(tenant.private.get("/sites", headers=PAGE))
         assert_ok(tenant.browser.post(self.path(tenant, "/rotate")))
 
         assert exposed(tenant) == []
 
-    def test_a_deleted_key_is_gone(self, leaked: Tenant) -> None:
+    def test_deleting_a_key_ends_its_exposure_notice(self, leaked: Tenant) -> None:
         assert_ok(leaked.browser.delete(self.path(leaked)))
 
         assert exposed(leaked) == []
 
-    def test_a_disabled_key_harms_nobody_while_it_is_disabled(self, leaked: Tenant) -> None:
+    def test_disabling_a_key_hides_its_exposure_notice_until_it_is_enabled_again(self, leaked: Tenant) -> None:
         toggle = f"/api/keys/{leaked.keys['private']['id']}/toggle"
         assert_ok(leaked.browser.post(toggle))
         assert exposed(leaked) == []
@@ -226,7 +230,7 @@ class TestItsEnd:
         assert_ok(leaked.browser.post(toggle))
         assert len(exposed(leaked)) == 1
 
-    def test_a_dismissed_notice_returns_after_a_rotation_only(
+    def test_dismissed_exposure_notice_returns_only_after_a_rotation(
         self, leaked: Tenant, caplog: pytest.LogCaptureFixture
     ) -> None:
         assert assert_ok(leaked.private.delete(self.path(leaked, "/exposure"))) == {"success": True}
@@ -241,13 +245,13 @@ class TestItsEnd:
         assert_ok(ApiClient(leaked.app, rotated["api_key"]).get("/sites", headers=PAGE))
         assert len(exposed(leaked)) == 1
 
-    def test_nobody_else_dismisses_it(self, leaked: Tenant, stranger: Tenant) -> None:
+    def test_other_accounts_cannot_dismiss_an_exposure_notice(self, leaked: Tenant, stranger: Tenant) -> None:
         assert_error(stranger.private.delete(self.path(leaked, "/exposure")), 404, "site_not_found")
         assert exposed(stranger) == []
         assert len(exposed(leaked)) == 1
 
 
-def test_the_dashboard_names_the_key_and_its_button_dismisses_the_notice(tenant: Tenant) -> None:
+def test_dashboard_shows_the_exposed_key_and_its_button_dismisses_the_notice(tenant: Tenant) -> None:
     person: Person = person_of(tenant)
     assert "in a web page" not in person.go("/dashboard").text
     assert_ok(tenant.private.get("/sites", headers={"Origin": "https://<b>.example"}))

@@ -1,4 +1,4 @@
-"""Rights of keys: which keys have no more rights than others."""
+"""Rights of keys: which keys have no more rights than other keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COVERED = {
 
 @pytest.mark.parametrize("held", COVERED)
 @pytest.mark.parametrize("wanted", EVERY)
-def test_rights_cover_those_that_are_no_more(held: Rights, wanted: Rights) -> None:
+def test_rights_cover_every_key_with_no_additional_rights(held: Rights, wanted: Rights) -> None:
     assert held.cover(wanted) == (wanted in COVERED[held])
 
 
@@ -53,12 +53,12 @@ def test_rights_cover_those_that_are_no_more(held: Rights, wanted: Rights) -> No
         (KEYS_OF_SITE, PUBLIC_KEY_OF_OTHER_SITE, "the calling key is restricted to its own site"),
     ],
 )
-def test_a_refusal_says_what_is_missing(held: Rights, wanted: Rights, why: str) -> None:
+def test_rejection_message_states_the_missing_rights(held: Rights, wanted: Rights, why: str) -> None:
     with pytest.raises(ApiError, match="A key cannot rotate a key that has more rights than itself") as refused:
         require_cover(held, wanted, "rotate")
 
     assert (refused.value.status, why in refused.value.message) == (403, True)
 
 
-def test_people_have_every_right() -> None:
+def test_signed_in_users_have_every_right() -> None:
     require_cover(None, ALL, "create")

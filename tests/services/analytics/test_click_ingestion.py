@@ -27,7 +27,7 @@ def told(database: Database, account_id: int = 1) -> tuple[int, int, int, int]:
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("events", [TWICE, [TWICE[1], TWICE[0], *TWICE[2:]]])
-def test_the_same_click_twice_is_one(
+def test_repeated_click_on_a_document_of_one_search_counts_once(
     database: Database, recorder: EventRecorder, events: list[Click], together: bool
 ) -> None:
     for event in events:
@@ -39,7 +39,7 @@ def test_the_same_click_twice_is_one(
     assert told(database) == (3, 2, 2, 2 + 5)
 
 
-def test_clicks_of_two_sites_are_apart(database: Database, recorder: EventRecorder) -> None:
+def test_clicks_are_counted_separately_per_site_and_account(database: Database, recorder: EventRecorder) -> None:
     for site_id in (1, 2, 3):
         recorder.record(click("a", "x", site_id=site_id, search_key=1))
     recorder.flush()
@@ -48,9 +48,7 @@ def test_clicks_of_two_sites_are_apart(database: Database, recorder: EventRecord
     assert told(database, 2) == (1, 1, 1, 1)
 
 
-def test_a_query_that_was_only_clicked_is_no_query_that_was_searched(
-    database: Database, recorder: EventRecorder
-) -> None:
+def test_query_with_clicks_but_no_searches_is_not_listed(database: Database, recorder: EventRecorder) -> None:
     recorder.record(click("clicked"))
     recorder.record(search("searched"))
     recorder.flush()

@@ -21,7 +21,7 @@ def click(**wish: Any) -> Click:
     return made
 
 
-def test_a_query_id_names_the_search_and_decides_what_was_searched() -> None:
+def test_query_id_determines_the_search_and_query_of_a_click() -> None:
     one, other = (make_query_id(SECRET, 1, "Harbor", MOMENT) for _ in range(2))
 
     first = click(query_id=one, query="elsewhere", session_id="s", position=3)
@@ -31,7 +31,7 @@ def test_a_query_id_names_the_search_and_decides_what_was_searched() -> None:
     assert click(query_id=other).search_key != first.search_key
 
 
-def test_without_one_a_session_has_one_search_of_a_text_a_day() -> None:
+def test_clicks_without_query_id_belong_to_one_search_per_session_query_and_half_day() -> None:
     first = click(query=" Harbor ", session_id="s")
 
     assert first.query == "harbor"
@@ -46,7 +46,7 @@ def test_without_one_a_session_has_one_search_of_a_text_a_day() -> None:
     assert len({first.search_key, *(other.search_key for other in others)}) == 6
 
 
-def test_a_click_on_a_list_of_all_documents_is_of_no_search() -> None:
+def test_clicks_on_a_match_all_listing_are_not_recorded() -> None:
     for query in ("*", " * "):
         fields = {"session_id": None, "position": None, "moment": MOMENT}
         assert make_click(SECRET, 1, "page-1", query_id=None, query=query, **fields) is None

@@ -53,7 +53,7 @@ def eventually(condition: Callable[[], bool], *, seconds: float = 120) -> None:
 # Recording and moving
 
 
-def test_an_event_is_in_the_analytics_after_a_flush(database: Database, recorder: EventRecorder) -> None:
+def test_recorded_event_is_in_analytics_after_a_flush(database: Database, recorder: EventRecorder) -> None:
     recorder.record(search(" How  TO ", results=0, response_ms=12))
     assert recorder.flush() == 1
     with database.read() as session:
@@ -62,7 +62,9 @@ def test_an_event_is_in_the_analytics_after_a_flush(database: Database, recorder
     assert [(item.query, item.count) for item in found.zero_result_queries] == [("how to", 1)]
 
 
-def test_an_event_is_in_the_analytics_within_two_seconds(database: Database, recorded: Recorded) -> None:
+def test_recorded_event_is_in_analytics_shortly_after_without_an_explicit_flush(
+    database: Database, recorded: Recorded
+) -> None:
     recorder = EventRecorder(recorded.directory, database)
     try:
         assert GATHER_SECONDS <= 1, "the rest is for the transaction; how long that takes is the machine's affair"
@@ -72,7 +74,7 @@ def test_an_event_is_in_the_analytics_within_two_seconds(database: Database, rec
         recorder.stop()
 
 
-def test_stopping_moves_everything_and_leaves_no_journal(
+def test_stopping_moves_all_events_and_removes_the_journals(
     database: Database, recorder: EventRecorder, recorded: Recorded
 ) -> None:
     for number in range(3000):
@@ -82,7 +84,7 @@ def test_stopping_moves_everything_and_leaves_no_journal(
     assert recorded.journals == []
 
 
-def test_a_recorder_goes_on_after_being_stopped(database: Database, recorder: EventRecorder) -> None:
+def test_recorder_can_record_again_after_a_stop(database: Database, recorder: EventRecorder) -> None:
     recorder.record(search("a"))
     recorder.stop()
     recorder.record(search("b"))
@@ -90,7 +92,7 @@ def test_a_recorder_goes_on_after_being_stopped(database: Database, recorder: Ev
     assert stored_queries(database) == ["a", "b"]
 
 
-def test_a_full_journal_is_replaced_and_nothing_of_it_stays(
+def test_full_journal_is_rotated_and_removed_after_its_events_are_moved(
     database: Database, recorder: EventRecorder, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "ROTATION_BYTES", 1000)
@@ -137,7 +139,7 @@ def test_a_full_journal_is_replaced_and_nothing_of_it_stays(
         click(search_key=2**63),
     ],
 )
-def test_an_event_that_could_never_be_stored_is_refused_at_once(
+def test_event_that_could_never_be_stored_raises_value_error_on_recording(
     database: Database, recorder: EventRecorder, event: events.SearchEvent | events.Click
 ) -> None:
     with pytest.raises(ValueError, match=r"event"):
@@ -147,7 +149,7 @@ def test_an_event_that_could_never_be_stored_is_refused_at_once(
     assert recorder.flush() == 2
 
 
-def test_any_text_a_search_may_have_comes_through(database: Database, recorder: EventRecorder) -> None:
+def test_unusual_query_text_is_stored_with_normalized_whitespace(database: Database, recorder: EventRecorder) -> None:
     texts = ['"quoted" \\ back', "new\nline\r", "日本語 \U0001f600", "\x01\x1f\x7f", "%s :rows {x} ?", "é" * 256]
     for query in texts:
         recorder.record(search(query, session_id=query[:9]))
@@ -155,7 +157,7 @@ def test_any_text_a_search_may_have_comes_through(database: Database, recorder: 
     assert stored_queries(database) == [" ".join(query.split()) for query in texts]
 
 
-def test_what_an_older_version_left_in_a_journal_is_moved(
+def test_journal_entry_of_an_older_version_is_moved(
     database: Database, recorder: EventRecorder, recorded: Recorded
 ) -> None:
     recorded.directory.mkdir()
@@ -171,9 +173,7 @@ def test_what_an_older_version_left_in_a_journal_is_moved(
     assert event.mixed is False
 
 
-def test_searches_and_clicks_of_one_journal_are_moved_as_they_were_recorded(
-    database: Database, recorder: EventRecorder
-) -> None:
+def test_searches_and_clicks_of_one_journal_are_moved_unchanged(database: Database, recorder: EventRecorder) -> None:
     recorder.record(click("Docs", "page-2", search_key=7, position=3))
     recorder.record(search("Docs", matched="some"))
     recorder.record(click("日本", "é", search_key=8, position=None))
@@ -192,7 +192,7 @@ def test_searches_and_clicks_of_one_journal_are_moved_as_they_were_recorded(
 
 
 @pytest.mark.slow
-def test_a_killed_worker_loses_nothing_and_doubles_nothing(database: Database, recorded: Recorded) -> None:
+def test_killed_workers_neither_lose_nor_duplicate_acknowledged_events(database: Database, recorded: Recorded) -> None:
     """Fifty workers, two at a time, each killed at a random moment while it records and moves."""
     chance = random.Random(7)
     url = database.url.render_as_string(hide_password=False)
@@ -247,7 +247,7 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(database: Database, r
     assert recorded.journals == []
 
 
-def test_a_living_process_keeps_its_journal_to_itself(
+def test_journal_of_a_live_process_is_not_moved_by_another_recorder(
     database: Database, make_recorder: MakeRecorder, recorded: Recorded
 ) -> None:
     first, second = make_recorder(), make_recorder()
@@ -257,7 +257,9 @@ def test_a_living_process_keeps_its_journal_to_itself(
 
 
 @pytest.mark.slow
-def test_two_processes_moving_at_once_count_everything_once(database: Database, recorded: Recorded) -> None:
+def test_concurrent_processes_recording_and_moving_count_each_event_once(
+    database: Database, recorded: Recorded
+) -> None:
     context = multiprocessing.get_context("fork")
     url = database.url.render_as_string(hide_password=False)
     database.dispose()
@@ -292,7 +294,7 @@ def record_and_move(url: str, directory: Path, name: str) -> None:
 # The file
 
 
-def test_a_torn_record_at_the_end_is_not_an_event(
+def test_truncated_record_at_the_end_of_a_journal_is_skipped_and_logged(
     database: Database, recorder: EventRecorder, recorded: Recorded, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = leave_journal(recorded, ["a", "b"])
@@ -305,7 +307,7 @@ def test_a_torn_record_at_the_end_is_not_an_event(
 
 
 @pytest.mark.parametrize("place", [0, 4, 8, 9, 20, -2])
-def test_a_damaged_record_does_not_hide_the_others(
+def test_damaged_record_is_skipped_and_the_other_records_are_moved(
     database: Database, recorder: EventRecorder, recorded: Recorded, place: int
 ) -> None:
     left = leave_journal(recorded, ["a", "b", "c"])
@@ -318,7 +320,7 @@ def test_a_damaged_record_does_not_hide_the_others(
     assert stored_queries(database) == ["a", "c"]
 
 
-def test_a_journal_of_nothing_but_a_torn_record_goes(recorder: EventRecorder, recorded: Recorded) -> None:
+def test_journal_containing_only_a_truncated_record_is_removed(recorder: EventRecorder, recorded: Recorded) -> None:
     leave_journal(recorded, []).write_bytes(b"0")
     assert recorder.flush() == 0
     assert recorded.journals == []
@@ -345,7 +347,7 @@ def files_end_at(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("room", [0, 1, 40])
-def test_a_full_disk_is_reported_and_costs_no_other_event(
+def test_full_disk_raises_event_journal_unavailable_and_loses_no_other_event(
     database: Database, recorder: EventRecorder, recorded: Recorded, room: int
 ) -> None:
     recorder.record(search("before"))
@@ -358,7 +360,7 @@ def test_a_full_disk_is_reported_and_costs_no_other_event(
     assert stored_queries(database) == ["before", "after"]
 
 
-def test_a_torn_record_that_cannot_be_cut_off_gets_no_successor(
+def test_journal_whose_truncated_record_cannot_be_removed_is_replaced_by_a_new_journal(
     database: Database, recorder: EventRecorder, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder.record(search("before"))
@@ -376,7 +378,7 @@ def refuse(*_arguments: object) -> None:
     raise OSError(5, "Input/output error")
 
 
-def test_a_folder_that_cannot_be_written_is_reported(database: Database, tmp_path: Path) -> None:
+def test_unwritable_folder_raises_event_journal_unavailable(database: Database, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     recorder = EventRecorder(tmp_path / "file" / "events", database, background=False)
     with pytest.raises(EventJournalUnavailable, match="cannot create a journal"):
@@ -424,7 +426,7 @@ def refuse_to_begin() -> None:
 
 
 @pytest.mark.parametrize("moment", ["before_the_transaction", "before_the_commit", "after_the_commit"])
-def test_a_database_that_goes_away_at_any_moment_costs_and_doubles_nothing(
+def test_database_failure_at_any_step_neither_loses_nor_duplicates_events(
     database: Database, recorder: EventRecorder, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     away = Away(database, monkeypatch)
@@ -439,7 +441,7 @@ def test_a_database_that_goes_away_at_any_moment_costs_and_doubles_nothing(
 
 
 @pytest.mark.slow
-def test_a_database_locked_by_another_process_delays_events_and_the_log_says_so_once(
+def test_locked_database_delays_events_and_is_logged_once(
     database: Database, recorded: Recorded, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -465,7 +467,7 @@ def test_a_database_locked_by_another_process_delays_events_and_the_log_says_so_
         impatient.dispose()
 
 
-def test_events_left_by_a_stop_without_a_database_are_moved_by_the_next_process(
+def test_events_left_by_a_stop_during_an_outage_are_moved_by_the_next_recorder(
     database: Database, make_recorder: MakeRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away = Away(database, monkeypatch)
@@ -478,7 +480,7 @@ def test_events_left_by_a_stop_without_a_database_are_moved_by_the_next_process(
     assert stored_queries(database) == ["a"]
 
 
-def test_events_of_a_deleted_site_are_dropped_and_the_others_kept(
+def test_events_of_a_deleted_site_are_dropped_and_other_sites_events_are_stored(
     database: Database, recorder: EventRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -490,7 +492,7 @@ def test_events_of_a_deleted_site_are_dropped_and_the_others_kept(
     assert "dropped 1 of deleted sites or erased visitors" in caplog.text
 
 
-def test_no_address_of_a_visitor_is_stored(database: Database) -> None:
+def test_search_events_table_has_no_column_for_ip_addresses(database: Database) -> None:
     with database.read() as session:
         columns = {column.name for column in SearchEvent.__table__.columns}
         assert session.scalar(select(func.count()).select_from(SearchEvent)) == 0
@@ -512,7 +514,7 @@ def test_no_address_of_a_visitor_is_stored(database: Database) -> None:
     }
 
 
-def test_times_are_kept_in_utc(database: Database, recorder: EventRecorder) -> None:
+def test_event_times_are_stored_in_utc(database: Database, recorder: EventRecorder) -> None:
     recorder.record(search())
     recorder.flush()
     with database.read() as session:

@@ -1,4 +1,4 @@
-"""Old events and those of deleted sites are deleted, and no others."""
+"""Expired events and events of deleted sites are deleted, and no others."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def history(database: Database, recorder: EventRecorder) -> History:
     return happened
 
 
-def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Database, history: History) -> None:
+def test_event_days_beyond_the_retention_period_are_deleted_and_newer_days_remain(
+    database: Database, history: History
+) -> None:
     with time_machine.travel(MOMENT, tick=False):
         delete_expired(database, RETENTION_DAYS)
     with database.read() as session:
@@ -79,7 +81,7 @@ def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Da
     assert oldest == MOMENT - timedelta(days=RETENTION_DAYS)
     assert list(days) == list(site_days)
     assert len(days) == 8
-    # A search is a visit, and one with results or one without.
+    # A search is a visit, and also a visit with results or without.
     assert [rows(database, table) for table in DATED] == [8 * 3 * 4 * (1 + (table is QueryVisit)) for table in DATED]
     with database.read() as session:
         assert session.scalar(select(func.min(SearchClick.occurred_at))) == oldest
@@ -88,7 +90,9 @@ def test_days_beyond_the_retention_are_deleted_and_the_rest_is_kept(database: Da
     assert_counted(database, history, set(SITES), TODAY)
 
 
-def test_maintenance_does_all_that_is_due_in_small_portions(database: Database, history: History) -> None:
+def test_maintenance_without_a_time_budget_finishes_due_deletions_in_small_steps(
+    database: Database, history: History
+) -> None:
     with time_machine.travel(MOMENT, tick=False):
         maintenance = EventMaintenance(database, RETENTION_DAYS)
         portions = 1
@@ -100,7 +104,9 @@ def test_maintenance_does_all_that_is_due_in_small_portions(database: Database, 
 
 
 @pytest.mark.parametrize("completely", [False, True])
-def test_a_deleted_site_leaves_nothing(database: Database, history: History, completely: bool) -> None:
+def test_deleting_a_site_removes_all_its_events_and_counts(
+    database: Database, history: History, completely: bool
+) -> None:
     delete_site(database, 1, completely=completely)
     if not completely:
         assert rows(database, EventRemoval) == 1
@@ -117,7 +123,9 @@ def test_a_deleted_site_leaves_nothing(database: Database, history: History, com
     assert_counted(database, left, {2, 3}, TODAY)
 
 
-def test_totals_are_right_from_the_moment_a_site_is_deleted(database: Database, history: History) -> None:
+def test_account_totals_exclude_a_deleted_site_before_its_events_are_removed(
+    database: Database, history: History
+) -> None:
     delete_site(database, 1, completely=False)
     with database.read() as session:
         assert get_analytics(session, FIRST_ACCOUNT, 7, today=TODAY).total_searches == 8
@@ -125,7 +133,7 @@ def test_totals_are_right_from_the_moment_a_site_is_deleted(database: Database, 
         pass
 
 
-def test_clicks_that_no_search_of_their_day_explains_expire_too(database: Database, recorder: EventRecorder) -> None:
+def test_clicks_without_a_search_on_their_day_also_expire(database: Database, recorder: EventRecorder) -> None:
     with time_machine.travel(MOMENT - timedelta(days=401), tick=False):
         recorder.record(click(seconds=-401 * DAY_SECONDS))
         recorder.flush()
@@ -134,13 +142,13 @@ def test_clicks_that_no_search_of_their_day_explains_expire_too(database: Databa
     assert {rows(database, table) for table in (SiteDay, *DATED)} == {0}
 
 
-def test_a_site_without_events_can_be_forgotten(database: Database) -> None:
+def test_deleting_a_site_without_events_leaves_no_pending_removal(database: Database) -> None:
     delete_site(database, 1)
     assert rows(database, EventRemoval) == 0
 
 
 @pytest.mark.slow
-def test_a_running_recorder_does_what_is_due(database: Database, history: History, tmp_path: Path) -> None:
+def test_running_recorder_deletes_expired_events(database: Database, history: History, tmp_path: Path) -> None:
     with time_machine.travel(MOMENT, tick=True):
         recorder = EventRecorder(tmp_path / "other", database, retention_days=RETENTION_DAYS)
         recorder.start()

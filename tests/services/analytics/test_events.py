@@ -1,4 +1,4 @@
-"""A search is answered even if its event cannot be recorded."""
+"""A search succeeds even if its event cannot be recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def lost() -> float:
     return float(LOST_EVENTS._value.get())
 
 
-def test_a_search_whose_event_finds_no_room_is_answered_counted_and_logged(
+def test_search_whose_event_cannot_be_recorded_succeeds_and_is_counted_and_logged(
     app: Flask, tenant: Tenant, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant.index(page(1))

@@ -27,7 +27,7 @@ def refusal(text: str, *, secret: str = SECRET, site_id: int = 7, later: timedel
 
 
 @pytest.mark.parametrize("query", ["harbor", " Harbor  CRUISE ", "日本 \U0001f600", "a" * 512, "İ" * 256])
-def test_an_id_holds_the_normal_form_of_its_query(query: str) -> None:
+def test_query_id_contains_the_normalized_query(query: str) -> None:
     made = make_query_id(SECRET, 7, query, MOMENT)
 
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,4096}", made)
@@ -36,12 +36,12 @@ def test_an_id_holds_the_normal_form_of_its_query(query: str) -> None:
     )
 
 
-def test_two_searches_of_one_moment_differ() -> None:
+def test_two_searches_at_the_same_moment_get_different_query_ids() -> None:
     assert make_query_id(SECRET, 7, "a", MOMENT) != make_query_id(SECRET, 7, "a", MOMENT)
 
 
 @pytest.mark.parametrize("made_ahead", [timedelta(), timedelta(minutes=-5)])
-def test_an_id_lasts_twenty_four_hours(made_ahead: timedelta) -> None:
+def test_query_id_expires_after_24_hours(made_ahead: timedelta) -> None:
     made = make_query_id(SECRET, 7, "a", MOMENT)
 
     assert read_query_id(SECRET, 7, made, MOMENT + timedelta(hours=24)) == "a"
@@ -49,7 +49,7 @@ def test_an_id_lasts_twenty_four_hours(made_ahead: timedelta) -> None:
     assert refusal(made, later=timedelta(hours=24, microseconds=1)) == "expired"
 
 
-def test_an_id_is_of_one_site_and_one_installation() -> None:
+def test_query_id_of_another_site_or_installation_is_rejected() -> None:
     made = make_query_id(SECRET, 7, "a", MOMENT)
 
     assert refusal(made, site_id=8) == "unknown"
@@ -57,11 +57,11 @@ def test_an_id_is_of_one_site_and_one_installation() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "!", "é", "\ud800", "A" * 21, "A" * 60, "=", "A" * 64 + "=", " "])
-def test_what_is_no_id_is_refused(text: str) -> None:
+def test_malformed_query_ids_are_rejected(text: str) -> None:
     assert refusal(text) == "unknown"
 
 
-def test_an_id_with_any_character_changed_is_refused() -> None:
+def test_query_id_with_any_changed_character_is_rejected() -> None:
     made = make_query_id(SECRET, 7, "harbor", MOMENT)
 
     for place, character in enumerate(made):

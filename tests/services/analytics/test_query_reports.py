@@ -41,7 +41,7 @@ def report(database: Database, recorder: EventRecorder) -> Report:
     return report
 
 
-def test_a_query_nobody_searched_has_zeros_and_a_full_series(report: Report) -> None:
+def test_query_without_searches_has_zero_counts_and_a_full_series(report: Report) -> None:
     told = report(search("other"), click("other"), days=30)
 
     assert (told.query, told.searches, told.clicks) == ("docs", 0, 0)
@@ -52,7 +52,7 @@ def test_a_query_nobody_searched_has_zeros_and_a_full_series(report: Report) -> 
     assert {(day.searches, day.zero_results, day.clicks) for day in told.series} == {(0, 0, 0)}
 
 
-def test_searches_and_clicks_of_the_window_are_told_per_day_and_document(report: Report) -> None:
+def test_query_report_counts_searches_and_clicks_of_the_period_per_day_and_document(report: Report) -> None:
     week = 6 * DAY_SECONDS
     told = report(
         *(search(seconds=-back * DAY_SECONDS) for back in (0, 0, 6, 7)),
@@ -81,7 +81,7 @@ def test_searches_and_clicks_of_the_window_are_told_per_day_and_document(report:
     ]
 
 
-def test_sections_that_clicks_led_to_are_told_of_each_document(report: Report) -> None:
+def test_query_report_lists_clicked_anchors_per_document(report: Report) -> None:
     week = 6 * DAY_SECONDS
     told = report(
         click("docs", "a", search_key=1, anchor="install"),
@@ -100,13 +100,13 @@ def test_sections_that_clicks_led_to_are_told_of_each_document(report: Report) -
     ]
 
 
-def test_a_second_click_on_a_page_of_one_search_is_none_whatever_section_it_leads_to(report: Report) -> None:
+def test_second_click_on_a_page_of_one_search_is_ignored_even_with_another_anchor(report: Report) -> None:
     told = report(click(anchor="first", search_key=1), click(anchor="second", search_key=1), click(search_key=1))
 
     assert (told.clicks, told.clicked_documents[0].anchors) == (1, (ClickedAnchor("first", 1),))
 
 
-def test_the_longest_texts_of_a_click_fit_into_every_database(report: Report) -> None:
+def test_longest_query_document_id_and_anchor_of_a_click_can_be_stored(report: Report) -> None:
     query, document_id, anchor = "".join(chr(0x10000 + 7 * n) for n in range(128)), "é🚲" * 256, "🚲é" * 100
 
     told = report(click(query, document_id, anchor=anchor), query=query)
@@ -116,7 +116,9 @@ def test_the_longest_texts_of_a_click_fit_into_every_database(report: Report) ->
     ]
 
 
-def test_titles_are_those_of_the_documents_now(database: Database, report: Report) -> None:
+def test_clicked_documents_have_the_current_titles_of_the_sites_own_documents(
+    database: Database, report: Report
+) -> None:
     rows = [
         (1, "there", {"id": "there", "title": "Here I am"}),
         (1, "deleted", None),
@@ -138,7 +140,9 @@ def test_titles_are_those_of_the_documents_now(database: Database, report: Repor
     }
 
 
-def test_the_most_clicked_are_listed_then_by_code_point(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clicked_documents_are_limited_and_sorted_by_clicks_then_code_point(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(query_reports, "MAX_CLICKED_DOCUMENTS", 4)
     ids = ["é", "a", "Z", "b", "-", "a b"]
 
@@ -148,12 +152,12 @@ def test_the_most_clicked_are_listed_then_by_code_point(report: Report, monkeypa
 
 
 @pytest.mark.parametrize("site_id", [3, 4, 0, -1])
-def test_only_the_accounts_own_sites_are_told(report: Report, site_id: int) -> None:
+def test_query_report_of_another_accounts_site_returns_404(report: Report, site_id: int) -> None:
     with pytest.raises(ApiError) as caught:
         report(search(site_id=3), site_id=site_id)
     assert caught.value.status == 404
 
 
-def test_no_days_are_no_period(report: Report) -> None:
+def test_query_report_with_zero_days_raises_value_error(report: Report) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         report(days=0)

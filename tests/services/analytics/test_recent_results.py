@@ -33,7 +33,7 @@ class Counter:
         return self.runs
 
 
-def test_a_result_of_a_large_site_is_used_again_for_a_minute() -> None:
+def test_result_of_a_large_site_is_reused_for_a_minute() -> None:
     recent, compute = RecentResults(), Counter()
 
     with time_machine.travel(MOMENT, tick=False) as clock:
@@ -44,7 +44,7 @@ def test_a_result_of_a_large_site_is_used_again_for_a_minute() -> None:
         assert recent.get("a", compute, large) == 2
 
 
-def test_a_clock_that_is_set_back_keeps_no_result_for_longer() -> None:
+def test_setting_the_clock_back_expires_a_cached_result() -> None:
     recent, compute = RecentResults(), Counter()
 
     with time_machine.travel(MOMENT, tick=False) as clock:
@@ -53,13 +53,13 @@ def test_a_clock_that_is_set_back_keeps_no_result_for_longer() -> None:
         assert recent.get("a", compute, large) == 2
 
 
-def test_a_result_of_a_small_site_is_computed_each_time() -> None:
+def test_result_of_a_small_site_is_computed_every_time() -> None:
     recent, compute = RecentResults(), Counter()
 
     assert [recent.get("a", compute, small) for _ in range(3)] == [1, 2, 3]
 
 
-def test_results_of_other_keys_are_kept_apart_and_bounded() -> None:
+def test_results_are_cached_per_key_and_the_oldest_is_evicted_at_the_limit() -> None:
     recent, compute = RecentResults(), Counter()
 
     results = [recent.get(key, compute, large) for key in range(MAX_RESULTS + 1)]
@@ -69,7 +69,7 @@ def test_results_of_other_keys_are_kept_apart_and_bounded() -> None:
     assert recent.get(0, compute, large) == MAX_RESULTS + 2, "the oldest result is forgotten"
 
 
-def test_threads_that_ask_for_one_result_compute_it_once() -> None:
+def test_concurrent_requests_for_one_result_compute_it_once() -> None:
     recent, compute = RecentResults(), Counter()
     everyone_asks = threading.Barrier(4, timeout=10)
 
@@ -81,7 +81,7 @@ def test_threads_that_ask_for_one_result_compute_it_once() -> None:
         assert list(threads.map(ask, range(4))) == [1, 1, 1, 1]
 
 
-def test_an_error_reaches_the_caller_and_keeps_nothing() -> None:
+def test_failed_computation_raises_its_error_and_caches_nothing() -> None:
     recent, compute = RecentResults(), Counter()
 
     def fail() -> int:

@@ -108,7 +108,9 @@ actions = st.lists(
     ]
 )
 @given(actions)
-def test_the_analytics_equal_a_plain_count(module_database: Database, actions: list[object]) -> None:
+def test_analytics_equal_a_full_recount_after_any_sequence_of_events(
+    module_database: Database, actions: list[object]
+) -> None:
     database = module_database
     start_afresh(database)
     arrived: list[Event] = []

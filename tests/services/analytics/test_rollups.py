@@ -56,7 +56,7 @@ def full_days(period: int) -> list[Event]:
 
 @pytest.mark.parametrize("period", PERIODS)
 @pytest.mark.parametrize("days", [-8, -1, 0, 1, 2, 40])
-def test_late_events_count_on_their_own_day(database: Database, arrive: Arrive, period: int, days: int) -> None:
+def test_late_events_count_on_the_day_they_occurred(database: Database, arrive: Arrive, period: int, days: int) -> None:
     arrive(*full_days(period))
     late = [
         search(query, seconds=-back * DAY_SECONDS, results=0) for query in "abcde" for back in (period, period - 1, 0)
@@ -65,7 +65,7 @@ def test_late_events_count_on_their_own_day(database: Database, arrive: Arrive, 
 
 
 @pytest.mark.parametrize("limit", [2, 10, 100])
-def test_queries_whose_clicks_were_before_the_period_are_without_clicks(
+def test_queries_whose_clicks_precede_the_period_are_listed_as_without_clicks(
     database: Database, arrive: Arrive, limit: int
 ) -> None:
     queries = [f"q{n:03}" for n in range(90)]
@@ -81,7 +81,7 @@ def test_queries_whose_clicks_were_before_the_period_are_without_clicks(
     assert len(found.no_click_queries) == min(limit, len(queries))
 
 
-def test_events_of_tomorrow_are_not_counted_today(database: Database, arrive: Arrive) -> None:
+def test_tomorrows_events_are_not_counted_today(database: Database, arrive: Arrive) -> None:
     arrived = arrive(
         search("today"), search("both"), search("both", seconds=DAY_SECONDS), search("late", seconds=DAY_SECONDS)
     )
@@ -89,7 +89,9 @@ def test_events_of_tomorrow_are_not_counted_today(database: Database, arrive: Ar
     assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=1))
 
 
-def test_the_top_stays_exact_when_the_day_that_left_held_most_of_it(database: Database, arrive: Arrive) -> None:
+def test_top_queries_stay_exact_when_the_day_with_most_searches_leaves_the_period(
+    database: Database, arrive: Arrive
+) -> None:
     gone = [search(f"q{n:03}", seconds=-6 * DAY_SECONDS) for n in range(200) for _ in range(3)]
     arrived = arrive(*gone, *(search(f"q{n:03}") for n in range(150, 200) for _ in range(1 + n % 3)), search("zzz"))
     assert_counted(database, arrived, set(SITES), TODAY + timedelta(days=1))
@@ -97,7 +99,7 @@ def test_the_top_stays_exact_when_the_day_that_left_held_most_of_it(database: Da
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize(("first", "second", "counted"), [("a", "ab", {"ab"}), ("ab", "a", {"a", "ab"})])
-def test_of_two_entries_at_one_moment_the_later_arrival_is_the_later(
+def test_of_two_events_with_the_same_time_the_later_arrival_replaces_its_prefix(
     database: Database, arrive: Arrive, first: str, second: str, counted: set[str], together: bool
 ) -> None:
     entries = [search(first, session_id="s"), search(second, session_id="s")]
@@ -110,7 +112,7 @@ def test_of_two_entries_at_one_moment_the_later_arrival_is_the_later(
 
 
 @pytest.mark.parametrize(("gap", "searches"), [(30, 1), (30.000001, 2)])
-def test_an_entry_replaces_the_one_before_it_up_to_thirty_seconds_later(
+def test_longer_query_replaces_its_prefix_within_thirty_seconds(
     database: Database, arrive: Arrive, gap: float, searches: int
 ) -> None:
     arrive(search("a", session_id="s", seconds=gap - 30), search("ab", session_id="s", seconds=2 * gap - 30))
@@ -118,20 +120,22 @@ def test_an_entry_replaces_the_one_before_it_up_to_thirty_seconds_later(
         assert get_analytics(session, 1, 7, today=TODAY).total_searches == searches
 
 
-def test_an_entry_that_arrives_late_changes_what_was_counted_before(database: Database, arrive: Arrive) -> None:
+def test_late_keystroke_event_corrects_earlier_merging(database: Database, arrive: Arrive) -> None:
     def counted() -> list[tuple[str, int]]:
         with database.read() as session:
             return [(item.query, item.count) for item in get_analytics(session, 1, 7, today=TODAY).top_queries]
 
     arrive(search("a", session_id="s", seconds=0), search("abc", session_id="s", seconds=20))
     assert counted() == [("abc", 1)]
-    arrive(search("x", session_id="s", seconds=10))  # Between the two: now neither is the other's successor.
+    arrive(search("x", session_id="s", seconds=10))  # Between the two: now neither follows the other directly.
     assert counted() == [("a", 1), ("abc", 1), ("x", 1)]
     arrive(search("ab", session_id="s", seconds=5), search("abc", session_id="t", seconds=25))
     assert counted() == [("abc", 2), ("ab", 1), ("x", 1)]
 
 
-def test_late_entries_far_apart_leave_the_entries_between_them_as_they_were(database: Database, arrive: Arrive) -> None:
+def test_late_events_at_both_ends_of_a_session_keep_the_merging_between_them(
+    database: Database, arrive: Arrive
+) -> None:
     arrive(search("ab", session_id="s", seconds=15), search("ab c", session_id="s", seconds=30))
 
     arrived = arrive(search("a b", session_id="s", seconds=-1), search("e", session_id="s", seconds=61))
@@ -139,7 +143,7 @@ def test_late_entries_far_apart_leave_the_entries_between_them_as_they_were(data
     assert_counted(database, arrived, set(SITES), TODAY)
 
 
-def test_lists_are_sorted_by_count_then_by_code_point(database: Database, arrive: Arrive) -> None:
+def test_query_lists_are_sorted_by_count_then_code_point(database: Database, arrive: Arrive) -> None:
     texts = ["b", "a-b", "ab", "a b", "é", "z", "\U0001f600", "日", "ä", "_", "1", "-"]
     arrive(*(search(text, results=0) for text in texts), search("z", results=0))
     expected = [("z", 2), *((text, 1) for text in sorted(set(texts) - {"z"})[:9])]
@@ -149,7 +153,7 @@ def test_lists_are_sorted_by_count_then_by_code_point(database: Database, arrive
     assert [(item.query, item.count) for item in found.zero_result_queries] == expected
 
 
-def test_an_account_without_events_has_zeros_and_a_full_series(database: Database) -> None:
+def test_account_without_events_has_zero_counts_and_a_full_series(database: Database) -> None:
     with database.read() as session:
         found = get_analytics(session, 2, 30, today=TODAY)
     assert (found.total_searches, found.unique_queries, found.avg_response_time_ms) == (0, 0, 0)
@@ -158,6 +162,6 @@ def test_an_account_without_events_has_zeros_and_a_full_series(database: Databas
     assert {(day.searches, day.zero_results) for day in found.series} == {(0, 0)}
 
 
-def test_no_days_are_no_period(database: Database) -> None:
+def test_analytics_with_zero_days_raise_value_error(database: Database) -> None:
     with database.read() as session, pytest.raises(ValueError, match="at least 1"):
         get_analytics(session, 1, 0, today=date(2026, 3, 10))

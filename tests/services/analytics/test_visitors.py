@@ -35,7 +35,7 @@ def stored_keys(database: Database) -> list[bytes]:
         return list(session.scalars(select(VisitorKey.key)))
 
 
-def test_all_processes_and_machines_tell_a_visitor_apart_alike(
+def test_all_processes_derive_the_same_visitor_id_within_a_key_period(
     database: Database, clock: time_machine.Coordinates
 ) -> None:
     one, other = VisitorKeys(database, SECRET), VisitorKeys(database, SECRET)
@@ -48,7 +48,7 @@ def test_all_processes_and_machines_tell_a_visitor_apart_alike(
     assert one.address_visitor(1, ADDRESS) == number
 
 
-def test_sites_and_addresses_have_numbers_of_their_own(database: Database, clock: time_machine.Coordinates) -> None:
+def test_visitor_ids_differ_by_site_ip_address_and_session(database: Database, clock: time_machine.Coordinates) -> None:
     keys = VisitorKeys(database, SECRET)
 
     numbers = {keys.address_visitor(site, address) for site in (1, 2) for address in (ADDRESS, "2001:db8::/64")}
@@ -58,7 +58,7 @@ def test_sites_and_addresses_have_numbers_of_their_own(database: Database, clock
     assert all(-(2**63) <= number < 2**63 for number in numbers)
 
 
-def test_a_session_without_a_name_is_of_one_key_address_and_day(
+def test_derived_session_differs_by_api_key_and_day_and_omits_the_ip_address(
     database: Database, clock: time_machine.Coordinates
 ) -> None:
     keys = VisitorKeys(database, SECRET)
@@ -70,7 +70,9 @@ def test_a_session_without_a_name_is_of_one_key_address_and_day(
     assert session != keys.address_session("1:key_a", ADDRESS)
 
 
-def test_the_key_is_renewed_and_the_one_before_is_deleted(database: Database, clock: time_machine.Coordinates) -> None:
+def test_visitor_key_is_renewed_after_its_period_and_the_old_key_is_deleted(
+    database: Database, clock: time_machine.Coordinates
+) -> None:
     keys = VisitorKeys(database, SECRET)
     number = keys.address_visitor(1, ADDRESS)
     (key,) = stored_keys(database)
@@ -84,7 +86,7 @@ def test_the_key_is_renewed_and_the_one_before_is_deleted(database: Database, cl
     assert renewed != key
 
 
-def test_a_copy_of_the_database_alone_does_not_tell_whose_a_number_is(
+def test_visitor_id_cannot_be_derived_without_the_server_secret(
     database: Database, clock: time_machine.Coordinates
 ) -> None:
     number = VisitorKeys(database, SECRET).address_visitor(1, ADDRESS)
@@ -92,7 +94,7 @@ def test_a_copy_of_the_database_alone_does_not_tell_whose_a_number_is(
     assert VisitorKeys(database, "a guess").address_visitor(1, ADDRESS) != number
 
 
-def test_without_the_database_the_last_key_is_used_until_the_next_can_be_read(
+def test_last_visitor_key_is_used_while_the_database_is_unavailable(
     database: Database, clock: time_machine.Coordinates
 ) -> None:
     keys = VisitorKeys(database, SECRET)
@@ -110,7 +112,7 @@ def test_without_the_database_the_last_key_is_used_until_the_next_can_be_read(
     assert keys.address_visitor(1, ADDRESS) != number
 
 
-def test_a_process_that_can_neither_read_nor_write_a_key_uses_one_of_its_own_for_a_while(
+def test_process_without_a_readable_or_writable_visitor_key_uses_a_temporary_key(
     database: Database, clock: time_machine.Coordinates
 ) -> None:
     keys = VisitorKeys(database, SECRET)

@@ -60,7 +60,7 @@ def visitors(database: Database, query: str) -> tuple[int, int]:
         ),
     ],
 )
-def test_a_visitor_of_a_query_counts_once_however_often_and_on_however_many_days(
+def test_visitor_of_a_query_is_counted_once_despite_repeats_days_and_merging(
     database: Database, recorder: EventRecorder, events: list[Search], counted: tuple[int, int], together: bool
 ) -> None:
     for event in events:
@@ -72,7 +72,7 @@ def test_a_visitor_of_a_query_counts_once_however_often_and_on_however_many_days
     assert visitors(database, "a") == counted
 
 
-def test_an_event_from_before_visits_were_kept_takes_no_visitor_away(
+def test_merging_an_event_without_a_recorded_visit_does_not_reduce_the_visitor_count(
     database: Database, recorder: EventRecorder
 ) -> None:
     recorder.record(search("a", session_id="s"))

@@ -1,4 +1,4 @@
-"""Waiting events are counted, of any process and any position."""
+"""Waiting events of every process are counted, at any position of a journal."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ def waiting(folder: Path, database: Database) -> WaitingEvents:
     return WaitingEvents(folder, database)
 
 
-def test_without_a_folder_nothing_waits(waiting: WaitingEvents) -> None:
+def test_waiting_count_is_zero_without_a_folder(waiting: WaitingEvents) -> None:
     assert waiting.count() == 0
 
 
-def test_what_is_recorded_waits_until_it_is_moved(recorder: EventRecorder, waiting: WaitingEvents) -> None:
+def test_recorded_events_are_counted_as_waiting_until_they_are_moved(
+    recorder: EventRecorder, waiting: WaitingEvents
+) -> None:
     counts = []
     for _ in range(3):
         recorder.record(search())
@@ -54,7 +56,9 @@ def test_what_is_recorded_waits_until_it_is_moved(recorder: EventRecorder, waiti
     assert counts == [1, 2, 3, 0, 1]
 
 
-def test_journals_of_other_processes_count_too(recorder: EventRecorder, waiting: WaitingEvents, folder: Path) -> None:
+def test_events_in_journals_of_other_processes_are_counted_as_waiting(
+    recorder: EventRecorder, waiting: WaitingEvents, folder: Path
+) -> None:
     recorder.record(search())
     other = Journal.create(folder)
     other.append(encode(search(), 1))
@@ -64,7 +68,7 @@ def test_journals_of_other_processes_count_too(recorder: EventRecorder, waiting:
     other.close()
 
 
-def test_a_line_that_is_being_written_is_no_event_yet(waiting: WaitingEvents, folder: Path) -> None:
+def test_incomplete_journal_line_is_not_counted_as_waiting(waiting: WaitingEvents, folder: Path) -> None:
     journal = Journal.create(folder)
     line = encode(search(), 1)
     counts = []
@@ -77,7 +81,7 @@ def test_a_line_that_is_being_written_is_no_event_yet(waiting: WaitingEvents, fo
     assert counts == [0, 1, 2]
 
 
-def test_while_the_database_is_away_what_was_moved_before_stays_moved(
+def test_waiting_count_during_a_database_outage_excludes_events_moved_before(
     recorder: EventRecorder, waiting: WaitingEvents, monkeypatch: pytest.MonkeyPatch, database: Database
 ) -> None:
     recorder.record(search())
@@ -92,7 +96,7 @@ def test_while_the_database_is_away_what_was_moved_before_stays_moved(
     assert waiting.count(database_away=True) == 4
 
 
-def test_what_was_counted_is_not_read_again(
+def test_already_counted_journal_content_is_not_read_again(
     recorder: EventRecorder, waiting: WaitingEvents, folder: Path, database: Database
 ) -> None:
     for _ in range(3):
@@ -100,7 +104,7 @@ def test_what_was_counted_is_not_read_again(
     assert waiting.count() == 3
     (path,) = folder.glob("*.journal")
     content = path.read_bytes()
-    path.write_bytes(b"x" * len(content))  # Without a newline: whoever reads it again finds no event.
+    path.write_bytes(b"x" * len(content))  # Without a newline, so that reading it again finds no event.
     recorder.record(search())
 
     assert waiting.count() == 4
@@ -112,7 +116,7 @@ def test_what_was_counted_is_not_read_again(
     assert waiting.count() == 2
 
 
-def test_what_arrives_while_others_are_moved_waits_for_the_next_turn(
+def test_events_arriving_during_a_flush_wait_for_the_next_flush(
     recorder: EventRecorder, waiting: WaitingEvents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A busy journal would otherwise be moved without a pause, in a transaction for every event or two."""

@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's API of embeddings, or answers as it is told."""
+"""A server with the API of OpenAI embeddings, or with a configured reply."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Reply = Callable[[dict[str, Any]], tuple[int, Headers, Iterator[bytes]]]
 
 
 def vector(text: str) -> list[float]:
-    """The vector of a text: its length beside 3."""
+    """Return the vector of a text: its length and 3."""
     return [float(len(text)), 3.0]
 
 
 def answering(data: Callable[[list[str]], Any]) -> Reply:
-    """A reply with ``data``."""
+    """Return a reply with ``data``."""
 
     def reply(request: dict[str, Any]) -> tuple[int, Headers, Iterator[bytes]]:
         return 200, {}, iter([json.dumps({"object": "list", "data": data(request["input"])}).encode()])
@@ -29,12 +29,12 @@ def answering(data: Callable[[list[str]], Any]) -> Reply:
 
 
 def items(texts: list[str]) -> list[dict[str, Any]]:
-    """The vectors of texts, as the API lists them."""
+    """Return the vectors of texts, as the API lists them."""
     return [{"object": "embedding", "index": at, "embedding": vector(text)} for at, text in enumerate(texts)]
 
 
 def failing(status: int, headers: Headers | None = None) -> Reply:
-    """A reply with an error."""
+    """Return a reply with an error."""
     return lambda _: (status, headers or {}, iter([b'{"error": {}}']))
 
 
@@ -43,8 +43,8 @@ class EmbeddingServer:
     """A running server.
 
     Attributes:
-        requests: Headers and bodies that came.
-        reply: What is answered.
+        requests: Headers and bodies of the received requests.
+        reply: Creates the response to a request.
     """
 
     url: str
@@ -54,7 +54,7 @@ class EmbeddingServer:
 
 @contextmanager
 def run_server() -> Iterator[EmbeddingServer]:
-    """A server on a free port."""
+    """Run a server on a free port."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -1,8 +1,8 @@
-"""The process of MiniLM with a model that needs no package; it is started by this file's path, like the real one.
+"""The MiniLM process with a model that needs no package; it is started by this file's path, like the real one.
 
-It leaves a line in ``starts`` for each start, and does as files in its folder say: ``broken``: it cannot load the
-model; ``idle``: seconds until it ends; ``held``: it makes no vectors of texts that contain "held" as long as the file
-is there, and says in ``holding`` that it was asked to.
+It appends a line to ``starts`` for each start. Files in its folder control it: ``broken``: loading the model fails;
+``idle``: seconds before it exits; ``held``: while the file exists, texts that contain "held" are not embedded, and
+``holding`` is created when such a text arrives.
 """
 
 from __future__ import annotations

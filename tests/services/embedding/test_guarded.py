@@ -1,4 +1,4 @@
-"""What all embedders share."""
+"""Behavior common to all embedders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.services.embedding.embedder import EmbedderUnavailable, GuardedEmbedder
 
 
 class Stub:
-    """An embedder that notes what it is asked, and fails if it is told to."""
+    """An embedder that records its requests and fails on demand."""
 
     model = "stub"
     languages = frozenset({"en"})
@@ -54,14 +54,14 @@ def embedder(stub: Stub) -> GuardedEmbedder:
     return GuardedEmbedder(stub)
 
 
-def test_it_is_the_embedder_within(stub: Stub, embedder: GuardedEmbedder) -> None:
+def test_guarded_embedder_delegates_to_the_wrapped_embedder(stub: Stub, embedder: GuardedEmbedder) -> None:
     assert (embedder.model, embedder.languages) == ("stub", {"en"})
     assert embedder.embed_documents(["a", "b"], 1.0).shape == (2, 2)
     embedder.close()
     assert stub.is_closed
 
 
-def test_after_a_failed_query_none_is_asked_for_a_second(
+def test_failed_query_suspends_new_queries_for_one_second(
     stub: Stub, embedder: GuardedEmbedder, clock: list[float]
 ) -> None:
     embedder.embed_query("known", 0.1)
@@ -82,7 +82,7 @@ def test_after_a_failed_query_none_is_asked_for_a_second(
     assert stub.asked == ["known", "first", "documents", "fourth"]
 
 
-def test_failed_documents_hold_up_no_query(stub: Stub, embedder: GuardedEmbedder) -> None:
+def test_failed_document_embedding_does_not_suspend_queries(stub: Stub, embedder: GuardedEmbedder) -> None:
     stub.fails = True
     with pytest.raises(EmbedderUnavailable):
         embedder.embed_documents(["a"], 1.0)
@@ -91,7 +91,7 @@ def test_failed_documents_hold_up_no_query(stub: Stub, embedder: GuardedEmbedder
     assert embedder.embed_query("a", 0.1).tolist() == [1, 0]
 
 
-def test_the_latest_queries_are_not_asked_again(
+def test_recent_query_vectors_are_cached_read_only_up_to_the_limit(
     stub: Stub, embedder: GuardedEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guarded, "MAX_CACHED_QUERIES", 2)
@@ -103,7 +103,7 @@ def test_the_latest_queries_are_not_asked_again(
         embedder.embed_query("a", 0.1)[0] = 5
 
 
-def test_calls_are_timed_and_failures_counted(stub: Stub, embedder: GuardedEmbedder) -> None:
+def test_embedder_metrics_record_durations_and_failures(stub: Stub, embedder: GuardedEmbedder) -> None:
     def sample(name: str) -> float:
         return REGISTRY.get_sample_value(name, {"operation": "embed_query"}) or 0.0
 

@@ -1,4 +1,4 @@
-"""The process of MiniLM: one for a machine, started by whoever asks, and never waited for longer than agreed."""
+"""The MiniLM process: one per machine, started by the first caller, and never waited for beyond the timeout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAKE = Path(__file__).with_name("fake_minilm.py")
 
 @pytest.fixture
 def create(tmp_path: Path) -> Iterator[Callable[[Path], MinilmEmbedder]]:
-    """Embedders, which are closed."""
+    """Create embedders, and close them at the end."""
     made = []
 
     def create_one(folder: Path = tmp_path) -> MinilmEmbedder:
@@ -42,25 +42,25 @@ def embedder(create: Callable[[], MinilmEmbedder]) -> MinilmEmbedder:
 
 
 def position(text: str, embedder: MinilmEmbedder) -> int:
-    """The place of the 1 in a text's vector, which is its length."""
+    """Return the place of the 1 in a text's vector, which is its length."""
     return int(embedder.embed_query(text, PATIENCE_SECONDS).argmax())
 
 
 def starts(folder: Path) -> list[int]:
-    """Ids of the processes that were started."""
+    """Return the IDs of the started processes."""
     file = folder / "starts"
     return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
 def has_ended(process_id: int) -> bool:
-    """Tell whether a process has ended, perhaps not put away yet."""
+    """Whether a process has ended, even if it has not been reaped yet."""
     try:
         return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
 
 
-def test_texts_become_rows_in_their_order(embedder: MinilmEmbedder) -> None:
+def test_document_vectors_are_returned_in_the_order_of_the_texts(embedder: MinilmEmbedder) -> None:
     texts = ["x" * length for length in range(1, 150)]
 
     vectors = embedder.embed_documents(texts, PATIENCE_SECONDS)
@@ -71,17 +71,17 @@ def test_texts_become_rows_in_their_order(embedder: MinilmEmbedder) -> None:
     assert embedder.embed_documents([], PATIENCE_SECONDS).shape == (0, minilm_server.DIMENSION)
 
 
-def test_a_long_text_is_cut(embedder: MinilmEmbedder) -> None:
+def test_long_text_is_truncated_to_the_maximum_length(embedder: MinilmEmbedder) -> None:
     assert position("ü" * 100_000, embedder) == minilm.MAX_CHARACTERS % minilm_server.DIMENSION
 
 
-def test_only_the_user_of_the_service_may_connect(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_socket_is_accessible_only_to_the_service_user(embedder: MinilmEmbedder, tmp_path: Path) -> None:
     position("first", embedder)
 
     assert stat.S_IMODE((tmp_path / "minilm.sock").stat().st_mode) == 0o600
 
 
-def test_workers_that_ask_at_once_share_one_process(create: Callable[[], MinilmEmbedder], tmp_path: Path) -> None:
+def test_concurrent_workers_share_one_minilm_process(create: Callable[[], MinilmEmbedder], tmp_path: Path) -> None:
     workers = [create() for _ in range(4)]
 
     with ThreadPoolExecutor(8) as threads:
@@ -91,7 +91,7 @@ def test_workers_that_ask_at_once_share_one_process(create: Callable[[], MinilmE
     assert len(starts(tmp_path)) == 1
 
 
-def test_the_folder_may_be_deeper_than_the_path_of_a_socket(
+def test_socket_works_in_a_folder_deeper_than_the_socket_path_limit(
     create: Callable[[Path], MinilmEmbedder], tmp_path: Path
 ) -> None:
     folder = tmp_path / ("deep" * 30)
@@ -100,7 +100,7 @@ def test_the_folder_may_be_deeper_than_the_path_of_a_socket(
     assert position("four", create(folder)) == 4
 
 
-def test_a_query_does_not_wait_for_documents(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_query_does_not_wait_for_documents_being_embedded(embedder: MinilmEmbedder, tmp_path: Path) -> None:
     (tmp_path / "held").touch()
     with ThreadPoolExecutor() as threads:
         documents = threads.submit(embedder.embed_documents, ["is held"] * 3, PATIENCE_SECONDS)
@@ -113,7 +113,9 @@ def test_a_query_does_not_wait_for_documents(embedder: MinilmEmbedder, tmp_path:
         assert len(documents.result()) == 3
 
 
-def test_what_takes_too_long_fails_and_is_not_waited_for(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_embedding_beyond_its_timeout_raises_and_later_queries_still_work(
+    embedder: MinilmEmbedder, tmp_path: Path
+) -> None:
     position("it runs", embedder)
     (tmp_path / "held").touch()
 
@@ -129,7 +131,7 @@ def test_what_takes_too_long_fails_and_is_not_waited_for(embedder: MinilmEmbedde
     assert len(starts(tmp_path)) == 1
 
 
-def test_after_a_killed_process_the_next_question_starts_another(
+def test_query_after_a_killed_process_starts_a_new_process(
     create: Callable[[], MinilmEmbedder], tmp_path: Path
 ) -> None:
     first, second = create(), create()
@@ -143,7 +145,9 @@ def test_after_a_killed_process_the_next_question_starts_another(
     assert len(starts(tmp_path)) == 2
 
 
-def test_a_process_that_is_killed_while_it_works_fails_the_question(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_killing_the_process_during_a_query_raises_embedder_unavailable(
+    embedder: MinilmEmbedder, tmp_path: Path
+) -> None:
     (tmp_path / "held").touch()
     with ThreadPoolExecutor() as threads:
         query = threads.submit(embedder.embed_query, "is held", PATIENCE_SECONDS)
@@ -154,7 +158,7 @@ def test_a_process_that_is_killed_while_it_works_fails_the_question(embedder: Mi
             query.result()
 
 
-def test_a_process_that_hangs_fails_questions_in_time_and_is_killed(
+def test_hung_process_fails_queries_in_time_and_is_killed_and_replaced(
     embedder: MinilmEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     position("it runs", embedder)
@@ -172,7 +176,7 @@ def test_a_process_that_hangs_fails_questions_in_time_and_is_killed(
     assert has_ended(hung)
 
 
-def test_a_process_that_greets_again_does_not_hang(
+def test_process_that_responds_again_is_no_longer_treated_as_hung(
     embedder: MinilmEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     position("it runs", embedder)
@@ -183,7 +187,7 @@ def test_a_process_that_greets_again_does_not_hang(
     position("it goes on", embedder)
     os.kill(starts(tmp_path)[0], signal.SIGSTOP)
 
-    # Since the process was silent for the first time, more has passed than this; since it was again, nothing.
+    # More time than this has passed since the first silence, but none since the second.
     monkeypatch.setattr(minilm, "HUNG_SECONDS", 0.001)
     with pytest.raises(EmbedderUnavailable):
         embedder.embed_query("second", 0.05)
@@ -193,7 +197,7 @@ def test_a_process_that_greets_again_does_not_hang(
     assert len(starts(tmp_path)) == 1
 
 
-def test_a_process_that_nobody_needs_ends_and_starts_again(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_idle_process_exits_and_the_next_query_starts_it_again(embedder: MinilmEmbedder, tmp_path: Path) -> None:
     (tmp_path / "idle").write_text("0.05")
     position("first", embedder)
     eventually(lambda: has_ended(starts(tmp_path)[0]))
@@ -202,7 +206,7 @@ def test_a_process_that_nobody_needs_ends_and_starts_again(embedder: MinilmEmbed
     assert len(starts(tmp_path)) == 2
 
 
-def test_a_model_that_cannot_be_loaded_is_not_tried_again_at_once(
+def test_model_that_cannot_be_loaded_is_not_retried_immediately(
     embedder: MinilmEmbedder, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "broken").touch()
@@ -217,7 +221,7 @@ def test_a_model_that_cannot_be_loaded_is_not_tried_again_at_once(
     assert "MiniLM cannot be loaded: it is broken" in capfd.readouterr().err
 
 
-def test_a_closed_embedder_ends_its_process_and_starts_none(embedder: MinilmEmbedder, tmp_path: Path) -> None:
+def test_closed_embedder_ends_its_process_and_does_not_start_another(embedder: MinilmEmbedder, tmp_path: Path) -> None:
     position("it runs", embedder)
 
     embedder.close()
@@ -230,7 +234,7 @@ def test_a_closed_embedder_ends_its_process_and_starts_none(embedder: MinilmEmbe
 
 
 @pytest.mark.slow
-def test_the_process_ends_with_a_worker_that_is_killed(tmp_path: Path) -> None:
+def test_minilm_process_ends_when_its_worker_is_killed(tmp_path: Path) -> None:
     program = (
         "import pathlib, sys, time; from app.services.embedding.minilm import MinilmEmbedder;"
         f"MinilmEmbedder(pathlib.Path({str(tmp_path)!r}), pathlib.Path({str(FAKE)!r})).embed_query('x', 100);"

@@ -1,4 +1,4 @@
-"""The program of MiniLM's process: small, and careful with the files of the model."""
+"""The program of the MiniLM process: it loads little, and verifies the model's files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.services.embedding import minilm_server
 from app.services.embedding.minilm_server import ModelFile, ModelFileError, find_model_file
 
 
-def test_it_loads_nothing_of_the_service() -> None:
+def test_minilm_server_imports_no_module_of_the_service() -> None:
     tree = ast.parse(Path(minilm_server.__file__).read_text())
     modules = {
         name
@@ -31,7 +31,7 @@ def test_it_loads_nothing_of_the_service() -> None:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package with a file; importing it fails."""
+    """A package with a model file; importing the package fails."""
     folder = tmp_path / "modelpackage"
     folder.mkdir()
     (folder / "__init__.py").write_text("raise AssertionError")
@@ -40,18 +40,18 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_file_is_found_without_its_package(package: Path) -> None:
+def test_model_file_is_found_without_importing_its_package(package: Path) -> None:
     sha256 = hashlib.sha256(b"weights").hexdigest()
 
     assert find_model_file(ModelFile("modelpackage", "model.bin", sha256)) == package / "model.bin"
 
 
-def test_another_file_than_the_tested_one_is_refused(package: Path) -> None:
+def test_model_file_with_another_checksum_is_rejected(package: Path) -> None:
     with pytest.raises(ModelFileError, match=r"model\.bin is not the file that was tested: its SHA-256 is"):
         find_model_file(ModelFile("modelpackage", "model.bin", "0" * 64))
 
 
-def test_a_missing_file_and_a_missing_package_are_told(package: Path) -> None:
+def test_missing_model_file_or_package_is_reported(package: Path) -> None:
     with pytest.raises(ModelFileError, match="cannot be read: No such file"):
         find_model_file(ModelFile("modelpackage", "gone.bin", "0" * 64))
     with pytest.raises(ModelFileError, match="the package nosuchpackage is not installed"):

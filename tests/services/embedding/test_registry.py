@@ -13,11 +13,11 @@ from tests.patience import PATIENCE_SECONDS
 from tests.services.embedding.embedding_server import run_server
 
 
-def test_there_is_none_by_default(tmp_path: Path) -> None:
+def test_no_embedder_is_created_by_default(tmp_path: Path) -> None:
     assert create_embedder(load_settings({"DATA_DIR": str(tmp_path)})) is None
 
 
-def test_an_address_is_asked_with_its_model_and_key(tmp_path: Path) -> None:
+def test_embedder_url_is_called_with_the_configured_model_and_key(tmp_path: Path) -> None:
     with run_server() as server:
         environment = {"EMBEDDER": server.url, "EMBEDDER_MODEL": "small", "EMBEDDER_KEY": "a-key"}
         embedder = create_embedder(load_settings({"DATA_DIR": str(tmp_path), **environment}))
@@ -30,7 +30,7 @@ def test_an_address_is_asked_with_its_model_and_key(tmp_path: Path) -> None:
     assert (headers["Authorization"], body["model"]) == ("Bearer a-key", "small")
 
 
-def test_minilm_knows_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minilm_embedder_supports_only_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "MINILM_PACKAGES", ("numpy",))
     embedder = create_embedder(load_settings({"DATA_DIR": str(tmp_path), "EMBEDDER": "minilm"}))
 
@@ -39,7 +39,7 @@ def test_minilm_knows_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("embedder", "extra"), [("minilm", "minilm"), ("https://a.example/v1", "embeddings")])
-def test_without_its_extra_the_service_does_not_start(
+def test_missing_extra_raises_configuration_error_at_startup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, extra: str
 ) -> None:
     for name in ("MINILM_PACKAGES", "REMOTE_PACKAGES"):

@@ -1,4 +1,4 @@
-"""An embedder behind an address: asked as OpenAI's API is, and believed only if its answer is one."""
+"""A remote embedder: it uses OpenAI's API, and rejects invalid responses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def unit(text: str) -> Any:
 
 
 def refusal(embedder: RemoteEmbedder) -> str:
-    """What is said of a failure, to a query and to documents."""
+    """Return the message of a failure, which is the same for a query and for documents."""
     with pytest.raises(EmbedderUnavailable) as query:
         embedder.embed_query("a query", PATIENCE_SECONDS)
     with pytest.raises(EmbedderUnavailable) as documents:
@@ -53,7 +53,7 @@ def refusal(embedder: RemoteEmbedder) -> str:
     return str(query.value)
 
 
-def test_a_query_is_asked_as_openai_says(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
+def test_query_is_sent_in_the_format_of_openai(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
     found = embedder.embed_query("four", PATIENCE_SECONDS)
 
     assert (found.dtype, found.tolist()) == (np.float32, unit("four"))
@@ -63,7 +63,9 @@ def test_a_query_is_asked_as_openai_says(embedder: RemoteEmbedder, server: Embed
     assert headers["Content-Type"] == "application/json"
 
 
-def test_without_a_key_none_is_sent(server: EmbeddingServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_authorization_header_is_sent_without_a_key(
+    server: EmbeddingServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "netrc").write_text("default login somebody password secret")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     embedder = RemoteEmbedder(server.url, "m", "")
@@ -74,7 +76,7 @@ def test_without_a_key_none_is_sent(server: EmbeddingServer, tmp_path: Any, monk
     assert "Authorization" not in server.requests[0][0]
 
 
-def test_documents_are_sent_some_at_a_time(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
+def test_documents_are_sent_in_batches_of_32(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
     texts = ["x" * length for length in range(1, 71)]
 
     found = embedder.embed_documents(texts, PATIENCE_SECONDS)
@@ -85,7 +87,7 @@ def test_documents_are_sent_some_at_a_time(embedder: RemoteEmbedder, server: Emb
     assert len(server.requests) == 3
 
 
-def test_vectors_may_come_in_another_order_or_without_their_places(
+def test_vectors_are_accepted_in_any_order_or_without_indexes(
     embedder: RemoteEmbedder, server: EmbeddingServer
 ) -> None:
     for data in (lambda texts: items(texts)[::-1], lambda texts: [{"embedding": vector(text)} for text in texts]):
@@ -97,7 +99,9 @@ def test_vectors_may_come_in_another_order_or_without_their_places(
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 401, 404, 413, 429, 500, 503])
-def test_an_error_is_told_without_the_key(embedder: RemoteEmbedder, server: EmbeddingServer, status: int) -> None:
+def test_error_status_is_reported_without_the_key_and_not_retried_or_redirected(
+    embedder: RemoteEmbedder, server: EmbeddingServer, status: int
+) -> None:
     server.reply = failing(status, {"Location": server.url + "/elsewhere", "Retry-After": "100"})
 
     assert refusal(embedder).endswith(f"responds with status {status}")
@@ -106,7 +110,7 @@ def test_an_error_is_told_without_the_key(embedder: RemoteEmbedder, server: Embe
 
 
 @pytest.mark.parametrize(("status", "is_refused"), [(400, True), (413, True), (422, True), (429, False), (500, False)])
-def test_a_text_that_is_refused_differs_from_a_server_that_is_away(
+def test_rejected_texts_are_distinguished_from_an_unavailable_server(
     embedder: RemoteEmbedder, server: EmbeddingServer, status: int, is_refused: bool
 ) -> None:
     server.reply = failing(status, {})
@@ -117,7 +121,7 @@ def test_a_text_that_is_refused_differs_from_a_server_that_is_away(
     assert isinstance(refusal.value, EmbedderRefused) is is_refused
 
 
-def test_a_model_of_the_same_name_elsewhere_is_another() -> None:
+def test_model_identity_differs_by_server_url_and_model_name() -> None:
     models = {
         RemoteEmbedder(url, name, "").model
         for url in ("https://a.example.com/v1/embeddings", "https://b.example.com/v1/embeddings")
@@ -146,7 +150,7 @@ BAD_DATA = {
 
 
 @pytest.mark.parametrize("data", BAD_DATA.values(), ids=BAD_DATA)
-def test_what_is_not_a_vector_for_each_text_is_refused(
+def test_response_without_one_vector_per_text_is_rejected(
     embedder: RemoteEmbedder, server: EmbeddingServer, data: Any
 ) -> None:
     server.reply = answering(lambda _: data)
@@ -166,19 +170,19 @@ def test_what_is_not_a_vector_for_each_text_is_refused(
         b'{"data": [{"embedding": [1e999]}]}',
     ],
 )
-def test_what_is_not_an_answer_is_refused(embedder: RemoteEmbedder, server: EmbeddingServer, body: bytes) -> None:
+def test_malformed_response_is_rejected(embedder: RemoteEmbedder, server: EmbeddingServer, body: bytes) -> None:
     server.reply = lambda _: (200, {}, iter([body] if body else []))
 
     assert "does not respond like OpenAI's API" in refusal(embedder)
 
 
-def test_a_vector_of_any_length_becomes_one_of_length_1(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
+def test_vectors_of_any_magnitude_are_normalized_to_length_1(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
     for size in (1e-300, 1e308):
         server.reply = answering(lambda _, size=size: [{"embedding": [size, size]}])
         assert embedder.embed_query("a", PATIENCE_SECONDS).tolist() == pytest.approx([0.5**0.5] * 2)
 
 
-def test_vectors_of_different_dimensions_are_refused(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
+def test_vectors_of_different_dimensions_are_rejected(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
     server.reply = answering(lambda texts: [{"embedding": [1.0] * (at + 1)} for at, _ in enumerate(texts)])
     with pytest.raises(EmbedderUnavailable):
         embedder.embed_documents(["a", "b"], PATIENCE_SECONDS)
@@ -188,7 +192,7 @@ def test_vectors_of_different_dimensions_are_refused(embedder: RemoteEmbedder, s
         embedder.embed_documents(["a"] * 33, PATIENCE_SECONDS)
 
 
-def test_an_answer_that_is_too_long_is_not_read(
+def test_response_above_the_size_limit_is_rejected(
     embedder: RemoteEmbedder, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "MAX_RESPONSE_BYTES", 50)
@@ -196,7 +200,7 @@ def test_an_answer_that_is_too_long_is_not_read(
     assert "too long" in refusal(embedder)
 
 
-def test_a_server_that_is_away_is_told_without_its_path(server: EmbeddingServer) -> None:
+def test_connection_failure_is_reported_without_the_query_string(server: EmbeddingServer) -> None:
     with run_server() as gone:
         pass
     embedder = RemoteEmbedder(gone.url + "?secret=1", "m", KEY)
@@ -208,7 +212,9 @@ def test_a_server_that_is_away_is_told_without_its_path(server: EmbeddingServer)
     assert "secret" not in said
 
 
-def test_a_query_is_not_waited_for_longer_than_agreed(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
+def test_slow_embedding_server_times_out_and_pending_queries_are_limited(
+    embedder: RemoteEmbedder, server: EmbeddingServer
+) -> None:
     goes_on = threading.Event()
 
     def drip(_: Any) -> Any:
@@ -220,7 +226,9 @@ def test_a_query_is_not_waited_for_longer_than_agreed(embedder: RemoteEmbedder, 
         return 200, {}, pieces()
 
     server.reply = drip
-    for _ in range(remote.MAX_CONCURRENT_QUERIES + 1):  # Also if as many as may be under way are waited for by nobody.
+    for _ in range(
+        remote.MAX_CONCURRENT_QUERIES + 1
+    ):  # Also if the maximum number of queries is running without a caller.
         with pytest.raises(EmbedderUnavailable, match="not respond in time"):
             embedder.embed_query("a query", 0.05)
     eventually(lambda: len(server.requests) == remote.MAX_CONCURRENT_QUERIES)
@@ -231,7 +239,7 @@ def test_a_query_is_not_waited_for_longer_than_agreed(embedder: RemoteEmbedder, 
     assert embedder.embed_query("a query", PATIENCE_SECONDS).tolist() == unit("a query")
 
 
-def test_any_text_can_be_sent(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
+def test_lone_surrogates_are_replaced_before_sending(embedder: RemoteEmbedder, server: EmbeddingServer) -> None:
     embedder.embed_query("half of \ud83d a character", PATIENCE_SECONDS)
 
     assert server.requests[0][1]["input"] == ["half of ? a character"]

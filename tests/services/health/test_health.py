@@ -56,7 +56,7 @@ def failing(health: HealthMonitor) -> dict[str, datetime | None]:
     return {name: since for name, since in found.items() if since is not None}
 
 
-def test_all_is_well(health: HealthMonitor) -> None:
+def test_healthy_service_has_no_failing_dependencies_or_missing_indexes(health: HealthMonitor) -> None:
     assert health.findings == {}
     health.check()
 
@@ -65,7 +65,7 @@ def test_all_is_well(health: HealthMonitor) -> None:
     assert health.missing_indexes == {}
 
 
-def test_a_failure_keeps_the_moment_it_began_until_it_ends(
+def test_failure_keeps_its_start_time_until_it_ends_and_is_logged_once(
     health: HealthMonitor, part: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse() -> None:
@@ -87,7 +87,7 @@ def test_a_failure_keeps_the_moment_it_began_until_it_ends(
     assert told == ["the engine fails: It is away.", "the engine works again"]
 
 
-def test_each_is_looked_at_whatever_the_others_do(
+def test_each_dependency_is_checked_even_if_others_fail(
     health: HealthMonitor, part: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> None:
@@ -100,9 +100,7 @@ def test_each_is_looked_at_whatever_the_others_do(
     assert set(failing(health)) == {DISK, COUNTERS}
 
 
-def test_a_database_that_another_process_locks_fails_though_it_can_be_read(
-    health: HealthMonitor, part: Runtime
-) -> None:
+def test_database_locked_by_another_process_is_reported_as_failing(health: HealthMonitor, part: Runtime) -> None:
     with closing(sqlite3.connect(part.settings.data_path / "service.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         health.check()
@@ -115,7 +113,9 @@ def test_a_database_that_another_process_locks_fails_though_it_can_be_read(
     assert failing(health) == {}
 
 
-def test_what_nobody_expects_is_raised(health: HealthMonitor, part: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exceptions_of_a_check_are_raised(
+    health: HealthMonitor, part: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def break_down() -> None:
         raise ZeroDivisionError
 
@@ -127,7 +127,9 @@ def test_what_nobody_expects_is_raised(health: HealthMonitor, part: Runtime, mon
 class TestMissingIndexes:
     """A missing index is detected within a minute, and its return with the next check."""
 
-    def test_they_are_known_until_they_are_back(self, health: HealthMonitor, part: Runtime, installed: Tenant) -> None:
+    def test_missing_index_is_reported_with_its_start_until_it_is_restored(
+        self, health: HealthMonitor, part: Runtime, installed: Tenant
+    ) -> None:
         (index,) = part.engines.current.list_indexes()
         part.engines.current.delete_index(index)
         with time_machine.travel(BEGAN, tick=False):
@@ -138,7 +140,7 @@ class TestMissingIndexes:
         health.check()
         assert health.missing_indexes == {}
 
-    def test_while_none_is_missing_they_are_looked_for_once_a_minute(
+    def test_indexes_are_checked_once_a_minute_while_none_is_missing(
         self, health: HealthMonitor, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         looks: list[float] = []
@@ -153,7 +155,7 @@ class TestMissingIndexes:
         assert looks == [1000.0, 1000.0 + INDEXES_SECONDS + 1]
 
 
-def test_it_is_looked_in_the_background(app: Flask) -> None:
+def test_health_check_runs_as_a_separate_background_job(app: Flask) -> None:
     (job,) = [job for job in app.extensions["jobs"].jobs if job.name == "health"]
     job.run()
 

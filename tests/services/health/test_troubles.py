@@ -1,4 +1,5 @@
-"""The dashboard and its API report problems, whom they affect, and since when, without waiting for hanging services."""
+"""The dashboard and its API report problems, the affected parts, and the start of each problem, without waiting for
+hanging services."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def banner(tenant: Tenant) -> str:
     return " ".join(section.text for section in found)
 
 
-def test_nothing_is_said_while_all_works(tenant: Tenant) -> None:
+def test_dashboard_reports_no_troubles_while_everything_works(tenant: Tenant) -> None:
     part_of(tenant).health.check()
 
     assert troubles(tenant) == []
@@ -74,7 +75,7 @@ def test_nothing_is_said_while_all_works(tenant: Tenant) -> None:
         (DISK, "disk", "Searches work"),
     ],
 )
-def test_what_fails_is_said_with_what_works_and_since_when(
+def test_failing_dependency_is_reported_with_its_effect_and_start(
     tenant: Tenant, since: datetime, dependency: str, kind: str, works: str
 ) -> None:
     fail(tenant, since, dependency)
@@ -87,7 +88,7 @@ def test_what_fails_is_said_with_what_works_and_since_when(
     assert trouble["effect"] in banner(tenant)
 
 
-def test_without_counters_the_page_shows_the_usage_that_was_copied(
+def test_dashboard_shows_the_copied_usage_while_counters_are_unavailable(
     tenant: Tenant, since: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant.find("page")
@@ -108,7 +109,7 @@ def test_without_counters_the_page_shows_the_usage_that_was_copied(
     assert shown.all("div", class_="meter")[0].text.startswith("Searches today 1 of ")
 
 
-def test_an_engine_that_none_of_the_sites_uses_is_no_trouble(tenant: Tenant, since: datetime) -> None:
+def test_failing_engine_is_not_reported_if_no_site_of_the_account_uses_it(tenant: Tenant, since: datetime) -> None:
     fail(tenant, since, ENGINE)
     with part_of(tenant).database.write() as session:
         session.execute(update(Site).values(engine="typesense"))
@@ -116,7 +117,7 @@ def test_an_engine_that_none_of_the_sites_uses_is_no_trouble(tenant: Tenant, sin
     assert troubles(tenant) == []
 
 
-def test_a_missing_index_is_a_trouble_of_its_site_alone(tenant: Tenant, since: datetime) -> None:
+def test_missing_index_is_reported_only_to_its_site_owner(tenant: Tenant, since: datetime) -> None:
     stranger = register_tenant(tenant.app, "eve@example.com")
     part_of(tenant).health._missing = {tenant.site_id: since}
 
@@ -126,7 +127,7 @@ def test_a_missing_index_is_a_trouble_of_its_site_alone(tenant: Tenant, since: d
     assert troubles(stranger) == []
 
 
-def test_changes_that_are_late_are_told_since_the_first_of_them(tenant: Tenant) -> None:
+def test_late_index_changes_are_reported_since_the_oldest_change(tenant: Tenant) -> None:
     late, early = now() - 2 * LATE, now() - LATE / 2
     with part_of(tenant).database.write() as session:
         session.execute(update(Site).values(revision=Site.revision + 1))
@@ -143,7 +144,7 @@ def test_changes_that_are_late_are_told_since_the_first_of_them(tenant: Tenant) 
 
 
 @pytest.mark.parametrize("status", ["queued", "running"])
-def test_runs_that_nobody_works_on_are_told(tenant: Tenant, status: str) -> None:
+def test_stuck_source_runs_are_reported_only_to_their_account(tenant: Tenant, status: str) -> None:
     stranger = register_tenant(tenant.app, "eve@example.com")
     source = add_source(tenant.app, tenant)
     long_ago, just_now = now() - 2 * STUCK, now() - STUCK / 2
@@ -160,7 +161,7 @@ def test_runs_that_nobody_works_on_are_told(tenant: Tenant, status: str) -> None
     assert troubles(stranger) == []
 
 
-def test_the_gravest_comes_first(tenant: Tenant, since: datetime) -> None:
+def test_troubles_are_sorted_by_severity(tenant: Tenant, since: datetime) -> None:
     fail(tenant, since, COUNTERS, DATABASE, DISK, ENGINE)
 
     assert [trouble["kind"] for trouble in troubles(tenant)] == ["engine", "disk", "database", "counters"]

@@ -18,7 +18,7 @@ def now(tenant: Tenant, text: str, **options: int) -> CurrentResult:
     return search_now(part.searcher, site, text, **options)
 
 
-def test_it_is_what_visitors_would_find_with_the_sites_settings(tenant: Tenant) -> None:
+def test_current_results_match_what_visitors_find_with_the_site_settings(tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Automobile clubs"), page(3, title="Bread"))
     tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"synonyms": [["car", "automobile"]]})
 
@@ -30,7 +30,7 @@ def test_it_is_what_visitors_would_find_with_the_sites_settings(tenant: Tenant) 
     assert now(tenant, "bread").hits == (CurrentHit("page-3", "Bread", "/pages/3"),)
 
 
-def test_it_is_neither_charged_nor_in_the_analytics(tenant: Tenant) -> None:
+def test_current_results_search_is_neither_charged_nor_in_analytics(tenant: Tenant) -> None:
     tenant.index(page(1))
     now(tenant, "page")
 

@@ -66,7 +66,7 @@ def queries(tenant: Tenant, *, ignored: bool = False) -> list[str]:
 class TestCandidates:
     """Queries that may belong in the inbox."""
 
-    def test_they_are_ordered_by_visitors_then_searches_then_text(self, tenant: Tenant) -> None:
+    def test_candidates_are_sorted_by_visitors_then_searches_then_text(self, tenant: Tenant) -> None:
         missed(tenant, "often by one", 1, 40)
         missed(tenant, "b", 3)
         missed(tenant, "a", 3)
@@ -76,17 +76,17 @@ class TestCandidates:
 
         assert queries(tenant) == ["partly", "a", "b", "twice", "often by one"]
 
-    def test_another_sites_queries_are_none(self, tenant: Tenant, stranger: Tenant) -> None:
+    def test_candidates_exclude_queries_of_other_sites(self, tenant: Tenant, stranger: Tenant) -> None:
         missed(stranger, "theirs", 3)
 
         assert queries(tenant) == []
 
-    def test_visitors_who_found_everything_did_not_miss_anything(self, tenant: Tenant) -> None:
+    def test_visitors_who_found_results_are_not_counted_as_missing_them(self, tenant: Tenant) -> None:
         count(tenant, "mixed", searches=20, zero_results=2, partial_results=3, found_visitors=17, missed_visitors=2)
 
         assert candidates(tenant) == [Candidate("mixed", 20, {NO_RESULTS: 2, PARTIAL: 3})]
 
-    def test_no_clicks_tell_something_from_five_visitors_on_and_where_clicks_are_reported(self, tenant: Tenant) -> None:
+    def test_no_click_candidates_need_five_visitors_and_recently_reported_clicks(self, tenant: Tenant) -> None:
         unclicked(tenant, "five", 5)
         unclicked(tenant, "four", 4)
         count(tenant, "clicked", searches=9, found_visitors=9, clicks=1)
@@ -98,7 +98,7 @@ class TestCandidates:
         report_click(tenant, today() - timedelta(days=29))
         assert candidates(tenant) == [Candidate("five", 6, {NO_CLICKS: 5})]
 
-    def test_who_found_only_some_words_does_not_count_among_those_who_clicked_nothing(self, tenant: Tenant) -> None:
+    def test_visitors_with_partial_results_do_not_count_as_visitors_without_clicks(self, tenant: Tenant) -> None:
         report_click(tenant, today())
         count(tenant, "settled", searches=9, partial_results=5, found_visitors=9)
         count(tenant, "unclicked since", searches=14, partial_results=5, found_visitors=10)
@@ -108,13 +108,13 @@ class TestCandidates:
             Candidate("settled", 9, {PARTIAL: 5}),
         ]
 
-    def test_at_most_a_hundred_are_looked_at(self, tenant: Tenant) -> None:
+    def test_candidates_are_limited_to_one_hundred(self, tenant: Tenant) -> None:
         for number in range(103):
             missed(tenant, f"query {number}", 1 + number)
 
         assert queries(tenant) == [f"query {number}" for number in reversed(range(3, 103))]
 
-    def test_what_one_visitor_searches_without_end_leaves_room_for_what_others_missed(
+    def test_frequent_searches_of_one_visitor_do_not_displace_queries_of_many_visitors(
         self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(inbox, "MAX_FREQUENT", 3)
@@ -125,7 +125,9 @@ class TestCandidates:
 
         assert queries(tenant)[:2] == ["refund", "opening hours"]
 
-    def test_ignored_ones_leave_room_for_others(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_ignored_queries_do_not_use_up_the_candidate_limit(
+        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(inbox, "MAX_CANDIDATES", 2)
         for visitors, query in enumerate(["c", "b", "a"], 1):
             missed(tenant, query, visitors)
@@ -162,7 +164,7 @@ class TestJudging:
             ({NO_RESULTS: 2, PARTIAL: 3}, SOME, PARTIAL),
         ],
     )
-    def test_it_is_told_by_what_it_finds_now(
+    def test_item_kind_depends_on_the_current_results(
         self, visitors: dict[InboxKind, int], result: CurrentResult, kind: InboxKind | None
     ) -> None:
         item = Candidate("q", 9, visitors).judge(result)
@@ -171,21 +173,21 @@ class TestJudging:
         assert item == expected
 
     @pytest.mark.parametrize("visitors", [{PARTIAL: 3}, {NO_CLICKS: 7}])
-    def test_what_found_something_and_finds_nothing_now_is_missed_by_as_many(
+    def test_query_that_now_has_no_results_counts_all_its_visitors_as_missing(
         self, visitors: dict[InboxKind, int]
     ) -> None:
         item = Candidate("q", 9, visitors).judge(NOTHING)
 
         assert item == InboxItem("q", NO_RESULTS, 9, max(visitors.values()), 0)
 
-    def test_a_pinned_page_that_is_shown_settles_what_nobody_clicked(self) -> None:
+    def test_pinned_page_in_the_results_resolves_a_query_without_clicks(self) -> None:
         candidate = Candidate("q", 9, {NO_CLICKS: 5})
 
         assert candidate.judge(ALL, ["page-1"]) is None
         assert candidate.judge(ALL, ["page-of-old"]) is not None
 
 
-def test_a_site_ignores_so_many_queries_and_no_more(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ignored_queries_of_a_site_are_limited(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     from app.errors import ApiError
 
     monkeypatch.setattr(inbox, "MAX_IGNORED", 1)
@@ -202,7 +204,7 @@ def test_a_site_ignores_so_many_queries_and_no_more(tenant: Tenant, monkeypatch:
     ignore("b")
 
 
-def test_what_is_ignored_goes_with_the_site(app: Flask, tenant: Tenant) -> None:
+def test_purging_a_site_deletes_its_ignored_queries(app: Flask, tenant: Tenant) -> None:
     with part_of(tenant).database.write() as session:
         inbox.ignore_query(session, tenant.account_id, tenant.site_id, "a", ignored=True)
 

@@ -24,7 +24,9 @@ def settings(**given: Any) -> dict[str, Any]:
     ],
     ids=["none yet", "others stay", "they join the group of the word", "none is there twice"],
 )
-def test_synonyms_are_added(before: list[list[str]], after: list[list[str]]) -> None:
+def test_synonyms_are_added_without_changing_other_groups_or_settings(
+    before: list[list[str]], after: list[list[str]]
+) -> None:
     old = settings(synonyms=before, language="en")
 
     new = add_synonyms(old, "bike", ["bicycle", "cycle"])
@@ -33,7 +35,7 @@ def test_synonyms_are_added(before: list[list[str]], after: list[list[str]]) -> 
     assert old == settings(synonyms=before, language="en")
 
 
-def test_a_pinned_page_comes_before_those_pinned_already() -> None:
+def test_newly_pinned_page_is_placed_before_already_pinned_pages() -> None:
     old = settings(pinned=[{"query": "hours", "ids": ["1", "2"]}, {"query": "map", "ids": ["3"]}])
 
     assert pin_document(old, " Hours ", "2")["pinned"][0] == {"query": "hours", "ids": ["2", "1"]}
@@ -41,7 +43,7 @@ def test_a_pinned_page_comes_before_those_pinned_already() -> None:
     assert old["pinned"][0]["ids"] == ["1", "2"]
 
 
-def test_of_several_entries_for_a_query_the_last_holds() -> None:
+def test_last_of_several_pinned_entries_for_a_query_is_extended() -> None:
     old = settings(
         pinned=[{"query": "hours", "ids": ["1"]}, {"query": "map", "ids": ["3"]}, {"query": "hours", "ids": ["2"]}]
     )
@@ -52,7 +54,7 @@ def test_of_several_entries_for_a_query_the_last_holds() -> None:
     ]
 
 
-def test_a_pinned_page_is_no_longer_hidden() -> None:
+def test_pinning_a_page_removes_it_from_the_hidden_pages() -> None:
     old = settings(hidden=[{"query": "hours", "ids": ["1", "2"]}, {"query": "jobs", "ids": ["1"]}])
 
     once = pin_document(old, "hours", "1")

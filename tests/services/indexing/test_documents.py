@@ -1,4 +1,4 @@
-"""Batches of one site that come together are stored under one revision, each by its own plan."""
+"""Concurrent batches of one site are stored under one revision, each within its own plan limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def stored_sources(app: Flask) -> dict[str, bytes]:
         return {row.id: row.body for row in rows}
 
 
-def test_an_id_that_two_batches_have_is_new_in_the_first_and_as_the_last_says(
+def test_id_in_two_batches_is_created_by_the_first_and_has_the_content_of_the_last(
     app: Flask, tenant: Tenant, limits: PlanLimits
 ) -> None:
     outcomes = put(app, tenant, limits, documents(1, 2), documents(2, 3, title="Another"))
@@ -60,7 +60,7 @@ def test_an_id_that_two_batches_have_is_new_in_the_first_and_as_the_last_says(
     assert b"Another" not in sources["page-1"]
 
 
-def test_a_batch_beyond_the_plan_is_refused_alone(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
+def test_batch_beyond_the_plan_limit_is_rejected_alone(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
     outcomes = put(app, tenant, limits, documents(1, 2), documents(3, 4), documents(1, 3))
 
     assert created(outcomes) == [2, ErrorCode.DOCUMENT_LIMIT_REACHED, 1]
@@ -71,7 +71,7 @@ def test_a_batch_beyond_the_plan_is_refused_alone(app: Flask, tenant: Tenant, li
         assert (site.document_count, site.revision) == (3, 1)
 
 
-def test_nothing_is_written_when_every_batch_is_refused(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
+def test_nothing_is_written_when_every_batch_is_rejected(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
     assert created(put(app, tenant, limits, documents(1, 2, 3, 4))) == [ErrorCode.DOCUMENT_LIMIT_REACHED]
 
     assert stored_sources(app) == {}
@@ -88,7 +88,7 @@ def fields_of(app: Flask, tenant: Tenant) -> set[str]:
         return set(session.get_one(Site, tenant.site_id).field_kinds)
 
 
-def test_a_batch_that_brings_a_field_too_many_is_refused_alone(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
+def test_batch_beyond_the_field_limit_is_rejected_alone(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
     outcomes = put(
         app, tenant, limits, having(1, "a", "b"), having(2, "c", "d"), having(2, "b", "c"), having(3, "a", "e")
     )
@@ -98,7 +98,7 @@ def test_a_batch_that_brings_a_field_too_many_is_refused_alone(app: Flask, tenan
     assert fields_of(app, tenant) == {"a", "b", "c"}
 
 
-def test_a_field_is_known_though_its_document_was_replaced_in_the_same_transaction(
+def test_field_counts_even_if_its_document_is_replaced_in_the_same_transaction(
     app: Flask, tenant: Tenant, limits: PlanLimits
 ) -> None:
     outcomes = put(app, tenant, limits, having(1, "a", "b"), having(1, "c"), having(1, "d"))
@@ -107,7 +107,7 @@ def test_a_field_is_known_though_its_document_was_replaced_in_the_same_transacti
     assert fields_of(app, tenant) == {"a", "b", "c"}
 
 
-def test_a_batch_that_the_plan_refuses_brings_no_fields(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
+def test_batch_rejected_by_the_plan_adds_no_fields(app: Flask, tenant: Tenant, limits: PlanLimits) -> None:
     refused = [*having(1, "a"), *documents(2, 3, 4)]
 
     assert created(put(app, tenant, limits, refused, having(5, "b", "c", "d"))) == [
@@ -116,7 +116,7 @@ def test_a_batch_that_the_plan_refuses_brings_no_fields(app: Flask, tenant: Tena
     assert fields_of(app, tenant) == {"b", "c", "d"}
 
 
-def test_removed_documents_of_which_an_index_has_not_heard_are_bounded(
+def test_deletion_marks_of_a_rebuilding_site_are_limited(
     app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents_module, "MIN_MARKS", 2)

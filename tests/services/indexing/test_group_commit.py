@@ -54,7 +54,7 @@ def call_together(group: GroupCommit, calls: list) -> list:
     def run(place: int) -> None:
         try:
             outcomes[place] = calls[place]()
-        except Exception as error:  # noqa: BLE001 - looked at by the test.
+        except Exception as error:  # noqa: BLE001 - returned to the test.
             outcomes[place] = error
 
     first = threading.Thread(target=group.run, args=(1, hold))
@@ -72,12 +72,12 @@ def call_together(group: GroupCommit, calls: list) -> list:
 
 
 def run_together(group: GroupCommit, works: list) -> list:
-    """The outcomes of works that share the next transaction."""
+    """Return the outcomes of works that share the next transaction."""
     return call_together(group, [partial(group.run, 1, work) for work in works])
 
 
 def run_requests(group: GroupCommit, requests: list, work) -> tuple[list, list]:
-    """The same with requests as (key, request); gives the outcomes, and what ``work`` was called with."""
+    """Run (key, request) pairs in one transaction. Returns the outcomes, and the requests of each call of ``work``."""
     calls: list = []
 
     def noted(session: Session, members):
@@ -96,14 +96,14 @@ def write(reason: str):
     return work
 
 
-def test_every_writer_gets_its_own_result(database: Database, counters: CounterStore) -> None:
+def test_each_writer_of_a_group_gets_its_own_result(database: Database, counters: CounterStore) -> None:
     outcomes = run_together(GroupCommit(database, counters), [write("a"), write("b"), write("c")])
 
     assert sorted(outcomes) == ["A", "B", "C"]
     assert reasons(database) == ["a", "b", "c"]
 
 
-def test_writers_that_wait_share_one_commit(database: Database, counters: CounterStore) -> None:
+def test_waiting_writers_share_one_commit(database: Database, counters: CounterStore) -> None:
     commits = []
     event.listen(database.engine, "commit", lambda connection: commits.append(1))
 
@@ -112,7 +112,7 @@ def test_writers_that_wait_share_one_commit(database: Database, counters: Counte
     assert len(commits) == 1, "the first one, which was held, wrote nothing"
 
 
-def test_a_writer_that_fails_is_undone_alone(database: Database, counters: CounterStore) -> None:
+def test_failed_writer_is_rolled_back_alone(database: Database, counters: CounterStore) -> None:
     def fail(session: Session) -> Written[None]:
         session.add(DepartureReason(reason="half done", created_at=NOW))
         session.flush()
@@ -125,9 +125,7 @@ def test_a_writer_that_fails_is_undone_alone(database: Database, counters: Count
     assert reasons(database) == ["a", "b"]
 
 
-def test_all_hear_of_it_when_the_commit_fails_and_the_next_ones_go_on(
-    database: Database, counters: CounterStore
-) -> None:
+def test_failed_commit_raises_and_later_writes_succeed(database: Database, counters: CounterStore) -> None:
     group = GroupCommit(database, counters)
     other = database.engine.execution_options(writes=True).connect()
     other.begin()
@@ -142,7 +140,7 @@ def test_all_hear_of_it_when_the_commit_fails_and_the_next_ones_go_on(
     assert reasons(database) == ["later"]
 
 
-def test_a_change_of_credentials_is_announced_around_the_commit(database: Database, counters: CounterStore) -> None:
+def test_credential_change_is_announced_around_the_commit(database: Database, counters: CounterStore) -> None:
     before = counters.peek([], credentials_of=7, now=NOW.timestamp()).credential_version
 
     GroupCommit(database, counters).run(7, lambda session: Written(None, changed_account=7))
@@ -161,7 +159,7 @@ def write_all(session: Session, requests):
     return Written([reason.upper() for reason in requests])
 
 
-def test_requests_of_one_key_are_worked_on_at_once(database: Database, counters: CounterStore) -> None:
+def test_requests_with_the_same_key_are_processed_in_one_call(database: Database, counters: CounterStore) -> None:
     requests = [("x", "a"), ("y", "b"), ("x", "c")]
 
     outcomes, calls = run_requests(GroupCommit(database, counters), requests, write_all)
@@ -171,7 +169,7 @@ def test_requests_of_one_key_are_worked_on_at_once(database: Database, counters:
     assert reasons(database) == ["a", "b", "c"]
 
 
-def test_of_requests_worked_on_at_once_one_can_be_refused(database: Database, counters: CounterStore) -> None:
+def test_one_of_several_requests_processed_together_can_be_rejected(database: Database, counters: CounterStore) -> None:
     def refuse_one(session: Session, requests):
         written = write_all(session, [reason for reason in requests if reason != "no"])
         assert len(written.result) == len(requests) - 1
@@ -185,7 +183,9 @@ def test_of_requests_worked_on_at_once_one_can_be_refused(database: Database, co
     assert reasons(database) == ["a", "c"]
 
 
-def test_requests_worked_on_at_once_fail_together_and_others_go_on(database: Database, counters: CounterStore) -> None:
+def test_requests_processed_together_fail_together_without_affecting_others(
+    database: Database, counters: CounterStore
+) -> None:
     def fail(session: Session, requests):
         written = write_all(session, requests)
         if "a" in requests:

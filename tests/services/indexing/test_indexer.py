@@ -22,7 +22,9 @@ def fail(*_: Any) -> Any:
     raise AssertionError("read back from SQL")
 
 
-def test_what_is_written_alone_is_not_read_back(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_write_is_indexed_without_reading_it_back_from_sql(
+    app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tenant.index(page(1))
     monkeypatch.setattr(indexer, "_changes", fail)
     monkeypatch.setattr(indexer, "STEP", 2)
@@ -34,7 +36,7 @@ def test_what_is_written_alone_is_not_read_back(app: Flask, tenant: Tenant, monk
     assert tenant.found_ids("page", filters=tenant.equals("rank", "5")) == ["page-1"]
 
 
-def test_what_is_found_is_what_is_stored(app: Flask, tenant: Tenant) -> None:
+def test_indexed_documents_equal_those_after_a_rebuild_from_sql(app: Flask, tenant: Tenant) -> None:
     part = app.extensions["runtime"]
     odd = {
         **page(1),
@@ -61,7 +63,7 @@ def hits(tenant: Tenant) -> list[dict[str, Any]]:
     return [{name: value for name, value in hit.items() if name != "formatted"} for hit in answer["results"]["hits"]]
 
 
-def test_what_others_left_is_applied_with_it_in_its_order(
+def test_changes_left_by_failed_writes_are_applied_in_order_with_the_next_write(
     app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = app.extensions["runtime"]
@@ -84,7 +86,7 @@ def test_what_others_left_is_applied_with_it_in_its_order(
     assert tenant.found_ids("older") == []
 
 
-def test_a_lost_index_gets_more_than_what_is_being_written(app: Flask, tenant: Tenant) -> None:
+def test_lost_index_is_fully_rebuilt_by_the_next_write(app: Flask, tenant: Tenant) -> None:
     engine = app.extensions["runtime"].engines.current
     tenant.index(page(1), page(2))
     engine.delete_index(engine.list_indexes()[0])
@@ -120,7 +122,8 @@ class Clock:
 
 
 def sent_at(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock, seconds: int) -> list[int]:
-    """The seconds in which something was sent to the engine, which takes nothing, if somebody writes every second."""
+    """Return the seconds with an attempt to send to the engine, which rejects everything, if a write arrives every
+    second."""
     sent: list[int] = []
 
     def note(*_: Any) -> None:
@@ -136,7 +139,7 @@ def sent_at(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock, secon
     return sent
 
 
-def test_what_an_engine_does_not_take_is_sent_again_at_growing_intervals(
+def test_changes_rejected_by_an_engine_are_retried_at_growing_intervals(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     tenant.index(page("first"))
@@ -146,14 +149,16 @@ def test_what_an_engine_does_not_take_is_sent_again_at_growing_intervals(
     assert sent_at(tenant, monkeypatch, clock, 40) == [0, 2, 6, 14, 30]
 
 
-def test_an_engine_that_is_away_is_tried_soon(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_unavailable_engine_is_retried_every_two_seconds(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
     tenant.index(page("first"))
     monkeypatch.setattr(tenant.app.extensions["runtime"].engines.current, "check", refuse)
 
     assert sent_at(tenant, monkeypatch, clock, 10) == [0, 2, 4, 6, 8]
 
 
-def test_why_an_index_is_behind_is_kept_until_it_has_everything(
+def test_indexing_error_is_stored_until_the_index_is_complete(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     part = tenant.app.extensions["runtime"]
@@ -181,7 +186,7 @@ def test_why_an_index_is_behind_is_kept_until_it_has_everything(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step_bytes", [1, 1_000, 2_500, 100_000])
-def test_few_large_documents_are_read_and_handed_over_at_once(
+def test_large_documents_are_indexed_in_batches_limited_by_bytes(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, step_bytes: int
 ) -> None:
     part = tenant.app.extensions["runtime"]
@@ -205,9 +210,7 @@ def test_few_large_documents_are_read_and_handed_over_at_once(
     assert found == {f"page-{number}" for number in range(25) if number != 3}
 
 
-def test_a_disk_without_room_for_a_lock_is_an_outage_after_which_the_document_is_found(
-    app: Flask, tenant: Tenant
-) -> None:
+def test_disk_without_room_for_a_lock_returns_503_and_the_document_is_indexed_later(app: Flask, tenant: Tenant) -> None:
     part = app.extensions["runtime"]
     if not part.database.is_sqlite:
         pytest.skip("locks are rows of the server")

@@ -16,7 +16,7 @@ from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 
 
-def test_no_site_lags_while_every_index_has_its_documents(app: Flask, tenant: Tenant) -> None:
+def test_complete_indexes_are_not_reported_as_lagging(app: Flask, tenant: Tenant) -> None:
     tenant.index(page(1))
 
     with app.extensions["runtime"].database.read() as session:
@@ -25,7 +25,7 @@ def test_no_site_lags_while_every_index_has_its_documents(app: Flask, tenant: Te
         assert lagging_since(session, session.get_one(Site, tenant.site_id)) is None
 
 
-def test_sites_that_lag_are_told_with_their_oldest_change_the_one_that_waits_longest_first(
+def test_lagging_sites_are_listed_with_their_oldest_change_longest_waiting_first(
     app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = app.extensions["runtime"]

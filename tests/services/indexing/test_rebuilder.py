@@ -7,7 +7,7 @@ from flask import Flask
 from tests.callers import Tenant, page
 
 
-def test_a_site_that_is_deleted_during_a_build_leaves_no_index(app: Flask, tenant: Tenant) -> None:
+def test_site_deleted_during_a_rebuild_leaves_no_index(app: Flask, tenant: Tenant) -> None:
     part = app.extensions["runtime"]
     tenant.index(page(1), page(2))
     assert len(part.engines.current.list_indexes()) == 1
@@ -21,7 +21,7 @@ def test_a_site_that_is_deleted_during_a_build_leaves_no_index(app: Flask, tenan
     assert part.engines.current.list_indexes() == []
 
 
-def test_a_build_hands_over_every_document_and_the_old_index_goes_later(app: Flask, tenant: Tenant) -> None:
+def test_rebuild_indexes_every_document_and_keeps_the_old_index_for_now(app: Flask, tenant: Tenant) -> None:
     part = app.extensions["runtime"]
     tenant.index(page(1), page(2))
     before = part.engines.current.list_indexes()

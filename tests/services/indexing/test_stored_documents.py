@@ -13,9 +13,7 @@ from app.services.indexing.stored_documents import read_stored
 from tests.callers import Tenant, page
 
 
-def test_documents_are_read_in_the_order_asked_for_and_what_is_not_there_is_passed_over(
-    app: Flask, tenant: Tenant
-) -> None:
+def test_stored_documents_are_read_in_the_requested_order_without_missing_ones(app: Flask, tenant: Tenant) -> None:
     tenant.index(page(1), page(2), page(3))
     assert tenant.private.delete("/api/v1/index/destroy?id=page-2").status_code == 200
 
@@ -26,7 +24,9 @@ def test_documents_are_read_in_the_order_asked_for_and_what_is_not_there_is_pass
     assert b"The content of page 3." in found[0].body
 
 
-def test_large_bodies_are_not_in_memory_together(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_document_bodies_are_read_in_small_steps(
+    app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stored_documents, "BODIES_STEP_BYTES", 1_000)
     sizes = [100, 900, 100, 2_000, 50, 50]
     tenant.index(*(page(number, content="x" * size) for number, size in enumerate(sizes)))

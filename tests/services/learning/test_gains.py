@@ -15,20 +15,20 @@ def clicks(document_id: str, position: int | None, count: int, *, first: int = 0
     return [VisitorClick(document_id, first + number, position, age) for number in range(count)]
 
 
-def test_a_page_that_is_clicked_more_than_its_place_leads_to_expect_gains() -> None:
+def test_page_clicked_more_than_its_position_predicts_gains_places() -> None:
     gains = find_gains([*clicks("first", 1, 10), *clicks("third", 3, 30, first=10)], PLACES)
 
     assert gains["third"] - gains.get("first", 0) > 2
     assert max(gains.values()) <= MAX_GAIN
 
 
-def test_clicks_that_places_explain_leave_the_order_as_it_is() -> None:
+def test_clicks_explained_by_position_keep_the_order() -> None:
     told = [*clicks("first", 1, 30), *clicks("second", 2, 15, first=30), *clicks("third", 3, 10, first=45)]
 
     assert displayed(["first", "second", "third"], find_gains(told, PLACES)) == ["first", "second", "third"]
 
 
-def test_fewer_visitors_than_five_in_thirty_days_move_nothing() -> None:
+def test_fewer_than_five_visitors_in_thirty_days_move_no_page() -> None:
     four = clicks("third", 3, LEAST_VISITORS - 1)
     one = clicks("third", 3, 1, first=LEAST_VISITORS)
 
@@ -37,7 +37,7 @@ def test_fewer_visitors_than_five_in_thirty_days_move_nothing() -> None:
     assert "third" in find_gains([*four, *one], PLACES)
 
 
-def test_a_click_counts_half_after_thirty_days() -> None:
+def test_click_weight_halves_after_thirty_days() -> None:
     now = clicks("a", 1, 20)
 
     old = find_gains([*now, *clicks("b", 1, 40, first=20, age=30)], PLACES)
@@ -46,7 +46,7 @@ def test_a_click_counts_half_after_thirty_days() -> None:
     assert old == new
 
 
-def test_a_place_that_was_not_told_is_the_one_that_expects_most() -> None:
+def test_click_without_a_position_counts_as_a_click_on_the_first_place() -> None:
     others = clicks("a", 1, 10)
 
     assert find_gains([*others, *clicks("b", None, 10, first=10)], PLACES) == find_gains(
@@ -54,7 +54,7 @@ def test_a_place_that_was_not_told_is_the_one_that_expects_most() -> None:
     )
 
 
-def test_a_place_that_is_made_up_says_no_more_than_the_last_at_which_the_page_is_seen() -> None:
+def test_invented_click_position_counts_no_more_than_the_last_place_the_page_is_shown() -> None:
     others = clicks("first", 1, 100)
     invented, told = ([*others, *clicks("third", place, 10, first=100)] for place in (1_000_000, 6))
 
@@ -62,7 +62,7 @@ def test_a_place_that_is_made_up_says_no_more_than_the_last_at_which_the_page_is
     assert find_gains(invented, PLACES).get("third", 0) < 1
 
 
-def test_clicks_on_what_may_not_move_neither_count_nor_hold_others_back() -> None:
+def test_clicks_on_pages_that_cannot_move_do_not_affect_other_pages() -> None:
     better = [*clicks("first", 1, 10), *clicks("third", 3, 30, first=10)]
 
     assert find_gains([*better, *clicks("nowhere", 90, 500, first=100)], PLACES) == find_gains(better, PLACES)
@@ -70,8 +70,8 @@ def test_clicks_on_what_may_not_move_neither_count_nor_hold_others_back() -> Non
 
 
 @pytest.mark.parametrize(("others", "invented"), [(0, 6), (100, 19), (1000, 136)])
-def test_the_more_visitors_click_the_more_it_takes_to_move_a_page_to_the_top(others: int, invented: int) -> None:
-    """Figures of ``docs/search.md``: a page at the fourth place, on which nobody clicks of their own accord."""
+def test_invented_clicks_needed_to_reach_the_top_grow_with_real_clicks(others: int, invented: int) -> None:
+    """Numbers in ``docs/search.md``: a page at the fourth place that gets no genuine clicks."""
     pages = {f"{place}": place for place in range(1, 11)}
 
     def place_with(count: int) -> int:
@@ -87,20 +87,20 @@ def test_the_more_visitors_click_the_more_it_takes_to_move_a_page_to_the_top(oth
 
 
 @pytest.mark.parametrize("steepness", [1.0, 0.7])
-def test_a_clearly_better_second_page_comes_before_the_first_and_no_other_does(steepness: float) -> None:
+def test_clearly_better_second_page_moves_to_the_top_and_no_other_page_moves(steepness: float) -> None:
     better, others = swapped_pairs(0.2, 0.6, lists=25, seed=SEED, steepness=steepness)
 
     assert (better, others) == (1, 0)
 
 
-def test_pages_that_are_equally_good_stay_where_they_are() -> None:
+def test_equally_good_pages_rarely_swap_places() -> None:
     equal, others = swapped_pairs(0.3, 0.3, lists=50, seed=SEED)
 
     assert equal <= 0.2
     assert others == 0
 
 
-def test_no_page_moves_by_more_than_three_places() -> None:
+def test_page_moves_by_at_most_three_places() -> None:
     ranked = [str(number) for number in range(10)]
 
     seen = simulate({"q": ranked}, lambda _, document_id: 0.9 if document_id == "8" else 0.05, seed=SEED)["q"]
@@ -109,7 +109,7 @@ def test_no_page_moves_by_more_than_three_places() -> None:
     assert all(abs(seen.index(document_id) - place) <= MAX_GAIN for place, document_id in enumerate(ranked))
 
 
-def test_pages_without_all_words_stay() -> None:
+def test_pages_that_do_not_match_all_words_do_not_move() -> None:
     ranked = ["0", "1", "2"]
 
     seen = simulate(
