@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -46,8 +47,23 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return (yield) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With TEST_ORDER, modules and the tests of each come in an order that follows from it."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Select and order the tests as the environment says.
+
+    TEST_CASES keeps that many parameter sets of each test function, for another run of a suite that has run whole:
+    tables of cases find the same on every server. TEST_ORDER is a seed that shuffles modules, and the tests within
+    each.
+    """
+    cases = int(os.environ.get("TEST_CASES", 0))
+    if cases:
+        counts = Counter[tuple[Path, str]]()
+        selected, deselected = [], []
+        for item in items:
+            function = (item.path, item.nodeid.partition("[")[0])
+            counts[function] += 1
+            (selected if counts[function] <= cases else deselected).append(item)
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = selected
     seed = os.environ.get("TEST_ORDER")
     if not seed:
         return
