@@ -37,7 +37,7 @@ _CALLS: dict[str, Callable[[CounterStore], Any]] = {
 }
 
 EVERY_METHOD = sorted(CounterStore.__abstractmethods__ - {"close"})
-"""All there are; :func:`call` fails for one that has no call above."""
+"""All public methods; :func:`call` fails for a method without a call above."""
 
 
 def call(store: CounterStore, method: str) -> Any:
@@ -45,7 +45,7 @@ def call(store: CounterStore, method: str) -> Any:
 
 
 def until_it_is_back(step: Callable[[], Result]) -> Result:
-    """Repeat a step of an impatient store until nothing blocks it, while the machine is busy."""
+    """Repeat a step of a store with a short timeout until it succeeds, even on a busy machine."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:

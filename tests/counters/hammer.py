@@ -104,7 +104,7 @@ def answer_searches(url: str, answers: Path, threads: int) -> None:
 def kill_workers(url: str, answers: Path, workers: int, threads: int, kills: int) -> None:
     """Keep workers searching while killing and replacing one at random moments, ``kills`` times; then kill all."""
     store = create_counters(url, timeout_seconds=PATIENT_SECONDS)
-    store.consume([], now=NOW)  # the store was used before the fork: children must not mind
+    store.consume([], now=NOW)  # use the store before the fork; children must still work
 
     def start() -> int:
         worker = os.fork()

@@ -13,14 +13,14 @@ def credential_version(counters: CounterStore, account_id: int = 1, now: float =
     return found
 
 
-def test_an_epoch_stays_the_same_while_nothing_changes(counters: CounterStore) -> None:
+def test_version_stays_the_same_without_changes(counters: CounterStore) -> None:
     first = credential_version(counters)
     assert first.is_settled
     assert credential_version(counters, now=NOW + 5) == first
     assert counters.peek([], credentials_of=1, now=NOW + 9).credential_version == first
 
 
-def test_a_change_unsettles_until_it_ends_and_leaves_another_epoch(counters: CounterStore) -> None:
+def test_version_is_unsettled_during_a_change_and_different_after_it(counters: CounterStore) -> None:
     before = credential_version(counters)
     begun = counters.begin_credential_change(1, now=NOW)
     assert not begun.is_settled
@@ -30,27 +30,27 @@ def test_a_change_unsettles_until_it_ends_and_leaves_another_epoch(counters: Cou
     assert credential_version(counters) == ended != before
 
 
-def test_of_two_changes_at_once_both_must_end(counters: CounterStore) -> None:
+def test_version_stays_unsettled_until_both_concurrent_changes_end(counters: CounterStore) -> None:
     counters.begin_credential_change(1, now=NOW)
     counters.begin_credential_change(1, now=NOW)
     assert not counters.end_credential_change(1, now=NOW).is_settled
     assert counters.end_credential_change(1, now=NOW).is_settled
 
 
-def test_accounts_change_apart(counters: CounterStore) -> None:
+def test_change_affects_only_its_own_account(counters: CounterStore) -> None:
     other = credential_version(counters, 2)
     counters.begin_credential_change(1, now=NOW)
     assert credential_version(counters, 2) == other
 
 
-def test_a_refused_request_still_learns_the_credential_version(counters: CounterStore) -> None:
+def test_rejected_request_still_returns_the_credential_version(counters: CounterStore) -> None:
     settled = credential_version(counters)
     refused = counters.consume([WindowRequest("full", 0, 60)], credentials_of=1, now=NOW)
     assert not refused.allowed
     assert refused.credential_version == settled
 
 
-def test_a_change_whose_process_died_is_healed_after_its_time(counters: CounterStore) -> None:
+def test_abandoned_change_is_healed_after_its_timeout(counters: CounterStore) -> None:
     before = credential_version(counters)
     counters.begin_credential_change(1, now=NOW)
     counters.begin_credential_change(2, now=NOW + 50)
@@ -71,7 +71,7 @@ def test_a_settled_account_is_not_healed(counters: CounterStore) -> None:
     assert credential_version(counters) == settled
 
 
-def test_a_change_that_ends_after_it_was_healed_makes_readers_load_once_more(counters: CounterStore) -> None:
+def test_change_that_ends_after_healing_yields_another_version(counters: CounterStore) -> None:
     counters.begin_credential_change(1, now=NOW)
     counters.heal_credential_epochs(60, now=NOW + 61)
     healed = credential_version(counters)
@@ -80,14 +80,14 @@ def test_a_change_that_ends_after_it_was_healed_makes_readers_load_once_more(cou
     assert credential_version(counters) != healed
 
 
-def test_a_forgotten_account_has_another_epoch(counters: CounterStore) -> None:
+def test_deleted_account_gets_another_settled_version(counters: CounterStore) -> None:
     before = credential_version(counters)
     counters.forget_account(1, now=NOW)
     assert credential_version(counters).is_settled
     assert credential_version(counters) != before
 
 
-def test_a_store_that_was_emptied_does_not_repeat_an_epoch(counters: CounterStore) -> None:
+def test_cleared_store_does_not_repeat_a_version(counters: CounterStore) -> None:
     before = credential_version(counters)
     counters.begin_credential_change(1, now=NOW)
     counters.end_credential_change(1, now=NOW)

@@ -1,4 +1,4 @@
-"""A store that lost a day's usage is raised to its copy, and counts on from there."""
+"""A store that lost a day's usage is raised to the copied usage and continues from there."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def report(store: CounterStore) -> object:
     return store.report_usage(1, 7, "search", 1, capped=False, now=NOW)
 
 
-def test_a_day_counts_on_from_what_is_known(shared_url: str) -> None:
+def test_counting_resumes_from_the_copied_usage(shared_url: str) -> None:
     store, known = knowing(shared_url, Floor(50, 8))
     assert [store.consume([], reserve=RESERVE, now=NOW).used_today for _ in range(3)] == [51, 52, 53]
     assert store.usage_of_day(1, TODAY).indexing == 8
@@ -48,14 +48,14 @@ def test_a_day_counts_on_from_what_is_known(shared_url: str) -> None:
     store.close()
 
 
-def test_a_limit_holds_for_what_is_known(shared_url: str) -> None:
+def test_daily_limit_includes_the_copied_usage(shared_url: str) -> None:
     store, _ = knowing(shared_url, Floor(59, 0))
     assert [search(store) is None for _ in range(3)] == [False, True, True]
     store.close()
 
 
 @pytest.mark.parametrize("step", [search, report])
-def test_what_was_counted_before_is_not_lowered(shared_url: str, step: Callable[[CounterStore], object]) -> None:
+def test_copied_usage_never_lowers_existing_counts(shared_url: str, step: Callable[[CounterStore], object]) -> None:
     first, _ = knowing(shared_url, Floor(0, 0))
     for _ in range(5):
         search(first)
@@ -67,7 +67,7 @@ def test_what_was_counted_before_is_not_lowered(shared_url: str, step: Callable[
     second.close()
 
 
-def test_a_report_counts_on_from_what_is_known(shared_url: str) -> None:
+def test_report_is_added_to_the_copied_usage(shared_url: str) -> None:
     store, _ = knowing(shared_url, Floor(50, 8))
     assert store.report_usage(1, 7, "search", 2, capped=False, now=NOW).used_today == 52
     store.report_usage(1, 7, "indexing", 2, capped=False, now=NOW)
@@ -75,7 +75,7 @@ def test_a_report_counts_on_from_what_is_known(shared_url: str) -> None:
     store.close()
 
 
-def test_a_day_is_never_shown_below_what_is_known(shared_url: str) -> None:
+def test_reported_usage_is_never_below_the_copied_usage(shared_url: str) -> None:
     store, known = knowing(shared_url, Floor(50, 8))
     assert store.usage_of_day(1, TODAY)[1:3] == (50, 8)
     search(store)
@@ -88,7 +88,7 @@ def test_a_day_is_never_shown_below_what_is_known(shared_url: str) -> None:
     store.close()
 
 
-def test_a_day_that_was_raised_is_shown_without_asking(shared_url: str) -> None:
+def test_raised_day_is_read_without_another_lookup(shared_url: str) -> None:
     store, known = knowing(shared_url, Floor(50, 8))
     search(store)
     assert store.usage_of_day(1, TODAY).used == 51
@@ -96,7 +96,7 @@ def test_a_day_that_was_raised_is_shown_without_asking(shared_url: str) -> None:
     store.close()
 
 
-def test_while_nothing_can_be_known_searches_go_on_and_the_next_one_asks_again(shared_url: str) -> None:
+def test_searches_continue_without_a_copy_and_the_next_search_retries_the_lookup(shared_url: str) -> None:
     store, known = knowing(shared_url, None)
     assert search(store) is not None
     known.floor = Floor(50, 0)
@@ -107,7 +107,7 @@ def test_while_nothing_can_be_known_searches_go_on_and_the_next_one_asks_again(s
     store.close()
 
 
-def test_a_store_that_was_emptied_is_raised_again(shared_url: str) -> None:
+def test_cleared_store_is_raised_to_the_copied_usage_again(shared_url: str) -> None:
     store, known = knowing(shared_url, Floor(0, 0))
     search(store)
     known.floor = Floor(1, 0)
@@ -117,7 +117,7 @@ def test_a_store_that_was_emptied_is_raised_again(shared_url: str) -> None:
     store.close()
 
 
-def test_days_that_were_raised_are_remembered_in_bounded_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_for_raised_days_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.counters.metering._DAYS_REMEMBERED", 2)
     floors = Floors()
     for account_id in range(3):

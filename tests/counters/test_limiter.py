@@ -60,7 +60,7 @@ def site(counters: CounterStore, clock: time_machine.Traveller) -> Site:
     return Site(counters)
 
 
-def test_limits_hold_and_every_answer_shows_them(site: Site, clock: time_machine.Traveller) -> None:
+def test_limits_are_enforced_and_shown_in_every_response(site: Site, clock: time_machine.Traveller) -> None:
     assert [site.get() for _ in range(4)] == [
         (200, ("3", "2", "1700000061"), None),
         (200, ("3", "1", "1700000061"), None),
@@ -73,7 +73,7 @@ def test_limits_hold_and_every_answer_shows_them(site: Site, clock: time_machine
     assert site.get() == (200, ("3", "2", "1700000121"), None)
 
 
-def test_a_refusal_shows_the_limit_that_was_hit(site: Site, clock: time_machine.Traveller) -> None:
+def test_rejection_shows_the_exceeded_limit(site: Site, clock: time_machine.Traveller) -> None:
     for _ in range(3):
         site.get()
     clock.shift(60)
@@ -84,7 +84,7 @@ def test_a_refusal_shows_the_limit_that_was_hit(site: Site, clock: time_machine.
     assert site.refusal.description == "5 per 1 day"
 
 
-def test_of_several_windows_the_one_with_less_left_is_shown(site: Site) -> None:
+def test_headers_show_the_window_with_the_fewest_requests_left(site: Site) -> None:
     site.limits = RequestLimits((MINUTE, VISITOR, DAY), header_keys=(MINUTE.key, VISITOR.key))
     assert site.get() == (200, ("2", "1", "1700000061"), None)
     site.limits = RequestLimits(
@@ -93,16 +93,16 @@ def test_of_several_windows_the_one_with_less_left_is_shown(site: Site) -> None:
     assert site.get() == (200, ("3", "1", "1700000061"), None)
 
 
-def test_errors_and_unknown_routes_show_the_limits_too(site: Site) -> None:
+def test_response_of_an_unknown_route_includes_rate_limit_headers(site: Site) -> None:
     assert site.get("/nowhere") == (404, ("3", "2", "1700000061"), None)
 
 
-def test_a_request_without_limits_shows_none(site: Site) -> None:
+def test_request_without_limits_has_no_rate_limit_headers(site: Site) -> None:
     site.limits = RequestLimits(())
     assert site.get() == (200, (None, None, None), None)
 
 
-def test_a_used_up_quota_is_left_to_the_application(site: Site) -> None:
+def test_exhausted_quota_is_left_to_the_application(site: Site) -> None:
     site.limits = RequestLimits((MINUTE,), reserve=UsageReservation(1, 1))
     assert site.get() == (200, ("3", "2", "1700000061"), None)
     assert site.outcome.reservation is not None
@@ -110,7 +110,7 @@ def test_a_used_up_quota_is_left_to_the_application(site: Site) -> None:
     assert site.outcome.reservation is None
 
 
-def test_one_request_is_one_step_of_the_store(
+def test_request_takes_a_single_step_in_the_store(
     site: Site, counters: CounterStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -129,14 +129,14 @@ def test_one_request_is_one_step_of_the_store(
     assert site.outcome.credential_version.is_settled
 
 
-def test_flask_limiter_is_in_the_path(site: Site, counters: CounterStore) -> None:
+def test_limiter_is_registered_with_flask_and_uses_the_counter_store(site: Site, counters: CounterStore) -> None:
     assert site.app.extensions["limiter"] == {site.limiter}
     assert isinstance(site.limiter, Limiter)
     assert isinstance(site.limiter.storage, CounterStorage)
     assert site.limiter.storage.store is counters
 
 
-def test_decorated_views_and_blueprints_are_limited_as_well(site: Site) -> None:
+def test_decorated_views_and_blueprints_are_limited(site: Site) -> None:
     def page() -> str:
         return "page"
 
@@ -154,7 +154,7 @@ def test_decorated_views_and_blueprints_are_limited_as_well(site: Site) -> None:
     assert [site.get("/page")[0] for _ in range(2)] == [200, 429]
 
 
-def test_a_store_that_is_away_is_the_callers_to_decide(
+def test_unavailable_store_is_handled_by_the_application(
     tmp_path_factory: pytest.TempPathFactory, clock: time_machine.Traveller
 ) -> None:
     missing = tmp_path_factory.mktemp("empty") / "missing" / "counters.db"

@@ -1,4 +1,4 @@
-"""All three stores compared with a plain model, over random steps and a clock that passes windows and midnights."""
+"""All three stores agree with a reference model over random steps that cross window ends and midnights."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(script=st.lists(steps, min_size=20, max_size=60))
-def test_every_step_does_what_the_model_does(store: CounterStore, script: list[tuple[Any, ...]]) -> None:
+def test_every_step_agrees_with_the_reference_model(store: CounterStore, script: list[tuple[Any, ...]]) -> None:
     store.clear()
     model = Model()
     now = START

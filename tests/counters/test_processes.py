@@ -39,7 +39,7 @@ def everywhere(pool: ProcessPoolExecutor, work: Callable[..., Any], *arguments: 
     return [waiting.result(PATIENCE_SECONDS) for waiting in [pool.submit(work, *arguments) for _ in range(PROCESSES)]]
 
 
-def test_exactly_the_limit_passes_in_all_processes_together(shared_url: str, pool: ProcessPoolExecutor) -> None:
+def test_limit_is_exact_across_all_processes(shared_url: str, pool: ProcessPoolExecutor) -> None:
     windows = [WindowRequest("minute", 300, 60), WindowRequest("day", 1000, 86_400), WindowRequest("visitor", None, 60)]
     allowed = everywhere(pool, hammer.hit_windows, shared_url, THREADS, 20, windows, NOW)
     assert sum(allowed) == 300
@@ -47,16 +47,14 @@ def test_exactly_the_limit_passes_in_all_processes_together(shared_url: str, poo
         assert [window.hits for window in counters.peek(windows, now=NOW).windows] == [300, 300, 300]
 
 
-def test_windows_turn_over_exactly_once(shared_url: str, pool: ProcessPoolExecutor) -> None:
+def test_window_renews_exactly_once_across_all_processes(shared_url: str, pool: ProcessPoolExecutor) -> None:
     windows = [WindowRequest("minute", 100, 60)]
     for moment, expected in ((NOW, 100), (NOW + 59, 0), (NOW + 60, 100), (NOW + 119, 0), (NOW + 120, 100)):
         assert sum(everywhere(pool, hammer.hit_windows, shared_url, THREADS, 10, windows, moment)) == expected
 
 
 @pytest.mark.parametrize("site", [None, 7], ids=["search", "gateway"])
-def test_a_quota_of_100_lets_exactly_100_searches_through(
-    shared_url: str, pool: ProcessPoolExecutor, site: int | None
-) -> None:
+def test_quota_of_100_allows_exactly_100_searches(shared_url: str, pool: ProcessPoolExecutor, site: int | None) -> None:
     reserve = UsageReservation(1, 100, site)
     assert sum(everywhere(pool, hammer.search, shared_url, THREADS, 16, reserve, False)) == 100
     with closing(create_counters(shared_url)) as counters:
@@ -64,14 +62,16 @@ def test_a_quota_of_100_lets_exactly_100_searches_through(
 
 
 @pytest.mark.parametrize("site", [None, 7], ids=["search", "gateway"])
-def test_failing_searches_cost_nothing(shared_url: str, pool: ProcessPoolExecutor, site: int | None) -> None:
+def test_failed_searches_are_not_charged(shared_url: str, pool: ProcessPoolExecutor, site: int | None) -> None:
     reserve = UsageReservation(1, 1000, site)
     assert sum(everywhere(pool, hammer.search, shared_url, THREADS, 16, reserve, True)) == 512
     with closing(create_counters(shared_url)) as counters:
         assert counters.usage_of_day(1, TODAY).used == 0
 
 
-def test_gateway_and_reports_at_once_are_charged_by_the_rule(shared_url: str, pool: ProcessPoolExecutor) -> None:
+def test_concurrent_gateway_searches_and_reports_are_charged_by_the_rule(
+    shared_url: str, pool: ProcessPoolExecutor
+) -> None:
     reserve = UsageReservation(1, None, 7)
     searching = [pool.submit(hammer.search, shared_url, THREADS, 12, reserve, False) for _ in range(2)]
     reporting = [pool.submit(hammer.report, shared_url, THREADS, 20, None) for _ in range(2)]
@@ -81,7 +81,7 @@ def test_gateway_and_reports_at_once_are_charged_by_the_rule(shared_url: str, po
         assert counters.usage_of_day(1, TODAY).used == 320
 
 
-def test_a_report_sent_many_times_at_once_is_charged_once(shared_url: str, pool: ProcessPoolExecutor) -> None:
+def test_report_sent_many_times_concurrently_is_charged_once(shared_url: str, pool: ProcessPoolExecutor) -> None:
     statuses = sum(everywhere(pool, hammer.report, shared_url, THREADS, 5, "the same"), Counter())
     assert statuses == {"recorded": 1, "duplicate": PROCESSES * THREADS * 5 - 1}
     with closing(create_counters(shared_url)) as counters:
@@ -112,7 +112,7 @@ def run_hammer(*arguments: str) -> str:
     return finished.stdout
 
 
-def test_no_answered_search_is_lost_or_counted_twice_by_killed_processes(shared_url: str, tmp_path: Path) -> None:
+def test_killed_processes_neither_lose_nor_double_count_answered_searches(shared_url: str, tmp_path: Path) -> None:
     answers = tmp_path / "answers"
     run_hammer("kill", shared_url, str(answers))
     answered = answers.stat().st_size
@@ -128,13 +128,13 @@ def test_no_answered_search_is_lost_or_counted_twice_by_killed_processes(shared_
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_a_store_in_use_can_be_forked(shared_url: str) -> None:
+def test_store_in_use_can_be_forked(shared_url: str) -> None:
     made = int(run_hammer("fork", shared_url))
     with closing(create_counters(shared_url)) as counters:
         assert counters.peek([WindowRequest("all", None, 60)], now=NOW).windows[0].hits == made
 
 
-def test_counts_survive_a_restart_of_everything(shared_url: str) -> None:
+def test_counts_survive_closing_and_reopening_the_store(shared_url: str) -> None:
     for expected in (1, 2, 3):
         with closing(create_counters(shared_url)) as counters:
             outcome = counters.consume([WindowRequest("day", 9, 86_400)], reserve=UsageReservation(1, 9), now=NOW)

@@ -18,14 +18,14 @@ from app.counters import create_counters
         ("unix:///run/redis.sock", "redis"),
     ],
 )
-def test_the_scheme_chooses_and_nothing_is_opened(url: str, name: str) -> None:
+def test_url_scheme_selects_the_store_without_opening_it(url: str, name: str) -> None:
     store = create_counters(url)
     assert store.name == name
     store.close()
 
 
 @pytest.mark.parametrize("scheme", ["mysql", "memcached", "counters+redis"])
-def test_an_unknown_scheme_is_named_without_the_password(scheme: str) -> None:
+def test_unknown_scheme_is_rejected_without_revealing_the_password(scheme: str) -> None:
     with pytest.raises(ValueError, match=f"Unknown counter store '{scheme.replace('+', '.')}'") as caught:
         create_counters(f"{scheme}://user:secret@host/db")
     assert "secret" not in str(caught.value)
@@ -33,11 +33,11 @@ def test_an_unknown_scheme_is_named_without_the_password(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite://host/file", "sqlite:///file?mode=ro"])
-def test_a_file_url_must_be_an_absolute_path(url: str) -> None:
+def test_sqlite_url_must_be_an_absolute_path(url: str) -> None:
     with pytest.raises(ValueError, match="sqlite:///absolute/path"):
         create_counters(url)
 
 
-def test_text_that_is_no_url_is_named() -> None:
+def test_text_that_is_not_a_url_is_rejected() -> None:
     with pytest.raises(ValueError, match="Unknown counter store 'redis'"):
         create_counters("redis")

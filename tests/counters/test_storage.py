@@ -31,7 +31,7 @@ def storage(counters_url: str, clock: time_machine.Traveller) -> Iterator[Counte
     made.store.close()
 
 
-def test_a_storage_counts_until_the_window_ends(storage: CounterStorage, clock: time_machine.Traveller) -> None:
+def test_storage_counts_until_the_window_ends(storage: CounterStorage, clock: time_machine.Traveller) -> None:
     assert [storage.incr("key", 60), storage.incr("key", 60, amount=3)] == [1, 4]
     assert (storage.get("key"), storage.get("other")) == (4, 0)
     assert storage.get_expiry("key") == NOW + 60
@@ -41,7 +41,7 @@ def test_a_storage_counts_until_the_window_ends(storage: CounterStorage, clock: 
     assert storage.incr("key", 60) == 1
 
 
-def test_a_storage_can_be_cleared_and_reset(storage: CounterStorage) -> None:
+def test_storage_can_clear_one_key_and_reset_all(storage: CounterStorage) -> None:
     for key in ("a", "b", "c"):
         storage.incr(key, 60)
     storage.clear("a")
@@ -50,13 +50,13 @@ def test_a_storage_can_be_cleared_and_reset(storage: CounterStorage) -> None:
     assert [storage.get(key) for key in ("a", "b", "c")] == [0, 0, 0]
 
 
-def test_the_library_own_strategy_works_over_it(storage: CounterStorage) -> None:
+def test_limits_library_strategy_works_with_the_storage(storage: CounterStorage) -> None:
     limiter, limit = FixedWindowRateLimiter(storage), RateLimitItemPerMinute(2)
     assert [limiter.hit(limit, "caller") for _ in range(3)] == [True, True, False]
     assert limiter.get_window_stats(limit, "caller") == (NOW + 60, 0)
 
 
-def test_a_storage_says_whether_its_store_answers(
+def test_check_reports_whether_the_store_is_available(
     storage: CounterStorage, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert storage.check() is True
@@ -66,7 +66,7 @@ def test_a_storage_says_whether_its_store_answers(
         away.get("key")
 
 
-def test_errors_can_be_wrapped_as_the_library_does(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_errors_are_wrapped_as_storage_error_on_request(tmp_path_factory: pytest.TempPathFactory) -> None:
     away = f"counters+sqlite://{tmp_path_factory.mktemp('empty')}/missing/counters.db"
     with pytest.raises(StorageError):
         storage_from_string(away, wrap_exceptions=True).get("key")

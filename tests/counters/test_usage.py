@@ -41,14 +41,14 @@ def test_exactly_the_daily_limit_is_charged(counters: CounterStore, search: Usag
     assert {outcome.day for outcome in outcomes} == {TODAY}
 
 
-def test_a_search_the_quota_refuses_still_counts_as_a_request(counters: CounterStore) -> None:
+def test_search_rejected_by_the_quota_still_counts_as_a_request(counters: CounterStore) -> None:
     for _ in range(5):
         outcome = counters.consume([MINUTE], reserve=SEARCH, now=NOW)
     assert outcome.allowed
     assert outcome.windows[0].hits == 5
 
 
-def test_refused_searches_count_on_their_day_to_its_last_second(counters: CounterStore) -> None:
+def test_rejected_searches_count_on_their_day_up_to_its_last_second(counters: CounterStore) -> None:
     for moment in (NOW, MIDNIGHT - 1, MIDNIGHT):
         counters.count_refusal(1, now=moment)
 
@@ -57,7 +57,7 @@ def test_refused_searches_count_on_their_day_to_its_last_second(counters: Counte
     assert [day.refused for day in days] == [2, 1]
 
 
-def test_a_request_a_window_refuses_is_charged_nothing(counters: CounterStore) -> None:
+def test_request_rejected_by_a_window_is_not_charged(counters: CounterStore) -> None:
     full = WindowRequest("full", 0, 60)
     outcome = counters.consume([MINUTE, full], reserve=SEARCH, now=NOW)
     assert (outcome.allowed, outcome.reservation, outcome.used_today) == (False, None, None)
@@ -70,13 +70,13 @@ def test_without_a_limit_every_search_is_charged_and_allowed(counters: CounterSt
     assert [outcome.used_today for outcome in outcomes if outcome.reservation] == [1, 2, 3, 4, 5]
 
 
-def test_a_limit_of_zero_charges_nothing(counters: CounterStore) -> None:
+def test_limit_of_zero_charges_nothing(counters: CounterStore) -> None:
     outcome = counters.consume([], reserve=SEARCH._replace(daily_limit=0), now=NOW)
     assert (outcome.reservation, outcome.used_today) == (None, 0)
 
 
 @pytest.mark.parametrize("search", [SEARCH, GATEWAY], ids=["search", "gateway"])
-def test_a_failed_search_costs_nothing(counters: CounterStore, search: UsageReservation) -> None:
+def test_failed_search_is_refunded(counters: CounterStore, search: UsageReservation) -> None:
     for _ in range(3):
         outcome = counters.consume([MINUTE], reserve=search, now=NOW)
     counters.refund(reservation=outcome.reservation, now=NOW + 1)
@@ -86,7 +86,7 @@ def test_a_failed_search_costs_nothing(counters: CounterStore, search: UsageRese
 
 
 @pytest.mark.parametrize("search", [SEARCH, GATEWAY], ids=["search", "gateway"])
-def test_a_search_is_given_back_to_the_day_it_was_charged_to(counters: CounterStore, search: UsageReservation) -> None:
+def test_search_is_refunded_to_the_day_of_its_charge(counters: CounterStore, search: UsageReservation) -> None:
     outcome = counters.consume([], reserve=search, now=MIDNIGHT - 0.001)
     counters.consume([], reserve=search, now=MIDNIGHT)
     counters.refund(reservation=outcome.reservation, now=MIDNIGHT + 0.001)
@@ -94,7 +94,7 @@ def test_a_search_is_given_back_to_the_day_it_was_charged_to(counters: CounterSt
     assert counters.usage_of_day(1, TODAY + timedelta(days=1)).used == 1
 
 
-def test_the_quota_is_whole_again_at_utc_midnight(counters: CounterStore) -> None:
+def test_quota_resets_at_utc_midnight(counters: CounterStore) -> None:
     for _ in range(4):
         last = counters.consume([], reserve=SEARCH, now=MIDNIGHT - 0.001)
     assert last.reservation is None
@@ -102,7 +102,7 @@ def test_the_quota_is_whole_again_at_utc_midnight(counters: CounterStore) -> Non
     assert (fresh.used_today, fresh.day) == (1, TODAY + timedelta(days=1))
 
 
-def test_a_used_up_quota_is_named_as_a_window_until_midnight(counters: CounterStore) -> None:
+def test_exhausted_quota_is_reported_as_a_window_until_midnight(counters: CounterStore) -> None:
     for _ in range(4):
         outcome = counters.consume([], reserve=SEARCH, now=NOW)
     window = quota_window(outcome, 3)
@@ -111,13 +111,13 @@ def test_a_used_up_quota_is_named_as_a_window_until_midnight(counters: CounterSt
     assert window.retry_after(NOW) == 3600
 
 
-def test_accounts_are_charged_apart(counters: CounterStore) -> None:
+def test_accounts_are_charged_separately(counters: CounterStore) -> None:
     counters.consume([], reserve=SEARCH, now=NOW)
     assert counters.consume([], reserve=SEARCH._replace(account_id=2), now=NOW).used_today == 1
     assert counters.peek([], usage_of=3, now=NOW).used_today == 0
 
 
-def test_windows_and_search_can_be_given_back_together(counters: CounterStore) -> None:
+def test_windows_and_search_can_be_refunded_together(counters: CounterStore) -> None:
     outcome = counters.consume([MINUTE], reserve=SEARCH, now=NOW)
     counters.refund(reservation=outcome.reservation, windows=outcome.windows, now=NOW)
     seen = counters.peek([MINUTE], usage_of=1, now=NOW)
@@ -128,13 +128,13 @@ def report(counters: CounterStore, count: int, *, capped: bool = False, site: in
     return counters.report_usage(1, site, "search", count, capped=capped, now=NOW).used_today
 
 
-def test_a_report_is_charged_and_may_exceed_the_quota(counters: CounterStore) -> None:
+def test_report_is_charged_and_may_exceed_the_quota(counters: CounterStore) -> None:
     assert report(counters, 500) == 500
     refused = counters.consume([], reserve=SEARCH, now=NOW)
     assert (refused.reservation, refused.used_today) == (None, 500)
 
 
-def test_reports_use_up_what_the_gateway_has_counted_first(counters: CounterStore) -> None:
+def test_site_is_charged_the_larger_of_gateway_searches_and_reports(counters: CounterStore) -> None:
     gateway = GATEWAY._replace(daily_limit=None)
     for _ in range(4):
         counters.consume([], reserve=gateway, now=NOW)
@@ -145,13 +145,13 @@ def test_reports_use_up_what_the_gateway_has_counted_first(counters: CounterStor
     assert counters.consume([], reserve=gateway, now=NOW).used_today == 7
 
 
-def test_the_gateway_of_one_site_does_not_pay_for_reports_of_another(counters: CounterStore) -> None:
+def test_gateway_searches_of_one_site_do_not_offset_reports_of_another(counters: CounterStore) -> None:
     counters.consume([], reserve=GATEWAY, now=NOW)
     assert report(counters, 1, site=8) == 2
     assert counters.consume([], reserve=SEARCH, now=NOW).used_today == 3
 
 
-def test_the_gateway_is_refused_when_the_searches_are_used_up_even_if_a_report_has_paid(counters: CounterStore) -> None:
+def test_gateway_search_is_rejected_at_the_quota_even_if_a_report_already_paid(counters: CounterStore) -> None:
     report(counters, 3)
     for _ in range(5):
         outcome = counters.consume([], reserve=GATEWAY, now=NOW)
@@ -159,7 +159,7 @@ def test_the_gateway_is_refused_when_the_searches_are_used_up_even_if_a_report_h
     assert report(counters, 1) == 4, "the refused ones are not the gateway's"
 
 
-def test_capped_reports_are_recorded_but_charged_at_most_ten_beyond_the_gateway(counters: CounterStore) -> None:
+def test_capped_reports_are_charged_at_most_ten_beyond_the_gateway(counters: CounterStore) -> None:
     for _ in range(2):
         counters.consume([], reserve=GATEWAY, now=NOW)
     for _ in range(30):
@@ -169,7 +169,7 @@ def test_capped_reports_are_recorded_but_charged_at_most_ten_beyond_the_gateway(
     assert counters.consume([], reserve=GATEWAY._replace(daily_limit=None), now=NOW).used_today == 23
 
 
-def test_a_given_back_gateway_search_leaves_what_reports_charged(counters: CounterStore) -> None:
+def test_refunded_gateway_search_keeps_the_charge_of_reports(counters: CounterStore) -> None:
     outcome = counters.consume([], reserve=GATEWAY, now=NOW)
     report(counters, 1)
     counters.refund(reservation=outcome.reservation, now=NOW)
@@ -182,9 +182,7 @@ HARBOR_CRUISE = IntentRequest("visitor", "harbor cruise")
 
 
 @pytest.mark.parametrize("site", [None, 7], ids=["search", "gateway"])
-def test_a_search_that_went_on_uncounted_is_charged_once_and_whatever_the_quota(
-    counters: CounterStore, site: int | None
-) -> None:
+def test_uncounted_search_is_settled_once_regardless_of_the_quota(counters: CounterStore, site: int | None) -> None:
     for _ in range(3):
         counters.consume([], reserve=SEARCH, now=NOW)
     for once in ("a", "b", "a", "b"):
@@ -193,7 +191,7 @@ def test_a_search_that_went_on_uncounted_is_charged_once_and_whatever_the_quota(
     assert counters.consume([], reserve=SEARCH, now=NOW).reservation is None
 
 
-def test_a_search_that_went_on_uncounted_is_charged_to_its_own_day(counters: CounterStore) -> None:
+def test_uncounted_search_is_charged_to_its_own_day(counters: CounterStore) -> None:
     for late in (MIDNIGHT, MIDNIGHT + 86_399):
         counters.settle(UncountedSearch(1, None, MIDNIGHT - 0.001), once="a", now=late)
     assert counters.usage_of_day(1, TODAY).used == 1
@@ -201,9 +199,7 @@ def test_a_search_that_went_on_uncounted_is_charged_to_its_own_day(counters: Cou
 
 
 @pytest.mark.parametrize("search", [SEARCH, GATEWAY], ids=["search", "gateway"])
-def test_a_search_that_could_not_be_given_back_is_given_back_once(
-    counters: CounterStore, search: UsageReservation
-) -> None:
+def test_failed_refund_is_settled_exactly_once(counters: CounterStore, search: UsageReservation) -> None:
     for _ in range(3):
         reservation = counters.consume([], reserve=search, now=NOW).reservation
     assert reservation is not None
@@ -212,7 +208,7 @@ def test_a_search_that_could_not_be_given_back_is_given_back_once(
     assert used(counters) == 1
 
 
-def test_typing_that_went_on_uncounted_is_charged_as_one_search(counters: CounterStore) -> None:
+def test_uncounted_typing_is_charged_as_one_search(counters: CounterStore) -> None:
     for number, intent in enumerate((HARBOR, HARBOR_CRUISE)):
         counters.settle(UncountedSearch(1, 7, NOW + number, intent), once=f"settled {number}", now=NOW + 60)
     assert used(counters) == 1
@@ -224,21 +220,21 @@ def test_typing_that_went_on_uncounted_is_charged_as_one_search(counters: Counte
     assert used(counters) == 0, "all of it failed"
 
 
-def test_what_was_settled_is_no_report_of_a_client(counters: CounterStore) -> None:
+def test_settlement_key_does_not_collide_with_the_key_of_a_report(counters: CounterStore) -> None:
     counters.settle(UncountedSearch(1, None, NOW), once="k", now=NOW)
     idempotency = IdempotencyKey("k", "a")
     told = counters.report_usage(1, 7, "search", 5, capped=False, idempotency=idempotency, now=NOW)
     assert told == (ReportStatus.RECORDED, 6)
 
 
-def test_indexing_is_recorded_and_charged_nothing(counters: CounterStore) -> None:
+def test_indexing_is_recorded_without_a_charge(counters: CounterStore) -> None:
     counters.report_usage(1, 7, "indexing", 40, capped=True, now=NOW)
     outcome = counters.report_usage(1, 7, "indexing", 2, capped=False, now=NOW)
     assert outcome == (ReportStatus.RECORDED, 0)
     assert counters.usage_of_day(1, TODAY) == DayUsage(TODAY, 0, 42)
 
 
-def test_a_repeated_report_is_harmless_for_a_day(counters: CounterStore) -> None:
+def test_repeated_report_is_ignored_for_a_day(counters: CounterStore) -> None:
     def send(key: str, body: str, now: float, account: int = 1) -> tuple[ReportStatus, int]:
         return counters.report_usage(
             account, 7, "search", 5, capped=False, idempotency=IdempotencyKey(key, body), now=now
@@ -270,12 +266,12 @@ def test_usage_is_kept_for_two_calendar_months(counters: CounterStore) -> None:
     assert counters.usage_between(2, date(2023, 11, 1), date(2023, 11, 30)) == []
 
 
-def test_a_range_of_usage_is_bounded(counters: CounterStore) -> None:
+def test_range_of_usage_days_is_limited(counters: CounterStore) -> None:
     with pytest.raises(ValueError, match="400 days"):
         counters.usage_between(1, date(2020, 1, 1), date(2023, 1, 1))
 
 
-def test_a_deleted_site_stays_charged(counters: CounterStore) -> None:
+def test_searches_of_a_deleted_site_stay_charged(counters: CounterStore) -> None:
     counters.consume([], reserve=GATEWAY, now=NOW)
     report(counters, 4)
     report(counters, 2, site=8)
@@ -285,7 +281,7 @@ def test_a_deleted_site_stays_charged(counters: CounterStore) -> None:
     assert again.used_today == 7, "nothing is left that was reported for it"
 
 
-def test_of_a_deleted_account_nothing_is_left(counters: CounterStore) -> None:
+def test_deleted_account_leaves_no_usage_or_report_keys(counters: CounterStore) -> None:
     idempotency = IdempotencyKey("k", "a")
     counters.consume([], reserve=GATEWAY, now=NOW)
     counters.report_usage(1, 7, "search", 5, capped=False, idempotency=idempotency, now=NOW)
@@ -302,7 +298,7 @@ counts = st.integers(0, 60)
 
 
 @given(gateway=counts, trusted=counts, capped=counts)
-def test_what_capped_reports_add_to_the_charge_is_never_above_ten(gateway: int, trusted: int, capped: int) -> None:
+def test_capped_reports_add_at_most_ten_to_the_charge(gateway: int, trusted: int, capped: int) -> None:
     charge = charge_of_site(gateway, trusted, capped)
     assert max(gateway, trusted) <= charge <= max(gateway, trusted) + 10
     assert charge <= max(gateway, trusted + capped)
@@ -311,7 +307,7 @@ def test_what_capped_reports_add_to_the_charge_is_never_above_ten(gateway: int, 
 
 
 @given(gateway=counts, trusted=counts, capped=counts)
-def test_no_count_lowers_the_charge_by_growing(gateway: int, trusted: int, capped: int) -> None:
+def test_charge_never_decreases_when_a_count_grows(gateway: int, trusted: int, capped: int) -> None:
     charge = charge_of_site(gateway, trusted, capped)
     assert 0 <= charge_of_site(gateway + 1, trusted, capped) - charge <= 1
     assert 0 <= charge_of_site(gateway, trusted + 1, capped) - charge <= 1

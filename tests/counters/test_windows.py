@@ -1,4 +1,4 @@
-"""Request windows: the contract of every store."""
+"""Request windows: the contract for every store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MINUTE = WindowRequest("minute", 3, 60)
 DAY = WindowRequest("day", 5, 86_400)
 
 
-def test_exactly_the_limit_passes(counters: CounterStore) -> None:
+def test_window_allows_exactly_its_limit(counters: CounterStore) -> None:
     outcomes = [counters.consume([MINUTE], now=NOW) for _ in range(5)]
     assert [outcome.allowed for outcome in outcomes] == [True, True, True, False, False]
     assert [outcome.windows[0].hits for outcome in outcomes] == [1, 2, 3, 3, 3]
@@ -28,7 +28,7 @@ def test_a_window_starts_with_its_first_hit_and_lasts_its_seconds(counters: Coun
     assert (renewed.windows[0].hits, renewed.windows[0].reset_ms) == (1, 1_700_000_120_250)
 
 
-def test_the_window_of_a_day_is_the_utc_day(counters: CounterStore) -> None:
+def test_day_window_is_the_utc_day(counters: CounterStore) -> None:
     for moment in (MIDNIGHT - 60, MIDNIGHT - 0.001):
         window = counters.consume([DAY], now=moment).windows[0]
         assert (window.reset_ms, window.reset_at) == (MIDNIGHT * 1000, MIDNIGHT)
@@ -39,7 +39,7 @@ def test_the_window_of_a_day_is_the_utc_day(counters: CounterStore) -> None:
     assert (renewed.windows[0].hits, renewed.windows[0].reset_ms) == (1, (MIDNIGHT + 86_400) * 1000)
 
 
-def test_a_full_day_waits_for_midnight(counters: CounterStore) -> None:
+def test_full_day_window_reopens_at_midnight(counters: CounterStore) -> None:
     for _ in range(5):
         counters.consume([DAY], now=MIDNIGHT - 90.5)
     refused = counters.consume([DAY], now=MIDNIGHT - 90.5).refused
@@ -49,8 +49,8 @@ def test_a_full_day_waits_for_midnight(counters: CounterStore) -> None:
     assert counters.consume([DAY], now=MIDNIGHT).allowed
 
 
-def test_at_midnight_clocks_that_differ_count_in_one_window(counters: CounterStore) -> None:
-    """The first caller whose day begins starts it for all, and no caller returns to the day before."""
+def test_differing_clocks_share_one_day_window_at_midnight(counters: CounterStore) -> None:
+    """The first caller past midnight starts the day for all callers, and no caller returns to the previous day."""
     for _ in range(5):
         counters.consume([DAY], now=MIDNIGHT - 1)
     hits = [counters.consume([DAY], now=MIDNIGHT + offset).windows[0].hits for offset in (0.0, -0.5, 0.1, -0.25)]
@@ -58,14 +58,14 @@ def test_at_midnight_clocks_that_differ_count_in_one_window(counters: CounterSto
     assert counters.peek([DAY], now=MIDNIGHT + 1).windows[0].reset_at == MIDNIGHT + 86_400
 
 
-def test_a_hit_of_a_day_that_ended_is_not_given_back_to_the_next(counters: CounterStore) -> None:
+def test_hit_of_an_ended_day_is_not_refunded_to_the_next_day(counters: CounterStore) -> None:
     old = counters.consume([DAY], now=MIDNIGHT - 0.001)
     counters.consume([DAY], now=MIDNIGHT)
     counters.refund(windows=old.windows, now=MIDNIGHT)
     assert counters.peek([DAY], now=MIDNIGHT).windows[0].hits == 1
 
 
-def test_a_refused_hit_counts_in_no_window(counters: CounterStore) -> None:
+def test_rejected_hit_counts_in_no_window(counters: CounterStore) -> None:
     for _ in range(3):
         counters.consume([MINUTE, DAY], now=NOW)
     refused = counters.consume([MINUTE, DAY], now=NOW)
@@ -74,7 +74,7 @@ def test_a_refused_hit_counts_in_no_window(counters: CounterStore) -> None:
     assert counters.consume([DAY], now=NOW).windows[0].hits == 4
 
 
-def test_of_two_full_windows_the_one_with_the_longer_wait_is_named(counters: CounterStore) -> None:
+def test_rejection_names_the_full_window_with_the_longest_wait(counters: CounterStore) -> None:
     short, long = WindowRequest("short", 1, 60), WindowRequest("long", 1, 3600)
     counters.consume([short, long], now=NOW)
     refused = counters.consume([short, long], now=NOW).refused
@@ -83,7 +83,7 @@ def test_of_two_full_windows_the_one_with_the_longer_wait_is_named(counters: Cou
     assert refused.retry_after(NOW) == 3600
 
 
-def test_the_wait_is_rounded_up_and_never_zero(counters: CounterStore) -> None:
+def test_retry_after_is_rounded_up_and_never_zero(counters: CounterStore) -> None:
     window = WindowRequest("one", 1, 60)
     counters.consume([window], now=NOW)
     waits = {}
@@ -95,38 +95,38 @@ def test_the_wait_is_rounded_up_and_never_zero(counters: CounterStore) -> None:
     assert list(waits.values()) == [60, 60, 1]
 
 
-def test_a_window_without_a_limit_counts_and_never_refuses(counters: CounterStore) -> None:
+def test_window_without_a_limit_counts_and_never_rejects(counters: CounterStore) -> None:
     unlimited = WindowRequest("unlimited", None, 60)
     for hits in range(1, 6):
         window = counters.consume([unlimited], now=NOW).windows[0]
         assert (window.hits, window.remaining) == (hits, UNLIMITED)
 
 
-def test_a_limit_of_zero_refuses_the_first_hit(counters: CounterStore) -> None:
+def test_limit_of_zero_rejects_the_first_hit(counters: CounterStore) -> None:
     refused = counters.consume([WindowRequest("none", 0, 60)], now=NOW).refused
     assert refused is not None
     assert (refused.hits, refused.reset_ms) == (0, 1_700_000_060_250)
 
 
-def test_a_changed_limit_holds_from_the_next_hit(counters: CounterStore) -> None:
+def test_changed_limit_applies_from_the_next_hit(counters: CounterStore) -> None:
     for _ in range(3):
         counters.consume([MINUTE], now=NOW)
     assert counters.consume([MINUTE._replace(limit=4)], now=NOW).allowed
     assert not counters.consume([MINUTE._replace(limit=2)], now=NOW).allowed
 
 
-def test_a_hit_may_be_worth_several(counters: CounterStore) -> None:
+def test_hit_can_cost_several_units(counters: CounterStore) -> None:
     window = WindowRequest("batch", 10, 60, cost=4)
     assert [counters.consume([window], now=NOW).allowed for _ in range(3)] == [True, True, False]
     assert counters.consume([window._replace(cost=2)], now=NOW).windows[0].hits == 10
 
 
-def test_windows_are_answered_in_the_order_asked(counters: CounterStore) -> None:
+def test_windows_are_returned_in_request_order(counters: CounterStore) -> None:
     windows = [WindowRequest(key, 9, 60) for key in ("b", "c", "a", "ü/ \N{SNOWMAN}")]
     assert [state.key for state in counters.consume(windows, now=NOW).windows] == [window.key for window in windows]
 
 
-def test_peeking_counts_nothing_and_tells_what_a_hit_would_find(counters: CounterStore) -> None:
+def test_peek_counts_nothing_and_shows_the_outcome_of_a_hit(counters: CounterStore) -> None:
     fresh = counters.peek([MINUTE], now=NOW)
     assert fresh.allowed
     assert (fresh.windows[0].hits, fresh.windows[0].reset_ms) == (0, 1_700_000_060_250)
@@ -138,28 +138,28 @@ def test_peeking_counts_nothing_and_tells_what_a_hit_would_find(counters: Counte
     assert counters.peek([MINUTE], now=NOW + 60).allowed
 
 
-def test_a_hit_can_be_given_back(counters: CounterStore) -> None:
+def test_hit_can_be_refunded(counters: CounterStore) -> None:
     outcome = [counters.consume([MINUTE, DAY], now=NOW) for _ in range(3)][-1]
     counters.refund(windows=outcome.windows, now=NOW + 1)
     assert [window.hits for window in counters.peek([MINUTE, DAY], now=NOW + 1).windows] == [2, 2]
     assert counters.consume([MINUTE], now=NOW + 1).allowed
 
 
-def test_a_hit_of_an_ended_window_is_not_given_back_to_the_next(counters: CounterStore) -> None:
+def test_hit_of_an_ended_window_is_not_refunded_to_the_next_window(counters: CounterStore) -> None:
     old = counters.consume([MINUTE], now=NOW)
     counters.consume([MINUTE], now=NOW + 60)
     counters.refund(windows=old.windows, now=NOW + 60)
     assert counters.peek([MINUTE], now=NOW + 60).windows[0].hits == 1
 
 
-def test_reset_forgets_the_named_windows_only(counters: CounterStore) -> None:
+def test_reset_clears_only_the_named_windows(counters: CounterStore) -> None:
     counters.consume([MINUTE, DAY], now=NOW)
     counters.reset(["minute", "never seen"])
     counters.reset([])
     assert [window.hits for window in counters.peek([MINUTE, DAY], now=NOW).windows] == [0, 1]
 
 
-def test_all_windows_can_be_reset_without_touching_usage(counters: CounterStore) -> None:
+def test_reset_all_clears_windows_but_not_usage(counters: CounterStore) -> None:
     counters.consume([MINUTE, DAY], now=NOW)
     counters.report_usage(1, 7, "search", 5, capped=False, now=NOW)
     assert counters.reset_all() == 2
@@ -168,7 +168,7 @@ def test_all_windows_can_be_reset_without_touching_usage(counters: CounterStore)
     assert seen.used_today == 5
 
 
-def test_a_window_begun_by_a_wrong_clock_is_begun_anew(counters: CounterStore) -> None:
+def test_window_started_by_a_wrong_clock_is_restarted(counters: CounterStore) -> None:
     wrong = NOW + 10 * 365 * 86_400
     for _ in range(3):
         counters.consume([MINUTE], now=wrong)
@@ -178,7 +178,7 @@ def test_a_window_begun_by_a_wrong_clock_is_begun_anew(counters: CounterStore) -
 
 
 @pytest.mark.parametrize("behind", [0.5, 30.0])
-def test_a_clock_slightly_behind_counts_in_the_same_window(counters: CounterStore, behind: float) -> None:
+def test_slightly_slow_clock_counts_in_the_same_window(counters: CounterStore, behind: float) -> None:
     counters.consume([MINUTE], now=NOW)
     assert counters.consume([MINUTE], now=NOW - behind).windows[0].hits == 2
 

@@ -1,4 +1,4 @@
-"""Files as other systems export them."""
+"""Export files of other systems."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wxr_item(
     date_gmt: str = "2024-05-01 08:00:00",
     more: str = "",
 ) -> str:
-    """An item of a WordPress export."""
+    """Return an item of a WordPress export."""
     address = f"https://museum.example/{number}/" if link is None else link
     return f"""	<item>
 		<title><![CDATA[{title}]]></title>
@@ -59,5 +59,5 @@ def wxr_item(
 
 
 def wxr(*items: str) -> bytes:
-    """A WordPress export."""
+    """Return a WordPress export."""
     return (WXR_HEAD + "".join(items) + WXR_END).encode()

@@ -1,4 +1,4 @@
-"""Which columns fill which fields, as people write it."""
+"""Parsing of column maps, which assign columns to fields."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from app.importers.records import UnreadableFile
         " title=Headline , url=Link, to here , =Notes ",
     ],
 )
-def test_pairs_stand_between_commas_or_on_lines_and_a_column_may_hold_commas(text: str) -> None:
+def test_pairs_are_separated_by_commas_or_lines_and_columns_may_contain_commas(text: str) -> None:
     assert read_column_map(text) == ColumnMap({"title": "Headline", "url": "Link, to here"}, frozenset({"Notes"}))
 
 
-def test_a_column_may_hold_an_equals_sign_and_fill_two_fields() -> None:
+def test_column_name_may_contain_equals_signs_and_fill_two_fields() -> None:
     assert read_column_map("a=x=y,b=x=y").columns == {"a": "x=y", "b": "x=y"}
 
 
-def test_nothing_maps_nothing() -> None:
+def test_empty_text_yields_an_empty_map() -> None:
     assert read_column_map("") == read_column_map(" \n") == ColumnMap()
 
 
@@ -37,7 +37,7 @@ def test_nothing_maps_nothing() -> None:
         ("title=a,title=b", "fills the field 'title' twice"),
     ],
 )
-def test_what_says_nothing_is_refused(text: str, problem: str) -> None:
+def test_invalid_pair_is_rejected_with_its_problem(text: str, problem: str) -> None:
     with pytest.raises(UnreadableFile) as caught:
         read_column_map(text)
 

@@ -1,4 +1,4 @@
-"""CSV, as bulk and files have it."""
+"""CSV in bulk requests and files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bad_lines(text: str | bytes) -> dict[int, str]:
     return {found.line: str(found.problem) for found in read(text) if isinstance(found, BadLine)}
 
 
-def test_the_first_line_names_the_fields() -> None:
+def test_first_line_names_the_fields() -> None:
     text = '\ufeffid,title\r\n1,"Hello, ""you"""\r\n\r\n2,"Two\r\nlines"\r\n3,End'
 
     assert read(text) == [
@@ -33,7 +33,7 @@ def test_the_first_line_names_the_fields() -> None:
     ]
 
 
-def test_an_empty_cell_is_an_absent_field_but_for_title_and_content() -> None:
+def test_empty_cell_omits_its_field_except_title_and_content() -> None:
     assert documents("id,title,content,excerpt,section\n1,,,,\n,,,,\n") == [{"id": "1", "title": "", "content": ""}]
 
 
@@ -46,18 +46,18 @@ def test_an_empty_cell_is_an_absent_field_but_for_title_and_content() -> None:
         ("9" * 5000, "9" * 5000),
     ],
 )  # fmt: skip
-def test_in_further_fields_what_json_writes_as_number_or_boolean_is_one(cell: str, value: Any) -> None:
+def test_json_numbers_and_booleans_in_custom_fields_are_converted(cell: str, value: Any) -> None:
     (document,) = documents(f'id,field\n7,"{cell}"\n')
 
     assert document == {"id": "7", "field": value}
     assert type(document["field"]) is type(value)
 
 
-def test_standard_fields_are_text_whatever_they_look_like() -> None:
+def test_standard_fields_always_stay_text() -> None:
     assert documents("id,title,date,author\n1,2,3,true\n") == [{"id": "1", "title": "2", "date": "3", "author": "true"}]
 
 
-def test_a_row_with_another_number_of_cells_is_named_and_the_rest_goes_on() -> None:
+def test_row_with_a_wrong_cell_count_is_reported_and_the_rest_is_read() -> None:
     text = "id,title\n1,One\n2\n3,Three,3\n4,Four\n"
 
     assert [document["id"] for document in documents(text)] == ["1", "4"]
@@ -67,35 +67,35 @@ def test_a_row_with_another_number_of_cells_is_named_and_the_rest_goes_on() -> N
     }
 
 
-def test_an_open_quotation_mark_costs_its_own_line_only() -> None:
+def test_unclosed_quotation_mark_invalidates_only_its_own_line() -> None:
     text = 'id,title\n1,One\n2,"Two\n3,Three\n4,Four\n'
 
     assert [document["id"] for document in documents(text)] == ["1", "3", "4"]
     assert bad_lines(text) == {3: "has a quotation mark that is never closed"}
 
 
-def test_text_behind_a_closing_quotation_mark_is_named() -> None:
+def test_text_after_a_closing_quotation_mark_is_reported() -> None:
     text = 'id,title\n1,"One" and\n2,Two\n'
 
     assert [document["id"] for document in documents(text)] == ["2"]
     assert list(bad_lines(text)) == [2]
 
 
-def test_a_line_in_another_encoding_is_named() -> None:
+def test_line_in_another_encoding_is_reported() -> None:
     text = "id,title\n1,Müller\n".encode() + "2,Müller\n".encode("latin-1") + b"3,Three\n"
 
     assert [document["id"] for document in documents(text)] == ["1", "3"]
     assert bad_lines(text) == {3: "is not valid UTF-8"}
 
 
-def test_a_line_beyond_all_bounds_is_named_and_passed_over() -> None:
+def test_oversized_line_is_reported_and_skipped() -> None:
     text = b"id,title\n1," + b"x" * (2 * MAX_RECORD_BYTES) + b"\n2,Two\n"
 
     assert [document["id"] for document in documents(text)] == ["2"]
     assert list(bad_lines(text)) == [2]
 
 
-def test_a_cell_may_be_as_long_as_a_page() -> None:
+def test_cell_may_contain_500000_characters() -> None:
     (document,) = documents("id,content\n1," + "long " * 100_000 + "\n")
 
     assert len(document["content"]) == 500_000
@@ -111,14 +111,14 @@ def test_a_cell_may_be_as_long_as_a_page() -> None:
         ("id,größe\n".encode("latin-1"), "has a first line that is not valid UTF-8"),
     ],
 )
-def test_a_first_line_that_names_no_fields_is_refused(text: str | bytes, problem: str) -> None:
+def test_invalid_first_line_is_rejected(text: str | bytes, problem: str) -> None:
     with pytest.raises(UnreadableFile) as caught:
         read(text)
 
     assert str(caught.value.problem) == problem
 
 
-def test_columns_may_fill_other_fields_than_those_they_are_named_after() -> None:
+def test_columns_can_be_mapped_to_other_fields() -> None:
     rows = read_csv(BytesIO(b"Nr,Text,Price\n1,Hello,5\n"), lambda names: [("id", "title"), (), ("price", "date")])
 
     assert [row.value for row in rows if isinstance(row, Record)] == [

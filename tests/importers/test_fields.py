@@ -1,4 +1,4 @@
-"""From records of other systems to documents."""
+"""Conversion of records from other systems to documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def convert(record: dict[str, Any], **columns: str) -> dict[str, Any]:
     return to_document(record, ColumnMap(columns), {})
 
 
-def test_nested_values_get_the_path_as_their_name_and_nulls_are_absent() -> None:
+def test_nested_values_are_flattened_by_path_and_nulls_are_omitted() -> None:
     record = {
         **PAGE,
         "author": None,
@@ -44,18 +44,18 @@ def test_nested_values_get_the_path_as_their_name_and_nulls_are_absent() -> None
     }
 
 
-def test_a_list_of_several_kinds_becomes_one_of_strings() -> None:
+def test_list_of_mixed_types_becomes_a_list_of_strings() -> None:
     assert flatten({"a": ["x", 1, True, None, [2.5]]}) == {"a": ["x", "1", "true", "2.5"]}
     assert flatten({"a": [True, False], "b": [1, 2.5]}) == {"a": ["true", "false"], "b": [1, 2.5]}
 
 
-def test_a_list_where_text_must_be_is_joined_and_a_number_is_written_out() -> None:
+def test_list_in_a_text_field_is_joined_and_a_number_becomes_text() -> None:
     record = {"title": 1984, "content": ["One.", "Two."], "author": ["Ann", "Ben"], "id": 7, "url": "/"}
 
     assert convert(record) == {"title": "1984", "content": "One.\nTwo.", "author": "Ann, Ben", "id": 7, "url": "/"}
 
 
-def test_columns_fill_the_fields_they_are_mapped_to_by_their_path() -> None:
+def test_mapped_columns_fill_their_fields_by_path() -> None:
     record = {"key": "1", "title": "old", "page": {"head": "Title", "body": "Text"}, "link": "/", "note": "x"}
 
     document = to_document(
@@ -67,11 +67,11 @@ def test_columns_fill_the_fields_they_are_mapped_to_by_their_path() -> None:
     assert document == PAGE
 
 
-def test_one_column_may_fill_two_fields_and_one_that_is_not_there_none() -> None:
+def test_column_may_fill_two_fields_and_a_missing_column_fills_none() -> None:
     assert convert({"a": "x"}, title="a", excerpt="a", content="b") == {"title": "x", "excerpt": "x"}
 
 
-def test_an_alias_fills_a_field_unless_the_map_does() -> None:
+def test_alias_fills_a_field_unless_the_map_does() -> None:
     aliases = {"id": ("objectID", "id")}
     record = {"objectID": "o", "id": "i", "sku": "s"}
 
@@ -88,7 +88,7 @@ def test_an_alias_fills_a_field_unless_the_map_does() -> None:
         ("_x", "x"), ("price (€)", "price"), ("a" * 99, "a" * 64), ("値段", "値段"), ("", ""),
     ],
 )  # fmt: skip
-def test_names_are_made_to_fit(column: str, name: str) -> None:
+def test_field_names_are_normalized(column: str, name: str) -> None:
     assert field_name(column) == name
 
 
@@ -102,7 +102,7 @@ def test_names_are_made_to_fit(column: str, name: str) -> None:
         (1e300, 1e300), ("soon", "soon"),
     ],
 )  # fmt: skip
-def test_unix_times_become_dates_and_what_is_none_stays_to_be_named(value: Any, date: Any) -> None:
+def test_unix_times_become_dates_and_other_values_stay_unchanged(value: Any, date: Any) -> None:
     assert finish({"date": value}) == {"date": date}
 
 
@@ -117,7 +117,7 @@ DOCSEARCH = {"lvl0": "Guide", "lvl1": "Install", "lvl2": "On Linux", "lvl3": Non
         {f"hierarchy_{level}": text for level, text in DOCSEARCH.items()},
     ],
 )
-def test_the_hierarchy_of_docsearch_becomes_the_title(record: dict[str, Any]) -> None:
+def test_docsearch_hierarchy_becomes_the_title(record: dict[str, Any]) -> None:
     document = convert(record)
 
     assert document["title"] == "Install › On Linux"
@@ -127,7 +127,7 @@ def test_the_hierarchy_of_docsearch_becomes_the_title(record: dict[str, Any]) ->
     assert convert({"hierarchy": DOCSEARCH, "title": "Own"})["title"] == "Own"
 
 
-def test_a_record_as_deep_as_json_goes_is_read() -> None:
+def test_record_nested_5000_levels_deep_is_read() -> None:
     value: Any = "x"
     for _ in range(5000):
         value = {"a": [value]}
@@ -141,7 +141,7 @@ VALUES = SCALARS | st.lists(st.text(max_size=9), min_size=1) | st.lists(st.integ
 
 
 @given(st.dictionaries(VALID_NAMES, VALUES, max_size=8))
-def test_what_bulk_takes_is_taken_unchanged(further: dict[str, Any]) -> None:
+def test_valid_bulk_document_is_imported_unchanged(further: dict[str, Any]) -> None:
     document = {**further, **PAGE, "excerpt": "x", "author": "y"}
 
     assert convert(document) == document
@@ -153,14 +153,14 @@ NESTED = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=8), NESTED, max_size=8))
-def test_whatever_a_record_holds_its_values_have_a_kind_that_documents_take(record: dict[str, Any]) -> None:
+def test_flattened_values_always_have_a_supported_type(record: dict[str, Any]) -> None:
     for value in flatten(record).values():
         members = value if isinstance(value, list) else [value]
         assert all(isinstance(member, str | int | float) for member in members)
         assert value != []
 
 
-def test_columns_are_known_by_their_names_whatever_the_case_and_by_the_map() -> None:
+def test_columns_are_matched_by_case_insensitive_names_and_by_the_map() -> None:
     names = ["ID", "Title", "title", "URL", "Text", "Post Date", "post-date", "Post.Date", "_row", "", "Junk"]
 
     fields = fields_of_columns(names, ColumnMap({"content": "Text", "body": "Text"}, frozenset(["Junk"])))
@@ -180,7 +180,7 @@ def test_columns_are_known_by_their_names_whatever_the_case_and_by_the_map() -> 
         (["id", "name"], {"title": "Name"}, "map", "names the column 'Name', but the columns are: id, name"),
     ],
 )  # fmt: skip
-def test_columns_that_are_missing_are_told_at_once(
+def test_missing_columns_are_rejected_immediately(
     names: list[str], columns: dict[str, str], field: str, problem: str
 ) -> None:
     with pytest.raises(UnreadableFile) as caught:
@@ -189,11 +189,11 @@ def test_columns_that_are_missing_are_told_at_once(
     assert (caught.value.field, str(caught.value.problem)) == (field, problem)
 
 
-def test_a_converted_record_is_valid() -> None:
+def test_converted_record_is_a_valid_document() -> None:
     assert read_document(convert({**PAGE, "date": 1700000000, "x": {"y": [1]}})).fields["x_y"] == [1]
 
 
-def test_a_long_name_above_many_values_is_not_written_for_each_of_them() -> None:
+def test_long_name_above_many_values_is_not_repeated_for_each_value() -> None:
     record = {"x": {"long" * 100_000: {f"value {number}": number for number in range(10_000)}}, "y": 1}
 
     values = flatten(record)

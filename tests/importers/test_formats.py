@@ -1,4 +1,4 @@
-"""The formats of files, each as its system writes it."""
+"""The import formats, with files as each system writes them."""
 
 from __future__ import annotations
 
@@ -66,36 +66,34 @@ EXPORTS: list[tuple[str, Any, dict[str, Any]]] = [
 
 
 def read(text: bytes, name: str, **columns: str) -> list[dict[str, Any]]:
-    """What the file becomes once it was validated."""
+    """Return the validated documents of a file."""
     reads = read_file(BytesIO(text), name, ColumnMap(columns))
     return [read_document(found.value).fields for found in reads if isinstance(found, Record)]
 
 
 @pytest.mark.parametrize(("name", "export", "document"), EXPORTS)
 @pytest.mark.parametrize("indent", [None, 2])
-def test_an_export_is_read_as_its_system_writes_it(
-    name: str, export: Any, document: dict[str, Any], indent: int | None
-) -> None:
+def test_export_of_each_system_is_read(name: str, export: Any, document: dict[str, Any], indent: int | None) -> None:
     text = json.dumps(export, indent=indent).encode()
 
     assert read(text, name) == [document]
     assert read(text + b"\n" + text, name) == [document] * 2
 
 
-def test_a_wordpress_export_and_its_columns() -> None:
+def test_wordpress_export_is_read_with_mapped_columns() -> None:
     (document,) = read(wxr(wxr_item(7, "Title")), "wxr", id="post_id")
 
     assert (document["id"], document["title"], document["type"]) == ("7", "Title", "page")
     assert "post_id" not in document
 
 
-def test_csv_and_its_columns() -> None:
+def test_csv_file_is_read_with_mapped_columns() -> None:
     text = b"Nr,Headline,Content,URL,Date,Price\n1,Title,Text,/1,1700000000,5\n"
 
     assert read(text, "csv", id="Nr", title="Headline") == [{**PAGE, "date": "2023-11-14T22:13:20Z", "Price": 5}]
 
 
-def test_what_is_no_object_is_left_for_whoever_validates() -> None:
+def test_records_that_are_not_objects_are_left_to_the_validator() -> None:
     assert list(read_file(BytesIO(b'["text", 5]'), "jsonl", ColumnMap())) == [
         Record(1, "text", 1),
         Record(1, 5, 2),
@@ -110,7 +108,7 @@ def test_what_is_no_object_is_left_for_whoever_validates() -> None:
         (b"{}", "pages", "jsonl"), (b"", "x", "jsonl"),
     ],
 )  # fmt: skip
-def test_a_format_is_guessed_and_the_file_is_still_unread(text: bytes, file_name: str, name: str) -> None:
+def test_format_is_guessed_without_consuming_the_file(text: bytes, file_name: str, name: str) -> None:
     stream = BytesIO(text)
 
     assert guess_format(stream, file_name) == name

@@ -1,4 +1,4 @@
-"""JSON lines, as bulk and files have them."""
+"""JSON lines in bulk requests and files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.importers.json_values import read_json_lines
 from app.importers.records import MAX_RECORD_BYTES, BadLine, Record
 
 
-def test_each_line_holds_a_value() -> None:
+def test_each_line_is_read_as_one_json_value() -> None:
     text = b'\xef\xbb\xbf{"id": 1}\r\n\n  \n{"id": "\xc3\xa4"}\n[1]\n"x"'
 
     assert list(read_json_lines(BytesIO(text))) == [
@@ -19,7 +19,7 @@ def test_each_line_holds_a_value() -> None:
     ]
 
 
-def test_a_bad_line_is_named_and_the_rest_goes_on() -> None:
+def test_invalid_line_is_reported_and_the_rest_is_read() -> None:
     text = b'{"id": 1}\n{not json\n{"id": "\xff"}\n{"id": 2} {"id": 3}\n{"id": 4}\n'
 
     found = list(read_json_lines(BytesIO(text)))
@@ -31,7 +31,7 @@ def test_a_bad_line_is_named_and_the_rest_goes_on() -> None:
     assert all(line.problem.startswith("is not valid JSON: ") for line in bad)
 
 
-def test_a_line_beyond_all_bounds_is_named_and_passed_over() -> None:
+def test_oversized_line_is_reported_and_skipped() -> None:
     text = b'{"id": "' + b"x" * (2 * MAX_RECORD_BYTES + 5) + b'"}\n{"id": 2}\n'
 
     found = list(read_json_lines(BytesIO(text)))

@@ -1,4 +1,4 @@
-"""JSON in whatever form it comes."""
+"""JSON files with any supported layout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def problems(text: str | bytes) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_every_form_in_which_documents_come_is_read(indent: int | None) -> None:
+def test_every_supported_layout_of_documents_is_read(indent: int | None) -> None:
     def dump(value: Any) -> str:
         return json.dumps(value, indent=indent)
 
@@ -50,26 +50,26 @@ def test_every_form_in_which_documents_come_is_read(indent: int | None) -> None:
     assert values("[]") == values(dump({"results": []})) == values("") == values(" \n") == []
 
 
-def test_a_document_may_have_a_field_that_is_called_like_a_list_of_answers() -> None:
+def test_document_field_named_like_a_result_list_is_kept() -> None:
     named = [{"id": "a", "results": ["x"]}, {"objectID": "b", "hits": [{"x": 1}]}]
 
     assert values("\n".join(json.dumps(document) for document in named)) == named
 
 
-def test_lines_are_those_on_which_a_value_begins() -> None:
+def test_line_of_a_record_is_where_its_value_begins() -> None:
     text = '\n[\n  {"id":\n "a"},\n\n  7\n  , {"id": "b"}]'
 
     assert [found.line for found in read(text)] == [3, 6, 7]
 
 
-def test_a_bad_member_of_an_array_is_named_and_the_rest_goes_on() -> None:
+def test_invalid_array_member_is_reported_and_the_rest_is_read() -> None:
     text = '[{"id": "a"},\n{"id": nothing},\n{"id": "b"} {"id": "c"},\n"text",\n,{"id": "d"},\n]'
 
     assert values(text) == [{"id": "a"}, "text", {"id": "d"}]
     assert list(problems(text)) == [2, 3]
 
 
-def test_what_is_cut_off_or_unbalanced_is_named_and_what_came_before_is_read() -> None:
+def test_truncated_or_unbalanced_value_is_reported_and_earlier_values_are_read() -> None:
     assert values('[{"id": "a"},\n{"id": "b"') == [{"id": "a"}]
     assert problems('[{"id": "a"},\n{"id": "b"') == {2: "is not valid JSON: the file ends within it"}
     assert problems("[1, 2") == {1: "is not valid JSON: the file ends within it"}
@@ -79,14 +79,14 @@ def test_what_is_cut_off_or_unbalanced_is_named_and_what_came_before_is_read() -
     assert list(problems('[{"id": "a"}]]')) == [1]
 
 
-def test_a_value_beyond_all_bounds_is_named_and_passed_over() -> None:
+def test_oversized_value_is_reported_and_skipped() -> None:
     text = b'[{"id": "a"},\n{"id": "' + b"x" * (2 * MAX_RECORD_BYTES) + b'"},\n{"id": "b"}]'
 
     assert values(text) == [{"id": "a"}, {"id": "b"}]
     assert list(problems(text)) == [2]
 
 
-def test_a_million_brackets_are_a_bad_value_and_nothing_worse() -> None:
+def test_deeply_nested_brackets_are_reported_as_one_invalid_value() -> None:
     assert list(problems("[{" + '"a":[' * 100_000)) == [1]
     assert len(problems("[" + "[" * 5000 + "]" * 5000 + ", 1]")) == 1
 
@@ -99,7 +99,7 @@ JSON = st.recursive(
 
 
 @given(members=st.lists(JSON, max_size=6), indent=st.sampled_from([None, 1]), chunk=st.integers(1, 40))
-def test_whatever_an_array_holds_and_wherever_chunks_end_its_members_are_read(
+def test_array_members_are_read_regardless_of_chunk_boundaries(
     members: list[Any], indent: int | None, chunk: int
 ) -> None:
     text = json.dumps(members, indent=indent, ensure_ascii=False).encode()
@@ -111,14 +111,14 @@ def test_whatever_an_array_holds_and_wherever_chunks_end_its_members_are_read(
 
 @pytest.mark.slow
 @given(members=st.lists(st.dictionaries(st.text(), JSON, max_size=4), min_size=1, max_size=6))
-def test_whatever_an_answer_holds_its_documents_are_read(members: list[Any]) -> None:
+def test_documents_of_any_response_object_are_read(members: list[Any]) -> None:
     answer = {"offset": 0, "hits": members, "rest": members}
 
     assert values(json.dumps(answer)) == members
 
 
 @pytest.mark.parametrize("between", [",", ",\n", " ,\n\n "])
-def test_the_members_of_an_array_are_numbered_however_many_stand_on_a_line(between: str) -> None:
+def test_array_members_are_numbered_even_on_one_line(between: str) -> None:
     members = ['{"id": "a"}', "{nothing}", '{"id": "b"}', "7", '{"id": "c"}']
 
     for text in (f"[{between.join(members)}]", '{"hits": [' + between.join(members) + '], "nbHits": 5}'):
@@ -127,7 +127,7 @@ def test_the_members_of_an_array_are_numbered_however_many_stand_on_a_line(betwe
         assert [type(each) for each in found] == [Record, BadLine, Record, Record, Record]
 
 
-def test_what_is_too_long_or_cut_off_is_numbered_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_and_truncated_members_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_values, "MAX_RECORD_BYTES", 20)
 
     found = read('[{"id": "a"}, {"id": "%s"}, {"id": "b"}, {"id": ' % ("x" * 50))
@@ -135,5 +135,5 @@ def test_what_is_too_long_or_cut_off_is_numbered_too(monkeypatch: pytest.MonkeyP
     assert [(each.number, type(each)) for each in found] == [(1, Record), (2, BadLine), (3, Record), (4, BadLine)]
 
 
-def test_lines_that_hold_one_record_each_need_no_number() -> None:
+def test_json_lines_records_have_no_number() -> None:
     assert [each.number for each in read('{"id": "a"}\n{broken\n')] == [None, None]

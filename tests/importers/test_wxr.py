@@ -24,7 +24,7 @@ def documents(text: bytes) -> list[dict[str, Any]]:
     return [found.value for found in read(text) if isinstance(found, Record)]
 
 
-def test_a_post_becomes_a_document() -> None:
+def test_post_becomes_a_document() -> None:
     terms = (
         '<category domain="category" nicename="news"><![CDATA[News &amp; more]]></category>'
         '<category domain="post_tag" nicename="boat"><![CDATA[Boat]]></category>'
@@ -59,13 +59,13 @@ def test_a_post_becomes_a_document() -> None:
     assert text.split() == "We open at nine . The boat See footnote [1] –".replace(" .", ".").split()
 
 
-def test_paragraphs_of_the_old_editor_are_apart() -> None:
+def test_paragraphs_of_the_classic_editor_are_separated() -> None:
     (document,) = documents(wxr(wxr_item(1, content="One line\nand its end.\r\n\r\nThe next.")))
 
     assert document["content"] == "One line and its end.\n\nThe next."
 
 
-def test_only_what_visitors_can_read_is_taken() -> None:
+def test_only_published_public_pages_and_posts_are_imported() -> None:
     items = [
         wxr_item(1), wxr_item(2, kind="post"), wxr_item(3, status="draft"), wxr_item(4, status="private"),
         wxr_item(5, password="secret"),
@@ -83,26 +83,26 @@ def test_only_what_visitors_can_read_is_taken() -> None:
         ("2024-05-01 08:00:00", "", "2024-05-01T08:00:00Z"),
     ],
 )
-def test_dates_are_those_of_the_export(gmt: str, other: str, date: str) -> None:
+def test_date_is_the_gmt_post_date_or_else_the_local_post_date(gmt: str, other: str, date: str) -> None:
     (document,) = documents(wxr(wxr_item(1, date_gmt=gmt)))
 
     assert document["date"] == date
 
 
-def test_without_dates_of_its_own_the_feeds_counts() -> None:
+def test_publication_date_is_used_without_a_post_date() -> None:
     item = wxr_item(1, date_gmt="").replace("2024-05-01 10:00:00", "")
 
     assert documents(wxr(item))[0]["date"] == "2024-05-01T10:00:00+02:00"
     assert documents(wxr(item.replace("Wed, 01 May 2024 10:00:00 +0200", "")))[0]["date"] is None
 
 
-def test_control_characters_that_no_xml_may_hold_are_blanks() -> None:
+def test_control_characters_invalid_in_xml_become_spaces() -> None:
     text = wxr(wxr_item(1, content="<p>a\x0bb\x00c</p>"), wxr_item(2))
 
     assert [document["content"] for document in documents(text)] == ["a b c", "Text."]
 
 
-def test_an_export_that_is_cut_off_is_read_as_far_as_it_goes() -> None:
+def test_truncated_export_is_read_up_to_the_truncation() -> None:
     text = wxr(wxr_item(1), wxr_item(2)).decode().partition("</item>")[0] + "</item>\n<item>\n<title>Cut"
 
     found = read(text.encode())
@@ -120,7 +120,7 @@ def test_an_export_that_is_cut_off_is_read_as_far_as_it_goes() -> None:
         b'<rss version="2.0"><channel><item><title>Feed</title></item></channel></rss>',
     ],
 )  # fmt: skip
-def test_what_is_no_export_is_refused(text: bytes) -> None:
+def test_file_that_is_not_a_wordpress_export_is_rejected(text: bytes) -> None:
     with pytest.raises(UnreadableFile, match="file is not a WordPress export"):
         read(text)
 
@@ -134,32 +134,32 @@ BOMB = "<!ENTITY a 'ha'>" + "".join(
     "declared",
     [f"<!DOCTYPE rss [{BOMB}]>", '<!DOCTYPE rss [<!ENTITY x SYSTEM "file:///etc/passwd">]>', '<!DOCTYPE rss SYSTEM "http://127.0.0.1/x">'],
 )  # fmt: skip
-def test_an_export_that_declares_entities_is_refused_unread(declared: str) -> None:
+def test_export_with_a_document_type_declaration_is_rejected(declared: str) -> None:
     text = wxr(wxr_item(1, content="]]>&h;&x;<![CDATA[")).decode().replace("<rss", declared + "<rss", 1)
 
     with pytest.raises(UnreadableFile, match="must not declare a document type"):
         read(text.encode())
 
 
-def test_an_item_beyond_all_bounds_is_named_and_its_neighbours_are_read() -> None:
+def test_oversized_item_is_reported_and_its_neighbors_are_read() -> None:
     found = read(wxr(wxr_item(1), wxr_item(2, content="x" * (MAX_RECORD_BYTES + 1)), wxr_item(3)))
 
     assert [type(read) for read in found] == [Record, BadLine, Record]
 
 
-def test_hostile_shortcodes_cost_no_more_than_others() -> None:
+def test_document_with_hostile_shortcodes_is_read() -> None:
     text = "[a a=[b" * 200_000 + '[a b="' * 1000 + "[a b='" * 1000 + "\n \n " * 100_000 + "[" * 100_000
 
     assert len(documents(wxr(wxr_item(1, content=text)))) == 1
 
 
-def test_items_stand_below_the_channel_only() -> None:
+def test_items_outside_the_channel_are_ignored() -> None:
     nested = f"<wp:x>{wxr_item(1)}</wp:x>"
 
     assert documents((WXR_HEAD + nested + "<a>" * 90 + "</a>" * 90 + WXR_END).encode()) == []
 
 
-def test_an_export_is_read_in_a_process_of_its_own_as_it_is_here() -> None:
+def test_export_read_in_a_subprocess_gives_the_same_records() -> None:
     text = wxr(*map(wxr_item, range(3))) + b"<"
 
     assert list(read_wxr(BytesIO(text))) == read(text)
@@ -167,7 +167,7 @@ def test_an_export_is_read_in_a_process_of_its_own_as_it_is_here() -> None:
         list(read_wxr(BytesIO(b"<rss></rss>")))
 
 
-def test_an_import_that_ends_early_leaves_no_process() -> None:
+def test_ending_an_import_early_leaves_no_process() -> None:
     others = set(multiprocessing.active_children())
     reads = read_wxr(BytesIO(wxr(*map(wxr_item, range(300)))))
 
@@ -178,7 +178,7 @@ def test_an_import_that_ends_early_leaves_no_process() -> None:
     assert set(multiprocessing.active_children()) <= others
 
 
-def test_an_export_nests_little() -> None:
+def test_export_nested_too_deeply_is_rejected() -> None:
     with pytest.raises(UnreadableFile, match=f"nests elements more than {MAX_DEPTH} deep") as refusal:
         read((WXR_HEAD + "<a>" * 100_000).encode())
 
@@ -188,7 +188,9 @@ def test_an_export_nests_little() -> None:
 @pytest.mark.parametrize(
     ("bound", "code"), [(Bound.TIME, "timeout"), (Bound.MEMORY, "too_large"), (Bound.BROKEN, "invalid_xml")]
 )
-def test_an_export_that_is_given_up_says_why(bound: Bound, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_stopped_by_a_resource_bound_reports_the_reason(
+    bound: Bound, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def give_up(self: BoundedProcess, task: object, source: object) -> Iterator[Read]:
         yield BadLine(1, Problem("is bad", "invalid"))
         raise BoundExceeded(bound)

@@ -15,7 +15,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def scrape(app: Flask) -> Samples:
-    """Return all samples of an application, requested from its own machine."""
+    """Return all samples of an application, requested from the same machine."""
     response = ApiClient(app).get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"})
     assert response.status_code == 200, response.get_data(as_text=True)
     return samples_of(response.get_data(as_text=True))

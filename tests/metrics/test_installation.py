@@ -1,4 +1,4 @@
-"""Gauges computed on request are correct, cheap, and omitted rather than late."""
+"""Gauges computed on request are correct and cheap, and omitted when they would be late."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def part_of(tenant: Tenant) -> Runtime:
     return part
 
 
-def test_documents_indexes_and_disk_are_told(installed: Tenant) -> None:
+def test_documents_index_size_and_disk_space_are_reported(installed: Tenant) -> None:
     before = scrape(installed.app)
     installed.index(*(page(number, content=f"word{number} " * 500) for number in range(3, 40)))
 
@@ -55,7 +55,7 @@ def test_documents_indexes_and_disk_are_told(installed: Tenant) -> None:
     assert value(after, "search_scrape_success", source="database") == 1
 
 
-def test_deleted_sites_and_suspended_accounts_are_told(installed: Tenant) -> None:
+def test_deleted_sites_and_suspended_accounts_are_reported(installed: Tenant) -> None:
     before = scrape(installed.app)
     assert installed.browser.delete(f"/sites/{installed.site_id}").status_code == 200
     done = installed.app.test_cli_runner().invoke(args=["account", "suspend", installed.email])
@@ -69,7 +69,7 @@ def test_deleted_sites_and_suspended_accounts_are_told(installed: Tenant) -> Non
 
 
 @pytest.mark.slow
-def test_what_waits_is_told(installed: Tenant) -> None:
+def test_waiting_events_and_outdated_indexes_are_reported(installed: Tenant) -> None:
     installed.find("page")
     installed.find("zeppelin")
     with part_of(installed).database.write() as session:
@@ -84,9 +84,7 @@ def test_what_waits_is_told(installed: Tenant) -> None:
     assert value(scrape(installed.app), "search_events_waiting") == 0
 
 
-def test_changes_that_cannot_be_indexed_are_told_and_for_how_long(
-    installed: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_indexing_is_reported_with_its_duration(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise BackendUnavailable("too slow")
 
@@ -100,14 +98,16 @@ def test_changes_that_cannot_be_indexed_are_told_and_for_how_long(
     assert 3600 <= value(samples, "search_indexes_behind_seconds") < 3700
 
 
-def test_an_engine_that_cannot_tell_its_size_is_left_out(app: Flask) -> None:
+def test_engine_without_a_size_is_omitted(app: Flask) -> None:
     samples = scrape(app)
 
     assert not has(samples, "search_index_bytes")
     assert 0.0 not in [found for (name, _), found in samples.items() if name == "search_scrape_success"]
 
 
-def test_without_a_database_the_rest_is_told(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_metrics_are_reported_while_the_database_is_unavailable(
+    installed: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise OperationalError("SELECT", {}, Exception("away"))
 
@@ -123,7 +123,9 @@ def test_without_a_database_the_rest_is_told(installed: Tenant, monkeypatch: pyt
     assert value(scrape(installed.app), "search_documents") == 2
 
 
-def test_without_an_engine_the_rest_is_told(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_metrics_are_reported_while_the_engine_is_unavailable(
+    installed: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse() -> int:
         raise BackendUnavailable
 
@@ -137,9 +139,7 @@ def test_without_an_engine_the_rest_is_told(installed: Tenant, monkeypatch: pyte
     assert value(samples, "search_documents") == 2
 
 
-def test_an_engine_that_hangs_is_not_waited_for_and_not_asked_twice(
-    installed: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_engine_is_omitted_and_not_queried_again(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "PATIENCE_SECONDS", PATIENCE_SECONDS)
     goes_on, asked = threading.Event(), []
 
@@ -151,7 +151,7 @@ def test_an_engine_that_hangs_is_not_waited_for_and_not_asked_twice(
     monkeypatch.setattr(part_of(installed).engines.current, "index_bytes", hang)
 
     for _ in range(2):
-        # The time is up when the engine is looked at, after tables and events.
+        # The time runs out when the engine's turn comes, after tables and events.
         moments = chain([0.0] * 3, repeat(PATIENCE_SECONDS))
         monkeypatch.setattr(views, "time", SimpleNamespace(monotonic=partial(next, moments)))
         samples = scrape(installed.app)
@@ -161,7 +161,7 @@ def test_an_engine_that_hangs_is_not_waited_for_and_not_asked_twice(
     goes_on.set()
 
 
-def test_what_the_last_look_found_is_told(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_of_the_last_health_check_is_reported(installed: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise BackendUnavailable
 
@@ -179,7 +179,7 @@ def test_what_the_last_look_found_is_told(installed: Tenant, monkeypatch: pytest
     assert key_of("search_dependency_check_seconds", {"dependency": "database"}) in samples
 
 
-def test_the_number_of_queries_does_not_grow_with_the_sites(installed: Tenant) -> None:
+def test_number_of_queries_does_not_grow_with_the_number_of_sites(installed: Tenant) -> None:
     statements: list[str] = []
     engine = part_of(installed).database.engine
     event.listen(engine, "before_cursor_execute", lambda *args: statements.append(args[2]))

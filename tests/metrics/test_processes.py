@@ -1,4 +1,4 @@
-"""Counts of processes are reported while they run and after they have ended, without keeping a file for each."""
+"""Counts of running and ended processes are reported, without keeping a file for each process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CUSTOMERS = frozenset({"account", "site", "site_id", "key", "index", "email", "d
 
 
 def run_process(folder: Path, count: int) -> Samples:
-    """Run a process that counts, reports what it sees, and ends."""
+    """Run a process that increments counters and prints all samples, and return the samples."""
     environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", COUNT, str(count)],
@@ -42,7 +42,7 @@ def run_process(folder: Path, count: int) -> Samples:
 
 
 @pytest.mark.slow
-def test_processes_that_have_ended_count_and_leave_one_file_of_a_kind(tmp_path: Path) -> None:
+def test_ended_processes_still_count_and_leave_one_merged_file_of_each_kind(tmp_path: Path) -> None:
     seen = [run_process(tmp_path, count) for count in (1, 10, 100)]
 
     assert [value(samples, "search_quota_refusals_total", quota="keys") for samples in seen] == [1, 11, 111]
@@ -56,13 +56,13 @@ def test_processes_that_have_ended_count_and_leave_one_file_of_a_kind(tmp_path: 
     assert max(map(kinds.count, kinds)) == 2, "that of the last process, and that of all before"
 
 
-def test_the_version_is_told() -> None:
+def test_version_is_reported() -> None:
     ((_, labels),) = [key for key in samples_of(show_processes().decode()) if key[0] == "search_build_info"]
 
     assert {name for name, _ in labels} == {"version", "python"}
 
 
-def test_what_is_promised_is_there_and_names_no_customer(app: Flask, tenant: Tenant) -> None:
+def test_promised_metrics_are_present_and_name_no_customer(app: Flask, tenant: Tenant) -> None:
     tenant.index(page(1))
     tenant.find("page")
 
@@ -80,7 +80,7 @@ def test_what_is_promised_is_there_and_names_no_customer(app: Flask, tenant: Ten
 
 
 @pytest.mark.parametrize("quota", LIMIT_NAMES)
-def test_what_a_quota_refuses_is_counted_once(app: Flask, tenant: Tenant, quota: str) -> None:
+def test_quota_rejection_is_counted_once(app: Flask, tenant: Tenant, quota: str) -> None:
     tenant.index(page(1))
     tenant.set_plan("pro", **{quota: 1})
     app.extensions["runtime"].counters.reset_all()

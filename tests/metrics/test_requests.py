@@ -27,7 +27,7 @@ def test_requests_are_counted_by_endpoint_and_status(app: Flask, tenant: Tenant)
     assert differences == [2, 1]
 
 
-def test_unknown_addresses_and_methods_make_no_new_series(app: Flask) -> None:
+def test_unknown_paths_and_methods_create_no_new_series(app: Flask) -> None:
     for number in range(3):
         ApiClient(app).call(f"METHOD{number}", f"/nowhere/{number}")
 

@@ -1,4 +1,4 @@
-"""/metrics is in Prometheus' format, for this machine or with a token; a crawling process has its own."""
+"""/metrics uses the Prometheus format and requires a local client or a token; a crawling process serves its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def metrics(app: Flask, token: str | None = None, address: str = "127.0.0.1", **
     return ApiClient(app, token).get("/metrics", headers=headers, environ_overrides={"REMOTE_ADDR": address})
 
 
-def test_the_format(app: Flask) -> None:
+def test_metrics_response_is_in_prometheus_format(app: Flask) -> None:
     response = metrics(app)
 
     assert response.status_code == 200
@@ -50,7 +50,7 @@ def test_the_format(app: Flask) -> None:
         *((None, "127.0.0.1", {name: "10.0.0.1"}, "missing_api_key") for name in HEADERS_OF_PROXIES),
     ],
 )
-def test_others_are_refused(
+def test_unauthorized_requests_get_401(
     tmp_path: Path, token: str | None, address: str, headers: dict[str, str], code: str
 ) -> None:
     app = make_app(make_settings(tmp_path, metrics_token=TOKEN))
@@ -59,7 +59,7 @@ def test_others_are_refused(
     close_app(app)
 
 
-def test_the_token_lets_in(tmp_path: Path) -> None:
+def test_metrics_token_grants_access(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, metrics_token=TOKEN))
 
     assert metrics(app, TOKEN, "10.0.0.1").status_code == 200
@@ -67,18 +67,18 @@ def test_the_token_lets_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x", TOKEN])
-def test_without_a_token_set_none_lets_in(app: Flask, token: str) -> None:
+def test_any_token_is_rejected_if_none_is_configured(app: Flask, token: str) -> None:
     assert metrics(app, token or None, "10.0.0.1").status_code == 401
 
 
-def test_a_key_is_no_token_for_metrics(tenant: Tenant) -> None:
+def test_api_key_does_not_grant_access_to_metrics(tenant: Tenant) -> None:
     overrides: dict[str, Any] = {"environ_overrides": {"REMOTE_ADDR": "10.0.0.1"}}
 
     assert_error(tenant.private.get("/metrics", **overrides), 401, "invalid_api_key")
 
 
 class TestAProcessThatCrawls:
-    """A crawling process has no /metrics of the service, so it serves its counts on its own port."""
+    """A crawling process does not run the service's /metrics, so it serves its counts on its own port."""
 
     @pytest.fixture
     def url(self) -> Iterator[str]:
@@ -87,7 +87,7 @@ class TestAProcessThatCrawls:
         server.shutdown()
         server.server_close()
 
-    def test_it_tells_what_it_counts_and_nothing_that_the_service_tells(self, url: str) -> None:
+    def test_crawling_process_reports_only_its_own_metrics(self, url: str) -> None:
         answer = requests.get(f"{url}/metrics", timeout=PATIENCE_SECONDS)
 
         assert answer.headers["Content-Type"].startswith("text/plain")
@@ -97,10 +97,10 @@ class TestAProcessThatCrawls:
         assert not has(samples, "search_documents")
 
     @pytest.mark.parametrize(("token", "status"), [("", 401), ("wrong", 401), (TOKEN, 200)])
-    def test_behind_a_proxy_it_asks_for_the_token(self, url: str, token: str, status: int) -> None:
+    def test_crawling_process_requires_the_token_behind_a_proxy(self, url: str, token: str, status: int) -> None:
         headers = {"X-Forwarded-For": "10.0.0.1"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
         assert requests.get(f"{url}/metrics", headers=headers, timeout=PATIENCE_SECONDS).status_code == status
 
-    def test_there_is_nothing_else(self, url: str) -> None:
+    def test_crawling_process_serves_only_metrics(self, url: str) -> None:
         assert requests.get(f"{url}/v1/search", timeout=PATIENCE_SECONDS).status_code == 404

@@ -1,4 +1,4 @@
-"""A hanging Redis is left alone until it may work again; a rejecting one is asked every time."""
+"""A hanging Redis is contacted again only after a pause; a Redis that refuses connections is contacted every time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def impatient(server: RedisServer) -> Iterator[CounterStore]:
         yield store
 
 
-def test_while_the_server_hangs_steps_fail_at_once_until_an_overdue_answer_comes(
+def test_hanging_server_fails_steps_immediately_and_is_retried_after_a_second(
     impatient: CounterStore, server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moment = time.monotonic()
@@ -60,7 +60,7 @@ def test_while_the_server_hangs_steps_fail_at_once_until_an_overdue_answer_comes
     assert until_it_is_back(lambda: impatient.consume([DAY], now=NOW)).allowed
 
 
-def test_a_server_that_refuses_is_asked_each_time(counters: CounterStore, server: RedisServer) -> None:
+def test_refusing_server_is_contacted_for_every_step(counters: CounterStore, server: RedisServer) -> None:
     server.stop()
     for _ in range(10):
         with pytest.raises(CountersUnavailable, match="cannot be used"):

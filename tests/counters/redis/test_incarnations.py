@@ -1,4 +1,4 @@
-"""After a Redis goes back in time, its earlier answers are invalid."""
+"""After a Redis goes back in time, its earlier versions are invalid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server that keeps all its data, so that only the tests take it back in time."""
+    """A server with durable data, so that only the tests take it back in time."""
     folder = tmp_path / "redis"
     folder.mkdir()
     kept = RedisServer(
@@ -34,7 +34,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @contextmanager
 def process(server: RedisServer) -> Iterator[CounterStore]:
-    """A process with its own knowledge of the store."""
+    """A store object with its own cached state, like that of a separate process."""
     with closing(create_counters(server.url, timeout_seconds=20)) as store:
         yield store
 
@@ -62,7 +62,7 @@ def restored(server: RedisServer, forget: Callable[[], None]) -> None:
 
 
 def reloaded(server: RedisServer, forget: Callable[[], None]) -> None:
-    """Replace the data by older ones while the server keeps running."""
+    """Replace the data with an older copy while the server keeps running."""
     with closing(redis.Redis(port=server.port)) as client:
         client.config_set("appendonly", "no")
         client.save()
@@ -108,21 +108,21 @@ BACK_IN_TIME = [restored, reloaded, put_back, failed_over]
 
 
 @pytest.mark.parametrize("goes_back", BACK_IN_TIME)
-def test_a_version_is_worth_nothing_when_the_store_has_gone_back(
+def test_cached_version_is_invalid_after_the_store_goes_back_in_time(
     server: RedisServer, goes_back: Callable[[RedisServer, Callable[[], None]], None]
 ) -> None:
     with process(server) as changing, process(server) as caching:
         change(changing)
         cached = version(caching)
         goes_back(server, lambda: change(changing))
-        changing.check()  # Every process looks every few seconds; only one that heard of the change can tell the two.
+        changing.check()  # Processes check every few seconds; only one that saw the change can notice it.
 
         assert version(caching) != cached
         assert version(caching) == version(changing)
 
 
 @pytest.mark.parametrize("goes_back", BACK_IN_TIME)
-def test_a_version_is_never_given_twice(
+def test_version_is_never_issued_twice(
     server: RedisServer, goes_back: Callable[[RedisServer, Callable[[], None]], None]
 ) -> None:
     given: set[CredentialVersion] = set()
@@ -140,7 +140,7 @@ def test_a_version_is_never_given_twice(
             assert version(store) not in given
 
 
-def test_a_restart_is_noticed_by_a_process_that_heard_of_no_change(server: RedisServer) -> None:
+def test_restart_is_noticed_by_a_process_that_saw_no_change(server: RedisServer) -> None:
     with process(server) as caching:
         cached = version(caching)
 
@@ -153,7 +153,7 @@ def test_a_restart_is_noticed_by_a_process_that_heard_of_no_change(server: Redis
         assert version(caching) != cached
 
 
-def test_all_processes_meet_one_new_incarnation(server: RedisServer) -> None:
+def test_all_processes_agree_on_the_new_incarnation(server: RedisServer) -> None:
     with process(server) as early, process(server) as late:
         before = version(early), version(late)
         server.stop()
@@ -166,7 +166,7 @@ def test_all_processes_meet_one_new_incarnation(server: RedisServer) -> None:
         assert version(late) == changed == version(early)
 
 
-def test_an_emptied_server_begins_another_incarnation(server: RedisServer) -> None:
+def test_flushed_server_starts_a_new_incarnation(server: RedisServer) -> None:
     with process(server) as store:
         before = version(store)
         with closing(redis.Redis(port=server.port)) as client:
@@ -174,8 +174,8 @@ def test_an_emptied_server_begins_another_incarnation(server: RedisServer) -> No
         assert version(store).incarnation != before.incarnation
 
 
-def test_a_change_whose_end_nobody_heard_of_leaves_no_version_in_use(server: RedisServer) -> None:
-    """The server is killed in between and has lost the beginning; processes that load meanwhile see the old state."""
+def test_change_with_a_lost_end_invalidates_cached_versions(server: RedisServer) -> None:
+    """The killed server loses the start of the change, so processes that load before its end see the old state."""
     with process(server) as changing, process(server) as caching:
         version(changing)
         restored(server, lambda: changing.begin_credential_change(1, now=NOW) and None)

@@ -1,4 +1,4 @@
-"""Late answers of Redis to steps that were given up are settled once."""
+"""Late Redis responses to timed-out steps are settled exactly once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def counters(server: RedisServer) -> Iterator[CounterStore]:
-    """A store that waits, to inspect the effects of others."""
+    """A store with a long timeout, to inspect the effects of other stores."""
     with closing(create_counters(server.url, timeout_seconds=PATIENT_SECONDS)) as store:
         yield store
 
@@ -46,7 +46,7 @@ def impatient(server: RedisServer) -> Iterator[CounterStore]:
 
 
 def given_up(server: RedisServer, step: Callable[[], object]) -> None:
-    """Make a step's answer come too late."""
+    """Run a step whose response arrives too late."""
     freeze(server, True)
     with pytest.raises(CountersUnavailable):
         step()
@@ -55,7 +55,7 @@ def given_up(server: RedisServer, step: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("intent", [None, IntentRequest("visitor", "harbor")])
 @pytest.mark.parametrize("site_id", [None, 7])
-def test_a_charge_that_was_given_up_is_taken_back(
+def test_timed_out_charge_is_refunded(
     counters: CounterStore,
     impatient: CounterStore,
     server: RedisServer,
@@ -69,16 +69,16 @@ def test_a_charge_that_was_given_up_is_taken_back(
     assert counters.usage_of_day(1, TODAY).used == 1
 
 
-def test_a_charge_that_arrives_after_it_was_called_off_is_not_made(
+def test_charge_arriving_after_its_cancellation_is_not_made(
     counters: CounterStore, impatient: CounterStore, server: RedisServer
 ) -> None:
-    """A proxy may deliver commands in another order."""
+    """A proxy may reorder commands."""
     commands: list[tuple[object, ...]] = []
     asked = impatient._connections.ask
 
     def lose(*command: object) -> object:
         commands.append(command)
-        if len(commands) == 2:  # The first one asks for what is known of the day.
+        if len(commands) == 2:  # The first command reads the day's usage.
             impatient._connections.ask = asked
             raise AnswerLost
         return asked(*command)
@@ -99,7 +99,7 @@ def test_a_charge_that_arrives_after_it_was_called_off_is_not_made(
         lambda store: store.report_usage(1, 7, "search", 2, capped=False, now=NOW),
     ],
 )
-def test_a_step_that_never_arrived_is_called_off_though_the_answer_to_that_is_lost_too(
+def test_step_that_never_arrived_is_canceled_even_if_the_first_response_is_lost(
     counters: CounterStore, impatient: CounterStore, step: Callable[[CounterStore], object]
 ) -> None:
     until_it_is_back(lambda: step(impatient))
@@ -114,7 +114,7 @@ def test_a_step_that_never_arrived_is_called_off_though_the_answer_to_that_is_lo
         return asked(*command)
 
     def lose_the_answer(*command: object) -> object:
-        asked(*command)  # A script that the server does not know yet is sent again.
+        asked(*command)  # A script that is not on the server yet is sent again.
         impatient._connections.ask = asked
         raise AnswerLost
 
@@ -128,7 +128,7 @@ def test_a_step_that_never_arrived_is_called_off_though_the_answer_to_that_is_lo
     assert counters.usage_of_day(1, TODAY).used == used > 0
 
 
-def test_a_search_is_given_back_once_though_the_answer_came_late(
+def test_timed_out_refund_is_applied_exactly_once(
     counters: CounterStore, impatient: CounterStore, server: RedisServer
 ) -> None:
     failing = until_it_is_back(lambda: impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)).reservation
@@ -139,7 +139,7 @@ def test_a_search_is_given_back_once_though_the_answer_came_late(
     assert counters.usage_of_day(1, TODAY).used == 1
 
 
-def test_a_step_that_was_not_sent_is_nobodys_but_the_callers(impatient: CounterStore, server: RedisServer) -> None:
+def test_unsent_step_raises_unavailable_but_not_answer_lost(impatient: CounterStore, server: RedisServer) -> None:
     server.stop()
     with pytest.raises(CountersUnavailable) as caught:
         impatient.consume([], reserve=UsageReservation(1, 9), now=NOW)
@@ -147,7 +147,7 @@ def test_a_step_that_was_not_sent_is_nobodys_but_the_callers(impatient: CounterS
 
 
 @pytest.mark.parametrize("charging", [True, False])
-def test_a_settlement_that_was_given_up_is_done_once_when_it_is_repeated(
+def test_timed_out_settlement_is_applied_once_when_repeated(
     counters: CounterStore, impatient: CounterStore, server: RedisServer, charging: bool
 ) -> None:
     made = [counters.consume([], reserve=UsageReservation(1, 9), now=NOW).reservation for _ in range(5)]
@@ -162,7 +162,7 @@ def test_a_settlement_that_was_given_up_is_done_once_when_it_is_repeated(
 
 
 @pytest.mark.parametrize("operation", ["search", "indexing"])
-def test_a_report_that_was_given_up_does_not_count(
+def test_timed_out_report_without_a_key_does_not_count(
     counters: CounterStore, impatient: CounterStore, server: RedisServer, operation: str
 ) -> None:
     until_it_is_back(lambda: impatient.report_usage(1, 7, operation, 2, capped=False, now=NOW))
@@ -173,7 +173,7 @@ def test_a_report_that_was_given_up_does_not_count(
     assert usage.used + usage.indexing == 2
 
 
-def test_a_report_with_a_key_that_was_given_up_counts_once_when_it_is_repeated(
+def test_timed_out_report_with_a_key_counts_once_when_repeated(
     counters: CounterStore, impatient: CounterStore, server: RedisServer
 ) -> None:
     key = IdempotencyKey("monday", "same")

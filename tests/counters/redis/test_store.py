@@ -54,7 +54,7 @@ def freeze(server: RedisServer, frozen: bool) -> None:
     server.process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
 
 
-def test_without_a_server_every_method_fails_at_once(counters: CounterStore, server: RedisServer) -> None:
+def test_every_method_fails_immediately_without_a_server(counters: CounterStore, server: RedisServer) -> None:
     server.stop()
     for method in EVERY_METHOD:
         began = time.monotonic()
@@ -65,7 +65,7 @@ def test_without_a_server_every_method_fails_at_once(counters: CounterStore, ser
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", EVERY_METHOD)
-def test_a_server_that_does_not_answer_makes_every_method_fail_in_time(redis_server: RedisServer, method: str) -> None:
+def test_every_method_fails_in_time_if_the_server_hangs(redis_server: RedisServer, method: str) -> None:
     with closing(create_counters(redis_server.url, timeout_seconds=BUDGET_SECONDS)) as counters:
         until_it_is_back(counters.check)
         freeze(redis_server, True)
@@ -80,10 +80,8 @@ def test_a_server_that_does_not_answer_makes_every_method_fail_in_time(redis_ser
         until_it_is_back(lambda: call(counters, method))
 
 
-def test_a_window_is_kept_until_its_end_whatever_the_servers_clock_says(
-    counters: CounterStore, server: RedisServer
-) -> None:
-    """The server gets a duration, not an end, because its clock may be days away from the callers'."""
+def test_window_expiry_does_not_depend_on_the_server_clock(counters: CounterStore, server: RedisServer) -> None:
+    """The server receives a duration, not an expiry time, because its clock may differ from the caller's by days."""
     counters.consume([DAY], now=NOW)
     (window,) = counters.peek([DAY], now=NOW).windows
     with closing(redis.Redis(port=server.port)) as client:
@@ -91,7 +89,7 @@ def test_a_window_is_kept_until_its_end_whatever_the_servers_clock_says(
     assert kept_ms >= window.reset_ms - NOW * 1000
 
 
-def test_a_restarted_server_is_found_again(counters: CounterStore, server: RedisServer) -> None:
+def test_store_reconnects_to_a_restarted_server(counters: CounterStore, server: RedisServer) -> None:
     server.stop()
     with pytest.raises(CountersUnavailable):
         counters.check()
@@ -99,13 +97,13 @@ def test_a_restarted_server_is_found_again(counters: CounterStore, server: Redis
     assert counters.consume([DAY], now=NOW).windows[0].hits == 1
 
 
-def test_a_server_that_forgot_the_scripts_is_told_again(counters: CounterStore, server: RedisServer) -> None:
+def test_scripts_are_reloaded_after_the_server_flushes_them(counters: CounterStore, server: RedisServer) -> None:
     with closing(redis.Redis(port=server.port)) as client:
         client.script_flush()
     assert counters.consume([DAY], now=NOW).windows[0].hits == 2
 
 
-def test_a_full_server_makes_writes_fail_and_keeps_what_it_has(counters: CounterStore, server: RedisServer) -> None:
+def test_full_server_rejects_writes_and_keeps_its_data(counters: CounterStore, server: RedisServer) -> None:
     with closing(redis.Redis(port=server.port)) as client:
         client.config_set("maxmemory", 1)
         with pytest.raises(CountersUnavailable):
@@ -116,7 +114,7 @@ def test_a_full_server_makes_writes_fail_and_keeps_what_it_has(counters: Counter
     assert counters.consume([DAY], now=NOW).windows[0].hits == 2
 
 
-def test_a_wrong_password_is_unavailable_and_told_nobody(server: RedisServer) -> None:
+def test_wrong_password_raises_unavailable_without_revealing_it(server: RedisServer) -> None:
     with closing(redis.Redis(port=server.port)) as client:
         client.config_set("requirepass", "right")
     with closing(create_counters(server.url.replace("://", "://:very-wrong@"))) as counters:
@@ -125,7 +123,7 @@ def test_a_wrong_password_is_unavailable_and_told_nobody(server: RedisServer) ->
         assert "very-wrong" not in str(caught.value)
 
 
-def test_everything_kept_has_an_end(counters: CounterStore, server: RedisServer) -> None:
+def test_every_key_expires_except_epochs_and_the_incarnation(counters: CounterStore, server: RedisServer) -> None:
     for method in EVERY_METHOD:
         if method not in ("clear", "forget_account", "reset", "reset_all"):
             call(counters, method)

@@ -53,7 +53,7 @@ def removed(path: Path, forget: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("goes_back", [replaced, removed])
-def test_a_version_is_worth_nothing_when_the_file_is_another_one(
+def test_cached_version_is_invalid_after_the_file_is_replaced_or_removed(
     tmp_path: Path, goes_back: Callable[[Path, Callable[[], None]], None]
 ) -> None:
     path = tmp_path / "counters.db"
@@ -65,7 +65,7 @@ def test_a_version_is_worth_nothing_when_the_file_is_another_one(
 
 
 @pytest.mark.parametrize("goes_back", [replaced, removed])
-def test_processes_go_on_counting_together(
+def test_processes_keep_counting_together_after_the_file_is_replaced_or_removed(
     tmp_path: Path, goes_back: Callable[[Path, Callable[[], None]], None]
 ) -> None:
     path = tmp_path / "counters.db"
@@ -80,7 +80,7 @@ def test_processes_go_on_counting_together(
         assert one.usage_of_day(1, TODAY).used == other.usage_of_day(1, TODAY).used == before + 2
 
 
-def test_a_file_that_is_opened_again_may_be_an_older_one(tmp_path: Path) -> None:
+def test_reopening_the_file_starts_a_new_incarnation(tmp_path: Path) -> None:
     with process(tmp_path / "counters.db") as store:
         before = version(store)
         store.close()

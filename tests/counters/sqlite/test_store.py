@@ -79,7 +79,7 @@ def locked_by_another_process(path: Path) -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in EVERY_METHOD if name not in READING])
-def test_a_file_locked_by_another_process_makes_every_write_fail_in_time(
+def test_every_write_fails_in_time_if_another_process_locks_the_file(
     impatient: CounterStore, path: Path, method: str
 ) -> None:
     with locked_by_another_process(path):
@@ -98,7 +98,7 @@ def test_usage_can_be_read_while_the_file_is_locked(impatient: CounterStore, pat
 
 
 @pytest.mark.slow
-def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
+def test_repeated_writes_do_not_each_wait_the_full_time_while_the_file_stays_locked(
     counters: CounterStore, path: Path
 ) -> None:
     steps, budget_seconds = 60, 3.0
@@ -116,7 +116,7 @@ def test_while_the_file_stays_locked_threads_do_not_wait_the_whole_time_each(
         assert time.monotonic() - began < steps * budget_seconds / 2
 
 
-def test_who_began_to_wait_before_a_step_failed_waits_no_longer_than_others_afterwards(
+def test_waiting_step_uses_the_shorter_timeout_set_by_an_earlier_failure(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteCounters(path, busy_seconds=10 * PATIENCE_SECONDS)
@@ -136,12 +136,12 @@ def test_who_began_to_wait_before_a_step_failed_waits_no_longer_than_others_afte
             with lock:
                 waiting.start()
                 assert lock.is_waited_for.wait(PATIENCE_SECONDS)
-                monkeypatch.setattr(store._file, "_wait_seconds", 0.01)  # As when a step before it has failed.
+                monkeypatch.setattr(store._file, "_wait_seconds", 0.01)  # As after the failure of an earlier step.
             assert refused.wait(PATIENCE_SECONDS)
         waiting.join()
 
 
-def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
+def test_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
     with closing(create_counters(f"sqlite://{path}", busy_seconds=20)) as counters:
         counters.consume([MINUTE], now=NOW)
         with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
@@ -153,7 +153,7 @@ def test_a_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_disk_makes_writes_fail_until_there_is_room(path: Path) -> None:
+def test_full_disk_fails_writes_until_space_is_available(path: Path) -> None:
     program = """
         import resource, signal, sys
         from app.counters import CountersUnavailable, UsageReservation, WindowRequest, create_counters
@@ -189,7 +189,7 @@ def test_a_full_disk_makes_writes_fail_until_there_is_room(path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", EVERY_METHOD)
-def test_a_file_that_is_no_database_is_named_by_every_method(path: Path, method: str) -> None:
+def test_every_method_reports_a_file_that_is_not_a_database(path: Path, method: str) -> None:
     path.write_bytes(b"This is no database. " * 500)
     with closing(create_counters(f"sqlite://{path}")) as counters:
         with pytest.raises(CountersDamaged, match=r"counters\.db is damaged or not ours") as caught:
@@ -198,7 +198,7 @@ def test_a_file_that_is_no_database_is_named_by_every_method(path: Path, method:
     assert path.read_bytes().startswith(b"This is no database. ")
 
 
-def test_a_file_damaged_in_the_middle_is_named(path: Path) -> None:
+def test_partly_damaged_file_raises_counters_damaged(path: Path) -> None:
     with closing(create_counters(f"sqlite://{path}")) as counters:
         for number in range(500):
             counters.consume([WindowRequest(f"visitor {number}", 5, 60)], now=NOW)
@@ -213,7 +213,7 @@ def test_a_file_damaged_in_the_middle_is_named(path: Path) -> None:
         counters.consume(windows, now=NOW)
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> None:
+def test_database_of_another_program_is_rejected_and_left_unchanged(path: Path) -> None:
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE accounts (id INTEGER)")
     with (
@@ -226,7 +226,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> 
 
 
 @pytest.mark.parametrize("method", EVERY_METHOD)
-def test_a_missing_directory_makes_every_method_fail(tmp_path: Path, method: str) -> None:
+def test_every_method_fails_until_the_directory_exists(tmp_path: Path, method: str) -> None:
     with closing(create_counters(f"sqlite://{tmp_path}/missing/counters.db")) as counters:
         with pytest.raises(CountersUnavailable, match=r"missing/counters\.db cannot be used"):
             call(counters, method)
@@ -234,12 +234,12 @@ def test_a_missing_directory_makes_every_method_fail(tmp_path: Path, method: str
         call(counters, method)
 
 
-def test_the_file_is_readable_for_its_owner_only(counters: CounterStore, path: Path) -> None:
+def test_counter_files_are_accessible_only_to_their_owner(counters: CounterStore, path: Path) -> None:
     modes = [Path(f"{path}{suffix}").stat().st_mode & 0o777 for suffix in ("", "-wal", "-shm")]
     assert modes == [0o600] * 3
 
 
-def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_rows_are_swept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeper, "_ROUND_SECONDS", 0.01)
 
     def rows() -> dict[str, int]:
@@ -260,7 +260,7 @@ def test_rows_that_count_no_longer_are_swept(path: Path, monkeypatch: pytest.Mon
         assert counters.consume([MINUTE], reserve=UsageReservation(1, 5, 7), now=later).used_today == 2
 
 
-def test_nothing_is_swept_by_a_time_that_no_hit_came_with(path: Path) -> None:
+def test_sweep_ignores_times_from_before_a_clear(path: Path) -> None:
     store = SqliteCounters(path, busy_seconds=1.0)
     search = UncountedSearch(1, None, NOW)
     with closing(store):
@@ -272,7 +272,7 @@ def test_nothing_is_swept_by_a_time_that_no_hit_came_with(path: Path) -> None:
         assert store.usage_of_day(1, day_of(NOW)).used == 1
 
 
-def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_ahead_log_stays_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeper, "_ROUND_SECONDS", 0.01)
     monkeypatch.setattr(housekeeper, "_FRAMES_BEFORE_WAITING", 100)
     log = Path(f"{path}-wal")
@@ -288,14 +288,14 @@ def test_the_write_ahead_log_does_not_grow_for_ever(path: Path, monkeypatch: pyt
             eventually(is_short)
 
 
-def test_a_store_can_be_used_again_after_it_was_closed(counters: CounterStore) -> None:
+def test_store_can_be_closed_twice_and_used_again(counters: CounterStore) -> None:
     counters.close()
     counters.close()
     assert counters.consume([MINUTE], now=NOW).windows[0].hits == 2
 
 
 @pytest.mark.slow
-def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None:
+def test_unreferenced_store_ends_its_housekeeper_thread(path: Path) -> None:
     def housekeepers() -> int:
         return sum(thread.name == "counters-housekeeper" for thread in threading.enumerate())
 
@@ -304,7 +304,7 @@ def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None
     store.consume([MINUTE], now=NOW)
     assert housekeepers() == before + 1
     del store
-    gc.collect()  # Its methods are observed, and know it.
+    gc.collect()  # Its instrumented methods refer to it in a cycle.
     eventually(lambda: housekeepers() == before)
 
 
@@ -317,7 +317,7 @@ def test_a_store_nobody_holds_gives_back_its_file_and_thread(path: Path) -> None
     ],
     ids=["length", "key", "cost"],
 )
-def test_a_mistake_of_the_caller_is_no_outage_and_leaves_nothing_behind(
+def test_invalid_window_raises_its_own_error_and_changes_nothing(
     counters: CounterStore, broken: WindowRequest, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
