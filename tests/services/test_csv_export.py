@@ -1,4 +1,4 @@
-"""The table is CSV that a spreadsheet opens without running anything."""
+"""The CSV export is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def table(*queries: QueryCount) -> list[list[str]]:
     return list(csv.reader(io.StringIO(encode_csv(analytics), newline="")))
 
 
-def test_each_query_of_each_list_is_a_line() -> None:
+def test_csv_has_one_line_per_query_and_list() -> None:
     lines = table(QueryCount('a, "b"', 4, 3, 1, 2, 5, 4), QueryCount("c", 2))
 
     assert lines == [
@@ -32,15 +32,15 @@ def test_each_query_of_each_list_is_a_line() -> None:
     ]
 
 
-def test_lines_end_as_rfc_4180_says() -> None:
+def test_csv_lines_end_with_crlf() -> None:
     assert encode_csv(count([], {1}, 7, date(2026, 3, 10))) == ",".join(HEADER) + "\r\n"
 
 
 @pytest.mark.parametrize("query", ["=1+1", "+1", "-1", "@sum(a1)", "=cmd|' /c calc'!a0", "\uff1d1", "\uff0d1"])
-def test_what_looks_like_a_formula_begins_with_an_apostrophe(query: str) -> None:
+def test_formula_like_queries_are_prefixed_with_an_apostrophe(query: str) -> None:
     assert table(QueryCount(query, 1))[1][1] == "'" + query
 
 
 @pytest.mark.parametrize("query", ["a=b", "c++", "1-2", "me@example.com", "日本"])
-def test_other_queries_stay_as_they_are(query: str) -> None:
+def test_other_queries_are_exported_unchanged(query: str) -> None:
     assert table(QueryCount(query, 1))[1][1] == query

@@ -1,4 +1,4 @@
-"""Lists of documents: nothing twice, nothing that stays unchanged missed, whatever others do meanwhile."""
+"""Document lists repeat no document and miss no unchanged document, despite concurrent writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.services.test_syncs import Sender, documents
 
 
 class Read(NamedTuple):
-    """A page that was read."""
+    """One page of a list."""
 
     documents: list[bytes]
     total: int
@@ -55,7 +55,7 @@ def ids(page: Read) -> list[str]:
     return [orjson.loads(document)["id"] for document in page.documents]
 
 
-def test_a_list_shows_what_changed_last_first_and_goes_on_where_it_stopped(app: Flask, tenant: Tenant) -> None:
+def test_document_list_is_sorted_by_latest_change_and_continues_at_the_cursor(app: Flask, tenant: Tenant) -> None:
     for number in range(7):
         tenant.index(page(number))
     tenant.index(page(2))
@@ -71,7 +71,7 @@ def test_a_list_shows_what_changed_last_first_and_goes_on_where_it_stopped(app: 
     assert third.next_cursor is None
 
 
-def test_documents_of_one_batch_are_listed_too(app: Flask, tenant: Tenant) -> None:
+def test_documents_of_one_batch_are_listed_across_pages(app: Flask, tenant: Tenant) -> None:
     tenant.index(*map(page, range(7)))
 
     first = read(app, tenant)
@@ -81,13 +81,13 @@ def test_documents_of_one_batch_are_listed_too(app: Flask, tenant: Tenant) -> No
     assert rest.next_cursor is None
 
 
-def test_the_last_page_that_is_just_full_is_the_last(app: Flask, tenant: Tenant) -> None:
+def test_exactly_full_last_page_has_no_next_cursor(app: Flask, tenant: Tenant) -> None:
     tenant.index(*map(page, range(3)))
 
     assert read(app, tenant).next_cursor is None
 
 
-def test_a_filter_counts_all_it_keeps_and_pages_go_on_with_it(app: Flask, tenant: Tenant) -> None:
+def test_filtered_list_counts_all_matches_and_continues_with_the_filter(app: Flask, tenant: Tenant) -> None:
     tenant.index(*(page(number, size=number) for number in range(10)))
 
     first = read(app, tenant, filters="size >= 4")
@@ -97,7 +97,7 @@ def test_a_filter_counts_all_it_keeps_and_pages_go_on_with_it(app: Flask, tenant
     assert (first.total, second.total, second.next_cursor) == (6, 6, None)
 
 
-def test_a_page_ends_early_rather_than_become_too_large(app: Flask, tenant: Tenant) -> None:
+def test_page_ends_early_at_the_size_limit(app: Flask, tenant: Tenant) -> None:
     tenant.index(*(page(number, content="x" * 1_000) for number in range(3)))
 
     first = read(app, tenant, room=2_500)
@@ -125,7 +125,7 @@ DIGEST = document_list._digest(Selection(1))
     cursor_text(["other", 1, 2, "a"]), cursor_text([None, 1, 2, "a"]), cursor_text([DIGEST, 1.5, 2, "a"]),
     cursor_text([DIGEST, True, 2, "a", 1]), base64.urlsafe_b64encode(b"\xff\xfe").decode(),
 ])  # fmt: skip
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_malformed_cursor_is_rejected(text: str) -> None:
     with pytest.raises(ApiError) as refused:
         Cursor.decode(text, Selection(1))
 
@@ -133,7 +133,7 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
     assert refused.value.details[0].field == "cursor"
 
 
-def test_a_cursor_is_good_for_its_list_only() -> None:
+def test_cursor_is_valid_only_for_its_own_list() -> None:
     cursor = Cursor(5, Place(7, "päge\n-1"))
     for selection in (Selection(1), Selection(1, "shop"), Selection(1, None, None, "a = 1")):
         assert Cursor.decode(cursor.encode(selection), selection) == cursor
@@ -141,7 +141,7 @@ def test_a_cursor_is_good_for_its_list_only() -> None:
         Cursor.decode(cursor.encode(Selection(1)), Selection(2))
 
 
-def test_a_document_shows_where_it_came_from_whatever_is_left_out(app: Flask, tenant: Tenant) -> None:
+def test_document_always_includes_its_id_source_and_update_time(app: Flask, tenant: Tenant) -> None:
     tenant.index(page(1))
     (document,) = walk(part_of(app).database, Selection(tenant.site_id))
 
@@ -155,7 +155,7 @@ changes = st.lists(st.tuples(st.sampled_from(["put", "remove", "sync"]), st.sets
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(changes, min_size=2, max_size=8), st.integers(1, 7), st.booleans())
-def test_writers_between_pages_make_nothing_appear_twice_or_get_lost(
+def test_writes_between_pages_neither_repeat_nor_lose_documents(
     tmp_path_factory: pytest.TempPathFactory, between: list[Any], limit: int, filtered: bool
 ) -> None:
     app, tenant, sender = installation(tmp_path_factory)
@@ -196,7 +196,7 @@ _installations: list[tuple[Flask, Tenant, Sender]] = []
 
 
 def installation(factory: pytest.TempPathFactory) -> tuple[Flask, Tenant, Sender]:
-    """One installation for all examples."""
+    """Return one installation shared by all examples."""
     from tests.callers import register_tenant
 
     if not _installations:
@@ -213,7 +213,7 @@ def _close_installation() -> Any:
         close_app(_installations.pop()[0])
 
 
-def test_a_stream_of_large_documents_holds_few_of_them(app: Flask, tenant: Tenant) -> None:
+def test_streaming_large_documents_uses_bounded_memory(app: Flask, tenant: Tenant) -> None:
     sender = Sender(part_of(app), tenant)
     megabyte = "x" * 1_000_000
     for number in range(0, 60, 10):

@@ -1,4 +1,4 @@
-"""Data that moves: copied folders, restored databases, engines at another place."""
+"""Data that moves: copied folders, restored databases, and engines at another location."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(database_url(Path("x")) != "", reason="what is c
 
 
 def start(folder: Path, **settings: Any) -> Flask:
-    """An installation on the embedded engine on disk, with the data that ``folder`` has."""
+    """Start an installation on the embedded engine on disk, with the data in ``folder``."""
     had_data = (folder / "service.db").exists()
     values = {"search_url": "", **settings}
     if not had_data:
@@ -40,7 +40,7 @@ def start(folder: Path, **settings: Any) -> Flask:
 
 @pytest.fixture
 def original(tmp_path: Path) -> Iterator[Tenant]:
-    """A customer with two pages, on disk."""
+    """A tenant with two pages, on disk."""
     app = start(tmp_path / "original")
     tenant = register_tenant(app, "ann@example.com")
     tenant.index(page(1), page(2))
@@ -49,7 +49,7 @@ def original(tmp_path: Path) -> Iterator[Tenant]:
 
 
 def copy(tenant: Tenant, folder: Path, *, indexes: bool) -> None:
-    """What a person copies of a stopped service's DATA_DIR."""
+    """Copy a stopped service's DATA_DIR as an operator does."""
     part = tenant.app.extensions["runtime"]
     with part.database.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -62,14 +62,16 @@ def copy(tenant: Tenant, folder: Path, *, indexes: bool) -> None:
 
 
 def found(tenant: Tenant, app: Flask) -> list[str]:
-    """What the customer's key finds on another installation."""
+    """Return the IDs of the pages that the tenant's key finds on another installation."""
     answer = ApiClient(app, tenant.tokens["search"]).get("/v1/search?q=page")
     assert answer.status_code == 200, answer.get_json()
     return sorted(hit["id"] for hit in answer.get_json()["results"]["hits"])
 
 
 @pytest.mark.parametrize("indexes", [True, False])
-def test_a_copied_folder_searches_at_once(original: Tenant, tmp_path: Path, indexes: bool) -> None:
+def test_copied_data_folder_is_searchable_at_once_and_independent(
+    original: Tenant, tmp_path: Path, indexes: bool
+) -> None:
     copy(original, tmp_path / "copy", indexes=indexes)
     moved = start(tmp_path / "copy")
 
@@ -81,7 +83,7 @@ def test_a_copied_folder_searches_at_once(original: Tenant, tmp_path: Path, inde
     close_app(moved)
 
 
-def test_missing_indexes_are_known_and_built_without_a_search(original: Tenant, tmp_path: Path) -> None:
+def test_missing_indexes_are_detected_and_restored_without_a_search(original: Tenant, tmp_path: Path) -> None:
     register_tenant(original.app, "without@example.com")
     copy(original, tmp_path / "copy", indexes=False)
     moved = start(tmp_path / "copy")
@@ -95,7 +97,7 @@ def test_missing_indexes_are_known_and_built_without_a_search(original: Tenant, 
     close_app(moved)
 
 
-def test_after_an_upgrade_indexes_of_the_release_before_are_searched_until_they_are_built_anew(
+def test_outdated_indexes_are_searched_until_they_are_rebuilt_after_an_upgrade(
     original: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     public = ApiClient(original.app, original.tokens["public"]).get("/v1/client-info").get_json()
@@ -125,7 +127,7 @@ def test_after_an_upgrade_indexes_of_the_release_before_are_searched_until_they_
     assert answer.get_json()["estimatedTotalHits"] == 3, "a key that pages have was ended"
 
 
-def test_a_build_that_ends_half_way_is_not_searched_and_begun_again(
+def test_interrupted_rebuild_is_not_searched_and_is_restarted_later(
     original: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = original.app.extensions["runtime"]
@@ -147,13 +149,13 @@ def test_a_build_that_ends_half_way_is_not_searched_and_begun_again(
 
     monkeypatch.setattr(engine, "upsert", upsert)
     assert original.search.get("/v1/search?q=page").status_code == 503, "not begun again with every search"
-    part.indexer._failures.clear()  # The pause is over.
+    part.indexer._failures.clear()  # End the pause.
     assert sorted(original.found_ids("page")) == ["page-1", "page-2"]
     original.app.extensions["jobs"].run_all()
     assert len(engine.list_indexes()) == 1
 
 
-def test_a_search_that_finds_its_index_being_built_by_others_is_told_to_wait(
+def test_search_returns_503_with_retry_after_while_its_index_is_being_built(
     original: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = original.app.extensions["runtime"]
@@ -168,7 +170,7 @@ def test_a_search_that_finds_its_index_being_built_by_others_is_told_to_wait(
     assert len(original.found_ids("page")) == 2
 
 
-def test_a_new_installation_takes_nothing_that_another_left_at_the_engine(original: Tenant, tmp_path: Path) -> None:
+def test_new_installation_ignores_indexes_left_in_a_shared_engine(original: Tenant, tmp_path: Path) -> None:
     shared = original.app.extensions["runtime"].settings.search_url
     other = start(tmp_path / "other", search_url=shared)
     newcomer = register_tenant(other, "eve@example.com")
@@ -181,7 +183,7 @@ def test_a_new_installation_takes_nothing_that_another_left_at_the_engine(origin
     close_app(other)
 
 
-def test_sites_of_an_engine_that_is_gone_are_reindexed_on_the_one_there_is(original: Tenant, tmp_path: Path) -> None:
+def test_reindex_moves_sites_of_a_removed_engine_to_the_current_one(original: Tenant, tmp_path: Path) -> None:
     copy(original, tmp_path / "copy", indexes=False)
     moved = start(tmp_path / "copy", search_url=f"tantivy://{tmp_path / 'new'}?name=new")
     assert ApiClient(moved, original.tokens["search"]).get("/v1/search?q=page").status_code == 503
@@ -193,7 +195,7 @@ def test_sites_of_an_engine_that_is_gone_are_reindexed_on_the_one_there_is(origi
     close_app(moved)
 
 
-def test_two_engines_of_one_kind_must_be_told_apart(tmp_path: Path) -> None:
+def test_two_engines_of_one_kind_require_different_names(tmp_path: Path) -> None:
     first, second = (f"tantivy://{tmp_path / name}" for name in ("first", "second"))
 
     with pytest.raises(ConfigurationError, match="name=second"):
@@ -201,7 +203,7 @@ def test_two_engines_of_one_kind_must_be_told_apart(tmp_path: Path) -> None:
     close_app(make_app(make_settings(tmp_path, search_url=first, search_next_url=f"{second}?name=second")))
 
 
-def test_nobody_else_on_the_machine_can_read_what_lies_in_the_folder(original: Tenant) -> None:
+def test_files_in_the_data_folder_are_accessible_only_to_the_owner(original: Tenant) -> None:
     folder = original.app.extensions["runtime"].settings.data_path
     modes = {
         str(path.relative_to(folder)): stat.filemode(path.stat().st_mode)
@@ -212,7 +214,7 @@ def test_nobody_else_on_the_machine_can_read_what_lies_in_the_folder(original: T
     assert modes == {}
 
 
-def test_a_folder_of_indexes_that_earlier_versions_left_open_is_closed(tmp_path: Path) -> None:
+def test_world_readable_index_folder_is_restricted_at_startup(tmp_path: Path) -> None:
     (tmp_path / "indexes").mkdir()
     (tmp_path / "indexes").chmod(0o755)
     app = start(tmp_path)

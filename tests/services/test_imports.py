@@ -1,4 +1,4 @@
-"""Files on their way into a site: batches, and what is left out of them."""
+"""File imports: batches, and skipped lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SITE_FIELDS = 2
 
 
 class Writer:
-    """Takes batches, and holds a site to its fields as the real one does."""
+    """Accepts batches, and limits the fields of a site as the real writer does."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -54,14 +54,14 @@ def record(line: int, **fields: Any) -> Record:
     return Record(line, {**page(line), **fields})
 
 
-def test_documents_are_written_a_thousand_at_a_time(writer: Writer) -> None:
+def test_documents_are_imported_in_batches_of_a_thousand(writer: Writer) -> None:
     outcome = run(writer, *(record(line) for line in range(1, 2501)))
 
     assert [len(batch) for batch in writer.batches] == [1000, 1000, 500]
     assert (outcome.indexed, outcome.created, outcome.updated, outcome.skipped) == (2500, 2500, 0, 0)
 
 
-def test_large_documents_are_written_in_smaller_batches(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_documents_are_imported_in_smaller_batches(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "BATCH_BYTES", 2500)
 
     run(writer, *(record(line, content="x" * 1000) for line in range(1, 6)))
@@ -69,7 +69,7 @@ def test_large_documents_are_written_in_smaller_batches(writer: Writer, monkeypa
     assert [len(batch) for batch in writer.batches] == [3, 2]
 
 
-def test_an_id_that_comes_again_is_an_update_or_replaces_what_waits(writer: Writer) -> None:
+def test_repeated_id_replaces_the_pending_document_or_updates_the_stored_one(writer: Writer) -> None:
     waiting = run(writer, record(1, id="a"), record(2, id="b"), record(3, id="a"))
     again = run(writer, record(1, id="a"))
 
@@ -78,7 +78,7 @@ def test_an_id_that_comes_again_is_an_update_or_replaces_what_waits(writer: Writ
     assert (again.indexed, again.created, again.updated) == (1, 0, 1)
 
 
-def test_lines_that_are_left_out_are_named_in_their_order(writer: Writer) -> None:
+def test_skipped_lines_are_reported_in_order(writer: Writer) -> None:
     outcome = run(
         writer,
         record(1, one=1),
@@ -101,14 +101,14 @@ def test_lines_that_are_left_out_are_named_in_their_order(writer: Writer) -> Non
     ]  # fmt: skip
 
 
-def test_a_file_in_which_nothing_fits_writes_nothing(writer: Writer) -> None:
+def test_import_without_valid_documents_writes_nothing(writer: Writer) -> None:
     outcome = run(writer, Record(1, 5), record(2, one=1, two=2, three=3))
 
     assert writer.batches == []
     assert (outcome.indexed, outcome.skipped) == (0, 2)
 
 
-def test_what_was_done_before_an_error_is_told() -> None:
+def test_progress_message_states_the_documents_indexed_before_an_error() -> None:
     assert told_progress(ImportOutcome()) == ""
     assert told_progress(ImportOutcome(indexed=1)) == (
         " Before that, 1 document of the file was indexed; importing the file again replaces it."
@@ -116,5 +116,5 @@ def test_what_was_done_before_an_error_is_told() -> None:
     assert " 1,200 documents of the file were indexed; importing" in told_progress(ImportOutcome(indexed=1200))
 
 
-def test_a_problem_is_told_with_its_place() -> None:
+def test_problem_without_a_field_refers_to_the_document() -> None:
     assert LineProblem(3, None, Problem("is wrong", "x")).message == "document is wrong"

@@ -1,4 +1,4 @@
-"""How many distinct further fields a site may have, and when it forgets them."""
+"""The limit of distinct additional fields of a site, and when unused fields are forgotten."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def owner(app: Flask) -> Tenant:
 
 
 def having(number: int, *numbers: int, prefix: str = "f") -> dict[str, Any]:
-    """A document with these further fields."""
+    """Return a document with these additional fields."""
     return page(number, **{f"{prefix}{each}": f"value {each}" for each in numbers})
 
 
@@ -39,7 +39,7 @@ def send(owner: Tenant, *documents: dict[str, Any]) -> Any:
     return owner.private.post("/api/v1/index/bulk", json={"documents": list(documents)})
 
 
-def test_what_brings_one_field_more_is_refused_as_a_whole_and_the_first_such_document_is_named(owner: Tenant) -> None:
+def test_batch_beyond_the_field_limit_is_rejected_as_a_whole_with_the_first_such_document(owner: Tenant) -> None:
     owner.index(having(1, *range(MOST - 1)))
 
     body = assert_error(
@@ -57,7 +57,7 @@ def test_what_brings_one_field_more_is_refused_as_a_whole_and_the_first_such_doc
     assert_error(owner.search.get(f"/v1/search?q=page&filters=f{MOST}=x"), 400, "invalid_filter")
 
 
-def test_the_same_id_twice_counts_as_its_last_version_which_is_named_by_its_place(owner: Tenant) -> None:
+def test_repeated_id_counts_as_its_last_version_in_the_field_limit(owner: Tenant) -> None:
     owner.index(having(1, *range(MOST, MOST + 5)), having(1, *range(MOST)))
 
     body = assert_error(send(owner, page(2), page(3), page(2, other="x")), 400, "validation_failed")
@@ -65,7 +65,7 @@ def test_the_same_id_twice_counts_as_its_last_version_which_is_named_by_its_plac
     assert body["details"][0]["field"] == "documents[2]"
 
 
-def test_known_fields_go_on_in_new_documents_and_with_other_kinds(owner: Tenant) -> None:
+def test_known_fields_are_accepted_in_new_documents_and_with_other_kinds(owner: Tenant) -> None:
     owner.index(having(1, *range(MOST)))
 
     owner.index(page(2, f0=5, f1=["a"]), having(3, *range(MOST)))
@@ -73,7 +73,7 @@ def test_known_fields_go_on_in_new_documents_and_with_other_kinds(owner: Tenant)
     assert sorted(owner.found_ids("page")) == ["page-1", "page-2", "page-3"]
 
 
-def test_standard_fields_and_empty_values_do_not_count(owner: Tenant) -> None:
+def test_standard_fields_and_empty_values_do_not_count_towards_the_field_limit(owner: Tenant) -> None:
     owner.index(having(1, *range(MOST)))
 
     owner.index(page(2, author="Ann", date="2024-05-01", excerpt="Short", none=None, empty=[]))
@@ -81,7 +81,7 @@ def test_standard_fields_and_empty_values_do_not_count(owner: Tenant) -> None:
     assert sorted(owner.found_ids("page")) == ["page-1", "page-2"]
 
 
-def test_writers_that_come_together_never_pass_the_limit(app: Flask, owner: Tenant) -> None:
+def test_concurrent_writers_never_exceed_the_field_limit(app: Flask, owner: Tenant) -> None:
     owner.index(having(1, *range(MOST - 1)))
 
     with ThreadPoolExecutor(8) as pool:
@@ -102,7 +102,7 @@ def test_removing_the_last_document_forgets_all_fields(owner: Tenant) -> None:
     assert owner.found_ids("page", filters=owner.equals("g1", "'value 1'"), sort="g2") == ["page-3"]
 
 
-def test_building_the_index_anew_forgets_what_no_document_has(app: Flask, owner: Tenant) -> None:
+def test_rebuilding_the_index_forgets_unused_fields(app: Flask, owner: Tenant) -> None:
     owner.index(having(1, *range(MOST)), page(2, f0=5))
     owner.index(having(1, 0, 1))
     assert_error(send(owner, having(3, 1, prefix="g")), 400, "validation_failed")
@@ -117,7 +117,7 @@ def test_building_the_index_anew_forgets_what_no_document_has(app: Flask, owner:
     assert_error(send(owner, page(4, other="x")), 400, "validation_failed")
 
 
-def test_what_is_written_and_removed_during_a_build_counts(app: Flask, owner: Tenant) -> None:
+def test_fields_written_during_a_rebuild_count(app: Flask, owner: Tenant) -> None:
     owner.index(having(1, 0, 1, 2))
 
     def write(_: int) -> None:
@@ -131,7 +131,7 @@ def test_what_is_written_and_removed_during_a_build_counts(app: Flask, owner: Te
     owner.index(having(3, *range(5, MOST)))
 
 
-def test_what_is_forgotten_during_a_build_stays_forgotten(app: Flask, owner: Tenant) -> None:
+def test_fields_removed_during_a_rebuild_stay_forgotten(app: Flask, owner: Tenant) -> None:
     owner.index(having(1, *range(MOST)))
 
     def replace(_: int) -> None:
@@ -145,7 +145,7 @@ def test_what_is_forgotten_during_a_build_stays_forgotten(app: Flask, owner: Ten
     owner.index(having(3, *range(1, MOST), prefix="g"))
 
 
-def test_an_import_leaves_out_the_lines_that_bring_too_many(owner: Tenant, tmp_path: Path) -> None:
+def test_import_skips_lines_beyond_the_field_limit(owner: Tenant, tmp_path: Path) -> None:
     file = tmp_path / "pages.jsonl"
     lines = [having(1, *range(MOST - 1)), having(2, 20, 21), {"id": "x"}, having(3, 20), having(4, 21), page(5)]
     file.write_text("\n".join(map(json.dumps, lines)))

@@ -1,4 +1,4 @@
-"""A sync removes what it did not see, all of it or nothing, whoever else writes and whoever is killed meanwhile."""
+"""A sync removes all documents that it did not see, or none, despite concurrent writers and killed processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def part(app: Flask) -> Runtime:
 
 
 class Sender:
-    """Somebody who sends a site's documents with syncs."""
+    """A client that sends a site's documents with syncs."""
 
     def __init__(self, part: Runtime, tenant: Tenant):
         self.part = part
@@ -113,7 +113,7 @@ def code_of(error: pytest.ExceptionInfo[ApiError]) -> ErrorCode:
     return error.value.code
 
 
-def test_what_a_sync_did_not_see_goes_and_the_rest_stays(ann: Sender) -> None:
+def test_finished_sync_removes_unseen_documents_of_its_source_only(ann: Sender) -> None:
     ann.sync_all(range(5))
     ann.put([9])
 
@@ -128,7 +128,7 @@ def test_what_a_sync_did_not_see_goes_and_the_rest_stays(ann: Sender) -> None:
     assert (ended.status, ended.seen, ended.removed) == ("finished", 4, 2)
 
 
-def test_seen_counts_documents_not_calls(ann: Sender) -> None:
+def test_seen_count_counts_distinct_documents(ann: Sender) -> None:
     sync_id = ann.begin()
     ann.put([1, 2], sync_id=sync_id)
     ann.put([2, 3], sync_id=sync_id)
@@ -137,7 +137,7 @@ def test_seen_counts_documents_not_calls(ann: Sender) -> None:
     assert ann.get(sync_id).seen == 3
 
 
-def test_a_page_marked_as_seen_is_as_it_was(ann: Sender, part: Runtime) -> None:
+def test_marking_a_document_as_seen_does_not_change_it(ann: Sender, part: Runtime) -> None:
     ann.sync_all([1])
     with part.database.read() as session:
         before = session.execute(select(StoredDocument.revision, StoredDocument.changed_at)).one()
@@ -148,7 +148,7 @@ def test_a_page_marked_as_seen_is_as_it_was(ann: Sender, part: Runtime) -> None:
         assert session.execute(select(StoredDocument.revision, StoredDocument.changed_at)).one() == before
 
 
-def test_a_document_that_another_source_wrote_meanwhile_is_not_swept(ann: Sender) -> None:
+def test_document_rewritten_by_another_source_during_a_sync_is_not_removed(ann: Sender) -> None:
     ann.sync_all([1, 2, 3])
     ann.sync_all([4], source="shop")
 
@@ -164,7 +164,7 @@ def test_a_document_that_another_source_wrote_meanwhile_is_not_swept(ann: Sender
     assert ann.mark_seen(shop, 1, 3) == {"page-3"}, "what another source wrote must be sent again"
 
 
-def test_a_crawled_source_sweeps_by_its_own_name(ann: Sender) -> None:
+def test_sync_of_a_crawl_source_removes_its_unseen_documents(ann: Sender) -> None:
     ann.put([1, 2], source="src_museum")
 
     sync_id = ann.begin("src_museum")
@@ -177,10 +177,10 @@ def test_a_crawled_source_sweeps_by_its_own_name(ann: Sender) -> None:
 @pytest.mark.parametrize(
     ("have", "seen", "percent", "removed"),
     [
-        (50, 40, 20, 10),  # ten may always go
+        (50, 40, 20, 10),  # Up to ten are always allowed.
         (12, 2, 0, 10),
         (10, 0, 0, 10),
-        (55, 44, 20, 11),  # a fifth exactly
+        (55, 44, 20, 11),  # Exactly a fifth.
         (54, 43, 20, None),
         (54, 43, 21, 11),
         (20, 9, 54, None),
@@ -189,7 +189,7 @@ def test_a_crawled_source_sweeps_by_its_own_name(ann: Sender) -> None:
         (30, 0, 100, 30),
     ],
 )
-def test_more_than_a_fifth_and_more_than_ten_go_only_on_request(
+def test_removing_more_than_ten_documents_and_a_fifth_requires_a_higher_limit(
     ann: Sender, have: int, seen: int, percent: int, removed: int | None
 ) -> None:
     ann.sync_all(range(have))
@@ -210,7 +210,7 @@ def test_more_than_a_fifth_and_more_than_ten_go_only_on_request(
     assert ann.count() == seen
 
 
-def test_a_source_has_one_sync_at_a_time_unless_it_is_replaced(ann: Sender, eve: Sender) -> None:
+def test_second_sync_of_a_source_is_rejected_unless_it_replaces_the_first(ann: Sender, eve: Sender) -> None:
     first = ann.begin()
     ann.begin("shop")
     eve.begin()
@@ -228,9 +228,7 @@ def test_a_source_has_one_sync_at_a_time_unless_it_is_replaced(ann: Sender, eve:
     assert ann.numbers() == [1]
 
 
-def test_an_ended_sync_takes_no_call_but_tells_how_it_ended_for_a_day(
-    ann: Sender, clock: time_machine.Traveller
-) -> None:
+def test_ended_sync_rejects_calls_and_its_status_remains_for_a_day(ann: Sender, clock: time_machine.Traveller) -> None:
     finished, abandoned, lapsed = ann.begin("one"), ann.begin("two"), ann.begin("three")
     ann.finish(finished)
     ann.part.syncs.abandon(ann.account_id, ann.site_id, abandoned)
@@ -258,7 +256,7 @@ def test_an_ended_sync_takes_no_call_but_tells_how_it_ended_for_a_day(
 
 
 @pytest.mark.parametrize("call", ["put", "mark_seen", "get", "refused finish"])
-def test_every_call_keeps_a_sync_from_lapsing(ann: Sender, clock: time_machine.Traveller, call: str) -> None:
+def test_every_call_extends_a_sync(ann: Sender, clock: time_machine.Traveller, call: str) -> None:
     ann.sync_all(range(20))
     sync_id = ann.begin()
     clock.shift(timedelta(hours=23))
@@ -278,7 +276,7 @@ def test_every_call_keeps_a_sync_from_lapsing(ann: Sender, clock: time_machine.T
     assert ann.get(sync_id).status == "running"
 
 
-def test_lapsed_syncs_are_ended_and_forgotten_in_the_background(
+def test_lapsed_syncs_are_ended_and_later_deleted_in_the_background(
     ann: Sender, part: Runtime, clock: time_machine.Traveller
 ) -> None:
     sync_id = ann.begin()
@@ -295,14 +293,14 @@ def test_lapsed_syncs_are_ended_and_forgotten_in_the_background(
         assert [sync.status for sync in session.scalars(select(Sync))] == ["running"]
 
 
-def test_a_lapsed_sync_is_in_nobodys_way(ann: Sender, clock: time_machine.Traveller) -> None:
+def test_lapsed_sync_does_not_block_a_new_one(ann: Sender, clock: time_machine.Traveller) -> None:
     ann.begin()
     clock.shift(timedelta(hours=24))
 
     ann.begin()
 
 
-def test_another_tenants_syncs_do_not_exist(ann: Sender, eve: Sender) -> None:
+def test_syncs_of_another_tenant_return_sync_not_found(ann: Sender, eve: Sender) -> None:
     sync_id = ann.begin()
     for call in (
         lambda: eve.get(sync_id),
@@ -320,7 +318,7 @@ def test_another_tenants_syncs_do_not_exist(ann: Sender, eve: Sender) -> None:
     assert ann.get(sync_id).status == "running"
 
 
-def test_batches_of_several_sources_that_come_together_are_each_right(ann: Sender, part: Runtime) -> None:
+def test_concurrent_batches_of_several_sources_keep_their_own_sources(ann: Sender, part: Runtime) -> None:
     wordpress, shop = ann.begin(), ann.begin("shop")
     ended = ann.begin("old")
     part.syncs.abandon(ann.account_id, ann.site_id, ended)
@@ -343,7 +341,7 @@ def test_batches_of_several_sources_that_come_together_are_each_right(ann: Sende
     assert ann.finish(wordpress) == ann.finish(shop) == 0
 
 
-def test_a_sweep_goes_in_steps_and_counts_what_it_removes_once(
+def test_sweep_removes_documents_in_steps_and_counts_each_once(
     ann: Sender, part: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(syncs, "SWEEP_STEP", 3)
@@ -358,7 +356,7 @@ def test_a_sweep_goes_in_steps_and_counts_what_it_removes_once(
     assert ann.changed_documents() == counted + 17
 
 
-def test_the_fields_of_a_site_that_a_sweep_emptied_are_forgotten(ann: Sender, part: Runtime) -> None:
+def test_sweep_that_empties_a_site_forgets_its_fields(ann: Sender, part: Runtime) -> None:
     sync_id = ann.begin()
     part.writer.put(ann.account_id, ann.limits, ann.site_id, documents([1], colour="red"), sync_id=sync_id)
     ann.finish(sync_id)
@@ -371,7 +369,7 @@ def test_the_fields_of_a_site_that_a_sweep_emptied_are_forgotten(ann: Sender, pa
 
 
 def interrupt(part: Runtime, monkeypatch: pytest.MonkeyPatch, sender: Sender, sync_id: str) -> None:
-    """Sweep one step, and be killed."""
+    """Kill the sweep after one step."""
 
     class Killed(BaseException):
         pass
@@ -390,7 +388,7 @@ def interrupt(part: Runtime, monkeypatch: pytest.MonkeyPatch, sender: Sender, sy
             sender.finish(sync_id, 100)
 
 
-def test_an_interrupted_sweep_is_continued_by_the_next_call_whatever_that_allows(
+def test_interrupted_sweep_is_continued_by_the_next_finish_call(
     ann: Sender, part: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(syncs, "SWEEP_STEP", 5)
@@ -407,7 +405,7 @@ def test_an_interrupted_sweep_is_continued_by_the_next_call_whatever_that_allows
     assert ann.changed_documents() == counted + 39
 
 
-def test_an_interrupted_sweep_is_continued_in_the_background(
+def test_interrupted_sweep_is_continued_in_the_background(
     ann: Sender, app: Flask, part: Runtime, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
     monkeypatch.setattr(syncs, "SWEEP_STEP", 5)
@@ -425,7 +423,7 @@ def test_an_interrupted_sweep_is_continued_in_the_background(
     assert (ann.get(sync_id).status, ann.get(sync_id).removed) == ("finished", 40)
 
 
-def test_an_interrupted_sweep_does_not_lapse_and_may_be_abandoned(
+def test_interrupted_sweep_does_not_lapse_and_can_be_abandoned(
     ann: Sender, part: Runtime, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
     monkeypatch.setattr(syncs, "SWEEP_STEP", 5)
@@ -442,7 +440,7 @@ def test_an_interrupted_sweep_does_not_lapse_and_may_be_abandoned(
     assert ann.count() == 35
 
 
-def test_a_sweep_that_the_engine_did_not_take_is_repeated_and_not_counted_twice(
+def test_sweep_is_retried_after_an_engine_outage_and_counted_once(
     ann: Sender, part: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann.sync_all(range(15))
@@ -467,12 +465,14 @@ def test_a_sweep_that_the_engine_did_not_take_is_repeated_and_not_counted_twice(
 
 
 @pytest.mark.slow
-def test_sweepers_of_one_sync_share_the_work(ann: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_sweepers_of_one_sync_remove_and_count_each_document_once(
+    ann: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(syncs, "SWEEP_STEP", 2)
     ann.sync_all(range(60))
     counted = ann.changed_documents()
     sync_id = ann.begin()
-    # Each has its own queue, as another process has.
+    # Each has its own queue, as in another process.
     others = [Syncs(ann.part.database, ann.part.counters, ann.part.indexer) for _ in range(3)]
     outcomes: list[int | ErrorCode] = []
 
@@ -494,7 +494,9 @@ def test_sweepers_of_one_sync_share_the_work(ann: Sender, monkeypatch: pytest.Mo
     assert ann.changed_documents() == counted + 60
 
 
-def test_what_is_sent_while_its_sync_sweeps_stays(ann: Sender, part: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_sent_during_the_sweep_are_not_removed(
+    ann: Sender, part: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(syncs, "SWEEP_STEP", 2)
     ann.sync_all(range(6))
     sync_id = ann.begin()
@@ -515,7 +517,7 @@ def test_what_is_sent_while_its_sync_sweeps_stays(ann: Sender, part: Runtime, mo
     assert ann.numbers() == ann.indexed() == [4, 5]
 
 
-def test_a_paused_site_is_neither_synced_nor_swept(ann: Sender, tenant: Tenant) -> None:
+def test_paused_site_rejects_sync_calls(ann: Sender, tenant: Tenant) -> None:
     sync_id = ann.begin()
     assert tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False}).status_code == 200
     for call in (
@@ -530,7 +532,7 @@ def test_a_paused_site_is_neither_synced_nor_swept(ann: Sender, tenant: Tenant) 
     ann.part.syncs.abandon(ann.account_id, ann.site_id, sync_id)
 
 
-def test_a_deleted_site_leaves_no_syncs(app: Flask, ann: Sender, tenant: Tenant, part: Runtime) -> None:
+def test_deleting_a_site_deletes_its_syncs(app: Flask, ann: Sender, tenant: Tenant, part: Runtime) -> None:
     ann.begin()
     kept = register_tenant(app, "kim@example.com")
     Sender(part, kept).begin()
@@ -541,7 +543,7 @@ def test_a_deleted_site_leaves_no_syncs(app: Flask, ann: Sender, tenant: Tenant,
         assert [sync.site_id for sync in session.scalars(select(Sync))] == [kept.site_id]
 
 
-def test_a_site_has_only_so_many_syncs(part: Runtime, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_syncs_per_site_is_limited(part: Runtime, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syncs, "MAX_SYNCS", 3)
     sender = Sender(part, tenant)
     ended = [sender.begin("blog", replace=True) for _ in range(6)]

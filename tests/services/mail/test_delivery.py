@@ -191,7 +191,7 @@ def test_after_a_day_a_mail_is_given_up_and_the_log_says_so(
     assert record.getMessage().endswith("(test) after 1 attempt")
 
 
-def test_a_refused_recipient_is_given_up_at_once_and_keeps_nobody_waiting(
+def test_permanently_rejected_recipient_is_dropped_and_other_mails_are_sent(
     part: Runtime, server: MailServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.refusals = {"ann@example.org": "550 5.1.1 No such user"}
@@ -205,7 +205,7 @@ def test_a_refused_recipient_is_given_up_at_once_and_keeps_nobody_waiting(
     assert "was rejected and is given up: 550 5.1.1 No such user" in caplog.text
 
 
-def test_a_recipient_that_is_refused_for_now_is_tried_again(
+def test_temporarily_rejected_recipient_is_retried(
     part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     server.refusals = {"ann@example.org": "450 4.2.0 Greylisted"}
@@ -219,7 +219,7 @@ def test_a_recipient_that_is_refused_for_now_is_tried_again(
     assert part.mailer.send_due() == 1
 
 
-def test_a_slow_server_delays_a_mail_and_loses_none(
+def test_timed_out_mail_is_retried_with_the_same_message_id(
     part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.3)
@@ -234,7 +234,7 @@ def test_a_slow_server_delays_a_mail_and_loses_none(
     assert len({mail.message["Message-ID"] for mail in server.mails}) == 1
 
 
-def test_an_account_that_goes_takes_its_mails_with_it(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_deleting_an_account_deletes_its_queued_mails(app: Flask, part: Runtime, server: MailServer) -> None:
     tenant: Tenant = register_tenant(app, "ann@example.com")
     queue(part, account_id=tenant.account_id)
 
@@ -244,7 +244,7 @@ def test_an_account_that_goes_takes_its_mails_with_it(app: Flask, part: Runtime,
     assert (server.mails, waiting(part)) == ([], 0)
 
 
-def test_who_is_told_to_stop_sends_no_other(part: Runtime, server: MailServer) -> None:
+def test_stop_request_ends_sending_before_the_next_mail(part: Runtime, server: MailServer) -> None:
     queue(part)
     queue(part)
 
@@ -253,7 +253,7 @@ def test_who_is_told_to_stop_sends_no_other(part: Runtime, server: MailServer) -
     assert (len(server.mails), waiting(part)) == (1, 1)
 
 
-def test_without_a_server_nothing_is_sent(tmp_path: Path) -> None:
+def test_no_mail_is_sent_without_a_mail_server(tmp_path: Path) -> None:
     made = make_app(make_settings(tmp_path / "mute"))
     part: Runtime = made.extensions["runtime"]
     queue(part)
@@ -262,7 +262,7 @@ def test_without_a_server_nothing_is_sent(tmp_path: Path) -> None:
     close_app(made)
 
 
-def test_a_mail_that_was_queued_before_the_clock_was_set_back_does_not_wait(
+def test_setting_the_clock_back_does_not_delay_a_queued_mail(
     part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     clock.shift(timedelta(hours=1))

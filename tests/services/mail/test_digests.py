@@ -49,7 +49,7 @@ def delivered(part: Runtime, server: MailServer) -> list[Delivered]:
     return taken
 
 
-def test_on_monday_it_tells_what_was_not_found(
+def test_weekly_digest_is_sent_on_monday_with_searches_without_results(
     part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     tenant.index(page(1))
@@ -70,7 +70,7 @@ def test_on_monday_it_tells_what_was_not_found(
     assert mail.message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
 
 
-def test_next_week_it_tells_of_that_week(
+def test_next_digest_covers_only_the_following_week(
     part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     search(tenant, "parking")
@@ -85,7 +85,9 @@ def test_next_week_it_tells_of_that_week(
     assert [("parking" in mail.text, "zeppelin" in mail.text) for mail in delivered(part, server)] == [(False, True)]
 
 
-def test_who_has_nothing_to_be_told_gets_no_mail(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
+def test_no_digest_is_sent_if_every_search_had_results(
+    part: Runtime, tenant: Tenant, clock: time_machine.Traveller
+) -> None:
     tenant.index(page(1))
     search(tenant, "page")
     clock.move_to(MONDAY)
@@ -93,7 +95,7 @@ def test_who_has_nothing_to_be_told_gets_no_mail(part: Runtime, tenant: Tenant, 
     assert queue_due(part) == 0
 
 
-def test_it_tells_of_failed_crawls_and_of_quotas_with_a_link_each(
+def test_digest_reports_failed_crawls_and_quotas_with_links(
     part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     tenant.index(page(1), page(2), page(3), page(4))
@@ -116,7 +118,7 @@ def test_it_tells_of_failed_crawls_and_of_quotas_with_a_link_each(
     assert "still have no results" not in mail.text
 
 
-def test_what_finds_something_by_now_or_is_ignored_is_not_told(
+def test_digest_omits_ignored_queries_and_queries_that_now_have_results(
     part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     search(tenant, "parking", "zeppelin", "museum")
@@ -129,7 +131,7 @@ def test_what_finds_something_by_now_or_is_ignored_is_not_told(
     assert ["parking" in mail.text, "zeppelin" in mail.text, "museum" in mail.text] == [False, True, False]
 
 
-def test_paused_sites_and_other_accounts_are_not_told(
+def test_digest_excludes_paused_sites_and_other_accounts(
     app: Flask, part: Runtime, tenant: Tenant, clock: time_machine.Traveller
 ) -> None:
     register_tenant(app, "eve@example.com")
@@ -140,7 +142,9 @@ def test_paused_sites_and_other_accounts_are_not_told(
     assert queue_due(part) == 0
 
 
-def test_who_does_not_want_it_gets_none(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
+def test_no_digest_is_sent_to_accounts_that_disabled_it(
+    part: Runtime, tenant: Tenant, clock: time_machine.Traveller
+) -> None:
     search(tenant, "zeppelin")
     tenant.browser.put("/profile", json={"weekly_digest": False})
     clock.move_to(MONDAY)
@@ -150,7 +154,7 @@ def test_who_does_not_want_it_gets_none(part: Runtime, tenant: Tenant, clock: ti
     assert queue_due(part) == 0, "the next one comes next Monday"
 
 
-def test_an_account_that_is_new_this_week_waits_for_monday(
+def test_new_account_gets_its_first_digest_next_monday(
     app: Flask, part: Runtime, clock: time_machine.Traveller
 ) -> None:
     clock.move_to(MONDAY)
@@ -164,7 +168,7 @@ def test_an_account_that_is_new_this_week_waits_for_monday(
     assert queue_due(part) == 1
 
 
-def test_an_engine_that_is_away_delays_the_digest_of_its_sites_alone(
+def test_engine_outage_delays_only_the_digests_of_its_sites(
     app: Flask,
     part: Runtime,
     tenant: Tenant,
@@ -189,7 +193,7 @@ def test_an_engine_that_is_away_delays_the_digest_of_its_sites_alone(
     assert (queue_due(part), queue_due(part)) == (1, 0)
 
 
-def test_many_processes_send_it_once(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
+def test_concurrent_processes_queue_a_digest_once(part: Runtime, tenant: Tenant, clock: time_machine.Traveller) -> None:
     search(tenant, "zeppelin")
     clock.move_to(MONDAY)
     gate = threading.Barrier(3)
@@ -202,7 +206,7 @@ def test_many_processes_send_it_once(part: Runtime, tenant: Tenant, clock: time_
         assert sum(threads.map(send, range(3))) == 1
 
 
-def test_the_jobs_send_it(
+def test_background_jobs_send_the_digest(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     search(tenant, "zeppelin")
@@ -222,11 +226,11 @@ def test_the_jobs_send_it(
         (datetime(2031, 5, 25, 23, 0, tzinfo=UTC), date(2031, 5, 19)),
     ],
 )
-def test_a_week_begins_on_monday_at_seven(moment: datetime, week: date) -> None:
+def test_digest_week_begins_on_monday_at_seven_utc(moment: datetime, week: date) -> None:
     assert week_of(moment) == week
 
 
-def test_queries_that_visitors_choose_stay_short_and_text() -> None:
+def test_visitor_queries_in_a_digest_are_shortened_and_escaped() -> None:
     long = "see https://evil.example " * 9
     site = SiteMisses(1, "<b>Shop</b>", 9, 9, (Miss(long, 2), Miss("<script>", 1)))
 

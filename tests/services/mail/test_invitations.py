@@ -36,10 +36,11 @@ def links_of(server: MailServer) -> list[str]:
     return [found for mail in server.mails for found in re.findall(link, mail.text, re.MULTILINE)]
 
 
-def test_only_the_mail_to_the_invited_address_has_the_link(
+def test_invitation_link_is_only_in_the_mail_and_confirms_the_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
-    """With the link, inviters could join in another person's name, with that person's address."""
+    """With the link in the response, inviters could join in another person's name, with that person's e-mail
+    address."""
     created = tenant.private.post("/api/invitations", json={"email": BO})
     invitation = assert_ok(created, 201)["invitation"]
     assert created.get_json() == {"success": True, "invitation": invitation}
@@ -55,7 +56,9 @@ def test_only_the_mail_to_the_invited_address_has_the_link(
     assert is_confirmed(part), "who has the link has the mailbox"
 
 
-def test_a_renewed_invitation_is_sent_again(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_renewing_an_invitation_mails_a_new_link_and_invalidates_the_old_one(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     renewed = assert_ok(tenant.private.post(f"/api/invitations/{invite(tenant)}/renew"))
     assert renewed.keys() == {"success", "invitation"}
     part.mailer.send_due()
@@ -64,7 +67,9 @@ def test_a_renewed_invitation_is_sent_again(app: Flask, part: Runtime, tenant: T
     accept_invitation(app, new)
 
 
-def test_a_link_that_was_shown_proves_no_mailbox(app: Flask, part: Runtime, tenant: Tenant) -> None:
+def test_invitation_link_that_was_not_mailed_does_not_confirm_the_address(
+    app: Flask, part: Runtime, tenant: Tenant
+) -> None:
     """The link was created before mail was set up, or by the previous version."""
     invitation_id, token = invite(tenant), make_invitation_token()
     with part.database.write() as session:
@@ -74,7 +79,9 @@ def test_a_link_that_was_shown_proves_no_mailbox(app: Flask, part: Runtime, tena
     assert not is_confirmed(part)
 
 
-def test_the_page_says_that_a_mail_was_sent(app: Flask, server: MailServer, part: Runtime) -> None:
+def test_invitation_page_confirms_that_the_mail_was_sent_without_the_link(
+    app: Flask, server: MailServer, part: Runtime
+) -> None:
     person = person_of(register_tenant(app, "ann@example.com"))
     person.go("/api/members")
     person.press("Create invitation", email=BO)
@@ -86,7 +93,7 @@ def test_the_page_says_that_a_mail_was_sent(app: Flask, server: MailServer, part
     assert [mail.to for mail in server.mails].count([BO]) == 2
 
 
-def test_strangers_are_not_flooded(app: Flask) -> None:
+def test_invitation_mails_are_rate_limited(app: Flask) -> None:
     tenant = register_tenant(app, "ann@example.com")
     path = f"/api/invitations/{invite(tenant)}/renew"
     for _ in range(MAILED_INVITATIONS - 1):

@@ -58,7 +58,7 @@ NEAR_PAGES = "80 percent of your plan’s pages are used"
 FULL_PAGES = "Your plan’s pages are used up; new ones are rejected"
 
 
-def test_searches_are_warned_of_at_80_and_at_100_percent_and_again_the_next_day(
+def test_search_quota_warnings_are_sent_at_80_and_100_percent_once_a_day(
     part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     tenant.set_plan("pro", searches_per_day=10)
@@ -81,7 +81,9 @@ def test_searches_are_warned_of_at_80_and_at_100_percent_and_again_the_next_day(
     assert subjects(part, server) == [NEAR_SEARCHES]
 
 
-def test_who_passes_both_at_once_is_told_the_graver(part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_reaching_both_thresholds_at_once_sends_only_the_graver_warning(
+    part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     tenant.set_plan("pro", searches_per_day=3)
     search(tenant, 3)
 
@@ -89,7 +91,7 @@ def test_who_passes_both_at_once_is_told_the_graver(part: Runtime, tenant: Tenan
     assert subjects(part, server) == [FULL_SEARCHES]
 
 
-def test_requests_of_a_day_are_warned_of_once_a_day(
+def test_request_quota_warnings_are_sent_at_80_and_100_percent_once_a_day(
     part: Runtime, tenant: Tenant, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     clock.shift(timedelta(days=2))
@@ -116,7 +118,9 @@ def test_requests_of_a_day_are_warned_of_once_a_day(
     assert (warn(part), warn(part)) == (1, 0)
 
 
-def test_pages_are_warned_of_and_again_after_there_was_room(part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_page_quota_warnings_are_repeated_only_after_usage_dropped_clearly(
+    part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     tenant.set_plan("pro", documents=10)
     tenant.index(*(page(number) for number in range(8)))
     assert (warn(part), warn(part)) == (1, 0)
@@ -138,7 +142,7 @@ def test_pages_are_warned_of_and_again_after_there_was_room(part: Runtime, tenan
     assert subjects(part, server) == [NEAR_PAGES]
 
 
-def test_a_larger_plan_has_warnings_of_its_own(part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_larger_plan_has_its_own_quota_warnings(part: Runtime, tenant: Tenant, server: MailServer) -> None:
     tenant.set_plan("pro", searches_per_day=4)
     search(tenant, 4)
     warn(part)
@@ -148,14 +152,14 @@ def test_a_larger_plan_has_warnings_of_its_own(part: Runtime, tenant: Tenant, se
     assert subjects(part, server) == [FULL_SEARCHES, NEAR_SEARCHES]
 
 
-def test_no_limit_and_no_allowance_are_no_news(part: Runtime, tenant: Tenant) -> None:
+def test_unlimited_or_zero_quotas_cause_no_warnings(part: Runtime, tenant: Tenant) -> None:
     tenant.set_plan("pro", searches_per_day="unlimited", documents=0)
     search(tenant, 3)
 
     assert warn(part) == 0
 
 
-def test_many_processes_warn_once(part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_concurrent_processes_send_each_quota_warning_once(part: Runtime, tenant: Tenant, server: MailServer) -> None:
     tenant.set_plan("pro", searches_per_day=5, documents=1)
     tenant.index(page(1))
     search(tenant, 5)
@@ -175,7 +179,9 @@ def test_many_processes_warn_once(part: Runtime, tenant: Tenant, server: MailSer
     assert sorted(subjects(part, server)) == [FULL_SEARCHES, FULL_PAGES]
 
 
-def test_a_stranger_is_told_nothing(part: Runtime, tenant: Tenant, stranger: Tenant, server: MailServer) -> None:
+def test_quota_warnings_are_sent_only_to_the_affected_account(
+    part: Runtime, tenant: Tenant, stranger: Tenant, server: MailServer
+) -> None:
     tenant.set_plan("pro", searches_per_day=1)
     search(tenant, 1)
     warn(part)
@@ -185,7 +191,7 @@ def test_a_stranger_is_told_nothing(part: Runtime, tenant: Tenant, stranger: Ten
     assert [mail.to for mail in server.mails] == [[tenant.email]]
 
 
-def test_the_jobs_warn(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_background_jobs_send_quota_warnings(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     tenant.set_plan("pro", searches_per_day=1)
     search(tenant, 1)
 
@@ -205,7 +211,7 @@ def test_the_jobs_warn(app: Flask, part: Runtime, tenant: Tenant, server: MailSe
         ("documents", 1200, "have 1,200 pages, and your plan allows 1,000"),
     ],
 )
-def test_a_warning_says_what_follows_and_what_to_do(quota: str, used: int, told: str) -> None:
+def test_quota_warning_states_consequences_and_remedies(quota: str, used: int, told: str) -> None:
     use = QuotaUse(1, quota, "1924992000", used, 1000)
 
     text = " ".join(write_warning(use, "https://search.example.com", "help@example.com").text.split())
@@ -217,7 +223,7 @@ def test_a_warning_says_what_follows_and_what_to_do(quota: str, used: int, told:
     assert "https://search.example.com/dashboard" in text
 
 
-def test_webhooks_are_told_the_same_without_a_mail_server_too(tmp_path: Path) -> None:
+def test_quota_warning_webhooks_are_sent_without_a_mail_server(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path))
     part: Runtime = app.extensions["runtime"]
     tenant = register_tenant(app, "ann@example.com")

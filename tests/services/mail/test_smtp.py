@@ -36,13 +36,13 @@ def certificate(authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers count as remote."""
+    """Treat servers as remote."""
     monkeypatch.setattr(SmtpServer, "is_local", False)
 
 
 @pytest.fixture
 def trusted(monkeypatch: pytest.MonkeyPatch, authority: trustme.CA, tmp_path: Path) -> None:
-    """This machine trusts the certificate authority."""
+    """Trust the certificate authority on this machine."""
     path = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(str(path))
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
@@ -63,7 +63,7 @@ def letter(to: str = "ann@example.org") -> EmailMessage:
     return build_message(draft, Address("", "search", "example.com"), message_key="k" * 32, date=date)
 
 
-def test_mails_are_handed_over_on_one_connection() -> None:
+def test_mails_share_one_smtp_connection() -> None:
     with mail_server() as server, connected(server) as connection:
         connection.send(letter())
         first = connection.connect()
@@ -77,7 +77,9 @@ def test_mails_are_handed_over_on_one_connection() -> None:
 
 
 @pytest.mark.parametrize("way", ["smtps", "starttls"])
-def test_tls_with_a_trusted_certificate(way: str, certificate: ssl.SSLContext, remote: None, trusted: None) -> None:
+def test_mail_is_sent_over_tls_with_a_trusted_certificate(
+    way: str, certificate: ssl.SSLContext, remote: None, trusted: None
+) -> None:
     offered = {"tls": certificate} if way == "smtps" else {"starttls": certificate}
     with (
         mail_server(**offered, wants_login=True, login_without_tls=way == "smtps") as server,
@@ -90,7 +92,7 @@ def test_tls_with_a_trusted_certificate(way: str, certificate: ssl.SSLContext, r
 
 
 @pytest.mark.parametrize("way", ["smtps", "starttls"])
-def test_a_certificate_that_nobody_vouches_for_is_not_taken(
+def test_untrusted_certificate_of_a_remote_server_is_rejected(
     way: str, certificate: ssl.SSLContext, remote: None
 ) -> None:
     offered = {"tls": certificate} if way == "smtps" else {"starttls": certificate}
@@ -104,14 +106,14 @@ def test_a_certificate_that_nobody_vouches_for_is_not_taken(
     assert server.mails == []
 
 
-def test_a_server_on_this_machine_needs_no_certificate_that_others_trust(certificate: ssl.SSLContext) -> None:
+def test_untrusted_certificate_of_a_local_server_is_accepted(certificate: ssl.SSLContext) -> None:
     with mail_server(starttls=certificate) as server, connected(server) as connection:
         connection.send(letter())
 
     assert server.mails[0].tls
 
 
-def test_a_password_is_not_sent_in_clear(remote: None) -> None:
+def test_password_is_not_sent_to_a_remote_server_without_tls(remote: None) -> None:
     with (
         mail_server(wants_login=True, login_without_tls=True) as server,
         connected(server, user=USER, password=PASSWORD) as connection,
@@ -122,7 +124,7 @@ def test_a_password_is_not_sent_in_clear(remote: None) -> None:
     assert server.user == ""
 
 
-def test_a_password_to_this_machine_needs_no_tls() -> None:
+def test_password_is_sent_to_a_local_server_without_tls() -> None:
     with (
         mail_server(wants_login=True, login_without_tls=True) as server,
         connected(server, user=USER, password=PASSWORD) as connection,
@@ -132,7 +134,7 @@ def test_a_password_to_this_machine_needs_no_tls() -> None:
     assert server.mails[0].user == USER
 
 
-def test_a_wrong_password_is_the_installations_trouble() -> None:
+def test_wrong_password_raises_mail_server_away() -> None:
     with (
         mail_server(wants_login=True, login_without_tls=True) as server,
         connected(server, user=USER, password="wrong") as connection,
@@ -141,7 +143,7 @@ def test_a_wrong_password_is_the_installations_trouble() -> None:
         connection.send(letter())
 
 
-def test_a_server_that_does_not_answer_at_all() -> None:
+def test_unreachable_mail_server_raises_mail_server_away() -> None:
     connection = SmtpConnection(SmtpServer("127.0.0.1", free_port(), False), "search.example.com")
 
     with pytest.raises(MailServerAway, match="refused"):
@@ -151,7 +153,9 @@ def test_a_server_that_does_not_answer_at_all() -> None:
 @pytest.mark.parametrize(
     ("answer", "error"), [("550 5.1.1 No such user", MailRefused), ("450 4.2.1 Try again later", MailDeferred)]
 )
-def test_a_recipient_that_the_server_does_not_take(answer: str, error: type[Exception]) -> None:
+def test_rejected_recipient_raises_by_status_and_the_connection_stays_usable(
+    answer: str, error: type[Exception]
+) -> None:
     with mail_server() as server, connected(server) as connection:
         server.refusals = {"ann@example.org": answer}
         with pytest.raises(error, match=answer):
@@ -162,14 +166,14 @@ def test_a_recipient_that_the_server_does_not_take(answer: str, error: type[Exce
 
 
 @pytest.mark.parametrize(("answer", "error"), [("554 5.6.0 Spam", MailRefused), ("451 4.3.0 Later", MailDeferred)])
-def test_a_mail_that_the_server_does_not_take(answer: str, error: type[Exception]) -> None:
+def test_rejected_message_raises_by_status(answer: str, error: type[Exception]) -> None:
     with mail_server() as server, connected(server) as connection:
         server.data_answer = answer
         with pytest.raises(error, match=answer):
             connection.send(letter())
 
 
-def test_a_server_that_takes_too_long_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_of_one_step_raises_mail_deferred(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "TIMEOUT_SECONDS", 0.3)
     with mail_server() as server, connected(server) as connection:
         server.hangs = True
@@ -177,7 +181,7 @@ def test_a_server_that_takes_too_long_is_tried_again(monkeypatch: pytest.MonkeyP
             connection.send(letter())
 
 
-def test_a_server_that_takes_too_long_altogether_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_time_limit_closes_the_connection_and_raises_mail_deferred(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "LONGEST_SECONDS", 0.3)
     with mail_server() as server, connected(server) as connection:
         server.hangs = True
@@ -185,7 +189,7 @@ def test_a_server_that_takes_too_long_altogether_is_cut_off(monkeypatch: pytest.
             connection.send(letter())
 
 
-def test_addresses_that_are_not_ascii_need_a_server_that_knows_them() -> None:
+def test_non_ascii_addresses_require_smtputf8_support() -> None:
     with mail_server() as server, connected(server) as connection:
         connection.send(letter("jürgen@bücher.example"))
     with mail_server(utf8=False) as other, connected(other) as connection, pytest.raises(MailRefused, match="SMTPUTF8"):

@@ -1,4 +1,4 @@
-"""What hits hold, and how large an answer may become."""
+"""Fields of hits, and the size limit of responses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def gateway(owner: Tenant) -> Gateway:
 
 
 def long_page(number: int, size: int = 9_000, **fields: Any) -> dict[str, Any]:
-    """A document of about so many bytes."""
+    """Return a document with about ``size`` bytes of content."""
     return page(number, **{"title": f"Page {number}", "content": "x" * size, **fields})
 
 
@@ -50,7 +50,7 @@ def used_today(owner: Tenant) -> int:
 
 
 class TestFields:
-    """`fields` names what hits hold."""
+    """`fields` selects the fields of hits."""
 
     @pytest.fixture(autouse=True)
     def _documents(self, owner: Tenant) -> None:
@@ -69,7 +69,9 @@ class TestFields:
             (" , ", {"id", "title", "url", "excerpt", "content", "author", "rank"}),
         ],
     )
-    def test_hits_hold_those_and_the_id(self, owner: Tenant, named: str, shown: set[str]) -> None:
+    def test_hits_contain_only_the_requested_fields_and_the_id(
+        self, owner: Tenant, named: str, shown: set[str]
+    ) -> None:
         by_query = owner.find("page", fields=named)["hits"]
         by_text = owner.search.post("/v1/search", json={"q": "page", "fields": named}).get_json()["results"]["hits"]
         by_list = owner.search.post("/v1/search", json={"q": "page", "fields": named.split(",")})
@@ -78,28 +80,28 @@ class TestFields:
             first = next(hit for hit in hits if hit["id"] == "page-1")
             assert set(first) == shown
 
-    def test_null_and_an_empty_list_are_as_if_absent(self, owner: Tenant) -> None:
+    def test_null_or_empty_fields_return_all_fields(self, owner: Tenant) -> None:
         for fields in (None, []):
             answer = owner.search.post("/v1/search", json={"q": "page", "fields": fields}).get_json()
             assert all("content" in hit for hit in answer["results"]["hits"])
 
-    def test_formatted_copies_follow(self, owner: Tenant) -> None:
+    def test_formatted_copies_contain_only_the_requested_fields(self, owner: Tenant) -> None:
         (hit, _) = owner.find("page", fields="title", highlight="true")["hits"]
 
         assert set(hit) == {"id", "title", "_formatted"}
         assert set(hit["_formatted"]) == {"id", "title"}
         assert "<em>Page</em>" in hit["_formatted"]["title"]
 
-    def test_a_list_of_other_things_is_refused(self, owner: Tenant) -> None:
+    def test_invalid_fields_parameter_is_rejected(self, owner: Tenant) -> None:
         body = {"q": "page", "fields": ["title", 5]}
         assert_error(owner.search.post("/v1/search", json=body), 400, "validation_failed", field="fields")
         assert_error(owner.search.get(f"/v1/search?q=x&fields={'x' * 2001}"), 400, "validation_failed", field="fields")
 
 
 class TestWarnings:
-    """Query parameters that a search does not know are named."""
+    """Unknown query parameters of a search are listed as warnings."""
 
-    def test_unknown_ones_are_named_in_their_order_and_the_search_goes_on(self, owner: Tenant) -> None:
+    def test_unknown_parameters_are_listed_in_order_and_the_search_succeeds(self, owner: Tenant) -> None:
         owner.index(page(1))
 
         results = assert_ok(owner.search.get("/v1/search?q=page&filter=a&limit=5&Sort=b&filter=c"))["results"]
@@ -109,16 +111,16 @@ class TestWarnings:
         ]  # fmt: skip
         assert [hit["id"] for hit in results["hits"]] == ["page-1"]
 
-    def test_there_are_none_without(self, owner: Tenant) -> None:
+    def test_known_parameters_cause_no_warnings(self, owner: Tenant) -> None:
         known = "q=x&site_id=&limit=5&offset=0&page=1&filters=&sort=&facets=&fields=&highlight=1&session_id=s"
         assert "warnings" not in assert_ok(owner.search.get(f"/v1/search?{known.replace('site_id=&', '')}"))["results"]
 
-    def test_elsewhere_they_are_ignored(self, owner: Tenant) -> None:
+    def test_unknown_parameters_of_post_and_other_endpoints_cause_no_warnings(self, owner: Tenant) -> None:
         assert "warnings" not in assert_ok(owner.search.post("/v1/search?filter=x", json={"q": "x"}))["results"]
         answer = owner.private.post("/api/v1/index/bulk?filter=x", json={"documents": [page(1)]}).get_json()
         assert "warnings" not in answer
 
-    def test_they_are_bounded(self, owner: Tenant) -> None:
+    def test_unknown_parameter_warnings_are_limited_in_number_and_length(self, owner: Tenant) -> None:
         many = "&".join(f"x{number}=1" for number in range(300))
 
         results = assert_ok(owner.search.get(f"/v1/search?q=x&{'n' * 500}=1&{many}"))["results"]
@@ -128,9 +130,9 @@ class TestWarnings:
 
 
 class TestAnswers:
-    """An answer with more documents than fit is refused while it is made."""
+    """A response above the size limit is rejected while it is built."""
 
-    def test_what_fits_is_answered_and_what_does_not_is_refused_and_costs_nothing(self, owner: Tenant) -> None:
+    def test_oversized_response_is_rejected_without_charge_and_smaller_ones_succeed(self, owner: Tenant) -> None:
         owner.index(*map(long_page, range(5)))
 
         fitting = owner.find("page", limit=2)
@@ -141,7 +143,7 @@ class TestAnswers:
         assert len(owner.find("page", fields="title,url")["hits"]) == 5
         assert used_today(owner) == 2
 
-    def test_the_bound_is_exact(self, owner: Tenant) -> None:
+    def test_response_size_limit_is_exact(self, owner: Tenant) -> None:
         owner.index(long_page(1, 1))
         size = len(orjson.dumps(owner.find("page")["hits"][0]))
         owner.index(long_page(1, 1 + MOST - size))
@@ -151,15 +153,17 @@ class TestAnswers:
 
         assert_error(owner.search.get("/v1/search?q=page"), 400, "answer_too_large")
 
-    def test_formatted_copies_count(self, owner: Tenant) -> None:
+    def test_formatted_copies_count_towards_the_response_size(self, owner: Tenant) -> None:
         owner.index(long_page(1, 100, excerpt="<" * 6_000))
 
         assert_ok(owner.search.get("/v1/search?q=page"))
         assert_error(owner.search.get("/v1/search?q=page&highlight=true"), 400, "answer_too_large")
         assert_ok(owner.search.get("/v1/search?q=page&highlight=true&fields=title"))
 
-    def test_no_more_than_the_answer_is_held(self, app: Flask, owner: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-        """However many documents there are and however large they are."""
+    def test_memory_for_an_oversized_response_is_bounded(
+        self, app: Flask, owner: Tenant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The memory limit holds for any number and size of documents."""
         owner.index(*(long_page(number, 300_000) for number in range(40)))
         encoded: list[int] = []
         real = responses.encode_hit
@@ -180,7 +184,7 @@ class TestAnswers:
         if not has_native_filters(app.extensions["runtime"].engines.current):  # A server's reply is read whole.
             assert used < 6_000_000
 
-    def test_a_reply_of_the_engine_that_is_too_large_to_be_read_is_the_same(
+    def test_oversized_engine_reply_returns_answer_too_large(
         self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: Any) -> None:
@@ -191,7 +195,7 @@ class TestAnswers:
         assert_error(owner.search.get("/v1/search?q=page"), 400, "answer_too_large")
         assert_engine_error(gateway.send({"q": "page"}), 400, "answer_too_large")
 
-    def test_only_searches_for_whole_documents_tell_the_engine_how_much_they_take(
+    def test_only_searches_for_whole_documents_pass_a_byte_limit_to_the_engine(
         self, app: Flask, owner: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         owner.index(page(1))
@@ -207,7 +211,7 @@ class TestAnswers:
 
         assert told == [MOST, None, MOST, None]
 
-    def test_the_page_says_so(self, owner: Tenant) -> None:
+    def test_search_page_reports_an_oversized_response(self, owner: Tenant) -> None:
         owner.index(*map(long_page, range(5)))
 
         answer = owner.browser.get(f"/sites/{owner.site_id}/try?q=page", headers={"Accept": "text/html"})
@@ -217,9 +221,9 @@ class TestAnswers:
 
 
 class TestGateway:
-    """The same below /engine, in Meilisearch's shape."""
+    """The same limit below /engine, in Meilisearch's format."""
 
-    def test_a_search_that_does_not_fit(self, owner: Tenant, gateway: Gateway) -> None:
+    def test_gateway_search_above_the_size_limit_is_rejected(self, owner: Tenant, gateway: Gateway) -> None:
         owner.index(*map(long_page, range(5)))
 
         assert len(gateway.search("page", limit=2)["hits"]) == 2
@@ -228,7 +232,9 @@ class TestGateway:
         assert body["link"].endswith("/docs/errors")
         assert len(gateway.search("page", attributesToRetrieve=["title"])["hits"]) == 5
 
-    def test_searches_sent_together_add_up(self, owner: Tenant, gateway: Gateway) -> None:
+    def test_multi_search_responses_count_together_towards_the_size_limit(
+        self, owner: Tenant, gateway: Gateway
+    ) -> None:
         owner.index(*map(long_page, range(5)))
         one = {"q": "page", "limit": 1}
 
@@ -245,7 +251,7 @@ class TestGateway:
             {"showMatchesPosition": True},
         ],
     )
-    def test_what_tags_and_positions_make_of_a_document_counts_before_it_is_made(
+    def test_highlighting_and_positions_count_before_they_are_generated(
         self, owner: Tenant, gateway: Gateway, wish: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         owner.index(page(1, title="a " * 400, excerpt="a " * 400, content="a " * 400))
@@ -258,7 +264,9 @@ class TestGateway:
 
         assert made == []
 
-    def test_fields_that_are_only_highlighted_or_cropped_are_there(self, owner: Tenant, gateway: Gateway) -> None:
+    def test_highlighted_or_cropped_fields_are_in_formatted_without_being_retrieved(
+        self, owner: Tenant, gateway: Gateway
+    ) -> None:
         owner.index(page(1, content="harbour " * 100, author="Ann"))
 
         (hit,) = gateway.search(

@@ -32,7 +32,7 @@ def answer(hits: Sequence[Hit]) -> str | None:
     return None if finder.answer is None else str(finder.answer["id"])
 
 
-def test_a_question_of_the_first_page_is_answered_where_the_site_wants_it() -> None:
+def test_answers_require_a_question_on_the_first_page_with_answers_enabled() -> None:
     assert asks(QUESTION)
     assert not asks(replace(QUESTION, answers=False))
     assert not asks(replace(QUESTION, settings=SearchSettings()))
@@ -41,13 +41,13 @@ def test_a_question_of_the_first_page_is_answered_where_the_site_wants_it() -> N
     assert not asks(replace(QUESTION, text="refund noon"))
 
 
-def test_of_the_first_five_hits_the_passage_with_the_most_words_answers() -> None:
+def test_passage_with_the_most_words_in_the_first_five_hits_is_the_answer() -> None:
     assert answer([hit("a", 3, 0.75), hit("b", 4, 1.0), hit("c", 4, 1.0)]) == "b"
     assert answer([hit(str(number), 4, 1.0 if number == ANSWERING_HITS else 0.75) for number in range(9)]) == "0"
     assert answer([hit(str(number), 4, 1.0 if number == ANSWERING_HITS - 1 else 0.75) for number in range(9)]) == "4"
 
 
-def test_too_few_words_are_no_answer() -> None:
+def test_passage_with_too_few_words_is_not_an_answer() -> None:
     assert MIN_SHARE == 0.7
     assert answer([hit("a", 7, 0.7)]) == "a"
     assert answer([hit("a", 6, 0.69)]) is None
@@ -57,7 +57,7 @@ def test_too_few_words_are_no_answer() -> None:
     assert answer([]) is None
 
 
-def test_no_passage_is_looked_for_in_hits_that_come_later() -> None:
+def test_passages_are_searched_only_in_the_first_hits() -> None:
     asked: list[int] = []
 
     answer([hit(str(number), 1, 0.1, lambda: asked.append(1)) for number in range(20)])
@@ -66,7 +66,7 @@ def test_no_passage_is_looked_for_in_hits_that_come_later() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "/tickets"])
-def test_the_answer_tells_its_document(url: str) -> None:
+def test_answer_contains_its_document_id_url_and_anchor(url: str) -> None:
     finder = AnswerFinder(lambda hit: None)
     body = f'{{"url": "{url}"}}'.encode()
 

@@ -1,4 +1,4 @@
-"""The largest search settings that are accepted cost little: counted in calls and runs of the engine, not in time."""
+"""The largest accepted search settings cost little, counted in calls and engine searches instead of time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KINDS = {"kind": frozenset({FieldKind.STRING}), "rank": frozenset({FieldKind.NUM
 
 
 def largest() -> dict[str, Any]:
-    """Settings with as much of everything as is accepted, whose rules all hold for a search for :data:`WORDS`."""
+    """Return the largest accepted settings, with rules that all apply to a search for :data:`WORDS`."""
     values = (MAX_FILTER_VALUES - MAX_BOOSTS) // MAX_RULES
     assert len(WORDS) * MAX_RULES == MAX_RULE_WORDS
     return {
@@ -92,7 +92,7 @@ def backend() -> SearchBackend:
 
 
 @pytest.mark.parametrize("text", [" ".join(WORDS), "boat word1", "word7", " ".join(WORDS + OTHERS[:40]), "boat -lake"])
-def test_the_largest_settings_cost_a_search_at_most_as_much_again(backend: SearchBackend, text: str) -> None:
+def test_largest_settings_at_most_double_the_cost_of_a_search(backend: SearchBackend, text: str) -> None:
     def searches(stored: dict[str, Any]) -> Callable[[], SearchResult]:
         settings, rules = read_settings(stored), read_rules(stored)
 
@@ -109,11 +109,11 @@ def test_the_largest_settings_cost_a_search_at_most_as_much_again(backend: Searc
     without, with_all = work_of(plain), work_of(loaded)
 
     assert with_all.calls <= 2 * without.calls
-    # The pinned documents are looked up in one more.
+    # The pinned documents need one more search.
     assert with_all.searches <= 2 * without.searches + 1
 
 
-def test_a_query_runs_as_often_with_fifty_boosts_as_with_one(backend: SearchBackend) -> None:
+def test_fifty_boosts_need_no_more_engine_searches_than_one(backend: SearchBackend) -> None:
     boosts = [{"rank": 1, "filters": f"kind = k{number % 7}"} for number in range(MAX_BOOSTS)]
 
     def search(count: int) -> Work:
@@ -123,7 +123,7 @@ def test_a_query_runs_as_often_with_fifty_boosts_as_with_one(backend: SearchBack
     assert search(1).searches == search(MAX_BOOSTS).searches
 
 
-def test_a_word_in_all_groups_of_synonyms_has_fifty(backend: SearchBackend) -> None:
+def test_synonyms_of_a_word_in_many_groups_are_limited(backend: SearchBackend) -> None:
     groups = [["boat", *(f"{word} {number}" for word in WORDS)] for number in range(200)]
 
     def search(synonyms: list[list[str]]) -> Callable[[], SearchResult]:
@@ -136,7 +136,7 @@ def test_a_word_in_all_groups_of_synonyms_has_fifty(backend: SearchBackend) -> N
     assert work_of(many).calls <= 1.1 * work_of(few).calls
 
 
-def test_the_largest_settings_are_previewed_within_a_cpu_second(tenant: Tenant) -> None:
+def test_preview_of_the_largest_settings_takes_at_most_one_cpu_second(tenant: Tenant) -> None:
     for start in range(0, 500, 100):
         tenant.index(*(page(at, content=" ".join(WORDS), kind=f"k{at % 7}") for at in range(start, start + 100)))
     path = f"/sites/{tenant.site_id}/search-settings/preview"
@@ -144,16 +144,16 @@ def test_the_largest_settings_are_previewed_within_a_cpu_second(tenant: Tenant) 
     def preview(sign: str) -> None:
         settings = largest()
         for number, rule in enumerate(settings["rules"]):
-            rule["when"]["query"] = " ".join(f"{word}{sign}{number}" for word in WORDS)  # Each word is to be stemmed.
+            rule["when"]["query"] = " ".join(f"{word}{sign}{number}" for word in WORDS)  # Each word needs stemming.
         body = {"settings": settings, "queries": [f"boat {number}" for number in range(50)]}
         assert_ok(tenant.private.post(path, json=body))
 
-    preview("a")  # What a process makes ready once is not counted.
+    preview("a")  # One-time initialization is not counted.
 
     assert work_of(lambda: preview("b")).calls <= CALLS_A_SECOND
 
 
-def test_a_member_is_shown_the_results_of_a_preview_without_the_whole_form(tenant: Tenant) -> None:
+def test_preview_page_returns_only_the_results_part_on_request(tenant: Tenant) -> None:
     tenant.index(page(1, title="Boats"))
     path = f"/sites/{tenant.site_id}/search-settings/preview"
     form = {"json": "{}", "query": "boats", "csrf_token": tenant.browser.csrf_token}

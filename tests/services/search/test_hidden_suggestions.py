@@ -16,13 +16,13 @@ texts = st.text(st.sampled_from("ab *.[\\é"), min_size=1, max_size=8).map(norma
 
 
 @given(st.lists(texts, max_size=4), texts)
-def test_a_star_stands_for_any_text_and_nothing_else_for_more_than_itself(patterns: list[str], text: str) -> None:
+def test_star_matches_any_text_and_other_characters_match_literally(patterns: list[str], text: str) -> None:
     wanted = any(fnmatchcase(text, pattern.replace("[", "[[]")) for pattern in patterns)
 
     assert (text in HiddenSuggestions(patterns)) is wanted
 
 
-def test_any_form_of_a_text_is_hidden() -> None:
+def test_hidden_suggestions_match_normalized_text() -> None:
     hidden = HiddenSuggestions(["evil corp", "*casino*"])
 
     assert "  Evil   CORP" in hidden
@@ -32,7 +32,7 @@ def test_any_form_of_a_text_is_hidden() -> None:
 
 
 @pytest.mark.slow
-def test_many_stars_take_no_longer() -> None:
+def test_patterns_with_many_stars_match_in_linear_time() -> None:
     hidden = HiddenSuggestions([f"*{'a*' * 200}b{number}" for number in range(500)])
     started = time.process_time()
 

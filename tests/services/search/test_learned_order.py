@@ -1,4 +1,4 @@
-"""The order that clicks give to hits, page by page."""
+"""The learned order of hits, page by page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GAINS = st.dictionaries(st.integers(0, 30).map(str), st.floats(0.01, MAX_PLACES)
 
 
 def page(total: int, gains: dict[str, float], offset: int, limit: int) -> list[str]:
-    """What a page shows of an engine's hits 0, 1, 2, …"""
+    """Return a page of the engine's hits 0, 1, 2, …"""
     shown: list[str] = []
     settings = SearchSettings(learned={"q": gains})
     order = LearnedOrder(
@@ -27,7 +27,7 @@ def page(total: int, gains: dict[str, float], offset: int, limit: int) -> list[s
 
 
 @given(GAINS, st.integers(0, 35), st.integers(1, 12))
-def test_pages_put_together_are_the_whole_list(gains: dict[str, float], total: int, limit: int) -> None:
+def test_pages_of_learned_order_concatenate_to_the_whole_list(gains: dict[str, float], total: int, limit: int) -> None:
     whole = page(total, gains, 0, 107)
 
     pages = [id for offset in range(0, total, limit) for id in page(total, gains, offset, limit)]
@@ -37,18 +37,18 @@ def test_pages_put_together_are_the_whole_list(gains: dict[str, float], total: i
 
 
 @given(GAINS, st.integers(1, 35))
-def test_no_hit_moves_by_more_than_three_places(gains: dict[str, float], total: int) -> None:
+def test_learned_order_moves_a_hit_by_at_most_three_places(gains: dict[str, float], total: int) -> None:
     assert all(abs(int(id) - place) <= MAX_PLACES for place, id in enumerate(page(total, gains, 0, 107)))
 
 
-def test_a_hit_passes_its_neighbour_only_with_a_gain_that_is_greater_by_one() -> None:
+def test_hit_passes_its_neighbour_only_with_a_gain_greater_by_one() -> None:
     assert page(3, {"1": 1.0}, 0, 3) == ["1", "0", "2"]
     assert page(3, {"1": 0.99}, 0, 3) == ["0", "1", "2"]
     assert page(3, {"1": 3.0, "0": 2.1}, 0, 3) == ["0", "1", "2"]
     assert page(4, {"3": 3.0}, 0, 4) == ["3", "0", "1", "2"]
 
 
-def test_sorted_searches_and_those_with_pinned_hits_have_no_learned_order() -> None:
+def test_sorted_searches_and_searches_with_pinned_hits_have_no_learned_order() -> None:
     learned = {"q": {"1": 3.0}}
 
     assert SearchQuery(" Q ", settings=SearchSettings(learned=learned)).learned == {"1": 3.0}

@@ -13,9 +13,9 @@ from backends.query import SearchQuery
 from tests.services.vectors.stub_embedder import StubEmbedder
 
 
-def test_the_mix_is_of_places_and_cosines() -> None:
+def test_mixed_order_combines_places_and_cosine_similarities() -> None:
     assert (MEANING_WEIGHT, MIXED_HITS) == (0.6, 100)
-    # Behind the first place, .2 of its .4 is lost: a third of the cosine's range makes up for it.
+    # The first place is worth .2 of the .4 more; a third of the cosine's range makes up for it.
     assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.5})) == ["a", "b"]
     assert mixed(["a", "b"], {"a": 0.2, "b": 0.55}) == pytest.approx({"b": 0.53, "a": 0.52})
     assert list(mixed(["a", "b"], {"a": 0.2, "b": 0.55})) == ["b", "a"]
@@ -23,12 +23,12 @@ def test_the_mix_is_of_places_and_cosines() -> None:
     assert list(mixed(list("abcde"), {"a": 0.9, "b": 0.1, "c": 0.1, "d": 0.1, "e": 0.3})) == list("aebcd")
 
 
-def test_a_document_without_a_vector_is_like_the_others() -> None:
+def test_document_without_a_vector_is_ranked_among_the_others() -> None:
     assert list(mixed(["a", "b", "c"], {"a": 0.1, "c": 0.9})) == ["c", "b", "a"]
 
 
 class EngineOfLargeHits:
-    """An engine that cannot give more than twenty hits at once."""
+    """An engine that cannot return more than twenty hits at once."""
 
     def search(self, index: str, query: SearchQuery, take: TakeHit) -> SearchResult:
         if query.limit > 20:
@@ -37,7 +37,7 @@ class EngineOfLargeHits:
         return SearchResult((), 1)
 
 
-def test_hits_that_are_too_large_to_be_read_at_once_are_ordered_by_words() -> None:
+def test_hits_too_large_to_read_at_once_are_ordered_by_words() -> None:
     shown: list[str] = []
     order = MixedOrder(StubEmbedder(), lambda site_id, ids, dimension: {})
     query = SearchQuery("how do I get a refund", limit=20)

@@ -1,4 +1,4 @@
-"""What other search settings would find, on every engine: before they are saved as after."""
+"""Results with other search settings, on every engine: the preview equals the results after saving."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FAKES = {"typesense": FakeTypesense, "meilisearch": FakeMeilisearch}
 
 @pytest.fixture(params=["memory", *FAKES])
 def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tenant]:
-    """A customer with pages on each engine; on the engine of TEST_SEARCH_URL where one is given."""
+    """A tenant with pages on each engine, or on the engine at TEST_SEARCH_URL."""
     with ExitStack() as stack:
         url = shared_servers.search_url()
         if url and request.param != "memory":
@@ -87,7 +87,7 @@ STEPS: list[dict[str, Any]] = [
 ]
 
 
-def test_a_preview_shows_what_the_search_answers_before_and_after_saving(shop: Tenant) -> None:
+def test_preview_matches_search_results_before_and_after_saving(shop: Tenant) -> None:
     for settings in STEPS:
         found = preview(shop, QUERIES, **settings)
         for query in QUERIES:
@@ -101,7 +101,7 @@ def test_a_preview_shows_what_the_search_answers_before_and_after_saving(shop: T
                 assert [each.title for each in after] == [hit["title"] for hit in shop.find(query, limit=10)["hits"]]
 
 
-def test_only_previews_of_synonyms_that_the_engine_keeps_are_told_to_be_without_them(shop: Tenant) -> None:
+def test_preview_is_inexact_only_for_synonyms_stored_in_the_engine(shop: Tenant) -> None:
     keeps_synonyms = shop.app.extensions["runtime"].engines.current.keeps_synonyms
     synonyms = [["car", "automobile"]]
     found = preview(shop, QUERIES, synonyms=synonyms, hidden=[{"query": "car", "ids": ["page-4"]}])
@@ -112,7 +112,7 @@ def test_only_previews_of_synonyms_that_the_engine_keeps_are_told_to_be_without_
     assert "page-4" not in [each.id for each in found["car"].after], "other settings show at once"
 
 
-def test_nobody_else_notices_a_preview(shop: Tenant) -> None:
+def test_preview_changes_neither_settings_results_nor_indexes(shop: Tenant) -> None:
     part = shop.app.extensions["runtime"]
     save(shop, synonyms=[["bread", "rolls"]])
     before = {query: shop.found_ids(query) for query in QUERIES}
@@ -126,7 +126,7 @@ def test_nobody_else_notices_a_preview(shop: Tenant) -> None:
     assert sorted(part.engines.current.list_indexes()) == indexes
 
 
-def test_synonyms_saved_during_a_preview_hold_in_every_process(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_synonyms_saved_during_a_preview_apply_in_every_process(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     part = shop.app.extensions["runtime"]
     site = load(shop)
     query = SearchQuery("bread", settings=SearchSettings(synonyms=(("bread", "rolls"),)))
@@ -146,7 +146,7 @@ def test_synonyms_saved_during_a_preview_hold_in_every_process(shop: Tenant, mon
     assert sorted(shop.found_ids("bread")) == ["page-5", "page-6"]
 
 
-def test_the_most_frequent_queries_of_the_last_week_are_known(app: Flask, tenant: Tenant) -> None:
+def test_frequent_queries_are_those_of_the_last_week_sorted_by_count(app: Flask, tenant: Tenant) -> None:
     part = app.extensions["runtime"]
     tenant.index(page(1))
     with time_machine.travel(now() - timedelta(days=8), tick=False):

@@ -1,4 +1,4 @@
-"""Searches of sites whose index is not there yet."""
+"""Searches of sites without an index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def engine(app: Flask) -> SearchBackend:
 
 @contextmanager
 def others_at_its_index(app: Flask, tenant: Tenant) -> Iterator[None]:
-    """Another process writes the tenant's index, or makes it."""
+    """Hold the lock of the tenant's index as another process does."""
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -41,7 +41,7 @@ def others_at_its_index(app: Flask, tenant: Tenant) -> Iterator[None]:
     thread.join()
 
 
-def test_a_fresh_site_finds_nothing_at_once_while_another_process_makes_its_index(app: Flask, tenant: Tenant) -> None:
+def test_new_site_returns_no_hits_while_another_process_creates_its_index(app: Flask, tenant: Tenant) -> None:
     with others_at_its_index(app, tenant):
         results = tenant.find("page", facets="author,*")
         everything = tenant.find("*")
@@ -57,14 +57,14 @@ def test_a_fresh_site_finds_nothing_at_once_while_another_process_makes_its_inde
 @pytest.mark.parametrize(
     ("parameters", "code"), [("sort=nothing", "invalid_sort"), ("facets=nothing", "invalid_facet")]
 )
-def test_what_an_empty_index_refuses_is_refused_without_it(
+def test_invalid_parameters_are_rejected_without_an_index(
     app: Flask, tenant: Tenant, parameters: str, code: str
 ) -> None:
     with others_at_its_index(app, tenant):
         assert_error(tenant.search.get(f"/v1/search?q=x&{parameters}"), 400, code)
 
 
-def test_a_fresh_site_finds_nothing_while_its_engine_is_too_slow_to_make_its_index(
+def test_new_site_returns_no_hits_while_its_engine_is_too_slow_to_create_the_index(
     tenant: Tenant, engine: SearchBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def too_slow(*_: Any) -> None:
@@ -76,7 +76,7 @@ def test_a_fresh_site_finds_nothing_while_its_engine_is_too_slow_to_make_its_ind
         assert tenant.find("page")["hits"] == []
 
 
-def test_a_fresh_site_is_told_that_its_engine_is_away(
+def test_new_site_returns_503_while_its_engine_is_unavailable(
     tenant: Tenant, engine: SearchBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: Any) -> None:
@@ -88,7 +88,7 @@ def test_a_fresh_site_is_told_that_its_engine_is_away(
     assert_error(tenant.search.get("/v1/search?q=x"), 503, "search_engine_unavailable")
 
 
-def test_a_site_with_documents_is_not_said_to_have_none(
+def test_site_with_documents_returns_503_while_its_index_is_missing(
     app: Flask, tenant: Tenant, engine: SearchBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant.index(page(1))

@@ -1,4 +1,4 @@
-"""Sentences among queries."""
+"""Detection of sentences among queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.services.search.answers import is_sentence
         ("is it refunded", None),
     ],
 )
-def test_questions_are_sentences_from_four_words_on(text: str, language: str | None) -> None:
+def test_questions_with_at_least_four_words_are_sentences(text: str, language: str | None) -> None:
     assert is_sentence(text, language) is (text != "is it refunded")
 
 
@@ -33,9 +33,9 @@ def test_questions_are_sentences_from_four_words_on(text: str, language: str | N
         "如何重置我的密码",
     ],
 )
-def test_lists_of_words_quotes_and_exclusions_are_none(text: str) -> None:
+def test_word_lists_quotes_and_exclusions_are_not_sentences(text: str) -> None:
     assert not is_sentence(text, None)
 
 
-def test_stop_words_are_those_of_the_sites_language() -> None:
+def test_sentence_detection_uses_stop_words_of_the_sites_language() -> None:
     assert not is_sentence("how do I reset my password", "de")

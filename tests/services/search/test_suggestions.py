@@ -1,4 +1,4 @@
-"""The queries that are suggested: found quickly, and kept in little memory."""
+"""Suggested queries are found quickly, and cached in little memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOON = datetime(2024, 6, 15, 12, tzinfo=UTC)
 
 
 def first(queries: Iterable[str], limit: int) -> list[str]:
-    """The first ones."""
+    """Return the first ``limit`` queries."""
     return list(islice(queries, limit))
 
 
@@ -60,17 +60,19 @@ class TestFrequentQueries:
         ("pening", []),
         ("xyz", []),
     ])  # fmt: skip
-    def test_those_that_begin_so_come_before_those_with_a_later_word(self, start: str, wanted: list[str]) -> None:
+    def test_queries_starting_with_the_text_precede_queries_with_a_later_matching_word(
+        self, start: str, wanted: list[str]
+    ) -> None:
         assert first(FrequentQueries(self.QUERIES).continuing(start), 8) == wanted
 
-    def test_no_more_are_given_than_asked_for(self) -> None:
+    def test_continuing_queries_are_limited(self) -> None:
         assert first(FrequentQueries(self.QUERIES).continuing("open"), 2) == ["opening hours", "opening"]
         assert first(FrequentQueries(()).continuing(""), 8) == []
 
     words = st.text(st.sampled_from("ab \u202e日"), min_size=1, max_size=8).map(normal_form).filter(bool)
 
     @given(st.lists(words, unique=True, max_size=12), words, st.integers(1, 6))
-    def test_it_agrees_with_looking_at_every_query(self, queries: list[str], start: str, limit: int) -> None:
+    def test_continuing_queries_match_a_linear_scan(self, queries: list[str], start: str, limit: int) -> None:
         beginning = [query for query in queries if query.startswith(start)]
         later = [query for query in queries if f" {start}" in query and query not in beginning]
 
@@ -78,7 +80,7 @@ class TestFrequentQueries:
 
 
 class TestFrequentQueryCache:
-    def test_what_was_read_is_kept_for_its_lifetime_and_no_longer(
+    def test_frequent_queries_are_cached_for_their_lifetime(
         self, owner: Tenant, clock: time_machine.Coordinates
     ) -> None:
         cache = FrequentQueryCache(database(owner.app))
@@ -90,7 +92,7 @@ class TestFrequentQueryCache:
 
         assert seen == [[], [], ["hours"]]
 
-    def test_a_clock_that_is_put_back_makes_nothing_live_longer(
+    def test_setting_the_clock_back_expires_cached_queries(
         self, owner: Tenant, clock: time_machine.Coordinates
     ) -> None:
         cache = FrequentQueryCache(database(owner.app))
@@ -101,7 +103,7 @@ class TestFrequentQueryCache:
         assert first(cache.get(owner.site_id).continuing(""), 8) == ["hours"]
 
     @pytest.mark.slow
-    def test_a_thousand_sites_take_no_more_memory_than_it_may_have(self, owner: Tenant) -> None:
+    def test_query_cache_stays_within_its_byte_limit(self, owner: Tenant) -> None:
         searched(owner, **{f"a query with the number {number}": 3 for number in range(200)})
         one = FrequentQueryCache(database(owner.app))
         one.get(owner.site_id)
@@ -114,7 +116,7 @@ class TestFrequentQueryCache:
         assert first(cache.get(owner.site_id).continuing("a query with"), 1) != []
 
     @pytest.mark.slow
-    def test_of_very_many_queries_those_of_the_most_visitors_are_read_and_long_ones_never(self, owner: Tenant) -> None:
+    def test_cache_contains_queries_with_the_most_visitors_and_omits_long_queries(self, owner: Tenant) -> None:
         searched(owner, **{f"query {number}": 3 + number for number in range(MAX_QUERIES + 5)})
         searched(owner, **{"x" * (MAX_QUERY_LENGTH + 1): 9, "y" * MAX_QUERY_LENGTH: 3})
 

@@ -25,7 +25,7 @@ def listed(app: Flask) -> list[AccountUsage]:
 
 
 @pytest.mark.slow
-def test_ten_thousand_accounts_are_told_right_with_five_queries(app: Flask) -> None:
+def test_usage_of_ten_thousand_accounts_is_exact_with_at_most_five_queries(app: Flask) -> None:
     database = app.extensions["runtime"].database
     numbers = range(1, COUNT + 1)
     accounts = [
@@ -66,7 +66,7 @@ def test_ten_thousand_accounts_are_told_right_with_five_queries(app: Flask) -> N
         assert usage.keys == 0
 
 
-def test_only_this_month_and_this_day_count(app: Flask) -> None:
+def test_monthly_and_daily_usage_count_only_this_month_and_day(app: Flask) -> None:
     _, account_id = register_browser(app, "ann@example.com")
     with app.extensions["runtime"].database.write() as session:
         for day, searches in ((date(2026, 2, 28), 1), (date(2026, 3, 1), 10), (TODAY, 100), (date(2026, 3, 11), 1000)):
@@ -77,7 +77,7 @@ def test_only_this_month_and_this_day_count(app: Flask) -> None:
     assert (usage.searches_today, usage.searches_this_month) == (100, 110)
 
 
-def test_what_was_just_searched_is_told_once_it_is_copied(app: Flask) -> None:
+def test_recent_search_is_in_the_usage_after_it_is_copied(app: Flask) -> None:
     with time_machine.travel(datetime(2026, 3, 10, 12, tzinfo=UTC), tick=True):
         browser, account_id = register_browser(app, "ann@example.com")
         part = app.extensions["runtime"]
@@ -92,7 +92,7 @@ def test_what_was_just_searched_is_told_once_it_is_copied(app: Flask) -> None:
     assert usage.searches_today == 1
 
 
-def test_the_largest_share_of_any_quota(app: Flask) -> None:
+def test_usage_share_is_the_largest_share_of_any_quota(app: Flask) -> None:
     account = Account(id=1)
     limits = PlanLimits(60, 1000, searches_per_day=100, documents=None, keys=2, sites=0)
 
@@ -106,7 +106,7 @@ def test_the_largest_share_of_any_quota(app: Flask) -> None:
     assert share(sites=3) == 3.0
 
 
-def test_keys_count_disabled_ones_included(app: Flask) -> None:
+def test_key_count_includes_disabled_keys(app: Flask) -> None:
     browser, _ = register_browser(app, "ann@example.com")
     site = browser.post("/sites", json={"name": "Pages", "url": "https://www.example.com/"}).get_json()["site"]
     browser.post(f"/api/sites/{site['id']}/keys", json={"name": "y", "type": "search"})

@@ -1,4 +1,4 @@
-"""CPU time of expensive requests is counted by caller and limited, without the work for other callers."""
+"""CPU time of expensive requests is counted per caller and limited, without the work for other callers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def let_requests_take(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(request_checks, "cpu_seconds", (step * seconds for step in count()).__next__)
 
 
-def test_keys_of_an_account_share_a_limit_that_ends_with_the_minute(
+def test_keys_of_an_account_share_a_cpu_limit_that_resets_after_a_minute(
     tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
     tenant.set_plan("free")
@@ -60,14 +60,16 @@ def test_keys_of_an_account_share_a_limit_that_ends_with_the_minute(
     assert_ok(tenant.private.get("/sites"))
 
 
-def test_larger_plans_have_more(tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller) -> None:
+def test_larger_plan_has_a_larger_cpu_limit(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
+) -> None:
     let_requests_take(monkeypatch, 110)
     assert_ok(tenant.private.get("/sites"))
     assert_ok(tenant.private.get("/sites"))
     assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
 
 
-def test_requests_that_take_little_are_not_counted(
+def test_cheap_requests_do_not_count_towards_the_cpu_limit(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
     tenant.set_plan("free")
@@ -84,7 +86,7 @@ def test_requests_that_take_little_are_not_counted(
     assert not [key for key in keys if key.startswith("cpu")]
 
 
-def test_members_visitors_and_strangers_have_limits_of_their_own(
+def test_members_visitors_and_anonymous_callers_have_separate_cpu_limits(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
     index = tenant.site["index"]
@@ -104,7 +106,7 @@ def test_members_visitors_and_strangers_have_limits_of_their_own(
     assert ADDRESS_SECONDS < MEMBER_SECONDS
 
 
-def test_processes_count_together(
+def test_cpu_time_is_counted_across_processes(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
     tenant.set_plan("free")
@@ -120,7 +122,7 @@ def test_processes_count_together(
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-def test_a_clock_that_jumps_keeps_nobody_out(
+def test_clock_jump_does_not_extend_a_cpu_limit(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller, hours: int
 ) -> None:
     tenant.set_plan("free")
@@ -134,7 +136,9 @@ def test_a_clock_that_jumps_keeps_nobody_out(
     assert_ok(tenant.private.get("/sites"))
 
 
-def test_without_counters_requests_go_on(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_succeed_without_cpu_limit_while_counters_are_unavailable(
+    app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise CountersUnavailable("away")
 
@@ -144,7 +148,7 @@ def test_without_counters_requests_go_on(app: Flask, tenant: Tenant, monkeypatch
         assert_ok(tenant.search.get("/v1/search?q=a"))
 
 
-def test_work_for_others_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_time_spent_for_several_callers_is_divided_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
     spent = 0.0
     monkeypatch.setattr(cpu_limits.time, "thread_time", lambda: spent)
     before = cpu_seconds()
@@ -155,7 +159,7 @@ def test_work_for_others_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cpu_seconds() - before == pytest.approx(0.5 + 0.25)
 
 
-def test_a_commit_for_several_writers_is_shared_among_them(
+def test_group_commit_attributes_its_cpu_time_to_its_writers(
     app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     callers: list[int] = []
@@ -172,7 +176,7 @@ def test_a_commit_for_several_writers_is_shared_among_them(
     assert callers == [1]
 
 
-def test_exhausted_callers_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch, app: Flask) -> None:
+def test_exhausted_callers_are_evicted_above_the_limit(monkeypatch: pytest.MonkeyPatch, app: Flask) -> None:
     monkeypatch.setattr(cpu_limits, "_MAX_EXHAUSTED", 2)
     limits = CpuLimits(app.extensions["runtime"].counters)
     for number in range(5):

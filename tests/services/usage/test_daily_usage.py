@@ -25,7 +25,7 @@ def month_of(tenant: Tenant) -> dict[str, int]:
 
 @pytest.fixture
 def used(tenant: Tenant) -> Tenant:
-    """A customer with three searches and five reported indexing operations."""
+    """A tenant with three searches and five reported indexing operations."""
     for _ in range(3):
         tenant.find("anything")
     report = {"operation": "indexing", "count": 5, "index": tenant.site["index"]}
@@ -33,7 +33,7 @@ def used(tenant: Tenant) -> Tenant:
     return tenant
 
 
-def test_a_months_figures_outlive_the_counter_store(used: Tenant) -> None:
+def test_monthly_usage_survives_the_loss_of_the_counter_store(used: Tenant) -> None:
     part = used.app.extensions["runtime"]
     part.usage_copies.finish()
 
@@ -43,7 +43,7 @@ def test_a_months_figures_outlive_the_counter_store(used: Tenant) -> None:
     assert (usage["searches_this_month"], usage["indexing_operations_this_month"]) == (3, 5)
 
 
-def test_the_counter_store_decides_where_it_has_more(used: Tenant) -> None:
+def test_counter_store_value_is_used_if_it_is_larger(used: Tenant) -> None:
     used.app.extensions["runtime"].usage_copies.finish()
 
     used.find("anything")
@@ -51,7 +51,7 @@ def test_the_counter_store_decides_where_it_has_more(used: Tenant) -> None:
     assert month_of(used)["searches_this_month"] == 4
 
 
-def test_a_search_under_way_that_fails_is_not_copied(used: Tenant) -> None:
+def test_running_search_that_fails_is_not_copied(used: Tenant) -> None:
     part = used.app.extensions["runtime"]
     part.usage_copies.finish()
     under_way = part.counters.consume((), reserve=UsageReservation(used.account_id, None, None), now=now().timestamp())
@@ -64,7 +64,7 @@ def test_a_search_under_way_that_fails_is_not_copied(used: Tenant) -> None:
     assert month_of(used)["searches_this_month"] == 3
 
 
-def test_copying_twice_changes_nothing_and_a_deleted_account_leaves_no_copy(used: Tenant) -> None:
+def test_copying_usage_twice_changes_nothing_and_deleted_accounts_are_skipped(used: Tenant) -> None:
     copies = used.app.extensions["runtime"].usage_copies
     copies.finish()
     copies.finish()
@@ -77,7 +77,7 @@ def test_copying_twice_changes_nothing_and_a_deleted_account_leaves_no_copy(used
     copies.finish()
 
 
-def test_a_counter_store_that_lost_the_day_is_told_the_copy(used: Tenant) -> None:
+def test_copied_usage_is_the_floor_for_a_counter_store_that_lost_the_day(used: Tenant) -> None:
     part = used.app.extensions["runtime"]
     part.usage_copies.finish()
 
@@ -88,7 +88,7 @@ def test_a_counter_store_that_lost_the_day_is_told_the_copy(used: Tenant) -> Non
     assert copied(used.account_id + 1, today()) == Floor(0, 0)
 
 
-def test_a_database_that_is_away_is_not_asked_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_database_is_not_queried_again_immediately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = 0.0
     monkeypatch.setattr(daily_usage, "time", SimpleNamespace(monotonic=lambda: moment))
     database = Database(f"sqlite:///{tmp_path}/nowhere/service.db")

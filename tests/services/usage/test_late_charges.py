@@ -48,7 +48,7 @@ def journals(part: Runtime) -> list[Path]:
     return list((part.settings.data_path / "charges").glob("*.journal"))
 
 
-def test_what_was_answered_uncounted_is_charged_once(tenant: Tenant, part: Runtime) -> None:
+def test_searches_during_a_counter_outage_are_charged_once_afterwards(tenant: Tenant, part: Runtime) -> None:
     tenant.find("page")
     with counters_away(tenant.app):
         for _ in range(3):
@@ -61,7 +61,7 @@ def test_what_was_answered_uncounted_is_charged_once(tenant: Tenant, part: Runti
     assert journals(part) == []
 
 
-def test_searches_that_fail_while_the_counters_are_away_cost_nothing(tenant: Tenant, part: Runtime) -> None:
+def test_failed_searches_during_a_counter_outage_are_not_charged(tenant: Tenant, part: Runtime) -> None:
     with counters_away(tenant.app):
         assert_error(tenant.search.get("/v1/search?q=page&sort=nowhere"), 400, "invalid_sort")
         assert_ok(tenant.private.get("/sites"))
@@ -70,7 +70,9 @@ def test_searches_that_fail_while_the_counters_are_away_cost_nothing(tenant: Ten
     assert (part.late_charges.settle(), used(part, tenant)) == (0, 0)
 
 
-def test_uncounted_searches_may_exceed_the_quota_which_then_refuses(tenant: Tenant, part: Runtime) -> None:
+def test_searches_during_a_counter_outage_can_exceed_the_quota_and_later_ones_get_429(
+    tenant: Tenant, part: Runtime
+) -> None:
     tenant.set_plan("pro", searches_per_day=2)
     with counters_away(tenant.app):
         for _ in range(3):
@@ -81,7 +83,7 @@ def test_uncounted_searches_may_exceed_the_quota_which_then_refuses(tenant: Tena
     assert used(part, tenant) == 3
 
 
-def test_they_are_charged_to_the_day_they_were_asked_on_and_copied(tenant: Tenant, part: Runtime) -> None:
+def test_late_charges_count_on_the_day_of_the_search_and_are_copied(tenant: Tenant, part: Runtime) -> None:
     with time_machine.travel(EVENING, tick=False) as clock:
         with counters_away(tenant.app):
             tenant.find("page")
@@ -95,7 +97,7 @@ def test_they_are_charged_to_the_day_they_were_asked_on_and_copied(tenant: Tenan
         assert [(copied.day, copied.used) for copied in days] == [(EVENING.date(), 1)]
 
 
-def test_a_failed_search_that_could_not_be_given_back_is_given_back_later(
+def test_failed_refund_during_a_counter_outage_is_applied_later(
     tenant: Tenant, part: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def be_away(**_: Any) -> None:
@@ -111,7 +113,9 @@ def test_a_failed_search_that_could_not_be_given_back_is_given_back_later(
     assert (part.late_charges.settle(), used(part, tenant)) == (3, 0)
 
 
-def test_typing_at_the_gateway_is_charged_as_one_search(tenant: Tenant, part: Runtime) -> None:
+def test_keystrokes_at_the_gateway_during_a_counter_outage_are_charged_as_one_search(
+    tenant: Tenant, part: Runtime
+) -> None:
     gateway = Gateway(tenant)
     with counters_away(tenant.app):
         for text in ("p", "pa", "pag", "page"):
@@ -120,7 +124,7 @@ def test_typing_at_the_gateway_is_charged_as_one_search(tenant: Tenant, part: Ru
     assert (part.late_charges.settle(), used(part, tenant)) == (4, 1)
 
 
-def test_what_is_interrupted_while_it_is_charged_is_charged_once(
+def test_interrupted_settlement_charges_each_search_once(
     tenant: Tenant, part: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with counters_away(tenant.app):
@@ -150,7 +154,7 @@ def elsewhere(tmp_path: Path) -> Iterator[CounterStore]:
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_left_is_charged_by_the_next_one(
+def test_charges_left_by_a_killed_process_are_settled_once(
     tenant: Tenant, part: Runtime, elsewhere: CounterStore, tmp_path: Path
 ) -> None:
     program = """
@@ -171,14 +175,14 @@ def test_what_a_killed_process_left_is_charged_by_the_next_one(
     assert killed.returncode == -9
     (journal,) = folder.glob("*.journal")
     with journal.open("ab") as file:
-        file.write(journal.read_bytes()[:30])  # It died in the middle of a line.
+        file.write(journal.read_bytes()[:30])  # As if it had died in the middle of a line.
     late = [LateCharges(folder, elsewhere, part.usage_copies) for _ in range(2)]
 
     assert [charges.settle() for charges in late] == [7, 0]
     assert elsewhere.usage_of_day(1, datetime.now(UTC).date()).used == 7
 
 
-def test_the_journal_of_a_process_that_lives_is_left_to_it(
+def test_charge_journal_of_a_live_process_is_not_settled_by_another(
     part: Runtime, elsewhere: CounterStore, tmp_path: Path
 ) -> None:
     mine, another = (LateCharges(tmp_path / "shared", elsewhere, part.usage_copies) for _ in range(2))
@@ -187,7 +191,7 @@ def test_the_journal_of_a_process_that_lives_is_left_to_it(
     assert [another.settle(), mine.settle()] == [0, 1]
 
 
-def test_without_room_on_disk_the_search_has_its_result_and_the_log_says_so(
+def test_search_succeeds_and_is_logged_when_its_charge_cannot_be_recorded(
     tenant: Tenant, part: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     (part.settings.data_path / "charges").write_text("no directory")
@@ -199,7 +203,7 @@ def test_without_room_on_disk_the_search_has_its_result_and_the_log_says_so(
         assert part.late_charges.settle() == 0
 
 
-def test_jobs_settle_at_the_end_of_a_process(tenant: Tenant, part: Runtime) -> None:
+def test_stopping_the_jobs_settles_late_charges(tenant: Tenant, part: Runtime) -> None:
     with counters_away(tenant.app):
         tenant.find("page")
     tenant.app.extensions["jobs"].stop()

@@ -27,7 +27,7 @@ def shares() -> ThreadShares:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests do not wait."""
+    """Do not let requests wait."""
     monkeypatch.setattr(cpu_limits, "WAIT_SECONDS", 0.0)
 
 
@@ -38,7 +38,7 @@ def refusal(shares: ThreadShares, who: object) -> ApiError:
 
 
 class Page:
-    """Concurrent requests of one caller, each in a thread; ``entered`` lists those whose turn came, in order."""
+    """Concurrent requests of one caller, each in a thread; ``entered`` lists the admitted requests, in order."""
 
     def __init__(self, shares: ThreadShares, who: object):
         self.shares, self.who = shares, who
@@ -48,7 +48,7 @@ class Page:
         self._came = threading.Semaphore(0)
 
     def send(self, count: int) -> None:
-        """Send further requests, each after the previous one is waiting."""
+        """Send further requests, each one after the previous request is waiting."""
         for _ in range(count):
             number, before = len(self._threads), self.shares._waiting
             thread = threading.Thread(target=self._enter, args=(number,))
@@ -74,7 +74,7 @@ class Page:
             thread.join(PATIENCE_SECONDS)
 
 
-def test_half_of_the_threads_work_for_somebody_however_many_requests_come(shares: ThreadShares) -> None:
+def test_one_caller_uses_at_most_half_of_the_threads_and_waiting_requests_are_admitted(shares: ThreadShares) -> None:
     page = Page(shares, "ann")
     page.send(16)
     assert sorted(page.entered) == [0, 1, 2, 3]
@@ -87,7 +87,7 @@ def test_half_of_the_threads_work_for_somebody_however_many_requests_come(shares
     assert page.refused == []
 
 
-def test_turns_come_in_the_order_of_the_requests(shares: ThreadShares) -> None:
+def test_waiting_requests_are_admitted_in_order(shares: ThreadShares) -> None:
     page = Page(shares, "ann")
     page.send(12)
     for _ in range(4):
@@ -99,7 +99,7 @@ def test_turns_come_in_the_order_of_the_requests(shares: ThreadShares) -> None:
     assert page.entered[4:] == [4, 5, 6, 7, 8, 9, 10, 11]
 
 
-def test_what_waits_takes_no_thread(shares: ThreadShares) -> None:
+def test_waiting_request_releases_its_server_thread(shares: ThreadShares) -> None:
     aside: list[str] = []
 
     @contextmanager
@@ -118,7 +118,7 @@ def test_what_waits_takes_no_thread(shares: ThreadShares) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_who_waits_too_long_is_refused(shares: ThreadShares) -> None:
+def test_request_queued_too_long_gets_server_busy(shares: ThreadShares) -> None:
     for _ in range(4):
         shares.enter("ann")
 
@@ -130,7 +130,9 @@ def test_who_waits_too_long_is_refused(shares: ThreadShares) -> None:
     shares.enter("ann")
 
 
-def test_only_so_many_wait_for_one_and_for_all(shares: ThreadShares, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_requests_are_limited_per_caller_and_in_total(
+    shares: ThreadShares, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cpu_limits, "MAX_WAITING", 3)
     monkeypatch.setattr(cpu_limits, "MAX_WAITING_TOTAL", 5)
     ann, eve = Page(shares, "ann"), Page(shares, "eve")
@@ -150,7 +152,7 @@ def test_only_so_many_wait_for_one_and_for_all(shares: ThreadShares, monkeypatch
 
 @pytest.mark.parametrize(("threads", "most"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4)])
 @pytest.mark.usefixtures("impatient")
-def test_there_is_always_a_thread_for_somebody(shares: ThreadShares, threads: int, most: int) -> None:
+def test_one_caller_always_leaves_a_thread_for_others(shares: ThreadShares, threads: int, most: int) -> None:
     shares.share_out(threads)
     for _ in range(most):
         shares.enter("ann")
@@ -160,7 +162,7 @@ def test_there_is_always_a_thread_for_somebody(shares: ThreadShares, threads: in
 
 @contextmanager
 def busy(tenant: Tenant) -> Iterator[None]:
-    """Slow requests of the tenant use up its share of the threads."""
+    """Use up the tenant's share of the threads."""
     shares: ThreadShares = tenant.app.extensions["runtime"].shares
     shares.share_out(2)
     shares.enter(tenant.account_id)
@@ -169,9 +171,7 @@ def busy(tenant: Tenant) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_tenant_without_a_free_share_is_told_when_to_come_again_and_others_are_answered(
-    app: Flask, tenant: Tenant
-) -> None:
+def test_tenant_without_a_free_thread_gets_503_and_other_callers_are_served(app: Flask, tenant: Tenant) -> None:
     other = register_tenant(app, "eve@example.com")
     asked = ((tenant.search, "/v1/search?q=x"), (tenant.private, "/sites"))
 
@@ -188,13 +188,13 @@ def test_a_tenant_without_a_free_share_is_told_when_to_come_again_and_others_are
 
 
 @pytest.mark.usefixtures("impatient")
-def test_below_engine_it_is_told_in_meilisearchs_shape(tenant: Tenant) -> None:
+def test_gateway_returns_server_busy_in_meilisearchs_format(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     with busy(tenant):
         assert_engine_error(gateway.send({"q": "x"}), 503, "server_busy")
 
 
-def test_every_request_gives_its_share_back(app: Flask, tenant: Tenant) -> None:
+def test_every_response_releases_its_thread_share(app: Flask, tenant: Tenant) -> None:
     shares: ThreadShares = app.extensions["runtime"].shares
     shares.share_out(2)
 

@@ -30,7 +30,7 @@ def semantic_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: Stub
 
 @pytest.fixture
 def site(semantic_app: Flask) -> Tenant:
-    """A site that orders by meaning, too."""
+    """A site with semantic search."""
     tenant = register_tenant(semantic_app, "ann@example.com")
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"semantic": True}))
     return tenant

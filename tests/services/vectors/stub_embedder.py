@@ -1,4 +1,4 @@
-"""An embedder that knows which words mean the same."""
+"""An embedder with configured synonyms."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class StubEmbedder:
     """One dimension for each of :data:`CONCEPTS`, and one for everything else.
 
     Attributes:
-        is_away: Whether it cannot answer.
-        is_misconfigured: Whether it refuses every text.
-        refused: Word of texts that it refuses.
-        failing: Word of texts at which it fails.
-        asked: The texts of documents that it was asked for, without the probes of whether it works.
-        spare: Numbers of a vector that say nothing.
+        is_away: Whether it is unavailable.
+        is_misconfigured: Whether it rejects every text.
+        refused: It rejects texts with this word.
+        failing: It fails for texts with this word.
+        asked: The document texts that it embedded, without the availability probes.
+        spare: Number of additional, meaningless dimensions.
     """
 
     languages: frozenset[str] | None = frozenset({"en"})

@@ -15,7 +15,7 @@ from app.storage.database import Database
 
 
 class HangingDatabase:
-    """A database that lets nobody in until it is told to."""
+    """A database whose reads block until released."""
 
     def __init__(self) -> None:
         self.goes_on = Event()
@@ -29,7 +29,7 @@ class HangingDatabase:
         yield
 
 
-def test_a_database_that_hangs_is_left_alone_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_database_is_not_queried_again_during_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_reader, "PAUSE_SECONDS", 1000.0)
     database = HangingDatabase()
     reader = VectorReader(cast(Database, database), "stub")

@@ -1,4 +1,4 @@
-"""Vectors in step with documents."""
+"""Vectors stay in step with documents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(site: Tenant, embedder: StubEmbedder | None = None) -> int:
 
 
 def stored(site: Tenant) -> dict[str, tuple[int, str, int]]:
-    """Document to revision, model and length of its vector."""
+    """Return the revision, model, and vector length of each document."""
     with site.app.extensions["runtime"].database.read() as session:
         rows = session.scalars(select(DocumentVector).where(DocumentVector.site_id == site.site_id)).all()
     return {row.id: (row.revision, row.model, len(row.vector)) for row in rows}
@@ -46,7 +46,7 @@ def switch(site: Tenant, *, on: bool) -> None:
     assert_ok(site.private.put(f"/sites/{site.site_id}/search-settings", json={"semantic": on}))
 
 
-def test_each_document_gets_one_vector_and_only_once(site: Tenant, embedder: StubEmbedder) -> None:
+def test_each_document_is_embedded_exactly_once(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(*(page(number) for number in range(BATCH_DOCUMENTS + 3)))
 
     assert run(site) == BATCH_DOCUMENTS + 3
@@ -58,7 +58,9 @@ def test_each_document_gets_one_vector_and_only_once(site: Tenant, embedder: Stu
     assert (reached, model) == (revision, "stub:4")
 
 
-def test_a_changed_document_gets_a_new_vector_and_a_deleted_one_loses_it(site: Tenant, embedder: StubEmbedder) -> None:
+def test_changed_document_gets_a_new_vector_and_deleted_document_loses_its_vector(
+    site: Tenant, embedder: StubEmbedder
+) -> None:
     site.index(page(1), page(2), page(3))
     run(site)
     before = stored(site)
@@ -74,7 +76,7 @@ def test_a_changed_document_gets_a_new_vector_and_a_deleted_one_loses_it(site: T
     assert stored(site)["page-2"][0] > before["page-2"][0]
 
 
-def test_another_model_makes_all_anew(site: Tenant) -> None:
+def test_another_model_recomputes_all_vectors(site: Tenant) -> None:
     site.index(page(1), page(2))
     run(site)
 
@@ -84,7 +86,7 @@ def test_another_model_makes_all_anew(site: Tenant) -> None:
     assert progress(site)[2] == "other:4"
 
 
-def test_another_dimension_under_the_same_name_makes_all_vectors_again(site: Tenant, embedder: StubEmbedder) -> None:
+def test_dimension_change_seen_by_a_search_recomputes_all_vectors(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(page(1), page(2))
     run(site)
     embedder.spare = 2
@@ -96,7 +98,7 @@ def test_another_dimension_under_the_same_name_makes_all_vectors_again(site: Ten
     assert run(site) == 0
 
 
-def test_another_dimension_is_noticed_when_a_vector_is_made(site: Tenant, embedder: StubEmbedder) -> None:
+def test_dimension_change_seen_while_embedding_recomputes_all_vectors(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(page(1), page(2))
     run(site)
     embedder.spare = 2
@@ -109,7 +111,7 @@ def test_another_dimension_is_noticed_when_a_vector_is_made(site: Tenant, embedd
     assert len(stored(site)) == 3
 
 
-def test_a_process_that_starts_makes_no_vectors_again(site: Tenant) -> None:
+def test_restarted_process_does_not_recompute_vectors(site: Tenant) -> None:
     site.index(page(1), page(2))
     run(site)
     started = StubEmbedder()
@@ -119,7 +121,7 @@ def test_a_process_that_starts_makes_no_vectors_again(site: Tenant) -> None:
     assert run(site, started) == 1
 
 
-def test_a_site_that_does_not_wish_for_meaning_has_no_vectors(site: Tenant) -> None:
+def test_disabling_semantic_search_deletes_the_vectors_of_a_site(site: Tenant) -> None:
     site.index(page(1), page(2))
     run(site)
 
@@ -133,7 +135,7 @@ def test_a_site_that_does_not_wish_for_meaning_has_no_vectors(site: Tenant) -> N
     assert run(site) == 3
 
 
-def test_what_is_done_before_the_embedder_goes_away_stays(site: Tenant, embedder: StubEmbedder) -> None:
+def test_vectors_stored_before_an_embedder_outage_are_preserved(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(*(page(number) for number in range(BATCH_DOCUMENTS)), page(99, title="zzz"))
     site.index(page(100))
     embedder.refused = "zzz"
@@ -151,7 +153,7 @@ def test_what_is_done_before_the_embedder_goes_away_stays(site: Tenant, embedder
     assert run(site) == 1
 
 
-def test_a_document_that_changes_while_its_vector_is_made_gets_another(site: Tenant, embedder: StubEmbedder) -> None:
+def test_document_changed_during_embedding_is_embedded_again(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(page(1, title="First"))
 
     class Slow(StubEmbedder):
@@ -169,7 +171,7 @@ def test_a_document_that_changes_while_its_vector_is_made_gets_another(site: Ten
     assert revision == reached == stored(site)["page-1"][0]
 
 
-def test_a_purged_site_leaves_no_vectors(site: Tenant) -> None:
+def test_purging_a_site_deletes_its_vectors(site: Tenant) -> None:
     site.index(page(1), page(2))
     run(site)
     runtime = site.app.extensions["runtime"]
@@ -180,7 +182,7 @@ def test_a_purged_site_leaves_no_vectors(site: Tenant) -> None:
 
 
 class Meddler(StubEmbedder):
-    """An embedder during whose first work with documents something happens."""
+    """An embedder that runs a callback on its first call with documents."""
 
     def __init__(self, meddle: Callable[[], None]):
         super().__init__()
@@ -194,13 +196,13 @@ class Meddler(StubEmbedder):
 
 @pytest.fixture
 def other(site: Tenant) -> Tenant:
-    """Another site that orders by meaning, of another account, whose turn comes later."""
+    """Another site with semantic search, of another account, with a later turn."""
     tenant = register_tenant(site.app, "bob@example.com")
     switch(tenant, on=True)
     return tenant
 
 
-def test_a_document_at_which_the_embedder_fails_keeps_no_other_site_waiting(
+def test_document_that_the_embedder_fails_on_does_not_delay_other_sites(
     site: Tenant, other: Tenant, embedder: StubEmbedder
 ) -> None:
     site.index(page(1, title="zzz"))
@@ -219,7 +221,7 @@ def test_a_document_at_which_the_embedder_fails_keeps_no_other_site_waiting(
     assert vectorizer.run() == 1
 
 
-def test_sites_whose_documents_are_all_refused_keep_no_other_site_waiting(
+def test_sites_with_only_rejected_documents_do_not_delay_other_sites(
     site: Tenant, other: Tenant, embedder: StubEmbedder
 ) -> None:
     third = register_tenant(site.app, "cy@example.com")
@@ -236,9 +238,9 @@ def test_sites_whose_documents_are_all_refused_keep_no_other_site_waiting(
     assert run(site) == 0
 
 
-def test_the_site_after_the_last_one_has_the_first_turn_of_the_next_run(site: Tenant, other: Tenant) -> None:
+def test_next_run_starts_with_the_site_after_the_last_one(site: Tenant, other: Tenant) -> None:
     class Tired(StubEmbedder):
-        """Answers once in each run, and is away then."""
+        """Responds once in each run, and is unavailable afterwards."""
 
         answers = 0
 
@@ -262,7 +264,7 @@ def test_the_site_after_the_last_one_has_the_first_turn_of_the_next_run(site: Te
     assert [len(stored(one)) for one in (site, other)] == [2 * BATCH_DOCUMENTS] * 2
 
 
-def test_the_only_document_that_is_missing_may_be_refused(site: Tenant, embedder: StubEmbedder) -> None:
+def test_single_rejected_document_is_not_embedded_again(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(page(1, title="zzz"))
     embedder.refused = "zzz"
 
@@ -272,7 +274,7 @@ def test_the_only_document_that_is_missing_may_be_refused(site: Tenant, embedder
     assert run(site) == 0
 
 
-def test_an_embedder_that_refuses_everything_is_asked_again(site: Tenant, embedder: StubEmbedder) -> None:
+def test_embedder_that_rejects_everything_is_retried(site: Tenant, embedder: StubEmbedder) -> None:
     site.index(page(1), page(2))
     embedder.is_misconfigured = True
 
@@ -284,7 +286,7 @@ def test_an_embedder_that_refuses_everything_is_asked_again(site: Tenant, embedd
     assert run(site) == 2
 
 
-def test_a_site_that_is_written_to_meanwhile_takes_its_turns(site: Tenant, other: Tenant) -> None:
+def test_site_changed_during_a_run_is_embedded_in_the_same_run(site: Tenant, other: Tenant) -> None:
     site.index(page(1))
 
     assert run(site, Meddler(lambda: other.index(page(1), page(2)))) == 3
@@ -292,7 +294,7 @@ def test_a_site_that_is_written_to_meanwhile_takes_its_turns(site: Tenant, other
     assert stored(other).keys() == {"page-1", "page-2"}
 
 
-def test_a_site_that_is_paused_is_sent_to_no_embedder(site: Tenant) -> None:
+def test_site_paused_during_a_run_is_no_longer_embedded(site: Tenant) -> None:
     site.index(*(page(number) for number in range(2 * BATCH_DOCUMENTS)))
 
     def pause() -> None:
@@ -303,7 +305,7 @@ def test_a_site_that_is_paused_is_sent_to_no_embedder(site: Tenant) -> None:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_vectors_that_are_wished_for_again_while_they_are_removed_are_made_anew(
+def test_vectors_enabled_again_during_their_removal_are_recomputed(
     site: Tenant, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:
     site.index(page(1), page(2), page(3))
@@ -332,12 +334,12 @@ def test_vectors_that_are_wished_for_again_while_they_are_removed_are_made_anew(
     assert stored(site).keys() == {"page-1", "page-2", "page-3"}
 
 
-def test_documents_that_are_all_gone_need_no_vectors(site: Tenant) -> None:
+def test_storing_vectors_of_no_documents_succeeds(site: Tenant) -> None:
     with site.app.extensions["runtime"].database.write() as session:
         store_vectors(session, site.site_id, "stub", {})
 
 
-def test_previews_in_a_row_write_once(site: Tenant) -> None:
+def test_repeated_previews_write_the_enabled_time_once(site: Tenant) -> None:
     runtime = site.app.extensions["runtime"]
 
     def wanted_until() -> Any:
