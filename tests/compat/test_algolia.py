@@ -1,4 +1,4 @@
-"""Algolia's search API, as DocSearch's front end and Algolia's clients call it."""
+"""Algolia's search API, as called by DocSearch's front end and Algolia's clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MANUAL = {
 
 @pytest.fixture
 def ask(tenant: Tenant) -> Ask:
-    """Sends searches as Algolia's clients for browsers do: the key in the address, JSON as plain text."""
+    """Send searches as Algolia's browser clients do: the key in the URL, and JSON as plain text."""
     client = ApiClient(tenant.app)
 
     def call(*requests: dict[str, Any], kind: str = "search", **options: Any) -> TestResponse:
@@ -54,7 +54,7 @@ def urls(response: TestResponse) -> list[str]:
     return [hit["url"].removeprefix("https://www.example.com") for hit in answered(response)["hits"]]
 
 
-def test_there_is_a_hit_for_each_section_with_the_titles_above_it(tenant: Tenant, ask: Ask) -> None:
+def test_each_matching_section_is_a_hit_with_its_parent_titles(tenant: Tenant, ask: Ask) -> None:
     tenant.index(MANUAL)
 
     answer = answered(ask({"query": "apt traps", "attributesToRetrieve": HIERARCHY, "highlightPreTag": "<mark>",
@@ -85,7 +85,7 @@ def test_there_is_a_hit_for_each_section_with_the_titles_above_it(tenant: Tenant
     assert "locks of apt" in first["content"]
 
 
-def test_a_page_whose_title_matches_is_a_hit_of_its_own(tenant: Tenant, ask: Ask) -> None:
+def test_page_with_a_matching_title_is_a_separate_hit(tenant: Tenant, ask: Ask) -> None:
     tenant.index(MANUAL)
 
     (hit,) = answered(ask({"query": "installing", "attributesToRetrieve": HIERARCHY}))["hits"]
@@ -93,7 +93,7 @@ def test_a_page_whose_title_matches_is_a_hit_of_its_own(tenant: Tenant, ask: Ask
     assert (hit["objectID"], hit["type"], hit["anchor"]) == ("install", "lvl1", None)
 
 
-def test_without_titles_above_titles_there_is_a_hit_for_each_page(tenant: Tenant, ask: Ask) -> None:
+def test_search_without_hierarchy_returns_one_hit_per_page(tenant: Tenant, ask: Ask) -> None:
     tenant.index(*[page(number, title="Harbour", content="ships", url=f"/{number}") for number in range(30)])
 
     first = answered(ask({"query": "harbour", "hitsPerPage": 20}))
@@ -103,7 +103,7 @@ def test_without_titles_above_titles_there_is_a_hit_for_each_page(tenant: Tenant
     assert not {hit["objectID"] for hit in first["hits"]} & {hit["objectID"] for hit in second["hits"]}
 
 
-def test_no_page_of_sections_has_more_hits_than_asked_for(tenant: Tenant, ask: Ask) -> None:
+def test_page_of_section_hits_never_exceeds_hits_per_page(tenant: Tenant, ask: Ask) -> None:
     tenant.index(*[{**MANUAL, "id": str(number), "url": f"/{number}"} for number in range(9)])
     wish = {"query": "apt", "hitsPerPage": 8, "attributesToRetrieve": HIERARCHY}
 
@@ -114,7 +114,7 @@ def test_no_page_of_sections_has_more_hits_than_asked_for(tenant: Tenant, ask: A
     assert {hit["objectID"].partition("#")[0] for answer in pages for hit in answer["hits"]} == set(map(str, range(9)))
 
 
-def test_older_clients_send_a_query_string(tenant: Tenant, ask: Ask) -> None:
+def test_query_string_parameters_of_older_clients_are_accepted(tenant: Tenant, ask: Ask) -> None:
     tenant.index(MANUAL)
     params = urlencode({"query": "apt", "hitsPerPage": 4, "attributesToRetrieve": json.dumps(HIERARCHY),
                         "facetFilters": json.dumps([["lang:en", "lang:de"]]), "facets": "lang"})  # fmt: skip
@@ -125,7 +125,7 @@ def test_older_clients_send_a_query_string(tenant: Tenant, ask: Ask) -> None:
     assert answer["hits"][0]["anchor"] in ("debian", "traps")
 
 
-def test_one_search_has_an_address_of_its_own(tenant: Tenant) -> None:
+def test_single_index_search_has_its_own_url(tenant: Tenant) -> None:
     tenant.index(MANUAL)
 
     response = ApiClient(tenant.app).post(

@@ -1,4 +1,4 @@
-"""Every operation of the service, as its routes and policies tell."""
+"""All operations of the service, from its routes and policies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.callers import Tenant
 
 
 class Operation(NamedTuple):
-    """A method at an address; of what is in the address, only the tenant's site, key, and index exist."""
+    """A method at a path; of its placeholders, only the tenant's site, key, and index exist."""
 
     endpoint: str
     method: str
@@ -29,7 +29,7 @@ class Operation(NamedTuple):
 
 
 def operations(tenant: Tenant) -> list[Operation]:
-    """All there are."""
+    """Return all operations."""
     values = {"site_id": tenant.site_id, "key_id": tenant.keys["search"]["id"], "uid": tenant.site["index"]}
     declared = policies(tenant.app)
     return [
@@ -46,6 +46,6 @@ def operations(tenant: Tenant) -> list[Operation]:
 
 
 def policy_at(app: Flask, method: str, path: str) -> OperationPolicy:
-    """What holds for ``method`` at ``path``."""
+    """Return the policy of ``method`` at ``path``."""
     endpoint, _ = app.url_map.bind("localhost").match(path.partition("?")[0], method)
     return policies(app)[endpoint]

@@ -1,4 +1,4 @@
-"""Who may do what: every operation by every kind of caller, on their own things and on a stranger's."""
+"""Authorization: every operation by every kind of caller, on its own objects and on another account's."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Row:
 
     Attributes:
         path: With ``{site}``, ``{key}`` and ``{index}`` for objects of the account, and ``{source}``, ``{run}``,
-            ``{sync}``, ``{session}``, ``{member}``, ``{invitation}``, ``{webhook}`` and ``{delivery}`` for what there
-            is none of.
-        answer: What it answers to those it is for: a status, or the error that only those get who were let in.
+            ``{sync}``, ``{session}``, ``{member}``, ``{invitation}``, ``{webhook}`` and ``{delivery}`` for objects that
+            do not exist.
+        answer: The response to permitted callers: a status, or an error that only permitted callers get.
     """
 
     method: str
@@ -179,13 +179,13 @@ def new_site(tenant: Tenant) -> int:
 
 
 def new_key(tenant: Tenant, site_id: int, kind: str = "search") -> tuple[str, str]:
-    """Identifier and token."""
+    """Create a key. Returns its ID and token."""
     answer = assert_ok(tenant.browser.post(f"/api/sites/{site_id}/keys", json={"name": "One", "type": kind}), 201)
     return answer["key"]["id"], answer["api_key"]
 
 
 def filled(row: Row, owner: Tenant) -> tuple[str, Any]:
-    """Path and body with fresh objects of ``owner``, so that deleting them spoils nothing."""
+    """Return path and body with fresh objects of ``owner``, so that deleting them does not affect other tests."""
     site, key = "", ""
     if "{site}" in row.path or "{key}" in row.path:
         site = str(new_site(owner))
@@ -204,7 +204,7 @@ def send(client: ApiClient | Browser, row: Row, path: str, body: Any) -> TestRes
 
 
 def assert_answer(row: Row, response: TestResponse) -> None:
-    """The answer that only those get whom the operation is for."""
+    """Assert the response that only permitted callers get."""
     if isinstance(row.answer, tuple):
         assert_error(response, *row.answer)
     else:
@@ -212,15 +212,15 @@ def assert_answer(row: Row, response: TestResponse) -> None:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=str)
-def test_those_it_is_for_get_their_answer(ann: Tenant, row: Row) -> None:
-    """Whom it is for, and that nobody else gets further, says test_policy."""
+def test_permitted_callers_get_the_expected_response(ann: Tenant, row: Row) -> None:
+    """The permitted callers, and the rejection of all others, are checked in test_policy."""
     for kind in ("public", "search", "private", "session"):
         path, body = filled(row, ann)
         if getattr(policy_at(ann.app, row.method, path).access, kind):
             assert_answer(row, send(caller(ann, kind), row, path, body))
 
 
-def test_the_table_has_every_operation(ann: Tenant) -> None:
+def test_table_contains_every_documented_operation(ann: Tenant) -> None:
     with ann.app.app_context():
         described = document()["paths"]
     closed = {
@@ -238,7 +238,9 @@ def test_the_table_has_every_operation(ann: Tenant) -> None:
 
 @pytest.mark.parametrize("kind", ["private", "session"])
 @pytest.mark.parametrize("row", OWNED, ids=str)
-def test_a_strangers_things_are_as_if_they_did_not_exist(ann: Tenant, eve: Tenant, row: Row, kind: str) -> None:
+def test_objects_of_another_account_return_the_same_404_as_missing_ones(
+    ann: Tenant, eve: Tenant, row: Row, kind: str
+) -> None:
     path, body = filled(row, eve)
     nowhere = row.path.replace("{site}", "987654321").replace("{key}", "key_AAAAAAAAAA").format(**NOTHING)
 
@@ -250,7 +252,7 @@ def test_a_strangers_things_are_as_if_they_did_not_exist(ann: Tenant, eve: Tenan
 
 
 @pytest.mark.parametrize("row", [row for row in OWNED if "{site}" in row.path and "{key}" in row.path], ids=str)
-def test_a_key_is_found_below_its_own_site_only(ann: Tenant, eve: Tenant, row: Row) -> None:
+def test_key_is_found_only_below_its_own_site(ann: Tenant, eve: Tenant, row: Row) -> None:
     key_id, _ = new_key(ann, new_site(ann))
     other_site, her_key = new_site(ann), new_key(eve, new_site(eve))[0]
 
@@ -261,7 +263,7 @@ def test_a_key_is_found_below_its_own_site_only(ann: Tenant, eve: Tenant, row: R
 
 @pytest.mark.parametrize("name", ["bulk", "destroy"])
 @pytest.mark.parametrize("place", ["query", "body"])
-def test_a_private_key_indexes_into_any_site_of_its_account_and_no_other(
+def test_private_key_indexes_into_any_site_of_its_account_and_no_other(
     ann: Tenant, eve: Tenant, name: str, place: str
 ) -> None:
     method, body = {"bulk": ("POST", {"documents": [page(1)]}), "destroy": ("DELETE", {"id": "page-1"})}[name]
@@ -279,7 +281,7 @@ def test_a_private_key_indexes_into_any_site_of_its_account_and_no_other(
     assert_error(send(-1), 404, "site_not_found")
 
 
-def test_a_site_named_twice_must_be_the_same(ann: Tenant) -> None:
+def test_site_ids_in_query_and_body_must_agree(ann: Tenant) -> None:
     path = f"/api/v1/index/bulk?site_id={ann.site_id}"
 
     assert_ok(ann.private.post(path, json={"documents": [page(1)], "site_id": ann.site_id}))
@@ -290,7 +292,9 @@ def test_a_site_named_twice_must_be_the_same(ann: Tenant) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_site_of_a_search(ann: Tenant, eve: Tenant, method: str) -> None:
+def test_search_key_searches_only_its_site_and_private_key_any_site_of_the_account(
+    ann: Tenant, eve: Tenant, method: str
+) -> None:
     other = new_site(ann)
 
     def search(kind: str, site_id: int) -> Any:
@@ -309,7 +313,7 @@ def test_the_site_of_a_search(ann: Tenant, eve: Tenant, method: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["private", "session"])
-def test_analytics_are_of_ones_own_sites(ann: Tenant, eve: Tenant, kind: str) -> None:
+def test_analytics_are_limited_to_own_sites(ann: Tenant, eve: Tenant, kind: str) -> None:
     assert_ok(caller(ann, kind).get(f"/api/analytics?site_id={new_site(ann)}"))
     assert_error(caller(ann, kind).get(f"/api/analytics?site_id={eve.site_id}"), 404, "site_not_found")
     assert_error(caller(ann, kind).get("/api/analytics?site_id=x"), 400, "validation_failed", field="site_id")
@@ -338,7 +342,7 @@ REPORTS = [
 
 
 @pytest.mark.parametrize(("kind", "report", "error"), REPORTS, ids=str)
-def test_who_may_report_how_much(
+def test_usage_reports_are_limited_by_kind_of_key(
     ann: Tenant, eve: Tenant, kind: str, report: dict[str, Any], error: tuple[int, str] | None
 ) -> None:
     indexes = {"own": ann.site["index"], "other": f"site_{new_site(ann)}", "hers": eve.site["index"]}
@@ -353,7 +357,7 @@ def test_who_may_report_how_much(
         assert_error(response, *error)
 
 
-def test_a_private_key_manages_itself_and_may_delete_itself(ann: Tenant) -> None:
+def test_private_key_can_manage_and_delete_itself(ann: Tenant) -> None:
     site = new_site(ann)
     key_id, token = new_key(ann, site, "private")
     client = ApiClient(ann.app, token)
@@ -364,7 +368,7 @@ def test_a_private_key_manages_itself_and_may_delete_itself(ann: Tenant) -> None
 
 
 class TestTokens:
-    """What is taken for a key."""
+    """Bearer tokens in the Authorization header."""
 
     @pytest.mark.parametrize(
         ("header", "code"),
@@ -384,7 +388,7 @@ class TestTokens:
             ("Bearer {token}, Bearer {token}", "invalid_api_key"),
         ],
     )
-    def test_what_is_no_key(self, ann: Tenant, header: str | None, code: str) -> None:
+    def test_missing_or_malformed_token_returns_401(self, ann: Tenant, header: str | None, code: str) -> None:
         token = ann.tokens["private"]
         headers = {}
         if header is not None:
@@ -394,12 +398,12 @@ class TestTokens:
         assert_error(ApiClient(ann.app).get("/v1/client-info", headers=headers), 401, code)
 
     @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
-    def test_the_scheme_is_in_any_case(self, ann: Tenant, scheme: str) -> None:
+    def test_bearer_scheme_is_case_insensitive(self, ann: Tenant, scheme: str) -> None:
         headers = {"Authorization": f"{scheme} {ann.tokens['search']}"}
 
         assert_ok(ApiClient(ann.app).get("/v1/client-info", headers=headers))
 
-    def test_the_token_decides_over_the_cookie(self, ann: Tenant, eve: Tenant) -> None:
+    def test_bearer_token_takes_precedence_over_the_session_cookie(self, ann: Tenant, eve: Tenant) -> None:
         def authorized(token: str) -> dict[str, str]:
             return {"Authorization": f"Bearer {token}"}
 
@@ -410,12 +414,12 @@ class TestTokens:
         shown = assert_ok(ann.browser.get("/profile/edit", headers=authorized(eve.tokens["private"])))
         assert shown["user"]["email"] == eve.email
 
-    def test_a_token_needs_no_csrf_token_even_beside_a_cookie(self, ann: Tenant) -> None:
+    def test_bearer_token_needs_no_csrf_token_even_with_a_cookie(self, ann: Tenant) -> None:
         headers = {"Authorization": f"Bearer {ann.tokens['private']}", "X-CSRF-Token": ""}
 
         assert_ok(ann.browser.put("/profile", json={"name": "Ann"}, headers=headers))
 
-    def test_a_key_that_was_disabled_deleted_or_has_expired_is_told_so(self, ann: Tenant) -> None:
+    def test_disabled_and_deleted_keys_return_different_401_errors(self, ann: Tenant) -> None:
         site = new_site(ann)
         key_id, token = new_key(ann, site)
         client = ApiClient(ann.app, token)
@@ -428,7 +432,7 @@ class TestTokens:
         ann.browser.delete(f"/api/sites/{site}/keys/{key_id}")
         assert_error(client.get("/v1/client-info"), 401, "invalid_api_key")
 
-    def test_the_keys_of_a_deleted_site_and_account_are_invalid(self, shared_app: Flask) -> None:
+    def test_keys_of_deleted_sites_and_accounts_are_invalid(self, shared_app: Flask) -> None:
         tenant = register_tenant(shared_app, "gone@example.com")
         site = new_site(tenant)
         _, token = new_key(tenant, site)
@@ -441,14 +445,14 @@ class TestTokens:
 
 
 class TestSessions:
-    """What a cookie is good for."""
+    """Session cookies."""
 
     @pytest.fixture
     def browser(self, shared_app: Flask, request: pytest.FixtureRequest) -> Browser:
         return register_browser(shared_app, f"{abs(hash(request.node.name))}@example.com")[0]
 
     @pytest.mark.parametrize("token", [None, "", "wrong", "\u00fc"])
-    def test_a_write_without_the_sessions_token_is_refused(self, browser: Browser, token: str | None) -> None:
+    def test_write_without_a_valid_csrf_token_is_rejected(self, browser: Browser, token: str | None) -> None:
         headers = {} if token is None else {"X-CSRF-Token": token.encode().decode("latin-1")}
 
         response = browser.client.put("/profile", json={"name": "Mallory"}, headers=headers)
@@ -456,15 +460,15 @@ class TestSessions:
         assert_error(response, 403, "csrf_failed")
         assert browser.get("/profile/edit").get_json()["user"]["name"] == "Somebody"
 
-    def test_another_sessions_token_is_not_enough(self, browser: Browser, ann: Tenant) -> None:
+    def test_csrf_token_of_another_session_is_rejected(self, browser: Browser, ann: Tenant) -> None:
         headers = {"X-CSRF-Token": ann.browser.csrf_token}
 
         assert_error(browser.client.put("/profile", json={"name": "M"}, headers=headers), 403, "csrf_failed")
 
-    def test_reading_needs_no_token(self, browser: Browser) -> None:
+    def test_reading_needs_no_csrf_token(self, browser: Browser) -> None:
         assert_ok(browser.client.get("/dashboard"))
 
-    def test_logging_out_needs_the_token_and_ends_the_session(self, browser: Browser) -> None:
+    def test_logout_requires_the_csrf_token_and_ends_the_session(self, browser: Browser) -> None:
         assert_error(browser.client.post("/logout"), 403, "csrf_failed")
         cookie = browser.client.get_cookie("session")
         assert cookie is not None
@@ -474,11 +478,11 @@ class TestSessions:
         browser.client.set_cookie("session", cookie.value)
         assert_error(browser.get("/dashboard"), 401, "missing_api_key")
 
-    def test_logging_out_without_a_session_is_harmless(self, shared_app: Flask) -> None:
+    def test_logout_without_a_session_succeeds(self, shared_app: Flask) -> None:
         assert assert_ok(ApiClient(shared_app).post("/logout")) == {"success": True}
 
     @pytest.mark.parametrize("cookie", ["", "x", "a" * 43, "\u00fc" * 30, "a" * 5000])
-    def test_a_cookie_that_is_none_of_ours_is_nobody(self, shared_app: Flask, cookie: str) -> None:
+    def test_invalid_session_cookie_is_treated_as_anonymous(self, shared_app: Flask, cookie: str) -> None:
         client: FlaskClient = shared_app.test_client(use_cookies=False)
         header = f"session={cookie.encode().decode('latin-1')}"
 

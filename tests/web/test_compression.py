@@ -1,4 +1,4 @@
-"""What is sent compressed, to whom, and what never is."""
+"""Compression: compressed responses, their clients, and responses that are never compressed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _get(app: Flask, path: str, **headers: str) -> TestResponse:
 
 
 @pytest.mark.parametrize("path", ["/", "/login?next=/sites", "/register", "/nope", *FOR_ALL])
-def test_who_takes_gzip_gets_it_and_unpacks_what_others_get(app: Flask, path: str) -> None:
+def test_gzip_is_sent_only_to_clients_that_accept_it_with_equal_content(app: Flask, path: str) -> None:
     packed, plain = _get(app, path, **GZIP), _get(app, path, **PLAIN)
     assert packed.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(packed.data) == plain.data
@@ -49,7 +49,7 @@ def test_who_takes_gzip_gets_it_and_unpacks_what_others_get(app: Flask, path: st
 
 
 @pytest.mark.parametrize("path", ["/", "/static/style.css", "/widget.js", "/openapi.json"])
-def test_a_head_tells_of_the_same_answer(app: Flask, path: str) -> None:
+def test_head_has_the_same_headers_as_get(app: Flask, path: str) -> None:
     asked = app.test_client().get(path, headers=GZIP)
     with asked, app.test_client().head(path, headers=GZIP) as told:
         assert told.data == b""
@@ -72,20 +72,20 @@ def test_a_head_tells_of_the_same_answer(app: Flask, path: str) -> None:
         ("gzip;q=0.5, identity", None),
     ],
 )
-def test_the_clients_preference_decides(app: Flask, accepted: str, encoding: str | None) -> None:
+def test_accept_encoding_preference_decides_on_gzip(app: Flask, accepted: str, encoding: str | None) -> None:
     answer = _get(app, "/widget.js", Accept_Encoding=accepted)
     assert answer.headers.get("Content-Encoding") == encoding
 
 
 @pytest.mark.parametrize("path", ["/static/icon.svg"])
-def test_what_is_small_is_sent_as_it_is(app: Flask, path: str) -> None:
+def test_small_files_are_not_compressed(app: Flask, path: str) -> None:
     answer = _get(app, path, **GZIP)
     assert len(answer.data) < 1024
     assert "Content-Encoding" not in answer.headers
 
 
 @pytest.mark.parametrize("path", ["/static/style.css", "/widget.js", "/widget-results.js"])
-def test_either_form_can_be_kept_and_none_is_taken_for_the_other(app: Flask, path: str) -> None:
+def test_compressed_and_plain_forms_have_separate_etags(app: Flask, path: str) -> None:
     packed, plain = _get(app, path, **GZIP), _get(app, path)
     tags = packed.headers["ETag"], plain.headers["ETag"]
     assert tags[0] != tags[1]
@@ -98,7 +98,7 @@ def test_either_form_can_be_kept_and_none_is_taken_for_the_other(app: Flask, pat
     assert _get(app, path, **GZIP, If_None_Match='"another"').status_code == 200
 
 
-def test_a_part_of_a_file_is_a_part_of_its_plain_form(app: Flask) -> None:
+def test_range_request_returns_a_part_of_the_uncompressed_file(app: Flask) -> None:
     plain = _get(app, "/static/style.css")
     part = _get(app, "/static/style.css", **GZIP, Range="bytes=0-1999")
     assert (part.status_code, part.data) == (206, plain.data[:2000])
@@ -109,7 +109,7 @@ def test_a_part_of_a_file_is_a_part_of_its_plain_form(app: Flask) -> None:
 
 
 @pytest.mark.parametrize("template", PERSONAL)
-def test_what_somebody_who_is_known_sees_is_never_compressed(tenant: Tenant, template: str) -> None:
+def test_pages_for_authenticated_callers_are_never_compressed(tenant: Tenant, template: str) -> None:
     tenant.index(*(page(number) for number in range(20)))
     path = template.format(site=tenant.site_id)
     for answer in (tenant.browser.get(path, headers=GZIP), tenant.private.get(path, headers=GZIP)):
@@ -119,14 +119,14 @@ def test_what_somebody_who_is_known_sees_is_never_compressed(tenant: Tenant, tem
 
 
 @pytest.mark.parametrize("path", FOR_ALL)
-def test_what_repeats_nobodys_words_is_compressed_for_all(tenant: Tenant, path: str) -> None:
+def test_pages_that_reflect_no_input_are_compressed_for_everyone(tenant: Tenant, path: str) -> None:
     asked = f"{path}?q=chosen-by-others&notice=chosen-by-others&next=/chosen-by-others"
     with tenant.browser.get(asked, headers=GZIP) as answer:
         assert answer.headers["Content-Encoding"] == "gzip"
         assert b"chosen-by-others" not in gzip.decompress(answer.data)
 
 
-def test_answers_of_the_api_are_sent_as_they_are(tenant: Tenant) -> None:
+def test_api_responses_are_not_compressed(tenant: Tenant) -> None:
     tenant.index(*(page(number, content="words " * 100) for number in range(20)))
     for answer in (
         tenant.search.get("/v1/search?q=page", headers={"Accept-Encoding": "gzip"}),
@@ -136,7 +136,7 @@ def test_answers_of_the_api_are_sent_as_they_are(tenant: Tenant) -> None:
         assert "Content-Encoding" not in answer.headers
 
 
-def test_nothing_is_compressed_twice(app: Flask) -> None:
+def test_already_encoded_response_is_not_compressed_again(app: Flask) -> None:
     with app.test_request_context("/docs", headers=GZIP):
         answer = compress(Response(b"x" * 5000, mimetype="text/html", headers={"Content-Encoding": "br"}))
     assert (answer.headers["Content-Encoding"], answer.data) == ("br", b"x" * 5000)

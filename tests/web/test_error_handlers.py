@@ -1,4 +1,4 @@
-"""Errors: their one shape, every code, and which of two wins."""
+"""Errors: their format, every code, and precedence."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ DEAR_BODIES: dict[str, tuple[type[Schema], Any]] = {
 
 
 @pytest.mark.parametrize("kind", DEAR_BODIES)
-def test_problems_beyond_those_that_are_listed_cost_nothing(kind: str) -> None:
+def test_validation_problems_beyond_the_listed_ones_use_bounded_memory(kind: str) -> None:
     schema, body = DEAR_BODIES[kind]
     tracemalloc.start()
     try:
@@ -73,7 +73,7 @@ def test_problems_beyond_those_that_are_listed_cost_nothing(kind: str) -> None:
 
 
 class TestBodies:
-    """What is no JSON, or not the JSON that is asked for."""
+    """Invalid JSON, and JSON of the wrong shape."""
 
     @pytest.mark.parametrize(
         "data",
@@ -83,17 +83,17 @@ class TestBodies:
             b'{"q": "\\ud800"}', b'{"\\udfff": 1, "q": "x"}', "{\"q\": \"x\"}".encode("utf-16"),
         ],
     )  # fmt: skip
-    def test_what_is_not_json_in_utf_8(self, ann: Tenant, data: bytes) -> None:
+    def test_body_that_is_not_utf_8_json_returns_invalid_json(self, ann: Tenant, data: bytes) -> None:
         body = assert_error(send(ann, data), 400, "invalid_json")
 
         assert "details" not in body
 
     @pytest.mark.parametrize("data", [b"[]", b"null", b'"x"', b"5", b"true", b'[{"q": "x"}]'])
     @pytest.mark.parametrize("path", ["/v1/search", "/api/v1/index/bulk", "/v1/report-usage", "/sites"])
-    def test_json_of_the_wrong_top_level_type(self, ann: Tenant, path: str, data: bytes) -> None:
+    def test_json_of_the_wrong_top_level_type_is_rejected(self, ann: Tenant, path: str, data: bytes) -> None:
         assert_error(send(ann, data, path=path), 400, "validation_failed", field="body")
 
-    def test_an_optional_body_has_the_same_rules(self, ann: Tenant) -> None:
+    def test_optional_body_is_validated_when_present(self, ann: Tenant) -> None:
         path = f"/api/keys/{ann.keys['search']['id']}/toggle"
 
         assert_error(send(ann, b"[]", path=path), 400, "validation_failed", field="body")
@@ -121,21 +121,21 @@ class TestBodies:
             (b'{"limit": 5}', "q", "required"),
         ],
     )
-    def test_a_bad_field_is_named(self, ann: Tenant, body: bytes, field: str, code: str) -> None:
+    def test_invalid_field_is_named_in_the_details(self, ann: Tenant, body: bytes, field: str, code: str) -> None:
         answer = assert_error(send(ann, body), 400, "validation_failed")
 
         assert [(detail["field"], detail["code"]) for detail in answer["details"]] == [(field or "body", code)]
 
-    def test_a_number_beyond_all_bounds_is_refused(self, ann: Tenant) -> None:
+    def test_number_beyond_the_float_range_is_rejected(self, ann: Tenant) -> None:
         assert send(ann, b'{"q": "x", "limit": 1e999}').status_code == 400
 
-    def test_of_a_duplicate_key_the_last_one_wins(self, ann: Tenant) -> None:
+    def test_last_value_of_a_duplicate_json_key_wins(self, ann: Tenant) -> None:
         assert assert_ok(send(ann, b'{"q": "first", "q": "last"}'))["results"]["query"] == "last"
 
-    def test_five_point_zero_is_five(self, ann: Tenant) -> None:
+    def test_integral_float_is_accepted_as_an_integer(self, ann: Tenant) -> None:
         assert assert_ok(send(ann, b'{"q": "x", "limit": 5.0, "offset": -0.0}'))["results"]["limit"] == 5
 
-    def test_the_message_is_the_first_problem_and_how_many_more_there_are(self, ann: Tenant) -> None:
+    def test_error_message_states_the_first_problem_and_counts_the_others(self, ann: Tenant) -> None:
         one = assert_error(send(ann, b'{"q": "x", "limit": "5"}'), 400, "validation_failed")
         two = assert_error(send(ann, b'{"limit": "5"}'), 400, "validation_failed")
         three = assert_error(send(ann, b'{"limit": "5", "page": "x"}'), 400, "validation_failed")
@@ -148,7 +148,7 @@ class TestBodies:
         assert three["message"].endswith("(and 2 more problems)")
 
     @pytest.mark.parametrize(("bad", "more"), [(100, "99 more problems"), (101, "more"), (250, "more")])
-    def test_at_most_100_problems_are_listed_and_no_more_are_counted(self, ann: Tenant, bad: int, more: str) -> None:
+    def test_at_most_100_problems_are_listed_and_counted(self, ann: Tenant, bad: int, more: str) -> None:
         documents = [page(1), *({"title": "t", "content": "c", "url": "/u"} for _ in range(bad))]
 
         body = assert_error(
@@ -161,12 +161,12 @@ class TestBodies:
             "field": "documents[1].id", "code": "required", "message": "id is required", "index": 1,
         }  # fmt: skip
 
-    def test_an_unknown_name_is_repeated_in_short(self, ann: Tenant) -> None:
+    def test_unknown_field_name_is_truncated_in_the_error(self, ann: Tenant) -> None:
         body = assert_error(send(ann, b'{"q": "x", "' + b"n" * 100_000 + b'": 1}'), 400, "validation_failed")
 
         assert [detail["field"] for detail in body["details"]] == ["n" * 80]
 
-    def test_a_bad_documents_problem_has_its_index_and_id(self, ann: Tenant) -> None:
+    def test_problem_of_a_document_has_its_index_and_id(self, ann: Tenant) -> None:
         documents = [page(1), page(2, date="yesterday")]
 
         body = assert_error(
@@ -180,14 +180,14 @@ class TestBodies:
 
 
 class TestContentTypes:
-    """Bodies that do not say that they are JSON."""
+    """Bodies without a JSON content type."""
 
     @pytest.mark.parametrize(
         "content_type",
         [None, "", "text/plain", "text/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
          "application/octet-stream", "json", "application/xml"],
     )  # fmt: skip
-    def test_another_content_type_is_refused_with_the_header_to_send(
+    def test_other_content_types_are_rejected_with_the_required_header(
         self, ann: Tenant, content_type: str | None
     ) -> None:
         body = assert_error(send(ann, b'{"q": "x"}', content_type), 415, "unsupported_media_type")
@@ -195,16 +195,18 @@ class TestContentTypes:
         assert "Content-Type: application/json" in body["message"]
 
     @pytest.mark.parametrize("content_type", [JSON, "application/json; charset=utf-8", "Application/JSON"])
-    def test_json_by_all_its_names(self, ann: Tenant, content_type: str) -> None:
+    def test_json_content_type_is_accepted_with_parameters_and_in_any_case(
+        self, ann: Tenant, content_type: str
+    ) -> None:
         assert_ok(send(ann, b'{"q": "x"}', content_type))
 
     @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "gzip, identity"])
-    def test_an_encoded_body_is_refused(self, ann: Tenant, encoding: str) -> None:
+    def test_encoded_request_body_is_rejected(self, ann: Tenant, encoding: str) -> None:
         response = send(ann, b'{"q": "x"}', headers={"Content-Encoding": encoding})
 
         assert_error(response, 415, "unsupported_media_type")
 
-    def test_a_form_with_a_bearer_token_is_refused_on_page_routes_too(self, ann: Tenant) -> None:
+    def test_form_with_a_bearer_token_is_rejected_on_page_routes(self, ann: Tenant) -> None:
         response = ann.private.post("/sites", data={"name": "x", "url": "https://x.example/"})
 
         assert_error(response, 415, "unsupported_media_type")
@@ -217,17 +219,17 @@ class TestSizes:
         ("path", "size"),
         [("/v1/search", MIB), ("/sites", MIB), ("/api/v1/search-log", MIB), ("/api/v1/index/bulk", 16 * MIB)],
     )
-    def test_one_byte_over_the_limit(self, ann: Tenant, path: str, size: int) -> None:
+    def test_body_one_byte_above_the_limit_is_rejected(self, ann: Tenant, path: str, size: int) -> None:
         largest = b'{"' + b"x" * (size - 6) + b'":1}'
         assert len(largest) == size
 
         assert send(ann, largest, path=path).status_code in (200, 400)
         assert_error(send(ann, largest + b" ", path=path), 413, "payload_too_large")
 
-    def test_forty_mebibytes(self, ann: Tenant) -> None:
+    def test_forty_mebibyte_body_is_rejected(self, ann: Tenant) -> None:
         assert_error(send(ann, b"x" * (40 * MIB), path="/api/v1/index/bulk"), 413, "payload_too_large")
 
-    def test_a_body_without_content_length(self, ann: Tenant) -> None:
+    def test_body_limit_applies_without_a_content_length(self, ann: Tenant) -> None:
         def chunked(size: int) -> TestResponse:
             stream = io.BytesIO(b'{"q": "' + b"x" * size + b'"}')
             return ann.private.post(
@@ -237,9 +239,9 @@ class TestSizes:
         assert_ok(chunked(500))
         assert_error(chunked(2 * MIB), 413, "payload_too_large")
 
-    def test_a_body_in_chunks_is_never_cut_at_the_limit(self, ann: Tenant) -> None:
+    def test_chunked_body_is_not_truncated_at_the_limit(self, ann: Tenant) -> None:
         class Chunks:
-            """As gunicorn gives them: neither a length nor a place."""
+            """A stream like gunicorn's: without a length or a position."""
 
             def __init__(self, body: bytes):
                 self.read = io.BytesIO(body).read
@@ -253,7 +255,7 @@ class TestSizes:
         assert_error(chunked(whole + b" and more"), 413, "payload_too_large")
 
     @pytest.mark.parametrize("broken", [InvalidChunkSize(b"zz"), ChunkMissingTerminator(b"zz"), NoMoreData(b"")])
-    def test_chunks_that_are_none_are_the_callers_mistake(self, ann: Tenant, broken: Exception) -> None:
+    def test_malformed_chunked_encoding_returns_400(self, ann: Tenant, broken: Exception) -> None:
         class Broken:
             def read(self, size: int = -1) -> bytes:
                 raise broken
@@ -269,10 +271,10 @@ class TestSizes:
             response = client.post(path, content_type=content_type, environ_overrides=environ)
             assert response.status_code == 400, (path, response.text)
 
-    def test_the_message_names_the_limit(self, ann: Tenant) -> None:
+    def test_payload_too_large_message_states_the_limit(self, ann: Tenant) -> None:
         assert str(MIB) in assert_error(send(ann, b" " * (MIB + 1)), 413, "payload_too_large")["message"]
 
-    def test_both_are_settings(self, tmp_path: Path) -> None:
+    def test_both_body_limits_are_configurable(self, tmp_path: Path) -> None:
         app = make_app(make_settings(tmp_path, max_body_bytes=300, max_bulk_body_bytes=1000))
         tenant = register_tenant(app, "ann@example.com")
 
@@ -283,7 +285,7 @@ class TestSizes:
 
 
 class TestRoutes:
-    """Addresses and methods there are not."""
+    """Unknown paths and methods."""
 
     @pytest.mark.parametrize(
         "path",
@@ -291,20 +293,20 @@ class TestRoutes:
          "/sites/1.5", "/sites/1e3", "/sites/%D9%A3", "/api/keys//toggle", "/v1/search%00", "/%ff", "/engine2"],
     )  # fmt: skip
     @pytest.mark.parametrize("known", [True, False])
-    def test_an_unknown_address(self, ann: Tenant, path: str, known: bool) -> None:
+    def test_unknown_path_returns_404(self, ann: Tenant, path: str, known: bool) -> None:
         client = ann.private if known else ApiClient(ann.app)
 
         assert_error(client.get(path), 404, "not_found")
 
     @pytest.mark.parametrize("site_id", ["0", "-1", "9223372036854775807", "9223372036854775808", "9" * 30, "9" * 5000])
-    def test_a_number_that_is_no_sites(self, ann: Tenant, site_id: str) -> None:
+    def test_unknown_site_id_returns_404(self, ann: Tenant, site_id: str) -> None:
         response = ann.private.get(f"/sites/{site_id}")
 
         assert response.status_code == 404
         assert response.get_json()["error"] in ("site_not_found", "not_found")
 
     @pytest.mark.parametrize("key_id", ["key_", "x", "key_AAAAAAAAAA", "%00", "a" * 4000, "%F0%9F%94%91"])
-    def test_an_identifier_that_is_no_keys(self, ann: Tenant, key_id: str) -> None:
+    def test_unknown_key_id_returns_404(self, ann: Tenant, key_id: str) -> None:
         assert_error(ann.private.post(f"/api/keys/{key_id}/toggle"), 404, "key_not_found")
 
     @pytest.mark.parametrize(
@@ -317,7 +319,9 @@ class TestRoutes:
             ("BREW", "/dashboard", {"GET", "HEAD", "OPTIONS"}),
         ],
     )
-    def test_an_unknown_method(self, ann: Tenant, method: str, path: str, allowed: set[str]) -> None:
+    def test_unsupported_method_returns_405_with_the_allowed_methods(
+        self, ann: Tenant, method: str, path: str, allowed: set[str]
+    ) -> None:
         response = ApiClient(ann.app).call(method, path)
 
         assert response.status_code == 405
@@ -326,14 +330,14 @@ class TestRoutes:
             assert_error(response, 405, "method_not_allowed")
 
     @pytest.mark.parametrize("path", ["/sites", "/dashboard", "/v1/client-info", "/api/analytics", "/healthz"])
-    def test_head_is_get_without_a_body(self, ann: Tenant, path: str) -> None:
+    def test_head_returns_the_headers_of_get_without_a_body(self, ann: Tenant, path: str) -> None:
         got, headed = ann.private.get(path), ann.private.call("HEAD", path)
 
         assert headed.status_code == got.status_code == 200
         assert headed.data == b""
         assert headed.headers["Content-Type"] == got.headers["Content-Type"]
 
-    def test_head_of_an_error_has_no_body_either(self, ann: Tenant) -> None:
+    def test_head_of_an_error_has_no_body(self, ann: Tenant) -> None:
         response = ApiClient(ann.app).call("HEAD", "/sites")
 
         assert response.status_code == 401
@@ -341,15 +345,15 @@ class TestRoutes:
 
 
 class TestRequestIds:
-    """The caller's, if it is one that can be written to a log."""
+    """The caller's request ID, if it is safe to log."""
 
     @pytest.mark.parametrize("sent", ["a", "A-z.9_:+/=", "x" * 128])
-    def test_it_is_echoed(self, ann: Tenant, sent: str) -> None:
+    def test_valid_request_id_is_echoed(self, ann: Tenant, sent: str) -> None:
         for client in (ann.private, ApiClient(ann.app)):
             assert client.get("/sites", headers={"X-Request-Id": sent}).headers["X-Request-Id"] == sent
 
     @pytest.mark.parametrize("sent", ["", "x" * 129, "a b", "a\u00fc", "a;b", "<b>"])
-    def test_another_is_replaced(self, ann: Tenant, sent: str) -> None:
+    def test_invalid_request_id_is_replaced(self, ann: Tenant, sent: str) -> None:
         given = ann.private.get("/sites", headers={"X-Request-Id": sent.encode().decode("latin-1")}).headers[
             "X-Request-Id"
         ]
@@ -357,11 +361,11 @@ class TestRequestIds:
         assert given != sent
         assert len(given) >= 16
 
-    def test_no_two_requests_share_one(self, ann: Tenant) -> None:
+    def test_generated_request_ids_are_unique(self, ann: Tenant) -> None:
         assert len({ann.private.get("/sites").headers["X-Request-Id"] for _ in range(5)}) == 5
 
     @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-    def test_nor_do_two_processes_that_were_forked_from_one(self, ann: Tenant) -> None:
+    def test_request_ids_differ_between_forked_processes(self, ann: Tenant) -> None:
         here = ann.private.get("/sites").headers["X-Request-Id"]
         with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
             there = pool.submit(make_request_id).result()
@@ -370,13 +374,13 @@ class TestRequestIds:
 
 
 class BrokenSearcher(Searcher):
-    """Fails in a way nobody foresaw."""
+    """Raises an unexpected exception."""
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         raise ZeroDivisionError("SELECT password FROM accounts -- tantivy said no")
 
 
-def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
+def test_unexpected_exception_returns_500_without_details_and_without_charge(
     app: Flask, tenant: Tenant, caplog: pytest.LogCaptureFixture
 ) -> None:
     part = app.extensions["runtime"]
@@ -392,7 +396,7 @@ def test_what_nobody_foresaw_is_a_500_that_tells_nothing(
     assert tenant.search.get("/v1/search?q=x").get_json()["remaining_quota"]["used_today"] == 1
 
 
-def test_every_code_is_described_somewhere(shared_app: Flask) -> None:
+def test_every_error_code_is_documented(shared_app: Flask) -> None:
     from app.apidoc.openapi import document
 
     with shared_app.app_context():
@@ -403,9 +407,9 @@ def test_every_code_is_described_somewhere(shared_app: Flask) -> None:
 
 
 class TestAPartIsAway:
-    """503, with the part that is away and when to try again."""
+    """503 responses name the unavailable dependency."""
 
-    def test_the_search_engine(self, tmp_path: Path) -> None:
+    def test_unavailable_search_engine_returns_503_and_management_continues(self, tmp_path: Path) -> None:
         app = make_app(make_settings(tmp_path, search_url=f"typesense://:key@127.0.0.1:{free_port()}"))
         tenant = register_tenant(app, "ann@example.com")
 
@@ -427,7 +431,7 @@ class TestAPartIsAway:
         with database_away(app):
             yield
 
-    def test_the_database(self, app: Flask, tenant: Tenant, database_is_away: None) -> None:
+    def test_unavailable_database_returns_503(self, app: Flask, tenant: Tenant, database_is_away: None) -> None:
         for response in (
             tenant.private.get("/sites"),
             tenant.browser.get("/dashboard"),
@@ -438,7 +442,7 @@ class TestAPartIsAway:
             assert_error(response, 503, "database_unavailable")
         assert_ok(ApiClient(app).get("/healthz"))
 
-    def test_a_search_with_a_known_key_goes_on_without_the_database(self, app: Flask, tenant: Tenant) -> None:
+    def test_search_with_a_cached_key_works_without_the_database(self, app: Flask, tenant: Tenant) -> None:
         tenant.index(page(1))
         assert tenant.found_ids("page") == ["page-1"]
 
@@ -451,7 +455,7 @@ class TestAPartIsAway:
         with counters_away(app):
             yield
 
-    def test_the_counters(
+    def test_unavailable_counters_reject_writes_while_reads_and_searches_continue(
         self, app: Flask, tenant: Tenant, counters_are_away: None, caplog: pytest.LogCaptureFixture
     ) -> None:
         assert tenant.found_ids("page") == ["page-1"]
@@ -471,7 +475,7 @@ class TestAPartIsAway:
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b"5", b"true", b'"x"', b"[null]"])
-def test_an_optional_body_may_be_absent_but_not_of_another_type(ann: Tenant, body: bytes) -> None:
+def test_optional_body_may_be_absent_but_must_be_an_object(ann: Tenant, body: bytes) -> None:
     key = ann.browser.post(f"/api/sites/{ann.site_id}/keys", json={"name": "x"}).get_json()["key"]
     address = f"/api/sites/{ann.site_id}/keys/{key['id']}"
     writes = (("POST", f"/api/keys/{key['id']}/toggle"), ("POST", f"{address}/rotate"), ("POST", "/logout"))

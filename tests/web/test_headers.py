@@ -1,4 +1,4 @@
-"""What browsers of other sites may do, and the headers that keep pages safe."""
+"""CORS and security headers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def preflight(app: Flask, method: str, path: str) -> TestResponse:
 
 
 @pytest.mark.parametrize(("method", "path"), FOR_BROWSERS)
-def test_a_preflight_is_answered_before_authentication_and_kept(shared_app: Flask, method: str, path: str) -> None:
+def test_preflight_succeeds_before_authentication_and_is_cacheable(shared_app: Flask, method: str, path: str) -> None:
     response = preflight(shared_app, method, path)
 
     assert response.status_code in (200, 204)
@@ -74,7 +74,7 @@ def test_a_preflight_is_answered_before_authentication_and_kept(shared_app: Flas
 
 
 @pytest.mark.parametrize(("method", "path"), FOR_BROWSERS)
-def test_answers_and_errors_carry_the_headers(ann: Tenant, method: str, path: str) -> None:
+def test_browser_api_responses_and_errors_have_cors_headers(ann: Tenant, method: str, path: str) -> None:
     for client in (ann.public, ann.private, ApiClient(ann.app), ApiClient(ann.app, "nonsense")):
         headers = client.call(method, path, headers=ORIGIN).headers
         assert headers["Access-Control-Allow-Origin"] == "*"
@@ -83,7 +83,7 @@ def test_answers_and_errors_carry_the_headers(ann: Tenant, method: str, path: st
 
 
 @pytest.mark.parametrize(("method", "path"), MANAGEMENT)
-def test_management_is_for_no_other_origin(ann: Tenant, method: str, path: str) -> None:
+def test_management_api_has_no_cors_headers(ann: Tenant, method: str, path: str) -> None:
     answers = [
         preflight(ann.app, method, path),
         ann.private.call(method, path, headers=ORIGIN),
@@ -95,7 +95,7 @@ def test_management_is_for_no_other_origin(ann: Tenant, method: str, path: str) 
         assert [name for name, _ in response.headers if name.lower().startswith("access-control")] == []
 
 
-def test_a_429_can_be_read_by_a_page(tenant: Tenant) -> None:
+def test_rate_limit_response_is_readable_by_other_origins(tenant: Tenant) -> None:
     tenant.set_plan("pro", searches_per_day=0)
 
     response = tenant.search.get("/v1/search?q=x", headers=ORIGIN)
@@ -108,12 +108,12 @@ def test_a_429_can_be_read_by_a_page(tenant: Tenant) -> None:
 @pytest.mark.parametrize(
     "path", ["/v1/client-info", "/sites", "/dashboard", "/profile/edit", "/api/analytics", "/v1/search?q=x"]
 )
-def test_personal_data_and_secrets_are_not_stored_on_the_way(ann: Tenant, path: str) -> None:
+def test_personal_responses_are_sent_with_no_store(ann: Tenant, path: str) -> None:
     assert ann.private.get(path).headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize("path", ["/", "/login", "/register", "/dashboard", "/sites", "/docs"])
-def test_pages_have_a_strict_policy(ann: Tenant, path: str) -> None:
+def test_pages_have_a_strict_content_security_policy(ann: Tenant, path: str) -> None:
     response = ann.browser.get(path, headers={"Accept": "text/html"})
 
     assert response.mimetype == "text/html"

@@ -1,4 +1,4 @@
-"""Text that looks like a URL and is none, wherever the service takes one: it is a mistake of the caller, or ignored."""
+"""Malformed URLs in any input are rejected as the caller's mistake, or ignored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 def places(tenant: Tenant, url: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Requests of a private key that take an address: method, path, and body."""
+    """Yield requests of a private key that contain a URL: method, path, and body."""
     site = f"/sites/{tenant.site_id}"
     api = f"/api{site}"
     text = quote(url, safe="")
@@ -72,13 +72,13 @@ def places(tenant: Tenant, url: str) -> Iterator[tuple[str, str, dict[str, Any]]
     yield "POST", "/api/v1/index/bulk", {"documents": [page(7, url=url)]}
 
 
-def test_no_address_that_is_sent_ends_in_an_error_of_ours(ann: Tenant, url: str) -> None:
+def test_malformed_url_in_a_request_never_causes_a_server_error(ann: Tenant, url: str) -> None:
     for method, path, body in places(ann, url):
         response = ann.private.call(method, path, **({"json": body} if body or method != "GET" else {}))
         assert response.status_code < 500, f"{method} {path} {body}: {response.get_data(as_text=True)[:300]}"
 
 
-def test_no_header_that_holds_an_address_does(ann: Tenant, url: str) -> None:
+def test_malformed_url_in_a_header_never_causes_a_server_error(ann: Tenant, url: str) -> None:
     for header in ("Origin", "Referer", "X-Search-Page", "X-Forwarded-Host"):
         headers = {header: url.encode("utf-8", "replace").decode("latin-1")}
         for client in (ann.public, ann.search, ann.private):
@@ -88,8 +88,8 @@ def test_no_header_that_holds_an_address_does(ann: Tenant, url: str) -> None:
         assert login.status_code in (401, 403)
 
 
-def test_documents_with_such_addresses_are_found_and_shown(tenant: Tenant) -> None:
-    """Of a document, only ``url`` is an address; what others look like is not the service's business."""
+def test_documents_with_malformed_urls_in_other_fields_are_found_and_displayed(tenant: Tenant) -> None:
+    """Only the field ``url`` of a document must be a URL; other fields may contain any text."""
     tenant.set_plan("business")
     documents = [
         page(number, title="The harbour", url=f"/{number}", image=url, breadcrumbs=[url], section=url, type=url)

@@ -1,4 +1,4 @@
-"""The Host header: what is none is a 400 in the one shape, whatever is asked for, and makes no address."""
+"""The Host header: an invalid host returns a 400 in the usual format on every path, and never appears in a URL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATHS = ("/", "/v1/client-info", "/sites", "/nowhere", "/healthz", "/login", "/s
 
 
 @pytest.mark.parametrize("host", NO_HOSTS)
-def test_what_is_no_host_is_refused(ann: Tenant, host: str) -> None:
+def test_invalid_host_header_returns_400(ann: Tenant, host: str) -> None:
     for path in PATHS:
         for client in (ann.private, ApiClient(ann.app)):
             assert_error(client.get(path, headers={"Host": host}), 400, "validation_failed", field="Host")
@@ -42,14 +42,14 @@ def test_what_is_no_host_is_refused(ann: Tenant, host: str) -> None:
         ("[::1]", "http://[::1]"),
     ],
 )
-def test_a_host_is_what_the_service_is_called(ann: Tenant, host: str, address: str) -> None:
+def test_valid_host_header_determines_the_engine_url(ann: Tenant, host: str, address: str) -> None:
     answer = assert_ok(ann.public.get("/v1/client-info", headers={"Host": host}))
 
     assert answer["engine_host"] == f"{address}/engine"
 
 
 @pytest.mark.parametrize(("protocol", "status"), [("HTTP/1.1", 400), ("HTTP/1.0", 200)])
-def test_only_before_http_1_1_there_need_be_none(ann: Tenant, protocol: str, status: int) -> None:
+def test_missing_host_header_is_allowed_only_before_http_1_1(ann: Tenant, protocol: str, status: int) -> None:
     def without_host(environ: dict[str, str], start_response: object) -> object:
         del environ["HTTP_HOST"]
         return wsgi({**environ, "SERVER_PROTOCOL": protocol, "SERVER_NAME": "10.0.0.1"}, start_response)
@@ -64,7 +64,7 @@ def test_only_before_http_1_1_there_need_be_none(ann: Tenant, protocol: str, sta
         assert response.get_json()["engine_host"] == "http://10.0.0.1/engine"
 
 
-def test_a_public_url_is_the_address_whatever_the_host(tmp_path: Path) -> None:
+def test_configured_public_url_takes_precedence_over_the_host_header(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, public_url="https://search.example/base"))
     try:
         answer = assert_ok(ApiClient(app).get("/", headers={"Host": "10.0.0.1:8000"}))
@@ -73,8 +73,8 @@ def test_a_public_url_is_the_address_whatever_the_host(tmp_path: Path) -> None:
         close_app(app)
 
 
-def test_what_may_be_kept_on_the_way_does_not_depend_on_the_host(ann: Tenant) -> None:
-    """Else who asks first, with another Host, has others sent to it by a cache that does not tell hosts apart."""
+def test_cacheable_responses_do_not_depend_on_the_host_header(ann: Tenant) -> None:
+    """Otherwise, an attacker could poison a shared cache that ignores the Host header."""
     kept = set()
     for rule in ann.app.url_map.iter_rules():
         if "GET" not in (rule.methods or ()) or rule.arguments:

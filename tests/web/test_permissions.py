@@ -1,4 +1,4 @@
-"""What narrower keys may do: private keys with scopes or for one site, and public keys with allowed origins."""
+"""Restricted keys: private keys with scopes or for one site, and public keys with allowed origins."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.web.test_auth import NOT_FOR_KEYS, NOTHING, OWNED, TABLE, Row, assert
 
 
 def narrow_key(tenant: Tenant, site_id: int | None = None, **fields: Any) -> tuple[dict[str, Any], ApiClient]:
-    """A new private key, as its owner makes it."""
+    """Create a private key as its owner does."""
     path = f"/api/sites/{site_id or tenant.site_id}/keys"
     answer = assert_ok(tenant.browser.post(path, json={"name": "Narrow", "type": "private", **fields}), 201)
     return answer["key"], ApiClient(tenant.app, answer["api_key"])
 
 
 class TestScopes:
-    """What a private key is for."""
+    """Scopes of private keys."""
 
     @pytest.mark.parametrize("scope", SCOPES)
-    def test_all_other_scopes_do_not_help(self, ann: Tenant, scope: Scope) -> None:
-        """Also at pages, and what the API document does not describe."""
+    def test_operation_is_rejected_with_all_scopes_but_its_own(self, ann: Tenant, scope: Scope) -> None:
+        """This includes pages and operations that the API document does not describe."""
         _, client = narrow_key(ann, scopes=[other for other in SCOPES if other != scope])
         scoped = [operation for operation in operations(ann) if operation.policy.scope == scope]
         assert scoped
@@ -45,23 +45,23 @@ class TestScopes:
                 assert (shown.status_code, scope in shown.get_data(as_text=True)) == (403, True), str(operation)
 
     @pytest.mark.parametrize("row", [row for row in TABLE if not row.path.startswith(NOT_FOR_KEYS)], ids=str)
-    def test_the_scope_alone_does(self, ann: Tenant, row: Row) -> None:
+    def test_operation_succeeds_with_its_scope_alone(self, ann: Tenant, row: Row) -> None:
         path, body = filled(row, ann)
         scope = policy_at(ann.app, row.method, path).scope
-        # The keys of the table are search keys, which only keys that may search make and change.
+        # The keys in the table are search keys, which only keys with the search scope can create and change.
         scopes = [] if scope is None else [scope, Scope.SEARCH] if scope is Scope.KEYS else [scope]
         _, client = narrow_key(ann, scopes=scopes)
 
         assert_answer(row, send(client, row, path, body))
 
-    def test_without_scopes_a_key_may_do_all(self, ann: Tenant) -> None:
+    def test_private_key_without_scopes_has_all_permissions(self, ann: Tenant) -> None:
         key, client = narrow_key(ann)
 
         assert (key["scopes"], key["site_only"]) == (None, False)
         for path in ("/sites", "/dashboard", "/api/analytics", "/profile/edit", "/v1/search?q=x"):
             assert_ok(client.get(path))
 
-    def test_a_search_that_is_refused_is_neither_charged_nor_told_as_refused(self, tenant: Tenant) -> None:
+    def test_search_rejected_for_its_scope_is_neither_charged_nor_counted_as_refused(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", searches_per_day=1)
         _, client = narrow_key(tenant, scopes=["sites"])
         for _ in range(2):
@@ -71,7 +71,7 @@ class TestScopes:
 
         assert (usage["searches_this_month"], usage["refused_searches_this_month"]) == (0, 0)
 
-    def test_the_first_search_after_the_scope_was_given_is_charged(self, tenant: Tenant) -> None:
+    def test_search_is_charged_only_while_the_key_has_the_search_scope(self, tenant: Tenant) -> None:
         key, client = narrow_key(tenant, scopes=["sites"])
         for _ in range(2):
             assert_error(client.get("/v1/search?q=x"), 403, "insufficient_permission")
@@ -93,7 +93,7 @@ class TestScopes:
             (None, None),
         ],
     )
-    def test_each_scope_is_kept_once(self, ann: Tenant, sent: Any, kept: Any) -> None:
+    def test_duplicate_scopes_are_stored_once(self, ann: Tenant, sent: Any, kept: Any) -> None:
         key, _ = narrow_key(ann, scopes=sent)
         path = f"/api/sites/{ann.site_id}/keys/{key['id']}"
 
@@ -118,7 +118,7 @@ class TestScopes:
             (True, "scopes"),
         ],
     )
-    def test_scopes_that_are_none(self, ann: Tenant, sent: Any, field: str) -> None:
+    def test_unknown_scopes_are_rejected(self, ann: Tenant, sent: Any, field: str) -> None:
         key, client = narrow_key(ann, scopes=["keys"])
         path = f"/api/sites/{ann.site_id}/keys"
 
@@ -131,7 +131,9 @@ class TestScopes:
 
     @pytest.mark.parametrize("kind", ["public", "search"])
     @pytest.mark.parametrize("fields", [{"scopes": ["search"]}, {"scopes": []}, {"site_only": True}], ids=str)
-    def test_only_private_keys_have_them(self, ann: Tenant, kind: str, fields: dict[str, Any]) -> None:
+    def test_scopes_and_site_only_are_rejected_for_public_and_search_keys(
+        self, ann: Tenant, kind: str, fields: dict[str, Any]
+    ) -> None:
         (field,) = fields
         path = f"/api/sites/{ann.site_id}/keys"
         key_id, _ = new_key(ann, ann.site_id, kind)
@@ -162,10 +164,10 @@ NAMING: list[tuple[str, str, dict[str, Any] | None]] = [
 
 
 class TestOneSite:
-    """A private key for its own site alone."""
+    """A private key restricted to its own site."""
 
     @pytest.mark.parametrize("row", OWNED, ids=str)
-    def test_another_site_of_the_account_is_closed_and_a_strangers_does_not_exist(
+    def test_site_only_key_gets_403_for_own_other_sites_and_404_for_other_accounts(
         self, ann: Tenant, eve: Tenant, row: Row
     ) -> None:
         _, client = narrow_key(ann, site_only=True)
@@ -180,7 +182,7 @@ class TestOneSite:
         assert found[0].get_json() == found[1].get_json()
 
     @pytest.mark.parametrize(("method", "path", "body"), NAMING)
-    def test_nor_is_it_opened_by_naming_it_in_the_query_or_the_body(
+    def test_site_only_key_cannot_name_another_site_in_query_or_body(
         self, ann: Tenant, eve: Tenant, method: str, path: str, body: dict[str, Any] | None
     ) -> None:
         _, client = narrow_key(ann, site_only=True)
@@ -194,7 +196,7 @@ class TestOneSite:
         for site_id in (eve.site_id, 987654321, 0):
             assert call(site_id).get_json()["error"] == "site_not_found"
 
-    def test_every_operation_that_takes_a_site_was_tried(self, shared_app: Flask) -> None:
+    def test_every_operation_with_a_site_is_covered_by_these_tests(self, shared_app: Flask) -> None:
         with shared_app.app_context():
             described = document()
         taking = set()
@@ -214,7 +216,7 @@ class TestOneSite:
         assert len(taking) > 30
         assert taking - tried == set()
 
-    def test_its_own_site_is_open_named_or_not(self, ann: Tenant) -> None:
+    def test_site_only_key_can_use_its_own_site_with_or_without_naming_it(self, ann: Tenant) -> None:
         _, client = narrow_key(ann, site_only=True)
         own = ann.site_id
 
@@ -226,7 +228,7 @@ class TestOneSite:
         ):  # fmt: skip
             assert_ok(client.get(path))
 
-    def test_the_account_is_closed(self, ann: Tenant) -> None:
+    def test_site_only_key_cannot_use_account_wide_operations(self, ann: Tenant) -> None:
         _, client = narrow_key(ann, site_only=True)
         of_the_account = [operation for operation in operations(ann) if operation.policy.whole_account]
         assert of_the_account
@@ -234,7 +236,7 @@ class TestOneSite:
             error = assert_error(client.call(operation.method, operation.path), 403, "insufficient_permission")
             assert "the whole account" in error["message"], str(operation)
 
-    def test_the_list_of_sites_and_the_statistics_are_those_of_its_own(self, tenant: Tenant) -> None:
+    def test_site_only_key_lists_sites_and_analytics_of_its_own_site_only(self, tenant: Tenant) -> None:
         other = new_site(tenant)
         _, client = narrow_key(tenant, site_only=True)
         tenant.find("own")
@@ -252,7 +254,7 @@ class TestOneSite:
             assert "Another" not in shown.get_data(as_text=True)
             assert "other" not in shown.get_data(as_text=True).replace("another", "")
 
-    def test_no_page_shows_another(self, ann: Tenant) -> None:
+    def test_site_only_key_gets_403_for_every_page_of_another_site(self, ann: Tenant) -> None:
         _, client = narrow_key(ann, site_only=True)
         other = new_site(ann)
         seen = 0
@@ -266,7 +268,7 @@ class TestOneSite:
             seen += 1
         assert seen > 15
 
-    def test_it_reports_usage_of_its_own_index(self, ann: Tenant, eve: Tenant) -> None:
+    def test_site_only_key_reports_usage_of_its_own_index_only(self, ann: Tenant, eve: Tenant) -> None:
         _, client = narrow_key(ann, site_only=True)
 
         def report(index: str) -> Any:
@@ -277,7 +279,7 @@ class TestOneSite:
         assert_error(report(eve.site["index"]), 404, "index_not_found")
 
     @pytest.mark.parametrize("sent", ["true", 1, None, []])
-    def test_it_is_true_or_false(self, ann: Tenant, sent: Any) -> None:
+    def test_site_only_must_be_a_boolean(self, ann: Tenant, sent: Any) -> None:
         body = {"name": "x", "type": "private", "site_only": sent}
 
         made = ann.browser.post(f"/api/sites/{ann.site_id}/keys", json=body)
@@ -286,7 +288,7 @@ class TestOneSite:
 
 
 class TestKeysOfKeys:
-    """No key makes, widens, or rotates one that may do more than itself; the rest needs the scope alone."""
+    """No key can create, widen, or rotate a key with more rights than its own; other changes require only the scope."""
 
     @pytest.mark.parametrize(
         ("held", "wanted"),
@@ -304,7 +306,9 @@ class TestKeysOfKeys:
         ],
         ids=str,
     )
-    def test_a_wider_key_is_not_made(self, ann: Tenant, held: dict[str, Any], wanted: dict[str, Any]) -> None:
+    def test_key_cannot_create_a_key_with_more_rights(
+        self, ann: Tenant, held: dict[str, Any], wanted: dict[str, Any]
+    ) -> None:
         _, client = narrow_key(ann, **held)
         path = f"/api/sites/{ann.site_id}/keys"
         before = ann.browser.get(path).get_json()["total"]
@@ -327,7 +331,9 @@ class TestKeysOfKeys:
         ],
         ids=str,
     )
-    def test_one_that_may_no_more_is(self, ann: Tenant, held: dict[str, Any], wanted: dict[str, Any]) -> None:
+    def test_key_can_create_a_key_with_no_more_rights(
+        self, ann: Tenant, held: dict[str, Any], wanted: dict[str, Any]
+    ) -> None:
         _, client = narrow_key(ann, **held)
 
         assert_ok(client.post(f"/api/sites/{ann.site_id}/keys", json={"name": "New", **wanted}), 201)
@@ -336,7 +342,7 @@ class TestKeysOfKeys:
         "change", [{"scopes": None}, {"scopes": ["keys", "account"]}, {"site_only": False}], ids=str
     )
     @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-    def test_a_key_widens_neither_itself_nor_another(self, ann: Tenant, method: str, change: dict[str, Any]) -> None:
+    def test_key_cannot_widen_itself_or_another_key(self, ann: Tenant, method: str, change: dict[str, Any]) -> None:
         own, client = narrow_key(ann, scopes=["keys", "search"], site_only=True)
         other, _ = narrow_key(ann, scopes=["search"], site_only=True)
         for key in (own, other):
@@ -344,7 +350,7 @@ class TestKeysOfKeys:
             assert_error(client.call(method, path, json=change), 403, "insufficient_permission")
             assert assert_ok(ann.browser.get(path))["key"] == key
 
-    def test_a_key_may_narrow_itself_and_does_not_come_back(self, ann: Tenant) -> None:
+    def test_key_can_narrow_itself_but_not_widen_itself_again(self, ann: Tenant) -> None:
         key, client = narrow_key(ann, scopes=["keys", "search"])
         path = f"/api/sites/{ann.site_id}/keys/{key['id']}"
 
@@ -369,7 +375,9 @@ class TestKeysOfKeys:
             ("POST", "toggle", {"active": True}),
         ],
     )
-    def test_a_wider_key_is_neither_widened_nor_rotated(self, ann: Tenant, method: str, action: str, body: Any) -> None:
+    def test_key_with_more_rights_cannot_be_extended_enabled_or_rotated(
+        self, ann: Tenant, method: str, action: str, body: Any
+    ) -> None:
         _, narrow = narrow_key(ann, scopes=["keys"])
         _, of_site = narrow_key(ann, scopes=["keys"], site_only=True)
         wide, _ = narrow_key(ann, scopes=["keys", "documents"], site_only=True, expires_at="2100-01-01")
@@ -384,7 +392,7 @@ class TestKeysOfKeys:
         assert assert_ok(ann.browser.get(path))["key"] == wide
 
     @pytest.mark.parametrize("held", [{"scopes": ["keys"]}, {"scopes": ["keys"], "site_only": True}], ids=str)
-    def test_to_rename_narrow_disable_and_delete_any_key_needs_the_scope_alone(
+    def test_renaming_narrowing_disabling_and_deleting_any_key_requires_only_the_scope(
         self, ann: Tenant, held: dict[str, Any]
     ) -> None:
         _, client = narrow_key(ann, **held)
@@ -407,14 +415,14 @@ class TestKeysOfKeys:
         assert_error(client.post(f"/api/keys/{wide['id']}/toggle"), 403, "insufficient_permission")
         assert_ok(client.delete(path))
 
-    def test_a_key_of_one_site_disables_none_of_another(self, ann: Tenant, eve: Tenant) -> None:
+    def test_site_only_key_cannot_disable_keys_of_other_sites(self, ann: Tenant, eve: Tenant) -> None:
         _, client = narrow_key(ann, scopes=["keys"], site_only=True)
         other = ann.browser.post(f"/api/sites/{new_site(ann)}/keys", json={"name": "Other"}).get_json()["key"]
 
         assert_error(client.post(f"/api/keys/{other['id']}/toggle"), 403, "insufficient_permission")
         assert_error(client.post(f"/api/keys/{eve.keys['search']['id']}/toggle"), 404, "key_not_found")
 
-    def test_a_key_rotates_and_deletes_itself(self, ann: Tenant) -> None:
+    def test_site_only_key_can_rotate_and_delete_itself(self, ann: Tenant) -> None:
         key, client = narrow_key(ann, scopes=["keys"], site_only=True)
         path = f"/api/sites/{ann.site_id}/keys/{key['id']}"
 
@@ -422,13 +430,13 @@ class TestKeysOfKeys:
         assert (rotated["key"]["scopes"], rotated["key"]["site_only"]) == (["keys"], True)
         assert_ok(ApiClient(ann.app, rotated["api_key"]).delete(path))
 
-    def test_the_token_before_a_rotation_is_no_wider(self, ann: Tenant) -> None:
+    def test_previous_token_after_a_rotation_has_the_same_restrictions(self, ann: Tenant) -> None:
         key, client = narrow_key(ann, scopes=["keys"])
         assert_ok(client.post(f"/api/sites/{ann.site_id}/keys/{key['id']}/rotate", json={"overlap_seconds": 600}))
 
         assert_error(client.get("/sites"), 403, "insufficient_permission")
 
-    def test_forms_of_pages_take_no_key(self, ann: Tenant) -> None:
+    def test_page_forms_are_rejected_with_a_key(self, ann: Tenant) -> None:
         key, client = narrow_key(ann, scopes=["keys"])
         path = f"/api/sites/{ann.site_id}/keys"
         form = {"name": "Wider", "type": "private", "_method": "POST", "csrf_token": ann.browser.csrf_token}
@@ -442,7 +450,7 @@ class TestKeysOfKeys:
 
 @pytest.fixture
 def two_processes(tmp_path: Path) -> Iterator[tuple[Flask, Flask]]:
-    """Two applications over the same files, as two worker processes are."""
+    """Two applications on the same files, as in two worker processes."""
     settings = make_settings(tmp_path, search_url=f"tantivy://{tmp_path / 'indexes'}")
     first = make_app(settings)
     second = create_app(settings)
@@ -451,7 +459,7 @@ def two_processes(tmp_path: Path) -> Iterator[tuple[Flask, Flask]]:
     close_app(first)
 
 
-def test_a_change_holds_at_the_next_request_in_every_process(two_processes: tuple[Flask, Flask]) -> None:
+def test_key_changes_take_effect_with_the_next_request_in_every_process(two_processes: tuple[Flask, Flask]) -> None:
     here, there = two_processes
     tenant = register_tenant(here, "ann@example.com")
     other = new_site(tenant)
@@ -470,7 +478,7 @@ def test_a_change_holds_at_the_next_request_in_every_process(two_processes: tupl
             searched.status_code,
         ]
 
-    for _ in range(2):  # One process changes, the other has the old state cached.
+    for _ in range(2):  # One process changes the key while the other has the old state cached.
         assert [statuses() for _ in range(2)] == [[200, 200, 200, 200]] * 2
         assert_ok(tenant.browser.put(path + key["id"], json={"scopes": ["analytics"]}))
         assert statuses() == [403, 403, 200, 200]
@@ -486,16 +494,16 @@ GOOD, BAD = {"Origin": "https://www.example.com"}, {"Origin": "https://www.examp
 
 
 def bound_key(tenant: Tenant, *origins: str) -> tuple[dict[str, Any], ApiClient]:
-    """A new public key for these origins, or for www.example.com."""
+    """Create a public key for these origins, or for www.example.com."""
     body = {"name": "Box", "type": "public", "allowed_origins": list(origins) or ["https://www.example.com"]}
     answer = assert_ok(tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json=body), 201)
     return answer["key"], ApiClient(tenant.app, answer["api_key"])
 
 
 class TestOrigins:
-    """A public key for the pages of some origins."""
+    """Public keys with allowed origins."""
 
-    def test_pages_of_other_origins_are_refused(self, ann: Tenant) -> None:
+    def test_requests_from_other_origins_are_rejected(self, ann: Tenant) -> None:
         _, client = bound_key(ann)
         public = [row for row in TABLE if policy_at(ann.app, row.method, filled(row, ann)[0]).access.public]
         assert public
@@ -509,11 +517,11 @@ class TestOrigins:
                 assert "allowed_origins" in assert_error(response, 403, "origin_not_allowed")["message"]
                 assert response.headers["Access-Control-Allow-Origin"] == "*", "the page can read why"
 
-    def test_a_key_without_origins_is_for_all_pages(self, ann: Tenant) -> None:
+    def test_public_key_without_allowed_origins_works_from_any_origin(self, ann: Tenant) -> None:
         assert ann.keys["public"]["allowed_origins"] is None
         assert_ok(ann.public.get("/v1/client-info", headers=BAD))
 
-    def test_preflights_carry_no_key_and_are_answered(self, ann: Tenant) -> None:
+    def test_preflights_succeed_from_any_origin(self, ann: Tenant) -> None:
         headers = {**BAD, "Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
 
         response = ApiClient(ann.app).call("OPTIONS", "/v1/client-info", headers=headers)
@@ -521,7 +529,7 @@ class TestOrigins:
         assert (response.status_code, response.headers["Access-Control-Allow-Origin"]) == (204, "*")
 
     @pytest.mark.parametrize("field", ["engine_key", "engine_public_key"])
-    def test_the_engine_keys_it_is_given_are_bound_as_well(self, tenant: Tenant, field: str) -> None:
+    def test_engine_keys_of_a_restricted_public_key_have_the_same_origins(self, tenant: Tenant, field: str) -> None:
         key, client = bound_key(tenant)
         tenant.index(page(1))
         engine = VisitorClient(tenant.app, client.get("/v1/client-info", headers=GOOD).get_json()[field])
@@ -550,7 +558,7 @@ class TestOrigins:
         assert_ok(tenant.browser.put(path, json={"allowed_origins": None}))
         assert_ok(engine.get("/engine/suggest?q=page", headers=BAD))
 
-    def test_its_public_engine_key_is_its_own(self, tenant: Tenant) -> None:
+    def test_disabling_a_restricted_key_disables_its_public_engine_key_only(self, tenant: Tenant) -> None:
         key, client = bound_key(tenant)
         own = VisitorClient(tenant.app, client.get("/v1/client-info").get_json()["engine_public_key"])
         sites = Gateway(tenant, "search")
@@ -561,7 +569,7 @@ class TestOrigins:
         assert_engine_error(own.get("/engine/suggest?q=x"), 403, "invalid_api_key")
         assert sites.send({"q": "x"}, headers=BAD).status_code == 200
 
-    def test_a_refused_search_is_not_charged(self, tenant: Tenant) -> None:
+    def test_search_rejected_for_its_origin_is_not_charged(self, tenant: Tenant) -> None:
         _, client = bound_key(tenant)
         engine = VisitorClient(tenant.app, client.get("/v1/client-info").get_json()["engine_public_key"])
         path = f"/engine/indexes/{tenant.site['index']}/search"
@@ -572,7 +580,7 @@ class TestOrigins:
         assert_ok(engine.post(path, json={"q": "page"}, headers=GOOD))
         assert used_today(tenant) == 1
 
-    def test_the_first_search_after_the_origin_was_allowed_is_charged(self, tenant: Tenant) -> None:
+    def test_first_search_after_allowing_its_origin_is_charged(self, tenant: Tenant) -> None:
         key, client = bound_key(tenant)
         engine = VisitorClient(tenant.app, client.get("/v1/client-info").get_json()["engine_public_key"])
         path = f"/engine/indexes/{tenant.site['index']}/search"
@@ -583,7 +591,7 @@ class TestOrigins:
         assert_ok(engine.post(path, json={"q": "page"}, headers=BAD))
         assert used_today(tenant) == 1
 
-    def test_wildcards_ports_and_international_names(self, ann: Tenant) -> None:
+    def test_allowed_origins_support_wildcards_ports_and_international_names(self, ann: Tenant) -> None:
         key, client = bound_key(ann, "https://*.Example.com/", "http://localhost:3000", "https://bücher.example:443")
 
         assert key["allowed_origins"] == [
@@ -614,7 +622,7 @@ class TestOrigins:
             ([f"https://{number}.example" for number in range(101)], "allowed_origins"),
         ],
     )
-    def test_origins_that_are_none(self, ann: Tenant, sent: Any, field: str) -> None:
+    def test_invalid_origins_are_rejected(self, ann: Tenant, sent: Any, field: str) -> None:
         key, _ = bound_key(ann)
         path = f"/api/sites/{ann.site_id}/keys"
 
@@ -624,13 +632,13 @@ class TestOrigins:
         for response in (made, changed):
             assert_error(response, 400, "validation_failed", field=field)
 
-    def test_each_origin_is_kept_once(self, ann: Tenant) -> None:
+    def test_equivalent_origins_are_stored_once(self, ann: Tenant) -> None:
         key, _ = bound_key(ann, "https://a.example", "HTTPS://A.example:443/", "https://b.example")
 
         assert key["allowed_origins"] == ["https://a.example", "https://b.example"]
 
     @pytest.mark.parametrize("kind", ["search", "private"])
-    def test_only_public_keys_have_them(self, ann: Tenant, kind: str) -> None:
+    def test_allowed_origins_are_rejected_for_search_and_private_keys(self, ann: Tenant, kind: str) -> None:
         body = {"name": "x", "type": kind, "allowed_origins": ["https://example.com"]}
 
         made = ann.browser.post(f"/api/sites/{ann.site_id}/keys", json=body)

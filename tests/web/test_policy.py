@@ -1,4 +1,4 @@
-"""What holds for every operation. What is usual follows from the policies; what is special is named here."""
+"""Policies of all operations. Defaults follow from the policies; exceptions are listed here."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ SCOPES = (
 """The scope that a private key needs, by method and address."""
 
 
-def test_whom_each_operation_is_for(shared_app: Flask) -> None:
+def test_access_of_each_operation_matches_the_list(shared_app: Flask) -> None:
     by_hand = {
         **dict.fromkeys(FOR_ANYONE, ANYONE),
         **FOR_KEYS,
@@ -155,13 +155,13 @@ def test_whom_each_operation_is_for(shared_app: Flask) -> None:
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_what_is_special(shared_app: Flask, name: str) -> None:
+def test_exceptional_policies_match_the_list(shared_app: Flask, name: str) -> None:
     is_special, endpoints = SPECIAL[name]
 
     assert {endpoint for endpoint, policy in policies(shared_app).items() if is_special(policy)} == endpoints
 
 
-def test_the_scope_of_each_operation(ann: Tenant) -> None:
+def test_scope_of_each_operation_matches_its_path(ann: Tenant) -> None:
     for operation in operations(ann):
         told = f"{operation.method} {re.sub('<[^>]+>', '*', operation.rule)}"
         needed = next((scope for address, scope in SCOPES if re.match(address, told)), None)
@@ -170,13 +170,13 @@ def test_the_scope_of_each_operation(ann: Tenant) -> None:
         assert free or needed, told
 
 
-def test_each_policy_belongs_to_a_route(shared_app: Flask) -> None:
+def test_every_policy_belongs_to_a_route(shared_app: Flask) -> None:
     assert policies(shared_app).keys() == {rule.endpoint for rule in shared_app.url_map.iter_rules()}
 
 
 @pytest.mark.parametrize("kind", ["nobody", "public", "search", "private", "session", "engine"])
-def test_nobody_gets_further_than_the_policy(ann: Tenant, kind: str) -> None:
-    """Also with a method and at an address that no document describes."""
+def test_every_operation_rejects_callers_outside_its_policy(ann: Tenant, kind: str) -> None:
+    """This includes methods and paths that the API document does not describe."""
     tokens = {**ann.tokens, "engine": Gateway(ann).token}
     caller = ann.browser if kind == "session" else ApiClient(ann.app, tokens.get(kind))
     refused = [
@@ -184,7 +184,7 @@ def test_nobody_gets_further_than_the_policy(ann: Tenant, kind: str) -> None:
         for operation in operations(ann)
         if not operation.policy.access.anyone
         and not getattr(operation.policy.access, kind, False)
-        and operation.policy.token_places is BEARER  # Others are refused in their own words; see tests/compat.
+        and operation.policy.token_places is BEARER  # Other endpoints have their own error formats; see tests/compat.
     ]
     assert len(refused) > 5
     for operation in refused:
@@ -200,8 +200,8 @@ def test_nobody_gets_further_than_the_policy(ann: Tenant, kind: str) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.EDITOR])
-def test_a_member_gets_no_further_than_their_role(ann: Tenant, role: Role) -> None:
-    """Every operation, with every method, as the API and as a page; those who may are told of what they sent."""
+def test_members_cannot_exceed_their_role(ann: Tenant, role: Role) -> None:
+    """Every operation with every method, as an API call and as a page."""
     browser = add_member(ann, f"{role}@example.com", role)
     refused = [
         operation
@@ -216,13 +216,13 @@ def test_a_member_gets_no_further_than_their_role(ann: Tenant, role: Role) -> No
 
 
 def _open_as_page(browser: Browser, operation: Operation, form: dict[str, str]) -> TestResponse:
-    """What a browser gets, which writes with forms."""
+    """Return the response to a browser, which writes with forms."""
     sent = {"data": {**form, "_method": operation.method}} if operation.writes else {}
     method = "POST" if operation.writes else operation.method
     return browser.client.open(operation.path, method=method, headers={"Accept": "text/html"}, **sent)
 
 
-def test_every_write_of_a_session_needs_its_token(ann: Tenant) -> None:
+def test_every_write_with_a_session_requires_its_csrf_token(ann: Tenant) -> None:
     writes = [
         operation
         for operation in operations(ann)
@@ -237,8 +237,8 @@ def test_every_write_of_a_session_needs_its_token(ann: Tenant) -> None:
             assert _open_as_page(ann.browser, operation, {}).status_code == 403, str(operation)
 
 
-def test_no_write_ignores_what_a_body_says(ann: Tenant) -> None:
-    """A caller may have meant it as a condition: ``{"name": "Other"}``, so that no other site is deleted."""
+def test_every_write_rejects_unknown_fields_in_its_body(ann: Tenant) -> None:
+    """A caller may intend the body as a condition, such as ``{"name": "Other"}``, for deleting a site."""
     with ann.app.app_context():
         described = document()["paths"]
     writes = [
@@ -250,15 +250,16 @@ def test_no_write_ignores_what_a_body_says(ann: Tenant) -> None:
     for operation in writes:
         path = re.sub(r"<(?:[^<>]+:)?(\w+)>", r"{\1}", operation.rule)
         if "text/csv" in described[path][operation.method.lower()].get("requestBody", {}).get("content", {}):
-            continue  # A file, whatever it says.
+            continue  # A file with arbitrary content.
         response = ann.browser.call(operation.method, operation.path, json={"unheard_of": True})
         assert_error(response, 400, "validation_failed")
         text = ann.browser.call(operation.method, operation.path, data="name=Other")
         assert text.status_code in (400, 415), str(operation)
 
 
-def test_no_method_goes_another_way_than_the_declared_one(shared_app: Flask) -> None:
-    """HEAD is GET without the body, OPTIONS reaches no view, and a form's field stands for a method that writes."""
+def test_every_route_handles_only_its_declared_methods(shared_app: Flask) -> None:
+    """HEAD is GET without the body, OPTIONS reaches no view, and a form's method field can only select a method that
+    writes."""
     for rule in shared_app.url_map.iter_rules():
         assert rule.provide_automatic_options is True, rule
         assert ("HEAD" in rule.methods) == ("GET" in rule.methods), rule
@@ -266,9 +267,11 @@ def test_no_method_goes_another_way_than_the_declared_one(shared_app: Flask) -> 
 
 
 class TestMissingPolicies:
-    """A view that does not say whom it is for."""
+    """A view without a policy."""
 
-    def test_the_application_does_not_start(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_application_with_views_without_a_policy_does_not_start(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def register(started: Flask) -> None:
             started.add_url_rule("/one", "forgotten", lambda: "secret")
             started.add_url_rule("/two", "forgotten.too", lambda: "secret")
@@ -278,8 +281,10 @@ class TestMissingPolicies:
         with pytest.raises(MissingPolicy, match=r": forgotten, forgotten\.too\."):
             create_app(make_settings(tmp_path))
 
-    def test_one_that_comes_after_the_start_is_not_reached(self, tmp_path: Path) -> None:
-        app = create_app(make_settings(tmp_path), background=False)  # The tests' own applications share their routes.
+    def test_view_added_after_startup_without_a_policy_is_not_reachable(self, tmp_path: Path) -> None:
+        app = create_app(
+            make_settings(tmp_path), background=False
+        )  # The applications of other tests share their routes.
         app.testing = True
         app.add_url_rule("/late", "late", lambda: "secret")
 
@@ -287,18 +292,18 @@ class TestMissingPolicies:
             app.test_client().get("/late")
         close_app(app)
 
-    def test_where_no_route_fits_anyone_is_told_so_and_counted(self, app: Flask) -> None:
+    def test_unmatched_routes_return_404_or_405_and_count_towards_the_rate_limit(self, app: Flask) -> None:
         for method, path, status in (("GET", "/nowhere", 404), ("DELETE", "/plans", 405)):
             response = app.test_client().open(path, method=method)
             assert response.status_code == status
             assert int(response.headers["X-RateLimit-Remaining"]) < int(response.headers["X-RateLimit-Limit"])
 
-    def test_an_operation_that_asks_for_nobody_is_for_anyone(self) -> None:
+    def test_uncounted_policy_must_be_for_anyone(self) -> None:
         with pytest.raises(ValueError, match="for anyone"):
             OperationPolicy(MANAGING, uncounted=True)
 
 
-def test_each_role_may_what_those_before_it_may() -> None:
+def test_each_role_covers_the_lower_roles() -> None:
     assert [[role.covers(needed) for needed in Role] for role in Role] == [
         [True, False, False],
         [True, True, False],

@@ -1,4 +1,4 @@
-"""Plans: how many requests, searches, documents, keys and sites, and what the headers say of it."""
+"""Plans: limits of requests, searches, documents, keys, and sites, and the rate limit headers."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ def rate(response: TestResponse) -> tuple[int, int, int]:
 
 
 def run(app: Flask, *arguments: str) -> Any:
-    """Run an operator's command with --json; gives what it prints."""
+    """Run an operator's command with --json. Returns its output."""
     result = app.test_cli_runner().invoke(args=[*arguments, "--json"])
     assert result.exit_code == 0, result.output
     return orjson.loads(result.stdout)
 
 
 class TestRequests:
-    """Requests a minute and a day."""
+    """Requests per minute and per day."""
 
-    def test_the_headers_count_down(self, tenant: Tenant) -> None:
+    def test_rate_limit_headers_count_down(self, tenant: Tenant) -> None:
         with time_machine.travel(NOON, tick=False):
             first, second = rate(tenant.private.get("/sites")), rate(tenant.search.get("/v1/search?q=x"))
 
         assert first == (1200, 1199, int(NOON.timestamp()) + 60)
         assert second == (1200, 1198, int(NOON.timestamp()) + 60)
 
-    def test_errors_and_unknown_routes_have_them_too(self, tenant: Tenant) -> None:
+    def test_errors_and_unknown_routes_have_rate_limit_headers(self, tenant: Tenant) -> None:
         with time_machine.travel(NOON, tick=False):
             assert rate(tenant.private.get("/sites/999"))[1] == 1199
             assert rate(tenant.private.get("/nowhere"))[:2] == (1200, 1198)
@@ -59,7 +59,7 @@ class TestRequests:
             assert rate(ApiClient(tenant.app).get("/nowhere"))[:2] == (300, 298)
 
     @pytest.mark.parametrize(("plan", "most"), [("free", 60), ("pro", FILES_LIMIT), ("business", FILES_LIMIT)])
-    def test_files_for_agents_have_a_bucket_of_the_plan_within_bounds(self, app: Flask, plan: str, most: int) -> None:
+    def test_agent_files_have_a_separate_bucket_bounded_by_the_plan(self, app: Flask, plan: str, most: int) -> None:
         account = SimpleNamespace(id=1, limits=app.extensions["runtime"].plans[plan])
         caller = cast(Caller, SimpleNamespace(member=None, kind="public", account=account))
 
@@ -67,7 +67,7 @@ class TestRequests:
 
         assert (by_minute.limit, by_day.limit) == (most, account.limits.requests_per_day)
 
-    def test_over_the_minute_is_429_until_the_window_ends(self, tenant: Tenant) -> None:
+    def test_exceeding_the_minute_limit_returns_429_until_the_window_ends(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", requests_per_minute=3)
         with time_machine.travel(NOON, tick=False) as clock:
             for _ in range(3):
@@ -83,7 +83,7 @@ class TestRequests:
             clock.shift(1)
             assert_ok(tenant.private.get("/sites"))
 
-    def test_refused_requests_do_not_count(self, tenant: Tenant) -> None:
+    def test_rejected_requests_do_not_count(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", requests_per_minute=2, requests_per_day=4)
         with time_machine.travel(NOON, tick=False) as clock:
             for _ in range(2):
@@ -97,7 +97,7 @@ class TestRequests:
         assert rate(refused)[0] == 4
         assert assert_error(refused, 429, "rate_limit_exceeded")["retry_after"] == 12 * 3600 - 120
 
-    def test_a_full_day_is_429_until_midnight_utc(self, tenant: Tenant) -> None:
+    def test_exceeding_the_daily_limit_returns_429_until_midnight_utc(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", requests_per_day=3)
         midnight = NOON + timedelta(hours=12)
         with time_machine.travel(midnight - timedelta(seconds=90), tick=False) as clock:
@@ -115,7 +115,7 @@ class TestRequests:
             clock.move_to(midnight)
             assert_ok(tenant.private.get("/sites"))
 
-    def test_an_accounts_keys_share_one_bucket_but_public_keys_have_their_own(self, app: Flask) -> None:
+    def test_keys_of_an_account_share_one_bucket_but_public_keys_have_their_own(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             tenant = register_tenant(app, "ann@example.com")
             tenant.set_plan("pro", requests_per_minute=2)
@@ -129,7 +129,7 @@ class TestRequests:
                 assert_ok(tenant.public.get("/v1/client-info"))
             assert_error(tenant.public.get("/v1/client-info"), 429, "rate_limit_exceeded")
 
-    def test_a_members_sessions_have_600_a_minute_and_no_days_limit(self, app: Flask) -> None:
+    def test_sessions_of_a_member_share_600_requests_a_minute_without_a_daily_limit(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             tenant = register_tenant(app, "ann@example.com")
             tenant.set_plan("pro", requests_per_minute=2, requests_per_day=2)
@@ -151,9 +151,7 @@ class TestRequests:
                 clock.shift(60)
             assert_ok(tenant.private.get("/sites"))
 
-    def test_members_do_not_share_their_sessions_requests(
-        self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_members_have_separate_session_limits(self, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
         colleague = add_member(tenant, "bob@example.com", "viewer")
         tenant.app.extensions["runtime"].counters.reset_all()
         monkeypatch.setattr("app.services.usage.quota.SESSION_LIMIT", 1)
@@ -162,7 +160,7 @@ class TestRequests:
         assert_error(tenant.browser.get("/dashboard"), 429, "rate_limit_exceeded")
         assert_ok(colleague.get("/dashboard"))
 
-    def test_nothing_that_keys_do_keeps_a_person_from_the_pages_where_they_can_stop_it(self, app: Flask) -> None:
+    def test_flooding_by_keys_does_not_block_logins_and_pages(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):
             tenant = register_tenant(app, "ann@example.com")
             tenant.set_plan("pro", requests_per_minute=3, requests_per_day=5)
@@ -183,7 +181,7 @@ class TestRequests:
         assert rate(login)[0] == 300
         assert key["status"] == "disabled"
 
-    def test_a_key_that_was_stopped_and_goes_on_leaves_its_address_the_login(self, tenant: Tenant) -> None:
+    def test_requests_with_a_disabled_key_do_not_block_the_login_from_the_same_ip_address(self, tenant: Tenant) -> None:
         tenant.browser.post(f"/api/keys/{tenant.keys['private']['id']}/toggle")
         with time_machine.travel(NOON, tick=False):
             for _ in range(300):
@@ -196,14 +194,14 @@ class TestRequests:
 
         assert_ok(login)
 
-    def test_accounts_do_not_share_anything(self, tenant: Tenant, stranger: Tenant) -> None:
+    def test_accounts_have_separate_request_limits(self, tenant: Tenant, stranger: Tenant) -> None:
         tenant.set_plan("pro", requests_per_minute=1)
         with time_machine.travel(NOON, tick=False):
             tenant.private.get("/sites")
             assert_error(tenant.private.get("/sites"), 429, "rate_limit_exceeded")
             assert_ok(stranger.private.get("/sites"))
 
-    def test_one_visitor_has_120_a_minute_with_public_keys(self, tenant: Tenant) -> None:
+    def test_visitor_gets_120_requests_a_minute_with_public_keys(self, tenant: Tenant) -> None:
         def info(address: str) -> TestResponse:
             return tenant.public.get("/v1/client-info", environ_overrides={"REMOTE_ADDR": address})
 
@@ -214,14 +212,14 @@ class TestRequests:
             assert_error(info("10.0.0.1"), 429, "rate_limit_exceeded")
             assert_ok(info("10.0.0.2"))
 
-    def test_the_headers_of_public_keys_show_whichever_has_less_left(self, tenant: Tenant) -> None:
+    def test_public_key_headers_show_the_limit_with_fewer_requests_left(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", requests_per_minute=10)
         assert rate(tenant.public.get("/v1/client-info"))[:2] == (100, 99)
 
         tenant.set_plan("pro", requests_per_minute=20)
         assert rate(tenant.public.get("/v1/client-info"))[:2] == (120, 118)
 
-    def test_reports_by_public_keys_are_30_a_minute_per_visitor(self, tenant: Tenant) -> None:
+    def test_usage_reports_with_public_keys_are_limited_to_30_a_minute_per_visitor(self, tenant: Tenant) -> None:
         report = {"operation": "search", "count": 1, "index": tenant.site["index"]}
         with time_machine.travel(NOON, tick=False):
             for _ in range(30):
@@ -231,7 +229,7 @@ class TestRequests:
             elsewhere = {"REMOTE_ADDR": "10.0.0.2"}
             assert_ok(tenant.public.post("/v1/report-usage", json=report, environ_overrides=elsewhere))
 
-    def test_nobody_has_300_a_minute_per_address(self, app: Flask) -> None:
+    def test_anonymous_requests_are_limited_to_300_a_minute_per_ip_address(self, app: Flask) -> None:
         def call(address: str) -> TestResponse:
             return ApiClient(app).get("/sites", environ_overrides={"REMOTE_ADDR": address})
 
@@ -241,17 +239,17 @@ class TestRequests:
             assert_error(call("10.0.0.1"), 429, "rate_limit_exceeded")
             assert_error(call("10.0.0.2"), 401, "missing_api_key")
 
-    def test_wrong_keys_count_against_the_address(self, app: Flask) -> None:
+    def test_requests_with_invalid_keys_count_towards_the_ip_address_limit(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):
             assert rate(ApiClient(app, "nonsense").get("/sites"))[:2] == (300, 299)
             assert rate(ApiClient(app, "nonsense").get("/sites"))[:2] == (300, 298)
 
     @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-    def test_health_and_metrics_are_never_counted(self, app: Flask, path: str) -> None:
+    def test_health_and_metrics_requests_are_not_counted(self, app: Flask, path: str) -> None:
         assert rate(ApiClient(app).get(path))[1] == 300
         assert rate(ApiClient(app).get("/sites"))[1] == 299
 
-    def test_preflights_are_never_counted(self, app: Flask) -> None:
+    def test_preflight_requests_are_not_counted(self, app: Flask) -> None:
         headers = {"Origin": "https://shop.example", "Access-Control-Request-Method": "GET"}
         response = ApiClient(app).call("OPTIONS", "/v1/search", headers=headers)
 
@@ -260,15 +258,15 @@ class TestRequests:
 
 
 class TestAddresses:
-    """Whose address it is."""
+    """The caller's IP address."""
 
-    def test_a_forwarded_address_counts_for_nothing_by_default(self, app: Flask) -> None:
+    def test_forwarded_for_header_is_ignored_by_default(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):
             for number in range(2):
                 response = ApiClient(app).get("/sites", headers={"X-Forwarded-For": f"10.0.0.{number}"})
                 assert rate(response)[1] == 299 - number
 
-    def test_behind_trusted_proxies_the_last_hops_are_believed(self, tmp_path: Path) -> None:
+    def test_forwarded_for_uses_only_the_hops_of_trusted_proxies(self, tmp_path: Path) -> None:
         app = make_app(make_settings(tmp_path, trusted_proxies=2))
 
         def left(forwarded: str) -> int:
@@ -281,7 +279,7 @@ class TestAddresses:
             assert left("10.0.0.2, 192.168.0.1") == 299
         close_app(app)
 
-    def test_a_port_beside_the_address_makes_no_new_visitor(self, tmp_path: Path) -> None:
+    def test_port_in_a_forwarded_address_does_not_make_a_new_visitor(self, tmp_path: Path) -> None:
         app = make_app(make_settings(tmp_path, trusted_proxies=1))
 
         def left(forwarded: str) -> int:
@@ -295,9 +293,9 @@ class TestAddresses:
 
 
 class TestSearches:
-    """Searches a day."""
+    """Searches per day."""
 
-    def test_exactly_as_many_as_the_plan_allows(self, tenant: Tenant) -> None:
+    def test_searches_per_day_are_limited_exactly(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", searches_per_day=3)
 
         answers = [tenant.search.get("/v1/search?q=x") for _ in range(5)]
@@ -306,7 +304,7 @@ class TestSearches:
         assert [response.get_json()["remaining_quota"]["used_today"] for response in answers[:3]] == [1, 2, 3]
         assert answers[0].get_json()["remaining_quota"]["daily_limit"] == 3
 
-    def test_the_429_waits_for_midnight_utc(self, tenant: Tenant) -> None:
+    def test_exhausted_search_quota_returns_429_until_midnight_utc(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", searches_per_day=1)
         with time_machine.travel(NOON, tick=False) as clock:
             tenant.search.get("/v1/search?q=x")
@@ -320,7 +318,7 @@ class TestSearches:
             clock.move_to(NOON + timedelta(hours=12))
             assert assert_ok(tenant.search.get("/v1/search?q=x"))["remaining_quota"]["used_today"] == 1
 
-    def test_everything_but_searching_goes_on(self, tenant: Tenant) -> None:
+    def test_other_operations_continue_when_the_search_quota_is_exhausted(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", searches_per_day=0)
         assert_error(tenant.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
         assert_error(tenant.private.post("/v1/search", json={"q": "x"}), 429, "rate_limit_exceeded")
@@ -332,7 +330,7 @@ class TestSearches:
         assert_ok(tenant.private.post("/v1/report-usage", json=report))
         assert_ok(tenant.search.post("/api/v1/search-log", json={"query": "x", "results_count": 1}))
 
-    def test_sites_share_the_accounts_searches(self, tenant: Tenant) -> None:
+    def test_sites_of_an_account_share_the_search_quota(self, tenant: Tenant) -> None:
         other = assert_ok(tenant.browser.post("/sites", json={"name": "B", "url": "https://b.example/"}), 201)["site"]
         tenant.set_plan("pro", searches_per_day=2)
 
@@ -340,7 +338,7 @@ class TestSearches:
         assert_ok(tenant.private.get(f"/v1/search?q=x&site_id={other['id']}"))
         assert_error(tenant.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
 
-    def test_a_search_refused_by_the_quota_is_a_request(self, tenant: Tenant) -> None:
+    def test_search_rejected_by_the_quota_counts_as_a_request(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", searches_per_day=0, requests_per_minute=5)
         with time_machine.travel(NOON, tick=False):
             for _ in range(5):
@@ -350,9 +348,9 @@ class TestSearches:
 
 
 class TestStoredThings:
-    """Documents, keys and sites: over the limit is 403, since waiting does not help."""
+    """Exceeding the limit of documents, keys, or sites returns 403, since waiting does not help."""
 
-    def test_documents(self, tenant: Tenant) -> None:
+    def test_batch_beyond_the_document_limit_is_rejected_as_a_whole(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", documents=3)
         tenant.index(page(1), page(2))
         two_new = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(3), page(4)]})
@@ -368,7 +366,7 @@ class TestStoredThings:
         assert_ok(tenant.private.delete("/api/v1/index/destroy", json={"id": "page-1"}))
         assert tenant.index(page(4))["created"] == 1
 
-    def test_documents_of_all_sites_together(self, tenant: Tenant) -> None:
+    def test_document_limit_applies_to_all_sites_together(self, tenant: Tenant) -> None:
         other = assert_ok(tenant.browser.post("/sites", json={"name": "B", "url": "https://b.example/"}), 201)["site"][
             "id"
         ]
@@ -379,7 +377,7 @@ class TestStoredThings:
 
         assert_error(response, 403, "document_limit_reached")
 
-    def test_keys_disabled_ones_included(self, tenant: Tenant) -> None:
+    def test_key_limit_includes_disabled_keys(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", keys=4)
         path = f"/api/sites/{tenant.site_id}/keys"
         fourth = assert_ok(tenant.browser.post(path, json={"name": "4"}), 201)["key"]["id"]
@@ -389,7 +387,7 @@ class TestStoredThings:
         assert_ok(tenant.browser.delete(f"{path}/{fourth}"))
         assert_ok(tenant.browser.post(path, json={"name": "5"}), 201)
 
-    def test_sites(self, tenant: Tenant) -> None:
+    def test_site_limit_is_enforced_until_a_site_is_deleted(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", sites=2)
         body = {"name": "B", "url": "https://b.example/"}
         second = assert_ok(tenant.browser.post("/sites", json=body), 201)["site"]["id"]
@@ -398,7 +396,7 @@ class TestStoredThings:
         assert_ok(tenant.browser.delete(f"/sites/{second}"))
         assert_ok(tenant.browser.post("/sites", json=body), 201)
 
-    def test_a_lower_plan_takes_nothing_away(self, tenant: Tenant) -> None:
+    def test_lower_plan_preserves_existing_documents_and_keys(self, tenant: Tenant) -> None:
         tenant.index(page(1), page(2))
         tenant.set_plan("free", documents=1, keys=1)
 
@@ -417,7 +415,7 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("plan", "searches", "documents", "keys", "sites", "unlimited"), SHOWN)
-def test_each_plan_as_the_api_shows_it(
+def test_api_shows_the_limits_of_each_plan(
     tenant: Tenant, plan: str, searches: int, documents: int, keys: int, sites: int, unlimited: bool
 ) -> None:
     tenant.set_plan(plan)
@@ -439,7 +437,7 @@ def test_each_plan_as_the_api_shows_it(
 
 
 @pytest.mark.parametrize(("plan", "minute"), [("free", 60), ("starter", 300), ("pro", 1200), ("business", 3000)])
-def test_requests_a_minute_of_each_plan(tenant: Tenant, plan: str, minute: int) -> None:
+def test_requests_per_minute_follow_the_plan(tenant: Tenant, plan: str, minute: int) -> None:
     tenant.set_plan(plan)
 
     assert rate(tenant.private.get("/sites"))[0] == minute
@@ -451,7 +449,7 @@ def test_unlimited_requests_are_an_integer_in_the_headers(tenant: Tenant) -> Non
     assert rate(tenant.private.get("/sites"))[:2] == (UNLIMITED, UNLIMITED)
 
 
-def test_one_limit_unlimited_is_not_all(tenant: Tenant) -> None:
+def test_one_unlimited_quota_does_not_make_other_quotas_unlimited(tenant: Tenant) -> None:
     tenant.set_plan("pro", searches_per_day="unlimited")
 
     info = assert_ok(tenant.public.get("/v1/client-info"))
@@ -462,9 +460,9 @@ def test_one_limit_unlimited_is_not_all(tenant: Tenant) -> None:
 
 
 class TestCommands:
-    """What an operator does with accounts."""
+    """Account commands for operators."""
 
-    def test_an_account_is_created_and_can_log_in(self, app: Flask) -> None:
+    def test_account_create_makes_an_account_that_can_log_in(self, app: Flask) -> None:
         made = run(
             app, "account", "create", "--email", "Bob@Example.com", "--name", "Bob",
             "--password", PASSWORD, "--plan", "starter",
@@ -492,7 +490,9 @@ class TestCommands:
         ],
         ids=" ".join,
     )
-    def test_what_cannot_be_done_is_said_and_changes_nothing(self, app: Flask, arguments: list[str]) -> None:
+    def test_invalid_account_command_fails_with_a_message_and_changes_nothing(
+        self, app: Flask, arguments: list[str]
+    ) -> None:
         register_browser(app, "ann@example.com")
         before = run(app, "account", "list")
 
@@ -503,14 +503,14 @@ class TestCommands:
         assert "Traceback" not in result.output
         assert run(app, "account", "list") == before
 
-    def test_a_changed_plan_holds_from_the_next_request_on(self, tenant: Tenant) -> None:
+    def test_plan_change_takes_effect_with_the_next_request(self, tenant: Tenant) -> None:
         assert rate(tenant.private.get("/sites"))[0] == 1200
         tenant.set_plan("free", requests_per_minute=70)
         assert rate(tenant.private.get("/sites"))[0] == 70
         assert assert_ok(tenant.private.get("/dashboard"))["plan"] == "free"
         assert assert_ok(tenant.private.get(f"/sites/{tenant.site_id}"))["site"]["plan"] == "free"
 
-    def test_earlier_overrides_are_cleared(self, tenant: Tenant) -> None:
+    def test_set_plan_clears_earlier_overrides(self, tenant: Tenant) -> None:
         tenant.set_plan("pro", keys=77, sites="unlimited")
         tenant.set_plan("pro", documents=5)
 
@@ -519,7 +519,7 @@ class TestCommands:
         (account,) = run(tenant.app, "account", "list")
         assert account["limits"] == {"documents": 5}
 
-    def test_a_password_is_reset_and_all_sessions_end(self, tenant: Tenant) -> None:
+    def test_reset_password_ends_all_sessions_but_not_keys(self, tenant: Tenant) -> None:
         run(tenant.app, "account", "reset-password", tenant.email, "--password", "another long password")
 
         assert_error(tenant.browser.get("/dashboard"), 401, "missing_api_key")
@@ -527,7 +527,7 @@ class TestCommands:
         login = {"email": tenant.email, "password": "another long password"}
         assert_ok(ApiClient(tenant.app).post("/login", json=login))
 
-    def test_an_account_is_deleted_with_everything_it_has(self, app: Flask) -> None:
+    def test_account_delete_invalidates_its_keys_and_sessions(self, app: Flask) -> None:
         tenant = register_tenant(app, "gone@example.com")
         tenant.index(page(1))
 

@@ -1,4 +1,4 @@
-"""Which error wins when a request is wrong in two ways: each step of the order against the one after it."""
+"""Precedence of errors: each check against the next one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MIB = 1_048_576
 
 @pytest.fixture(autouse=True)
 def _one_minute() -> Iterator[None]:
-    """All requests of a test are made in one minute, however long they take."""
+    """Make all requests of a test in the same minute."""
     with time_machine.travel(datetime.now(UTC), tick=False):
         yield
 
 
-def test_0_the_address_limit_comes_before_the_route(app: Flask) -> None:
+def test_0_ip_address_limit_is_checked_before_the_route(app: Flask) -> None:
     nobody = ApiClient(app)
     for _ in range(300):
         nobody.get("/openapi.json")
@@ -32,16 +32,14 @@ def test_0_the_address_limit_comes_before_the_route(app: Flask) -> None:
 
 
 @pytest.mark.parametrize("token", [None, "svc_prv_nonsense"])
-def test_1_the_route_comes_before_identity(shared_app: Flask, token: str | None) -> None:
+def test_1_route_is_checked_before_identity(shared_app: Flask, token: str | None) -> None:
     client = ApiClient(shared_app, token)
 
     assert_error(client.get("/nowhere"), 404, "not_found")
     assert_error(client.put("/dashboard"), 405, "method_not_allowed")
 
 
-def test_1_an_unknown_route_counts_like_any_request_of_its_caller(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_1_unknown_route_counts_towards_the_callers_limit(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant.set_plan("pro", requests_per_minute=4)
     monkeypatch.setattr("app.services.usage.quota.SESSION_LIMIT", 4)
     tenant.app.extensions["runtime"].counters.reset_all()
@@ -56,7 +54,7 @@ def test_1_an_unknown_route_counts_like_any_request_of_its_caller(
             assert_error(client.call(method, path), 429, "rate_limit_exceeded")
 
 
-def test_1_the_route_comes_before_a_key_that_was_disabled_meanwhile(tenant: Tenant) -> None:
+def test_1_route_is_checked_before_a_key_that_was_disabled(tenant: Tenant) -> None:
     assert_error(tenant.search.get("/nowhere"), 404, "not_found")
     tenant.browser.post(f"/api/keys/{tenant.keys['search']['id']}/toggle")
 
@@ -64,7 +62,7 @@ def test_1_the_route_comes_before_a_key_that_was_disabled_meanwhile(tenant: Tena
     assert_error(tenant.search.put("/dashboard"), 405, "method_not_allowed")
 
 
-def test_2_identity_comes_before_request_limits(tenant: Tenant) -> None:
+def test_2_identity_is_checked_before_request_limits(tenant: Tenant) -> None:
     tenant.set_plan("pro", requests_per_minute=5)
     disabled = tenant.client("search")
     tenant.browser.post(f"/api/keys/{tenant.keys['search']['id']}/toggle")
@@ -76,7 +74,9 @@ def test_2_identity_comes_before_request_limits(tenant: Tenant) -> None:
     assert_error(ApiClient(tenant.app).get("/sites"), 401, "missing_api_key")
 
 
-def test_3_request_limits_come_before_csrf_and_the_kind_of_key(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_3_request_limits_are_checked_before_csrf_and_the_kind_of_key(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tenant.set_plan("pro", requests_per_minute=5)
     monkeypatch.setattr("app.services.usage.quota.SESSION_LIMIT", 5)
     for client in (tenant.private, tenant.public, tenant.browser):
@@ -88,7 +88,7 @@ def test_3_request_limits_come_before_csrf_and_the_kind_of_key(tenant: Tenant, m
     assert_error(tenant.public.get("/dashboard"), 429, "rate_limit_exceeded")
 
 
-def test_4_csrf_comes_before_the_body_and_the_objects(ann: Tenant) -> None:
+def test_4_csrf_is_checked_before_the_body_and_objects(ann: Tenant) -> None:
     browser = ann.browser.client
 
     assert_error(browser.put("/profile", data=b"{", content_type="text/plain"), 403, "csrf_failed")
@@ -96,7 +96,7 @@ def test_4_csrf_comes_before_the_body_and_the_objects(ann: Tenant) -> None:
     assert_error(browser.delete("/sites/987654321"), 403, "csrf_failed")
 
 
-def test_5_the_kind_of_key_comes_before_the_body_and_the_objects(ann: Tenant) -> None:
+def test_5_kind_of_key_is_checked_before_the_body_and_objects(ann: Tenant) -> None:
     for client in (ann.public, ann.search):
         for data in (b"{", b" " * (MIB + 1)):
             response = client.post("/api/v1/index/bulk?site_id=x", data=data, content_type="text/plain")
@@ -107,7 +107,7 @@ def test_5_the_kind_of_key_comes_before_the_body_and_the_objects(ann: Tenant) ->
 @pytest.mark.parametrize(
     "path", ["/v1/search", "/sites", "/api/v1/index/bulk?site_id=x", "/api/v1/index/destroy?site_id=x"]
 )
-def test_6_size_then_type_then_json_then_fields(ann: Tenant, path: str) -> None:
+def test_6_body_size_type_json_and_fields_are_checked_in_this_order(ann: Tenant, path: str) -> None:
     method = "DELETE" if "destroy" in path else "POST"
     too_large = b"{" * (16 * MIB + 1 if "bulk" in path else MIB + 1)
 
@@ -120,7 +120,7 @@ def test_6_size_then_type_then_json_then_fields(ann: Tenant, path: str) -> None:
     assert_error(send(b'{"wrong": 1}', "application/json"), 400, "validation_failed")
 
 
-def test_6_the_body_comes_before_the_objects(ann: Tenant, eve: Tenant) -> None:
+def test_6_body_is_checked_before_objects(ann: Tenant, eve: Tenant) -> None:
     for site_id in (eve.site_id, 987654321):
         assert_error(ann.private.put(f"/sites/{site_id}", json={"wrong": 1}), 400, "validation_failed")
         assert_error(ann.private.put(f"/sites/{site_id}", data=b"{}"), 415, "unsupported_media_type")
@@ -137,7 +137,7 @@ def test_6_the_body_comes_before_the_objects(ann: Tenant, eve: Tenant) -> None:
     assert_error(ann.public.post("/v1/report-usage", json={"index": "nowhere"}), 400, "validation_failed")
 
 
-def test_7_objects_come_before_the_state(tenant: Tenant, stranger: Tenant) -> None:
+def test_7_objects_are_checked_before_site_state_and_quotas(tenant: Tenant, stranger: Tenant) -> None:
     other = assert_ok(tenant.browser.post("/sites", json={"name": "B", "url": "https://b.example/"}), 201)["site"]["id"]
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
     tenant.browser.put(f"/sites/{other}", json={"active": False})
@@ -152,7 +152,7 @@ def test_7_objects_come_before_the_state(tenant: Tenant, stranger: Tenant) -> No
     assert_error(tenant.search.get(f"/v1/search?q=x&site_id={other}"), 403, "insufficient_permission")
 
 
-def test_8_a_paused_site_comes_before_the_quotas(tenant: Tenant) -> None:
+def test_8_paused_site_is_checked_before_quotas(tenant: Tenant) -> None:
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
     tenant.set_plan("pro", searches_per_day=0, documents=0)
 
@@ -161,7 +161,7 @@ def test_8_a_paused_site_comes_before_the_quotas(tenant: Tenant) -> None:
     assert_error(bulk, 403, "site_inactive")
 
 
-def test_8_the_state_comes_before_the_work(tenant: Tenant) -> None:
+def test_8_site_state_and_quotas_are_checked_before_the_operation(tenant: Tenant) -> None:
     tenant.set_plan("pro", searches_per_day=0)
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
 

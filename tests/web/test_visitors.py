@@ -1,4 +1,4 @@
-"""Who searches, whichever key they come with."""
+"""Visitors are identified consistently with every kind of key."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.gateway.callers import Gateway
 
 
 def visitors(tenant: Tenant) -> list[int | None]:
-    """Who made each search, in their order."""
+    """Return the visitors of all searches, in order."""
     part = tenant.app.extensions["runtime"]
     part.events.flush()
     with part.database.read() as session:
         return list(session.scalars(select(SearchEvent.visitor).order_by(SearchEvent.recorded_at)))
 
 
-def test_public_and_engine_keys_know_visitors_by_their_address(tenant: Tenant) -> None:
+def test_public_and_engine_keys_identify_visitors_by_ip_address(tenant: Tenant) -> None:
     log = {"query": "tram", "results_count": 1, "session_id": "one"}
     for address, session in (("198.51.100.1", "one"), ("198.51.100.1", "two"), ("198.51.100.2", "one")):
         gateway = Gateway(tenant, visitors=repeat(address))
@@ -38,7 +38,7 @@ def test_public_and_engine_keys_know_visitors_by_their_address(tenant: Tenant) -
 
 
 @pytest.mark.parametrize("kind", ["search", "private"])
-def test_search_and_private_keys_name_their_visitors_sessions(tenant: Tenant, kind: str) -> None:
+def test_search_and_private_keys_identify_visitors_by_session_id(tenant: Tenant, kind: str) -> None:
     client = tenant.client(kind)
     for session, address in (("one", "198.51.100.1"), ("one", "198.51.100.2"), ("two", "198.51.100.1"), ("", "::1")):
         query = {"q": f"tram {address}", **({"session_id": session} if session else {})}
@@ -52,7 +52,7 @@ def test_search_and_private_keys_name_their_visitors_sessions(tenant: Tenant, ki
     assert nobody is None
 
 
-def test_a_search_goes_on_without_the_database_once_the_key_is_known(tenant: Tenant) -> None:
+def test_search_with_a_cached_key_and_its_visitor_work_without_the_database(tenant: Tenant) -> None:
     tenant.index(page(1, title="Tram"))
     gateway = Gateway(tenant)
     gateway.search("tram")
@@ -62,7 +62,7 @@ def test_a_search_goes_on_without_the_database_once_the_key_is_known(tenant: Ten
     assert len(set(visitors(tenant))) == 1
 
 
-def test_a_search_that_is_to_be_left_out_is_nobodys(tenant: Tenant) -> None:
+def test_search_excluded_from_analytics_records_no_visitor(tenant: Tenant) -> None:
     Gateway(tenant).send({"q": "tram"}, headers={"X-Search-Analytics": "false"})
 
     assert visitors(tenant) == []

@@ -65,10 +65,10 @@ def again_at(delivery: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(delivery["next_attempt_at"]) + timedelta(milliseconds=1)
 
 
-def test_nothing_is_sent_for_a_suspended_account_and_what_waited_is_sent_when_it_is_resumed(
+def test_suspended_accounts_deliveries_wait_until_it_is_resumed(
     app: Flask, tenant: Tenant, receiver: Receiver, clock: time_machine.Traveller
 ) -> None:
-    """A webhook may be the reason for the suspension, and no data of an account are lost."""
+    """A webhook may be the reason for the suspension, and no data of an account may be lost."""
     webhook, _ = add_webhook(tenant, receiver.base_url)
     receiver.status = 503
     tell(tenant)
@@ -90,7 +90,7 @@ def test_nothing_is_sent_for_a_suspended_account_and_what_waited_is_sent_when_it
     assert show(tenant, webhook)["active"] is True
 
 
-def test_what_is_being_sent_when_the_account_is_suspended_is_noted_and_nothing_follows(
+def test_delivery_running_during_a_suspension_is_recorded_and_later_ones_wait(
     app: Flask, tenant: Tenant, receiver: Receiver
 ) -> None:
     webhook, _ = add_webhook(tenant, receiver.base_url)
@@ -106,7 +106,7 @@ def test_what_is_being_sent_when_the_account_is_suspended_is_noted_and_nothing_f
 
 
 class TestSigning:
-    def test_another_implementation_of_the_standard_verifies_what_is_sent(
+    def test_signature_is_verified_by_another_implementation_of_the_standard(
         self, app: Flask, tenant: Tenant, receiver: Receiver
     ) -> None:
         webhook, secret = add_webhook(tenant, f"{receiver.base_url}/hook?a=b")
@@ -126,7 +126,7 @@ class TestSigning:
         with pytest.raises(WebhookVerificationError):
             Verifier(secret).verify(received.body.replace(b"80", b"81"), received.headers)
 
-    def test_webhooks_have_secrets_of_their_own(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
+    def test_each_webhook_has_its_own_secret(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
         (_, first), (_, second) = (add_webhook(tenant, f"{receiver.base_url}/{name}") for name in "ab")
         tell(tenant)
         send(app)
@@ -137,7 +137,7 @@ class TestSigning:
         with pytest.raises(WebhookVerificationError):
             Verifier(second).verify(by_path["/a"].body, by_path["/a"].headers)
 
-    def test_each_attempt_has_the_id_of_the_first_and_a_signature_of_its_own_time(
+    def test_retry_keeps_the_delivery_id_and_signs_its_own_time(
         self, app: Flask, tenant: Tenant, receiver: Receiver, clock: time_machine.Traveller
     ) -> None:
         webhook, secret = add_webhook(tenant, receiver.base_url)
@@ -155,7 +155,7 @@ class TestSigning:
         Verifier(secret).verify(second.body, second.headers)
         assert deliveries(tenant, webhook)[0]["status"] == "delivered"
 
-    def test_a_secret_is_shown_once_and_is_neither_stored_nor_logged(
+    def test_secret_is_shown_once_and_neither_stored_nor_logged(
         self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver, caplog: pytest.LogCaptureFixture
     ) -> None:
         caplog.set_level(logging.DEBUG)
@@ -179,7 +179,7 @@ class TestSigning:
 
 
 class TestFailures:
-    def test_it_is_tried_eight_times_within_a_day_with_growing_pauses(
+    def test_failed_delivery_is_tried_eight_times_within_a_day_with_growing_pauses(
         self, app: Flask, tenant: Tenant, receiver: Receiver, clock: time_machine.Traveller
     ) -> None:
         webhook, _ = add_webhook(tenant, receiver.base_url)
@@ -203,7 +203,7 @@ class TestFailures:
         assert len(receiver.received) == 8
 
     @pytest.mark.parametrize("status", [301, 302, 307, 404, 410, 500])
-    def test_what_is_no_success_is_a_failure_and_no_redirect_is_followed(
+    def test_non_success_status_is_a_failure_and_redirects_are_not_followed(
         self, app: Flask, tenant: Tenant, receiver: Receiver, status: int
     ) -> None:
         webhook, _ = add_webhook(tenant, f"{receiver.base_url}/first")
@@ -215,7 +215,7 @@ class TestFailures:
         (delivery,) = deliveries(tenant, webhook)
         assert (delivery["status"], delivery["response_status"]) == ("waiting", status)
 
-    def test_a_receiver_that_does_not_answer_is_given_up_in_time(
+    def test_receiver_that_does_not_respond_times_out(
         self, app: Flask, tenant: Tenant, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert runtime_module.WEBHOOK_SECONDS == 10
@@ -231,14 +231,16 @@ class TestFailures:
         assert (delivery["status"], delivery["response_status"]) == ("waiting", None)
         assert delivery["error"] == "127.0.0.1 takes too long to respond."
 
-    def test_nobody_at_the_address_is_a_failure(self, app: Flask, tenant: Tenant) -> None:
+    def test_unresolvable_host_name_is_a_failure(self, app: Flask, tenant: Tenant) -> None:
         webhook, _ = add_webhook(tenant, "https://nobody.invalid/hook")
         tell(tenant)
         send(app)
 
         assert deliveries(tenant, webhook)[0]["error"] == "The host name nobody.invalid does not resolve."
 
-    def test_a_slow_receiver_holds_up_no_other(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
+    def test_slow_receiver_does_not_delay_other_deliveries(
+        self, app: Flask, tenant: Tenant, receiver: Receiver
+    ) -> None:
         add_webhook(tenant, f"{receiver.base_url}/slow")
         tell(tenant)
         quick = [add_webhook(tenant, f"{receiver.base_url}/{number}") for number in range(3)]
@@ -246,7 +248,7 @@ class TestFailures:
         answered = {f"/{number}": threading.Event() for number in range(3)}
 
         def wait(path: str) -> None:
-            if path == "/slow":  # It answers when all others have been told.
+            if path == "/slow":  # It responds only when all others have been delivered.
                 assert all(event.wait(PATIENCE_SECONDS) for event in answered.values())
             else:
                 answered[path].set()
@@ -258,7 +260,9 @@ class TestFailures:
         assert sorted(received.path for received in receiver.received) == ["/0", "/1", "/2", "/slow", "/slow"]
         assert receiver.most_at_once["/slow"] == 1
 
-    def test_the_jobs_send_it(self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver) -> None:
+    def test_background_jobs_send_deliveries(
+        self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver
+    ) -> None:
         add_webhook(tenant, receiver.base_url)
         tell(tenant)
 
@@ -271,12 +275,14 @@ class TestFailures:
 class TestBounds:
     @pytest.fixture
     def app(self, tmp_path: Path) -> Iterator[Flask]:
-        """An installation of the public internet."""
+        """An installation on the public internet."""
         made = make_app(make_settings(tmp_path))
         yield made
         close_app(made)
 
-    def test_a_name_that_leads_inside_is_not_connected_to(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
+    def test_host_name_that_resolves_to_a_private_address_is_not_connected_to(
+        self, app: Flask, tenant: Tenant, receiver: Receiver
+    ) -> None:
         port = receiver.base_url.rpartition(":")[2]
         webhook, _ = add_webhook(tenant, f"http://localhost:{port}/")
         tell(tenant)
@@ -285,7 +291,7 @@ class TestBounds:
         assert receiver.received == []
         assert deliveries(tenant, webhook)[0]["error"] == "localhost has an IP address that is not public."
 
-    def test_an_address_that_was_stored_while_it_was_allowed_is_not_connected_to(
+    def test_stored_url_that_is_no_longer_allowed_is_not_connected_to(
         self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(tenant, "https://example.com/")
@@ -299,7 +305,7 @@ class TestBounds:
 
 
 class TestProcesses:
-    def test_two_machines_send_each_once_and_never_two_to_one_webhook_at_once(
+    def test_two_processes_send_each_delivery_once_and_one_at_a_time_per_webhook(
         self, part: Runtime, tenant: Tenant, receiver: Receiver
     ) -> None:
         webhooks = [add_webhook(tenant, f"{receiver.base_url}/{number}")[0] for number in range(3)]
@@ -325,7 +331,7 @@ class TestProcesses:
         assert len(sent) == 24
         assert receiver.most_at_once == {"/0": 1, "/1": 1, "/2": 1}
 
-    def test_what_a_killed_process_had_in_hand_is_sent_by_another_under_the_same_id(
+    def test_delivery_claimed_by_a_killed_process_is_sent_later_under_the_same_id(
         self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver, clock: time_machine.Traveller
     ) -> None:
         webhook, _ = add_webhook(tenant, receiver.base_url)
@@ -346,7 +352,7 @@ class TestProcesses:
         (delivery,) = deliveries(tenant, webhook)
         assert (delivery["status"], delivery["error"], delivery["attempts"]) == ("delivered", None, 2)
 
-    def test_it_is_sent_if_the_transaction_commits(
+    def test_delivery_is_sent_only_if_its_transaction_commits(
         self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver
     ) -> None:
         add_webhook(tenant, receiver.base_url)
@@ -360,7 +366,7 @@ class TestProcesses:
         send(app)
         assert len(receiver.received) == 1
 
-    def test_a_webhook_that_is_deleted_while_something_is_sent_is_gone(
+    def test_webhook_deleted_during_a_delivery_leaves_no_deliveries(
         self, app: Flask, part: Runtime, tenant: Tenant, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(tenant, receiver.base_url)
@@ -392,7 +398,7 @@ class TestSwitchingOff:
             clock.move_to(max(datetime.now(UTC), min(map(again_at, waiting))))
             send(app)
 
-    def test_after_three_days_of_failures_it_is_off_and_its_owner_told(
+    def test_webhook_is_turned_off_after_three_days_of_failures_and_its_owner_is_notified(
         self,
         app: Flask,
         part: Runtime,
@@ -432,7 +438,7 @@ class TestSwitchingOff:
         assert entry["actor"]["kind"] == "system"
         assert entry["changes"] == [{"field": "active", "before": True, "after": False}]
 
-    def test_a_single_delivery_that_failed_long_ago_is_no_reason(
+    def test_single_delivery_that_failed_long_ago_does_not_turn_a_webhook_off(
         self, app: Flask, tenant: Tenant, clock: time_machine.Traveller, failing: list[str]
     ) -> None:
         webhook, _ = add_webhook(tenant, "https://weekly.example/")
@@ -444,7 +450,7 @@ class TestSwitchingOff:
 
         assert show(tenant, webhook)["active"]
 
-    def test_one_success_begins_the_count_anew(
+    def test_successful_delivery_resets_the_failure_period(
         self, app: Flask, part: Runtime, tenant: Tenant, clock: time_machine.Traveller, failing: list[str]
     ) -> None:
         webhook, _ = add_webhook(tenant, "https://shaky.example/")
@@ -461,7 +467,7 @@ class TestSwitchingOff:
 
         assert show(tenant, webhook)["active"]
 
-    def test_what_waits_is_given_up_and_what_happens_meanwhile_is_not_kept(
+    def test_turning_a_webhook_off_drops_waiting_deliveries_and_records_no_new_ones(
         self, app: Flask, tenant: Tenant, failing: list[str]
     ) -> None:
         webhook, _ = add_webhook(tenant, "https://example.com/")
@@ -479,7 +485,7 @@ class TestSwitchingOff:
 
 
 class TestDeliveries:
-    def test_one_is_sent_again_under_the_same_id(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
+    def test_redelivery_has_the_same_id_and_body(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
         webhook, secret = add_webhook(tenant, receiver.base_url)
         tell(tenant)
         send(app)
@@ -494,7 +500,7 @@ class TestDeliveries:
         Verifier(secret).verify(receiver.received[1].body, receiver.received[1].headers)
         assert [each["status"] for each in deliveries(tenant, webhook)] == ["delivered"]
 
-    def test_one_that_failed_is_sent_again_also_to_a_webhook_that_is_off(
+    def test_failed_delivery_can_be_redelivered_to_a_webhook_that_is_off(
         self, app: Flask, tenant: Tenant, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(tenant, receiver.base_url)
@@ -507,7 +513,7 @@ class TestDeliveries:
         assert receiver.ids == [delivery["id"]]
         assert deliveries(tenant, webhook)[0]["status"] == "delivered"
 
-    def test_another_webhooks_delivery_is_not_found(self, tenant: Tenant) -> None:
+    def test_delivery_of_another_webhook_returns_404(self, tenant: Tenant) -> None:
         (first, _), (second, _) = (add_webhook(tenant, f"https://example.com/{name}") for name in "ab")
         tell(tenant)
         (delivery,) = deliveries(tenant, first)
@@ -515,7 +521,9 @@ class TestDeliveries:
             path = f"/api/webhooks/{second['id']}/deliveries/{name}/redeliver"
             assert_error(tenant.private.post(path), 404, "delivery_not_found")
 
-    def test_the_newest_are_kept_and_those_that_wait(self, app: Flask, tenant: Tenant, receiver: Receiver) -> None:
+    def test_newest_finished_deliveries_are_preserved_and_waiting_ones_always(
+        self, app: Flask, tenant: Tenant, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(tenant, receiver.base_url)
         for _ in range(MAX_FINISHED + 3):
             tell(tenant)
@@ -526,7 +534,7 @@ class TestDeliveries:
         assert len(receiver.received) == MAX_FINISHED + 3
         assert kept == receiver.ids[::-1][:MAX_FINISHED]
 
-    def test_only_so_many_wait_for_a_webhook(
+    def test_waiting_deliveries_per_webhook_are_limited(
         self, app: Flask, tenant: Tenant, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(queue, "MAX_WAITING", 3)
