@@ -1,4 +1,4 @@
-"""A real browser before a real server. Where chromium is missing, the tests are skipped; with CI set they fail."""
+"""A real browser with a real server. Without chromium the tests are skipped; with CI set they fail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _missing(what: str) -> Any:
 
 @pytest.fixture(scope="session")
 def start_browser() -> Callable[[Path], Any]:
-    """Starts a browser with a folder of its own."""
+    """Start a browser with its own profile folder."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         _missing("chromium or its driver")
@@ -65,7 +65,7 @@ def start_browser() -> Callable[[Path], Any]:
 
 @pytest.fixture(scope="module")
 def chromium(start_browser: Callable[[Path], Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A browser, which takes a second to start: for the tests of a module in turn."""
+    """One browser for all tests of a module, since starting it takes a second."""
     driver = start_browser(tmp_path_factory.mktemp("profile"))
     try:
         yield driver
@@ -75,7 +75,7 @@ def chromium(start_browser: Callable[[Path], Any], tmp_path_factory: pytest.Temp
 
 @pytest.fixture(scope="module")
 def devtools(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Asks the browser itself, which the driver's commands cannot: they are for the window."""
+    """Send commands to the browser itself, beyond the driver's commands for a window."""
     from websocket import create_connection
 
     address = chromium.capabilities["goog:chromeOptions"]["debuggerAddress"]
@@ -92,9 +92,9 @@ def devtools(chromium: Any) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def browser(chromium: Any, devtools: Callable[..., Any]) -> Iterator[Any]:
-    """A window with cookies, storage and cache of its own.
+    """A window with its own cookies, storage, and cache.
 
-    Afterwards, no page may have logged an error (a blocked script or style is one).
+    After the test, assert that no page logged an error, such as a blocked script or style.
     """
     first = chromium.current_window_handle
     context = devtools("Target.createBrowserContext")
@@ -112,7 +112,7 @@ def browser(chromium: Any, devtools: Callable[..., Any]) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service with two worker processes; the websites of its customers are on this machine."""
+    """The service with two worker processes; the websites of its tenants are on this machine."""
     folder = tmp_path_factory.mktemp("service")
     with running_server(folder, default_plan="pro", crawl_private_addresses="true") as running:
         yield running
@@ -125,7 +125,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def other_origin(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """A customer's own web server: its address, and the folder it serves."""
+    """A tenant's own web server: its URL, and the folder it serves."""
     folder = tmp_path / "customer"
     folder.mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as httpd:

@@ -1,4 +1,4 @@
-"""What people do in a browser."""
+"""Interactions of people with a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.patience import PATIENCE_SECONDS
 
 
 class Person:
-    """Somebody before a browser."""
+    """A person using a browser."""
 
     def __init__(self, driver: Any, base_url: str):
         self.driver = driver
@@ -41,7 +41,7 @@ class Person:
                 field.send_keys(value)
 
     def press(self, words: str, kind: str = "button") -> None:
-        """Press the button, follow the link or open what says these words."""
+        """Click the button, link, or other element with this text."""
         from selenium.webdriver.common.by import By
 
         found = self.driver.find_elements(By.XPATH, f"//{kind}[normalize-space()={words!r}]")
@@ -53,12 +53,12 @@ class Person:
         return str(self.find("body").text)
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
-        """Wait until something is so."""
+        """Wait until a condition holds."""
         from selenium.common.exceptions import StaleElementReferenceException, TimeoutException, WebDriverException
         from selenium.webdriver.support.ui import WebDriverWait
 
         def holds(_: Any) -> Any:
-            # The next page may come while this one is looked at; the driver has two ways to say so.
+            # The next page may load during the check; the driver reports that in two ways.
             try:
                 return condition()
             except StaleElementReferenceException:
@@ -84,7 +84,7 @@ class Person:
         self.sees("Make your first site searchable")
 
     def add_site(self, name: str, url: str) -> str:
-        """Add a site; gives its path."""
+        """Add a site. Returns its path."""
         self.go("/dashboard")
         self.press("Add a site", "a")
         self.fill(name=name, url=url)
@@ -93,7 +93,7 @@ class Person:
         return str(self.driver.current_url).removeprefix(self.base_url).partition("/sources")[0]
 
     def make_key(self, site: str, name: str, kind: str) -> str:
-        """Make a key; gives its token, which the page shows this once."""
+        """Create a key. Returns its token, which the page shows only once."""
         self.go(f"/api{site}/keys")
         self.fill(name=name, type=kind)
         self.press("Create key")

@@ -1,4 +1,4 @@
-"""A service and an engine in one small server: what the search box says to whom, and before which trouble."""
+"""A service and an engine in one small server, to observe the requests of the search box and to simulate failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STRICT = (
 
 
 def page_with(script: str, *, attributes: str = 'lang="en"', body: str = "") -> str:
-    """A customer's page with room for two boxes."""
+    """Return a tenant's page with room for two boxes."""
     return (
         f'<!doctype html><html {attributes}><meta charset="utf-8"><link rel="icon" href="data:,"><title>Museum</title>'
         f'{body}<div id="site-search"></div><div id="other"></div>{script}</html>'
@@ -32,18 +32,18 @@ def page_with(script: str, *, attributes: str = 'lang="en"', body: str = "") -> 
 
 
 class Stub:
-    """What the server answers, and what it was sent.
+    """Configured responses of the server, and the received requests.
 
     Attributes:
-        info: The answer of client-info; its ``engine_host`` is the server.
-        page: The customer's page.
-        policy: Its Content-Security-Policy.
-        answers: Path to statuses and bodies, one for each request, the last one for all further ones.
-        files: Path to a further script.
+        info: The response of client-info; its ``engine_host`` is the server.
+        page: The tenant's page.
+        policy: The page's Content-Security-Policy.
+        answers: Path to statuses and bodies, one for each request; the last one repeats.
+        files: Path to an additional script.
         pictures: Path to an image, as SVG.
-        held: Paths whose answers wait for ``release``.
-        addresses: Path and query string of every request, as they came.
-        sent: Path, header Authorization and body of every request, as they came.
+        held: Paths whose responses wait for ``release``.
+        addresses: Path and query string of every request, in order.
+        sent: Path, Authorization header, and body of every request, in order.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Stub:
 
 
 def _marked(body: Any, sent: Any) -> Any:
-    """An answer with the marks that the request asked for."""
+    """Return a response with the highlight tags of the request."""
     search = sent.get("searches", [sent])[0] if isinstance(sent, dict) else {}
     tags = [search.get(f"highlight{name}") for name in ("PreTag", "PostTag")]
     if tags[0] is None:
@@ -94,7 +94,7 @@ def _marked(body: Any, sent: Any) -> Any:
 
 @contextmanager
 def running_stub() -> Iterator[Stub]:
-    """The server, on a free port of this machine."""
+    """Run the server on a free port of this machine."""
     stub = Stub()
 
     class Handler(BaseHTTPRequestHandler):
@@ -105,7 +105,7 @@ def running_stub() -> Iterator[Stub]:
             stub.addresses.append(self.path)
             stub.sent.append((path, self.headers.get("Authorization", self.path), sent))
             status, kind, content = stub.answer(path, sent)
-            with suppress(BrokenPipeError, ConnectionResetError):  # The box no longer waits for old answers.
+            with suppress(BrokenPipeError, ConnectionResetError):  # The box no longer waits for old responses.
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(content)))

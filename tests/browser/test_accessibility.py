@@ -1,4 +1,4 @@
-"""Every page passes axe, the field's standard checks of accessibility, in light and dark, wide and narrow."""
+"""Every page passes axe, the standard accessibility checks, in light and dark, wide and narrow."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ HIT = {
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """axe-core's script."""
+    """Path of axe-core's script."""
     folder = tmp_path_factory.mktemp("axe")
     install_packages(Path(__file__).with_name("package.json"), folder)
     return folder / "node_modules" / "axe-core" / "axe.min.js"
@@ -114,7 +114,7 @@ Look = Callable[..., list[str]]
 
 @pytest.fixture(params=LOOKS, ids=["light and wide", "dark and narrow"])
 def look(browser: Any, axe: Path, request: pytest.FixtureRequest) -> Look:
-    """What axe finds wrong with the page that is open, or with a part of it, everything unfolded."""
+    """Return axe's findings for the open page or a part of it, with everything unfolded."""
     scheme, width = request.param
     browser.set_script_timeout(120)
     browser.execute_cdp_cmd(
@@ -135,7 +135,7 @@ def look(browser: Any, axe: Path, request: pytest.FixtureRequest) -> Look:
     return find_violations
 
 
-def test_every_page_passes(server: Server, browser: Any, look: Look, tmp_path: Path) -> None:
+def test_every_page_passes_axe(server: Server, browser: Any, look: Look, tmp_path: Path) -> None:
     email = f"{tmp_path.name.strip('_')}@example.com"
     customer = Customer(server, email)
     source = customer.make_source("https://museum.example.com/")
@@ -167,7 +167,7 @@ def test_every_page_passes(server: Server, browser: Any, look: Look, tmp_path: P
     assert {path: found for path, found in wrong.items() if found} == {}
 
 
-def test_a_preview_a_mistake_and_a_report_pass(
+def test_source_preview_form_error_and_crawl_report_pass_axe(
     server: Server, browser: Any, look: Look, tmp_path: Path, other_origin: tuple[str, Path]
 ) -> None:
     base_url, folder = other_origin
@@ -194,9 +194,7 @@ def test_a_preview_a_mistake_and_a_report_pass(
     assert {state: found for state, found in wrong.items() if found} == {}
 
 
-def test_one_time_codes_pass_from_the_first_to_a_login(
-    server: Server, browser: Any, look: Look, tmp_path: Path
-) -> None:
+def test_two_factor_setup_and_login_pass_axe(server: Server, browser: Any, look: Look, tmp_path: Path) -> None:
     wrong: dict[str, list[str]] = {}
     email = f"kay-{tmp_path.name.strip('_')}@example.com"
     kay = Person(browser, server.base_url)
@@ -236,11 +234,11 @@ def test_one_time_codes_pass_from_the_first_to_a_login(
 
 @pytest.mark.parametrize("mode", ["inline", "modal"])
 @pytest.mark.parametrize("attributes", ['lang="en"', 'lang="ar" dir="rtl"'], ids=["left to right", "right to left"])
-def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path, mode: str, attributes: str) -> None:
+def test_search_box_passes_axe(browser: Any, look: Look, tmp_path: Path, mode: str, attributes: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
     with running_stub() as stub:
-        stub.policy = ""  # axe is not the page's own.
+        stub.policy = ""  # axe is not one of the page's own scripts.
         visitor = Visitor(browser, stub.base_url, tmp_path)
         stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
         stub.answers["/engine/indexes/site_7/search"] = [
@@ -265,11 +263,11 @@ def test_the_search_box_passes(browser: Any, look: Look, tmp_path: Path, mode: s
 
 
 @pytest.mark.parametrize("place", ["", PLACE], ids=["over the page", "in the page"])
-def test_the_full_view_passes(browser: Any, look: Look, tmp_path: Path, place: str) -> None:
+def test_full_view_of_results_passes_axe(browser: Any, look: Look, tmp_path: Path, place: str) -> None:
     with running_stub() as stub:
         stub.info = {"engine_host": f"{stub.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
         stub.answers[SEARCH] = [(200, {**FOUND, **TOLD, "hits": [HIT, *FOUND["hits"]]})]
-        stub.policy = ""  # What looks at the page is a script that it does not know.
+        stub.policy = ""  # The page's policy does not allow axe's script.
         script = SCRIPT_ELEMENT.replace("async", 'data-theme="auto" async')
         stub.page = page_with(script, body=f"{VERSION}<main><h1>Museum</h1>{place}</main>")
         visitor = Searcher(browser, stub.base_url, tmp_path)

@@ -1,4 +1,4 @@
-"""The pages on which every option of the search box is tried: a site's own, and the documentation."""
+"""The pages for trying the options of the search box: a site's own page, and the documentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 
 class Reader(Person):
-    """Somebody who tries the box."""
+    """A person trying the search box."""
 
     def code(self) -> str:
         return str(self.find("#try-code").text)
@@ -55,7 +55,7 @@ def reader(server: Server, browser: Any) -> Reader:
     return Reader(browser, server.base_url)
 
 
-def test_a_customer_tries_every_option_on_their_own_pages(server: Server, reader: Reader) -> None:
+def test_owner_can_try_every_search_box_option_on_their_own_pages(server: Server, reader: Reader) -> None:
     from selenium.webdriver.common.keys import Keys
 
     customer = Customer(server, "tries@example.com")
@@ -99,10 +99,10 @@ def test_a_customer_tries_every_option_on_their_own_pages(server: Server, reader
     assert reader.driver.current_url.startswith(f"{server.base_url}/sites/{customer.site_id}/box")
 
 
-def test_a_newcomer_has_the_box_on_their_page_within_two_minutes(
+def test_new_owner_has_a_working_search_box_within_two_minutes(
     server: Server, reader: Reader, other_origin: tuple[str, Path]
 ) -> None:
-    """Six steps from the front page to a search on one's own page, without reading documentation."""
+    """Six steps from the front page to a search on the owner's page, without reading documentation."""
     address, folder = other_origin
     home = folder / "index.html"
     text = "<!doctype html><title>Museum</title><main><h1>Museum</h1><p>The lighthouse opens at nine.</p></main>{}"
@@ -138,7 +138,7 @@ def test_a_newcomer_has_the_box_on_their_page_within_two_minutes(
     reader.wait(is_seen, "the overview never said where the box was seen")
 
 
-def test_a_stranger_is_told_what_is_missing(reader: Reader) -> None:
+def test_anonymous_reader_is_asked_for_a_public_key(reader: Reader) -> None:
     reader.go("/docs/search-box")
     assert "Log in to find yours" in reader.text
     reader.set("key", "svc_prv_secret")

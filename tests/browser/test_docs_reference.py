@@ -1,4 +1,4 @@
-"""The reference in a browser: samples with the reader's key, forms that send requests, and pages that stay still."""
+"""The API reference in a browser: samples with the reader's key, request forms, and pages without layout shifts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCUMENTS = "/docs/reference/documents"
 
 
 class Reader(Person):
-    """Somebody who reads the reference."""
+    """A person reading the reference."""
 
     def log_in(self, email: str) -> None:
         self.go("/login")
@@ -32,13 +32,13 @@ class Reader(Person):
         found.click()
 
     def sample(self, operation: str) -> str:
-        """The sample that is seen."""
+        """Return the visible sample."""
         section = f"section[aria-labelledby='operation-{operation}']"
         (shown,) = [text for text in self.texts(f"{section} .samples .code") if text]
         return shown
 
     def trial(self, operation: str) -> str:
-        """Open the form of an operation; gives its selector."""
+        """Open the form of an operation. Returns its selector."""
         section = f"section[aria-labelledby='operation-{operation}'] .trial"
         self.click(f"{section} > summary")
         self.wait(lambda: self.texts(f"{section} form"), "the form never came")
@@ -51,7 +51,7 @@ class Reader(Person):
         self.wait(lambda: words in self.find(f"{trial} .status").text, f"{words!r} never came")
 
     def shifts(self) -> float:
-        """How much of the page has moved by itself since it came (cumulative layout shift)."""
+        """Return the cumulative layout shift since the page loaded."""
         script = """
             const done = arguments[0];
             let moved = 0;
@@ -69,7 +69,7 @@ def reader(server: Server, browser: Any) -> Reader:
     return Reader(browser, server.base_url)
 
 
-def test_a_customer_makes_a_key_and_calls_the_api_from_the_page(server: Server, reader: Reader) -> None:
+def test_reader_can_create_a_key_and_call_the_api_from_the_reference(server: Server, reader: Reader) -> None:
     customer = Customer(server, "reference@example.com")
     reader.log_in("reference@example.com")
     reader.go(DOCUMENTS)
@@ -120,7 +120,7 @@ def test_a_customer_makes_a_key_and_calls_the_api_from_the_page(server: Server, 
     assert "svc_prv_…" not in reader.find("article pre").text
 
 
-def test_the_gateway_is_tried_with_an_engine_key_made_of_the_readers_key(server: Server, reader: Reader) -> None:
+def test_gateway_form_uses_an_engine_key_derived_from_the_readers_key(server: Server, reader: Reader) -> None:
     Customer(server, "gateway@example.com")
     reader.log_in("gateway@example.com")
     reader.go("/docs/reference/engine")
@@ -133,7 +133,7 @@ def test_the_gateway_is_tried_with_an_engine_key_made_of_the_readers_key(server:
     assert "Opening hours" in reader.find(f"{trial} .answer pre").text
 
 
-def test_a_stranger_is_told_what_is_missing_and_what_is_wrong(reader: Reader) -> None:
+def test_anonymous_reader_is_told_about_missing_and_invalid_keys(reader: Reader) -> None:
     reader.go(DOCUMENTS)
     trial = reader.trial("listDocuments")
     reader.send(trial)
@@ -145,7 +145,7 @@ def test_a_stranger_is_told_what_is_missing_and_what_is_wrong(reader: Reader) ->
     assert "invalid_api_key" in reader.find(f"{trial} .answer pre").text
 
 
-def test_a_key_that_is_pasted_says_whose_it_is(server: Server, reader: Reader) -> None:
+def test_pasted_key_fills_in_its_site(server: Server, reader: Reader) -> None:
     customer = Customer(server, "pasted@example.com")
     reader.go("/docs/reference/keys")
     assert "/api/sites/YOUR_SITE/keys" in reader.sample("listKeys")
@@ -157,7 +157,7 @@ def test_a_key_that_is_pasted_says_whose_it_is(server: Server, reader: Reader) -
     assert "/api/sites/YOUR_SITE/keys" in reader.sample("listKeys")
 
 
-def test_the_language_of_samples_stays_chosen(reader: Reader) -> None:
+def test_selected_sample_language_persists_across_pages(reader: Reader) -> None:
     reader.go(DOCUMENTS)
     assert reader.sample("listDocuments").startswith("curl")
     reader.click("label[for='indexDocuments-python']")
@@ -166,7 +166,7 @@ def test_the_language_of_samples_stays_chosen(reader: Reader) -> None:
     assert reader.sample("listSites").startswith("import requests")
 
 
-def test_samples_are_chosen_without_scripts_and_forms_are_not_offered(reader: Reader) -> None:
+def test_samples_work_without_scripts_and_forms_are_hidden(reader: Reader) -> None:
     reader.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     reader.go(DOCUMENTS)
     assert reader.sample("listDocuments").startswith("curl")
@@ -178,7 +178,9 @@ def test_samples_are_chosen_without_scripts_and_forms_are_not_offered(reader: Re
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/start", "/docs/limits", "/docs/errors", "/docs/api", DOCUMENTS])
-def test_pages_neither_move_nor_run_over_on_a_small_phone(server: Server, browser: Any, path: str) -> None:
+def test_reference_pages_have_no_layout_shift_or_overflow_on_a_small_phone(
+    server: Server, browser: Any, path: str
+) -> None:
     size = {"width": 320, "height": 640, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     reader = Reader(browser, server.base_url)
@@ -202,6 +204,6 @@ def test_pages_neither_move_nor_run_over_on_a_small_phone(server: Server, browse
         ("/docs/content#php", "/docs/sync#php"),
     ],
 )
-def test_links_to_former_sections_lead_to_where_they_are_now(reader: Reader, old: str, new: str) -> None:
+def test_links_to_former_sections_redirect_to_their_new_location(reader: Reader, old: str, new: str) -> None:
     reader.go(old)
     reader.wait(lambda: reader.driver.current_url == reader.base_url + new, f"{old} stays where it is")

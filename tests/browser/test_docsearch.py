@@ -1,4 +1,4 @@
-"""DocSearch's front end, unchanged from the npm registry, searches this service and leads to the section."""
+"""DocSearch's unmodified front end from the npm registry searches this service and links to sections."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ MANUAL = {
 }
 
 
-def test_it_shows_sections_below_their_page(browser: Any, server: Server, other_origin: tuple[str, Path]) -> None:
+def test_docsearch_shows_sections_below_their_page(
+    browser: Any, server: Server, other_origin: tuple[str, Path]
+) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 

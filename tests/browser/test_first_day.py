@@ -1,4 +1,4 @@
-"""A site's owner, the first day, from registering to a colleague. SCREENSHOTS names a folder for pictures."""
+"""A site owner's first day, from registration to inviting a colleague. SCREENSHOTS is a folder for screenshots."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ LOOKS = [(width, scheme) for width in (360, 1280) for scheme in ("light", "dark"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service with a plan that allows a day's searches in a minute."""
+    """The service with a plan that allows a day's searches within a minute."""
     folder = tmp_path_factory.mktemp("first-day")
     with running_server(folder, default_plan="business", crawl_private_addresses="true") as running:
         yield running
 
 
 class Owner(Person):
-    """Somebody who makes a manual searchable."""
+    """A person making a manual searchable."""
 
     def look(self, name: str, path: str | None = None) -> None:
-        """Take pictures of a page, if they are wanted."""
+        """Take screenshots of a page, if SCREENSHOTS is set."""
         folder = os.environ.get("SCREENSHOTS")
         if not folder:
             return
@@ -72,7 +72,7 @@ class Owner(Person):
 
 
 def write_manual(folder: Path) -> int:
-    """The documentation of this service as a web site; gives the number of its pages."""
+    """Write the documentation of this service as a website. Returns the number of its pages."""
     from app.pages.docs import render_markdown
 
     pages = {file.stem: render_markdown(file.read_text(encoding="utf-8")) for file in sorted(DOCS.glob("*.md"))}
@@ -87,14 +87,16 @@ def write_manual(folder: Path) -> int:
     return len(pages) + 1
 
 
-def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_origin: tuple[str, Path]) -> None:
+def test_first_day_of_a_site_owner_from_registration_to_inviting_a_colleague(
+    server: Server, browser: Any, other_origin: tuple[str, Path]
+) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
 
     address, folder = other_origin
     count = write_manual(folder)
     ann = Owner(browser, server.base_url)
 
-    # A site that fills itself.
+    # A site filled by a crawl.
     ann.register("first-day@example.com")
     ann.look("01-dashboard-empty")
     site = ann.add_site("Manual", address)
@@ -114,7 +116,7 @@ def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_orig
     pages = ann.find(f".facts a[href='{site}/documents']").text
     assert int(pages) > count / 2, f"{pages} of {count} pages"
 
-    # The box on a page of theirs.
+    # The search box on a page of the site.
     ann.press("Search box", "a")
     ann.wait(lambda: ann.in_box("input"), "the preview never came")
     ann.look("06-box")
@@ -155,7 +157,7 @@ def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_orig
     ann.look("09-overview-todo")
     ann.look("10-dashboard", "/dashboard")
 
-    # Five misses: a synonym, a pin, a rule, links, and one that is ignored.
+    # Five queries without results: a synonym, a pin, a rule, links, and an ignored query.
     ann.go(f"/sites/{site_id}/inbox/synonym?q=zzrefund&synonyms=quota")
     ann.press("Save")
     ann.sees("zzrefund")
@@ -192,7 +194,7 @@ def test_the_first_day_of_a_sites_owner(server: Server, browser: Any, other_orig
     ann.sees("ignored")
     ann.look("13-inbox-after")
 
-    # A page that is not found, and a colleague.
+    # A URL that was not crawled, and a colleague.
     ann.go(f"/api{site}/sources")
     ann.fill(url=f"{address}/nowhere.html")
     ann.press("Look up")

@@ -1,4 +1,4 @@
-"""Monday morning with the inbox: a query is settled in seconds, by mouse and by keyboard."""
+"""The inbox: a query is resolved in seconds, by mouse and by keyboard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def mo(server: Server, browser: Any, tmp_path: Path) -> Person:
-    """Somebody whose visitors look for beacons, zeppelins and picnics in vain; before their inbox."""
+    """An owner with visitors who search for beacons, zeppelins, and picnics without results; their inbox is open."""
     email = f"{tmp_path.name.strip('_')}@example.com"
     customer = Customer(server, email)
     for visitors, query in enumerate(["picnic", "zeppelin", "beacon"], 1):
@@ -41,7 +41,7 @@ def queries(person: Person) -> list[str]:
     return person.texts(".inbox h2 a")
 
 
-def test_by_mouse(mo: Person) -> None:
+def test_inbox_queries_can_be_resolved_by_mouse(mo: Person) -> None:
     mo.press("Add a synonym", "a")
     mo.fill(synonyms="lighthouse")
     mo.press("Show the effect")
@@ -68,7 +68,7 @@ def test_by_mouse(mo: Person) -> None:
     assert queries(mo) == ["picnic"]
 
 
-def test_by_keyboard(mo: Person, browser: Any) -> None:
+def test_inbox_queries_can_be_resolved_by_keyboard(mo: Person, browser: Any) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 

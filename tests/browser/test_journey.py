@@ -1,4 +1,4 @@
-"""A customer's way through the pages, with a real browser."""
+"""A tenant's journey through the pages, with a real browser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tests.server import Server
 pytestmark = pytest.mark.browser
 
 
-def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leaves(server: Server, browser: Any) -> None:
+def test_owner_can_register_index_search_read_analytics_pause_and_delete_the_account(
+    server: Server, browser: Any
+) -> None:
     ann = Person(browser, server.base_url)
     ann.register("ann@example.com")
     site = ann.add_site("Harbour museum", "https://museum.example.com/")
@@ -81,7 +83,7 @@ def test_a_customer_registers_indexes_finds_reads_the_analytics_pauses_and_leave
     assert browser.current_url == f"{server.base_url}/login?next=/dashboard"
 
 
-def test_a_site_fills_itself_while_its_owner_watches(
+def test_crawl_progress_updates_while_the_owner_watches(
     server: Server, browser: Any, other_origin: tuple[str, Path]
 ) -> None:
     base_url, folder = other_origin
@@ -105,7 +107,7 @@ def test_a_site_fills_itself_while_its_owner_watches(
     assert bea.texts(".hits h2") == ["Room 4"]
 
 
-def test_the_keyboard_is_enough(server: Server, browser: Any) -> None:
+def test_registration_works_by_keyboard(server: Server, browser: Any) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -121,7 +123,7 @@ def test_the_keyboard_is_enough(server: Server, browser: Any) -> None:
 
 
 @pytest.mark.parametrize(("width", "folded"), [(360, True), (1200, False)], ids=["phone", "desktop"])
-def test_the_contents_of_the_documentation_are_folded_on_a_phone_alone(
+def test_documentation_contents_are_folded_only_on_a_phone(
     server: Server, browser: Any, width: int, folded: bool
 ) -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}

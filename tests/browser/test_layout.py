@@ -1,4 +1,4 @@
-"""Pages fit a phone, and what people navigate with stands still."""
+"""Pages fit a phone, and navigation does not move."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def customer(server: Server, tmp_path: Path) -> Customer:
 
 @pytest.fixture
 def ann(server: Server, browser: Any, customer: Customer, tmp_path: Path) -> Person:
-    """The customer, logged in."""
+    """The tenant's owner, logged in."""
     person = Person(browser, server.base_url)
     log_in(person, f"{tmp_path.name.strip('_')}@example.com")
     return person
 
 
 def wrong_of(browser: Any) -> list[str]:
-    """What does not fit the phone, as the page comes and with everything unfolded."""
+    """Return the overflows on a phone, with all details closed and open."""
     top = browser.execute_script("return document.querySelector('main h1').getBoundingClientRect().top + scrollY")
     wrong = [f"begins after {top:.0f} px"] if top > PHONE[1] / 3 else []
     for unfolded in (False, True):
@@ -104,7 +104,7 @@ def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Custome
 
 
 @pytest.mark.parametrize(("start", "count"), [("/sites/{site}", 5), ("/profile/edit", 4)], ids=["site", "account"])
-def test_tabs_stand_still_when_one_is_chosen(
+def test_tabs_do_not_move_when_one_is_selected(
     browser: Any, ann: Person, customer: Customer, start: str, count: int
 ) -> None:
     resize(browser, SCREEN)
@@ -124,7 +124,7 @@ FIELDS = ["/sites/{site}/documents", "/api/analytics?site_id={site}", "/api/audi
 
 
 @pytest.mark.parametrize("path", FIELDS)
-def test_fields_that_narrow_a_list_are_in_a_line(browser: Any, ann: Person, customer: Customer, path: str) -> None:
+def test_filter_fields_of_a_list_are_in_one_line(browser: Any, ann: Person, customer: Customer, path: str) -> None:
     resize(browser, SCREEN)
     ann.go(path.format(site=customer.site_id))
     fields = ":is(input:not([type=hidden]), select, button)"
@@ -136,7 +136,7 @@ def test_fields_that_narrow_a_list_are_in_a_line(browser: Any, ann: Person, cust
         assert len({(y, height) for _, _, y, _, height in places}) <= 1
 
 
-def test_navigation_unfolds_without_a_script(browser: Any, ann: Person, customer: Customer) -> None:
+def test_navigation_unfolds_without_scripts(browser: Any, ann: Person, customer: Customer) -> None:
     resize(browser, PHONE)
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     ann.go(f"/sites/{customer.site_id}")

@@ -1,4 +1,4 @@
-"""The pages of webhooks in a real browser: what an owner does there, and that it fits and passes axe."""
+"""The webhook pages in a real browser: an owner's tasks, layout, and accessibility."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 URL = "https://a-receiver-with-quite-a-long-name.invalid/hooks/of/the/site/search/with/a/long/path?and=parameters"
 
 
-def test_an_owner_makes_one_and_sees_why_nothing_arrives(
+def test_owner_can_create_a_webhook_and_see_why_deliveries_fail(
     server: Server,
     browser: Any,
     look: Look,  # noqa: F811

@@ -1,4 +1,4 @@
-"""The pasted search box, on a customer's page of another origin."""
+"""The search box on a tenant's page of another origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVIL = "<img src=x onerror=\"document.title='pwned'\">"
 
 
 class Customer:
-    """An account with a site that holds a few pages, made through the API."""
+    """An account with a site and a few pages, created through the API."""
 
     def __init__(self, server: Server, email: str):
         self.base_url = server.base_url
@@ -53,7 +53,7 @@ class Customer:
         return token
 
     def search(self, query: str, session_id: str) -> None:
-        """Search from a server, for one visitor."""
+        """Search with a server key, for one visitor."""
         found = requests.get(
             f"{self.base_url}/v1/search",
             {"q": query, "session_id": session_id},
@@ -82,7 +82,7 @@ class Customer:
         return {item["query"]: item["count"] for item in analytics["top_queries"]}
 
     def clicks(self) -> tuple[int, float]:
-        """How many there were, and at which position on average."""
+        """Return the number of clicks, and their average position."""
         analytics = self.http.get(f"{self.base_url}/api/analytics", timeout=30).json()
         return analytics["clicks"], analytics["average_click_position"]
 
@@ -94,14 +94,14 @@ class Customer:
 
 
 class Visitor(Person):
-    """Somebody on the customer's page."""
+    """A visitor of the tenant's page."""
 
     def __init__(self, driver: Any, origin: str, folder: Path):
         super().__init__(driver, origin)
         self.folder = folder
 
     def open(self, base_url: str, public_key: str, **attributes: str) -> None:
-        """Look at a page with the two lines in it, and a policy that allows no more than they need."""
+        """Open a page with the two lines of the search box, and the strictest policy that allows them."""
         policy = f"default-src 'none'; script-src {base_url}; connect-src {base_url}"
         data = "".join(f' data-{name}="{value}"' for name, value in attributes.items())
         (self.folder / "index.html").write_text(
@@ -120,7 +120,7 @@ class Visitor(Person):
         return self.find("#site-search").shadow_root.find_elements(By.CSS_SELECTOR, css)
 
     def type(self, *keys: str) -> None:
-        """Press keys in the box. Were they sent to it, the driver would take the focus away and back each time."""
+        """Press keys in the box. Sending them to the element would move the focus away and back each time."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         box = self.inside("input")[0]
@@ -140,7 +140,7 @@ def visitor(browser: Any, other_origin: tuple[str, Path]) -> Visitor:
     return Visitor(browser, *other_origin)
 
 
-def test_a_visitor_finds_a_page_by_keyboard_and_it_is_counted_once(server: Server, visitor: Visitor) -> None:
+def test_visitor_finds_a_page_by_keyboard_and_the_search_is_counted_once(server: Server, visitor: Visitor) -> None:
     from selenium.webdriver.common.keys import Keys
 
     customer = Customer(server, "finds@example.com")
@@ -173,7 +173,7 @@ def test_a_visitor_finds_a_page_by_keyboard_and_it_is_counted_once(server: Serve
     assert customer.used_today() == 1
 
 
-def test_choosing_a_result_at_once_logs_the_search_before_the_page_is_left(server: Server, visitor: Visitor) -> None:
+def test_selecting_a_result_at_once_logs_the_search_and_click_before_leaving(server: Server, visitor: Visitor) -> None:
     customer = Customer(server, "leaves@example.com")
     visitor.open(customer.base_url, customer.public_key)
     visitor.type("tickets")
@@ -185,7 +185,7 @@ def test_choosing_a_result_at_once_logs_the_search_before_the_page_is_left(serve
     assert customer.used_today() == 1
 
 
-def test_escape_closes_the_results_and_the_arrow_opens_them(server: Server, visitor: Visitor) -> None:
+def test_escape_closes_the_results_and_arrow_down_reopens_them(server: Server, visitor: Visitor) -> None:
     from selenium.webdriver.common.keys import Keys
 
     customer = Customer(server, "keys@example.com")
@@ -199,14 +199,14 @@ def test_escape_closes_the_results_and_the_arrow_opens_them(server: Server, visi
     assert visitor.inside(".panel")[0].is_displayed()
 
 
-def test_nothing_found_is_said(server: Server, visitor: Visitor) -> None:
+def test_search_without_results_shows_a_message(server: Server, visitor: Visitor) -> None:
     customer = Customer(server, "nothing@example.com")
     visitor.open(customer.base_url, customer.public_key)
     visitor.type("<b>zeppelin")
     visitor.wait(lambda: visitor.told() == "Nothing matches “<b>zeppelin”.", "the message never came")
 
 
-def test_the_box_says_when_the_searches_of_the_day_are_used_up(server: Server, visitor: Visitor) -> None:
+def test_exhausted_search_quota_shows_a_message(server: Server, visitor: Visitor) -> None:
     customer = Customer(server, "spent@example.com")
     server.set_plan("spent@example.com", "pro", searches_per_day=1)
     visitor.open(customer.base_url, customer.public_key)
@@ -218,7 +218,7 @@ def test_the_box_says_when_the_searches_of_the_day_are_used_up(server: Server, v
     assert customer.used_today() == 1
 
 
-def test_the_box_says_when_the_site_is_paused_and_when_the_key_is_none(server: Server, visitor: Visitor) -> None:
+def test_paused_site_shows_a_message(server: Server, visitor: Visitor) -> None:
     customer = Customer(server, "paused@example.com")
     visitor.open(customer.base_url, customer.public_key)
     customer.pause()
@@ -226,7 +226,7 @@ def test_the_box_says_when_the_site_is_paused_and_when_the_key_is_none(server: S
     visitor.wait(lambda: visitor.told() == "Search is switched off at the moment.", "the message never came")
 
 
-def test_a_key_of_the_engine_that_ended_is_renewed(server: Server, visitor: Visitor) -> None:
+def test_invalidated_engine_key_is_renewed(server: Server, visitor: Visitor) -> None:
     customer = Customer(server, "renew@example.com")
     visitor.open(customer.base_url, customer.public_key)
     visitor.type("hours")

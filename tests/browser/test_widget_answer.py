@@ -1,4 +1,4 @@
-"""The answer to a question, as the search box quotes it above the results."""
+"""The quoted answer to a question, above the results of the search box."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Searcher:
 
 
 def asks(visitor: Searcher) -> Any:
-    """Ask, and get the link of the answer, once it is there."""
+    """Type the question and return the link of the answer."""
     visitor.type(QUESTION)
     visitor.wait(lambda: visitor.inside("#answer"), "the answer never came")
     return visitor.inside("#answer")[0]
 
 
 def is_within(visitor: Searcher, figure: Any) -> bool:
-    """Whether a figure and all in it are as wide as their container at most, and the page as the window."""
+    """Whether a figure and its content fit their container, and the page fits the window."""
     script = """
         const [figure] = arguments, around = figure.parentElement.getBoundingClientRect();
         const all = [figure, ...figure.querySelectorAll("*")].map((each) => each.getBoundingClientRect());
@@ -55,7 +55,7 @@ def is_within(visitor: Searcher, figure: Any) -> bool:
 
 
 class TestInTheBox:
-    def test_it_is_a_quotation_above_the_results_that_leads_to_its_place(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_is_quoted_above_the_results_and_links_to_its_section(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor)
         link = asks(visitor)
         (figure,) = visitor.inside("figure")
@@ -69,7 +69,7 @@ class TestInTheBox:
         assert [each.get_attribute("id") for each in visitor.inside("[role=option]")] == ["answer", "hit-0", "hit-1"]
         assert not visitor.inside("[role=listbox] > :not([role=group], [role=option])")
 
-    def test_without_one_there_is_nothing(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_disappears_when_the_next_response_has_none(self, stub: Stub, visitor: Searcher) -> None:
         stub.answers[SEARCH] = [(200, answered()), (200, HITS)]
         open_page(stub, visitor)
         asks(visitor)
@@ -78,13 +78,13 @@ class TestInTheBox:
         assert visitor.inside("#hit-0")
 
     @pytest.mark.parametrize("url", ["javascript:document.title='pwned'", None, ""])
-    def test_what_leads_nowhere_is_no_quotation(self, stub: Stub, visitor: Searcher, url: str | None) -> None:
+    def test_answer_without_a_valid_url_is_not_quoted(self, stub: Stub, visitor: Searcher, url: str | None) -> None:
         stub.answers[SEARCH] = [(200, answered(url=url))]
         open_page(stub, visitor)
         finds(visitor, QUESTION)
         assert not visitor.inside("figure")
 
-    def test_it_is_text_whatever_stands_in_it(self, stub: Stub, visitor: Searcher) -> None:
+    def test_markup_in_an_answer_is_displayed_as_text(self, stub: Stub, visitor: Searcher) -> None:
         hits = [{**HITS["hits"][0], "_formatted": {"title": EVIL, "content": ""}}]
         stub.answers[SEARCH] = [(200, {**answered(text=EVIL, id="hours"), "hits": hits})]
         open_page(stub, visitor)
@@ -93,14 +93,16 @@ class TestInTheBox:
         assert not visitor.inside("img")
         assert visitor.driver.title == "Museum"
 
-    def test_a_page_that_is_not_among_the_results_is_named_by_its_address(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_from_a_page_outside_the_results_is_labelled_with_its_url(
+        self, stub: Stub, visitor: Searcher
+    ) -> None:
         stub.answers[SEARCH] = [(200, answered(id="other", url="https://example.com/visit?a=1", anchor=""))]
         open_page(stub, visitor)
         link = asks(visitor)
         assert visitor.inside("cite")[0].text == "example.com/visit"
         assert link.get_attribute("href") == "https://example.com/visit?a=1"
 
-    def test_the_arrow_keys_reach_it_first_and_it_is_counted_as_its_result(self, stub: Stub, visitor: Searcher) -> None:
+    def test_arrow_keys_reach_the_answer_first_and_its_click_is_reported(self, stub: Stub, visitor: Searcher) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor)
@@ -119,7 +121,7 @@ class TestInTheBox:
         ({"anchor": ""}, {"id": "way", "position": 2}),
         ({"id": "other"}, {"id": "other", "position": None, "anchor": "tram"}),
     ])  # fmt: skip
-    def test_a_click_tells_no_more_than_is_known(
+    def test_answer_click_omits_unknown_position_and_anchor(
         self, stub: Stub, visitor: Searcher, answer: dict[str, str], place: dict[str, Any]
     ) -> None:
         stub.answers[SEARCH] = [(200, answered(**answer))]
@@ -130,14 +132,16 @@ class TestInTheBox:
         assert told.pop("session_id")
         assert told == {"query_id": "query-1", "query": QUESTION, **place}
 
-    def test_it_is_read_aloud_after_the_number_of_results(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_is_announced_after_the_number_of_results(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor)
         asks(visitor)
         region = visitor.inside("[role=status]")[0]
         told = f"7 results. Answer: {TEXT}"
         visitor.wait(lambda: region.get_attribute("textContent") == told, "nobody was told aloud")
 
-    def test_a_page_that_hides_it_hides_it_from_everybody(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_hidden_by_the_page_is_skipped_by_keyboard_and_announcement(
+        self, stub: Stub, visitor: Searcher
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         style = '<style nonce="page">#site-search::part(answer) { display: none }</style>'
@@ -155,7 +159,7 @@ class TestInTheBox:
          "%20the%20evening."),
         ({}, "/#tram"),
     ])  # fmt: skip
-    def test_where_results_open_at_their_passage_it_does_too(
+    def test_answer_links_to_its_passage_when_results_do(
         self, stub: Stub, visitor: Searcher, answer: dict[str, str], end: str
     ) -> None:
         stub.answers[SEARCH] = [(200, answered(**answer))]
@@ -164,7 +168,7 @@ class TestInTheBox:
 
 
 class TestFunctionsOfThePage:
-    def test_they_are_told_what_was_chosen(self, stub: Stub, visitor: Searcher) -> None:
+    def test_page_callbacks_receive_the_selected_answer(self, stub: Stub, visitor: Searcher) -> None:
         script = """
             var seen = [];
             document.addEventListener("site-search:select", ({ detail }) => seen.push(detail));
@@ -181,7 +185,7 @@ class TestFunctionsOfThePage:
         ("hits.map((hit) => ({ ...hit, title: hit.title.toUpperCase() }))", ["GETTING HERE"]),
         ('hits.filter(({ id }) => id !== "way")', []),
     ])  # fmt: skip
-    def test_of_a_result_that_they_leave_out_nothing_is_quoted(
+    def test_answer_follows_transformed_hits_and_is_hidden_with_its_hit(
         self, stub: Stub, visitor: Searcher, transform: str, shown: list[str]
     ) -> None:
         script = f"""SiteSearch.mount(document.querySelector("#site-search"), {{ key: "svc_pub_test",

@@ -155,7 +155,7 @@ def test_single_index_search_has_its_own_url(tenant: Tenant) -> None:
         ({"numericFilters": ["price>1", "price<3"]}, ["/b"]),
     ],
 )
-def test_filters(tenant: Tenant, ask: Ask, parameters: dict[str, Any], expected: list[str]) -> None:
+def test_algolia_filters_select_hits(tenant: Tenant, ask: Ask, parameters: dict[str, Any], expected: list[str]) -> None:
     tenant.index(
         page("a", title="Harbour", url="/a", lang="en", price=1),
         page("b", title="Harbour", url="/b", lang="de", price=2),
@@ -166,7 +166,7 @@ def test_filters(tenant: Tenant, ask: Ask, parameters: dict[str, Any], expected:
 
 
 @pytest.mark.parametrize("crawled", [False, True])
-def test_records_imported_from_algolia_are_found_by_their_language(tenant: Tenant, ask: Ask, crawled: bool) -> None:
+def test_imported_algolia_records_are_filtered_by_language(tenant: Tenant, ask: Ask, crawled: bool) -> None:
     """DocSearch's front end filters by ``language``, which records keep when they are imported; crawled pages have
     ``lang``. The facets are called what was asked for."""
     records = [
@@ -211,7 +211,9 @@ def test_records_imported_from_algolia_are_found_by_their_language(tenant: Tenan
         ([{"facetFilters": {"lang": "en"}}], "facetFilters must be a string or an array"),
     ],
 )
-def test_what_is_wrong_is_told(ask: Ask, requests: list[dict[str, Any]], message: str | None) -> None:
+def test_invalid_algolia_parameters_return_400_with_a_message(
+    ask: Ask, requests: list[dict[str, Any]], message: str | None
+) -> None:
     response = ask(*requests)
 
     assert (response.status_code, response.get_json()["status"]) == (400, 400)
@@ -219,7 +221,7 @@ def test_what_is_wrong_is_told(ask: Ask, requests: list[dict[str, Any]], message
 
 
 @pytest.mark.parametrize("body", ["", "[", "[]", "5", '{"requests": {}}', '{"requests": [5]}', "\udcff"])
-def test_what_is_no_request_is_a_400(tenant: Tenant, body: str) -> None:
+def test_malformed_algolia_request_returns_400(tenant: Tenant, body: str) -> None:
     path = f"/1/indexes/*/queries?x-algolia-api-key={tenant.tokens['search']}"
 
     response = ApiClient(tenant.app).post(path, data=body.encode("utf-8", "surrogateescape"))
@@ -227,7 +229,7 @@ def test_what_is_no_request_is_a_400(tenant: Tenant, body: str) -> None:
     assert response.status_code == 400
 
 
-def test_keys_are_refused_as_algolia_refuses_them(tenant: Tenant, ask: Ask) -> None:
+def test_invalid_keys_return_403_in_algolias_format(tenant: Tenant, ask: Ask) -> None:
     unknown = ApiClient(tenant.app).post("/1/indexes/a/query", json={}, headers={"X-Algolia-API-Key": "abc"})
     absent = ApiClient(tenant.app).post("/1/indexes/a/query", json={})
 
@@ -236,7 +238,7 @@ def test_keys_are_refused_as_algolia_refuses_them(tenant: Tenant, ask: Ask) -> N
     assert "X-Algolia-API-Key" in absent.get_json()["message"]
 
 
-def test_keystrokes_are_charged_as_one_search(tenant: Tenant, ask: Ask) -> None:
+def test_keystrokes_of_one_query_are_charged_as_one_search(tenant: Tenant, ask: Ask) -> None:
     tenant.index(MANUAL)
     before = used_today(tenant)
 
@@ -246,7 +248,7 @@ def test_keystrokes_are_charged_as_one_search(tenant: Tenant, ask: Ask) -> None:
     assert used_today(tenant) == before + 1
 
 
-def test_each_text_of_a_request_is_charged(tenant: Tenant, ask: Ask) -> None:
+def test_each_distinct_query_of_an_algolia_request_is_charged(tenant: Tenant, ask: Ask) -> None:
     tenant.index(MANUAL)
     before = used_today(tenant)
     requests = [{"query": f"query {number}"} for number in range(10)]
@@ -257,7 +259,7 @@ def test_each_text_of_a_request_is_charged(tenant: Tenant, ask: Ask) -> None:
     assert used_today(tenant) == before + 11
 
 
-def test_pages_of_any_origin_may_ask(tenant: Tenant) -> None:
+def test_preflight_from_any_origin_is_allowed(tenant: Tenant) -> None:
     response = tenant.app.test_client().options(
         "/1/indexes/*/queries",
         headers={"Origin": "https://a.example", "Access-Control-Request-Method": "POST",

@@ -1,4 +1,4 @@
-"""Every door by which searches come is told apart: in analytics, in metrics, and in the log of requests."""
+"""Each search API is a separate channel in analytics, metrics, and the request log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ CHANNEL_REQUESTS = {
 }
 
 
-def test_each_door_has_a_line_of_its_own(tenant: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+def test_searches_of_each_api_are_counted_in_a_separate_channel(
+    tenant: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
     tenant.index(page(1))
     open_site(tenant)
     token = tenant.tokens["search"]
@@ -54,7 +56,7 @@ def test_each_door_has_a_line_of_its_own(tenant: Tenant, caplog: pytest.LogCaptu
 
 
 def _counted(tenant: Tenant) -> dict[tuple[str, str], float]:
-    """Method and endpoint to the number of its requests that were answered with 200."""
+    """Return the number of requests answered with status 200, by method and endpoint."""
     response = ApiClient(tenant.app).get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"})
     lines = [line for line in response.get_data(as_text=True).splitlines() if line.startswith("http_requests_total{")]
     return {

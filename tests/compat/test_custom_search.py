@@ -17,7 +17,7 @@ Ask = Callable[..., TestResponse]
 
 @pytest.fixture
 def ask(tenant: Tenant) -> Ask:
-    """Asks with the search key in ``key``, as Google's clients send it."""
+    """Search with the search key in ``key``, as Google's clients send it."""
     client = ApiClient(tenant.app)
 
     def call(q: str | None = "harbour", **parameters: Any) -> TestResponse:
@@ -32,7 +32,7 @@ def found(response: TestResponse) -> list[str]:
     return [item["link"].rsplit("/", 1)[-1] for item in response.get_json().get("items", [])]
 
 
-def test_an_answer_has_every_field_that_google_documents(tenant: Tenant, ask: Ask) -> None:
+def test_response_has_every_field_documented_by_google(tenant: Tenant, ask: Ask) -> None:
     tenant.index(
         {
             "id": "a", "title": "Harbour <tours>", "content": "Every tour of the harbour begins here & ends there.",
@@ -81,7 +81,7 @@ def test_an_answer_has_every_field_that_google_documents(tenant: Tenant, ask: As
     }
 
 
-def test_without_results_there_are_no_items_and_no_further_page(tenant: Tenant, ask: Ask) -> None:
+def test_response_without_results_has_no_items_and_no_next_page(tenant: Tenant, ask: Ask) -> None:
     tenant.index(page(1))
 
     answer = ask("zzzz").get_json()
@@ -91,7 +91,7 @@ def test_without_results_there_are_no_items_and_no_further_page(tenant: Tenant, 
     assert list(answer["queries"]) == ["request"]
 
 
-def test_the_corrected_query_is_told(tenant: Tenant, ask: Ask) -> None:
+def test_spelling_contains_the_corrected_query(tenant: Tenant, ask: Ask) -> None:
     tenant.index(page(1, title="The lighthouse"))
 
     assert ask("lighthuose").get_json()["spelling"] == {
@@ -122,7 +122,9 @@ def test_the_corrected_query_is_told(tenant: Tenant, ask: Ask) -> None:
     ],
 )
 @time_machine.travel("2024-03-20T12:00:00Z", tick=False)
-def test_what_restricts_results(tenant: Tenant, ask: Ask, parameters: dict[str, str], expected: set[str]) -> None:
+def test_restricting_parameters_select_results(
+    tenant: Tenant, ask: Ask, parameters: dict[str, str], expected: set[str]
+) -> None:
     tenant.index(
         page("a", title="The harbour", url="/a", date="2024-01-10", lang="de"),
         page("b", title="The old harbour", url="/b", date="2024-02-10", type="pdf", lang="en"),
@@ -132,14 +134,14 @@ def test_what_restricts_results(tenant: Tenant, ask: Ask, parameters: dict[str, 
     assert set(found(ask(**parameters))) == expected
 
 
-def test_results_come_in_the_order_of_dates(tenant: Tenant, ask: Ask) -> None:
+def test_results_are_sorted_by_date(tenant: Tenant, ask: Ask) -> None:
     tenant.index(*[page(day, title="The harbour", url=f"/{day}", date=f"2024-01-0{day}") for day in (2, 1, 3)])
 
     assert found(ask(sort="date")) == ["3", "2", "1"]
     assert found(ask(sort="date:a")) == ["1", "2", "3"]
 
 
-def test_further_terms_are_searched_too(tenant: Tenant, ask: Ask) -> None:
+def test_additional_query_terms_are_searched_too(tenant: Tenant, ask: Ask) -> None:
     tenant.index(*[page(name, title=f"The harbour {name}", url=f"/{name}") for name in ("walk", "ferry", "tour")])
 
     assert found(ask(hq="ferry"))[0] == "ferry"
@@ -148,7 +150,7 @@ def test_further_terms_are_searched_too(tenant: Tenant, ask: Ask) -> None:
 
 @pytest.fixture
 def manual(tenant: Tenant) -> list[str]:
-    """300 pages about the harbour, of which every tenth is below /docs, and every third about ferries or tours."""
+    """300 pages about the harbour, of which every tenth is below /docs, and every third is about ferries or tours."""
     kinds = ("ferry", "tour", *["walk"] * 4)
     pages = [
         page(
@@ -165,7 +167,7 @@ def manual(tenant: Tenant) -> list[str]:
 
 
 def every(ask: Ask, **parameters: Any) -> tuple[list[str], int]:
-    """All available results of a query, page by page, and the last page's total."""
+    """Return all available results of a query, page by page, and the last page's total."""
     links: list[str] = []
     total = 0
     for start in range(1, 100, 10):
@@ -178,7 +180,7 @@ def every(ask: Ask, **parameters: Any) -> tuple[list[str], int]:
 
 
 @pytest.mark.parametrize("order", ["", "date"])
-def test_a_site_search_may_name_the_beginning_of_a_path(ask: Ask, manual: list[str], order: str) -> None:
+def test_site_search_restricts_results_to_a_path_prefix(ask: Ask, manual: list[str], order: str) -> None:
     wanted = [url for url in manual if url.startswith("/docs/")]
     links, total = every(ask, siteSearch="www.example.com/docs/*", sort=order)
     assert sorted(links) == sorted(wanted)
@@ -193,7 +195,7 @@ def test_a_site_search_may_name_the_beginning_of_a_path(ask: Ask, manual: list[s
     assert found(ask(siteSearch="elsewhere.example/docs")) == []
 
 
-def test_every_result_has_one_of_the_or_terms(ask: Ask, manual: list[str]) -> None:
+def test_every_result_contains_one_of_the_or_terms(ask: Ask, manual: list[str]) -> None:
     links, total = every(ask, orTerms="ferry tour ferry")
     numbers = [int(url.rpartition("/")[2]) for url in links]
     assert len(numbers) == 100
@@ -204,7 +206,7 @@ def test_every_result_has_one_of_the_or_terms(ask: Ask, manual: list[str]) -> No
     assert sorted(narrowed) == sorted(url for url in manual if url.startswith("/docs/") and int(url[6:]) % 6 == 0)
 
 
-def test_a_narrowed_search_is_one_search(tenant: Tenant, ask: Ask, manual: list[str]) -> None:
+def test_restricted_search_is_charged_and_logged_as_one_search(tenant: Tenant, ask: Ask, manual: list[str]) -> None:
     before = used_today(tenant)
     ask(orTerms="ferry")
     assert used_today(tenant) == before + 1
@@ -213,12 +215,12 @@ def test_a_narrowed_search_is_one_search(tenant: Tenant, ask: Ask, manual: list[
     assert [(each["query"], each["count"]) for each in analytics["top_queries"]] == [("harbour", 1)]
 
 
-def test_an_image_that_is_no_address_is_left_out(tenant: Tenant, ask: Ask) -> None:
+def test_image_that_is_not_a_valid_url_is_omitted(tenant: Tenant, ask: Ask) -> None:
     tenant.index(page(1, title="The harbour", image="http://["))
     assert ask().get_json()["items"][0]["pagemap"] == {"metatags": [{"image": "http://["}]}
 
 
-def test_a_file_says_what_it_is(tenant: Tenant, ask: Ask) -> None:
+def test_file_result_has_its_mime_type_and_format(tenant: Tenant, ask: Ask) -> None:
     tenant.index(page(1, title="The harbour", type="pdf"))
 
     item = ask().get_json()["items"][0]
@@ -243,7 +245,7 @@ def test_a_file_says_what_it_is(tenant: Tenant, ask: Ask) -> None:
         ({"q": "x" * 300, "hq": "y" * 300}, "q and the other terms must have at most 512 bytes together"),
     ],
 )
-def test_what_is_wrong_is_told_as_google_tells_it(ask: Ask, parameters: dict[str, Any], message: str) -> None:
+def test_invalid_parameters_return_400_in_googles_format(ask: Ask, parameters: dict[str, Any], message: str) -> None:
     response = ask(**parameters)
 
     assert response.status_code == 400
@@ -257,7 +259,7 @@ def test_what_is_wrong_is_told_as_google_tells_it(ask: Ask, parameters: dict[str
     }
 
 
-def test_keys_are_refused_as_google_refuses_them(tenant: Tenant, ask: Ask) -> None:
+def test_invalid_keys_are_rejected_in_googles_format(tenant: Tenant, ask: Ask) -> None:
     absent, unknown, private = ask(key=None), ask(key="AIza"), ask(key=tenant.tokens["private"])
 
     assert [(answer.status_code, answer.get_json()["error"]["status"]) for answer in (absent, unknown, private)] == [
@@ -267,11 +269,11 @@ def test_keys_are_refused_as_google_refuses_them(tenant: Tenant, ask: Ask) -> No
     assert unknown.get_json()["error"]["details"][0]["reason"] == "API_KEY_INVALID"
 
 
-def test_a_key_in_a_header_is_none(tenant: Tenant) -> None:
+def test_key_in_the_authorization_header_is_rejected(tenant: Tenant) -> None:
     assert tenant.search.get("/customsearch/v1?q=a").status_code == 403
 
 
-def test_pages_may_call_with_a_public_key_of_their_origin(tenant: Tenant, ask: Ask) -> None:
+def test_public_key_works_only_from_its_allowed_origins(tenant: Tenant, ask: Ask) -> None:
     tenant.index(page(1, title="The harbour"))
     key = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['public']['id']}"
     changed = tenant.browser.call("PATCH", key, json={"allowed_origins": ["https://www.example.com"]})
@@ -287,7 +289,7 @@ def test_pages_may_call_with_a_public_key_of_their_origin(tenant: Tenant, ask: A
     assert (foreign.status_code, foreign.get_json()["error"]["code"]) == (403, 403)
 
 
-def test_a_search_is_charged_and_refused_when_the_day_is_used_up(tenant: Tenant, ask: Ask) -> None:
+def test_searches_are_charged_and_return_429_when_the_daily_quota_is_exhausted(tenant: Tenant, ask: Ask) -> None:
     tenant.set_plan("free", searches_per_day=1)
     tenant.index(page(1, title="The harbour"))
 

@@ -12,7 +12,7 @@ from tests.callers import ApiClient, Tenant
 
 
 class VisitorClient(ApiClient):
-    """Calls with one key from the addresses of many visitors."""
+    """Sends requests with one key from the IP addresses of many visitors."""
 
     def __init__(self, app: Flask, token: str | None, visitors: Iterator[str] | None = None):
         super().__init__(app, token)
@@ -25,12 +25,12 @@ class VisitorClient(ApiClient):
 
 
 class Gateway:
-    """Calls the gateway as a page does that was given client-info's values.
+    """Calls the gateway as a page does, with the values from client-info.
 
     Args:
-        kind: The service key whose client-info is asked.
-        field: Which of its engine keys is used.
-        visitors: Where the requests come from, one address each; all from one if not given.
+        kind: The kind of service key for requesting client-info.
+        field: The field of client-info with the engine key to use.
+        visitors: The IP address of each request; by default, all requests come from one address.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Gateway:
         return self.client.post(f"/engine/indexes/{index or self.index}/search", **wish, **kwargs)
 
     def search(self, q: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Search by POST, which must work; gives the answer."""
+        """Search by POST, assert success, and return the response body."""
         response = self.send({**({} if q is None else {"q": q}), **parameters})
         assert response.status_code == 200, response.get_json()
         answer: dict[str, Any] = response.get_json()
@@ -63,7 +63,7 @@ class Gateway:
         return self.client.get(f"/engine/indexes/{self.index}/search", query_string=parameters)
 
     def multi(self, *queries: dict[str, Any]) -> TestResponse:
-        """Several searches of the own index, unless they name another."""
+        """Send several searches, of the own index unless a query names another."""
         return self.client.post(
             "/engine/multi-search", json={"queries": [{"indexUid": self.index, **query} for query in queries]}
         )
@@ -73,12 +73,12 @@ class Gateway:
         return self.client.post(f"/engine/indexes/{self.index}/facet-search", json=body)
 
     def ids(self, q: str | None = None, **parameters: Any) -> list[str]:
-        """Ids of the hits, best first."""
+        """Return the IDs of the hits, best first."""
         return [hit["id"] for hit in self.search(q, **parameters)["hits"]]
 
 
 def assert_engine_error(response: TestResponse, status: int, code: str) -> dict[str, Any]:
-    """The answer is this error; gives its body."""
+    """Assert that the response is this error. Returns its body."""
     assert response.status_code == status, f"{response.status_code}: {response.get_data(as_text=True)[:500]}"
     body: dict[str, Any] = response.get_json()
     assert body["code"] == code, body
@@ -86,5 +86,5 @@ def assert_engine_error(response: TestResponse, status: int, code: str) -> dict[
 
 
 def used_today(tenant: Tenant) -> int:
-    """Searches of the day, as client-info tells them."""
+    """Return today's number of searches from client-info."""
     return int(tenant.private.get("/v1/client-info").get_json()["limits"]["used_today"])

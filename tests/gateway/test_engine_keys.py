@@ -1,4 +1,4 @@
-"""Engine keys at the gateway: what they open, and when they stop."""
+"""Engine keys at the gateway: their access, and when they become invalid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("field", ["engine_key", "engine_public_key"])
 
 
 def searches(app: Flask, token: str, index: str = "site_1") -> int:
-    """The status of a search with this token."""
+    """Return the status of a search with this token."""
     response = VisitorClient(app, token).post(f"/engine/indexes/{index}/search", json={"q": "page"})
     if response.status_code != 200:
         assert_engine_error(response, 403, "invalid_api_key")
@@ -30,7 +30,7 @@ def searches(app: Flask, token: str, index: str = "site_1") -> int:
 
 @pytest.fixture
 def two_processes(tmp_path: Path) -> Iterator[tuple[Flask, Flask]]:
-    """Two applications over the same files, as two worker processes are."""
+    """Two applications on the same files, as in two worker processes."""
     settings = make_settings(tmp_path, search_url=f"tantivy://{tmp_path / 'indexes'}")
     first = make_app(settings)
 
@@ -42,14 +42,14 @@ def two_processes(tmp_path: Path) -> Iterator[tuple[Flask, Flask]]:
 
 @pytest.mark.parametrize("kind", ["public", "search", "private"])
 @BOTH
-def test_every_service_key_is_given_keys_that_search(tenant: Tenant, kind: str, field: str) -> None:
+def test_every_kind_of_service_key_gets_working_engine_keys(tenant: Tenant, kind: str, field: str) -> None:
     tenant.index(page(1))
 
     assert Gateway(tenant, kind, field).ids("page") == ["page-1"]
 
 
 @BOTH
-def test_a_key_searches_its_own_index_alone(tenant: Tenant, stranger: Tenant, field: str) -> None:
+def test_engine_key_searches_only_its_own_index(tenant: Tenant, stranger: Tenant, field: str) -> None:
     other = tenant.browser.post("/sites", json={"name": "Other", "url": "https://other.example/"}).get_json()["site"]
     gateway = Gateway(tenant, "public", field)
 
@@ -60,7 +60,7 @@ def test_a_key_searches_its_own_index_alone(tenant: Tenant, stranger: Tenant, fi
         assert_engine_error(facet, 403, "invalid_api_key")
 
 
-def test_another_tenants_documents_are_never_found(tenant: Tenant, stranger: Tenant) -> None:
+def test_documents_of_another_tenant_are_never_found(tenant: Tenant, stranger: Tenant) -> None:
     stranger.index(page("secret", author="Eve"))
     tenant.index(page("own"))
     gateway = Gateway(tenant)
@@ -70,13 +70,13 @@ def test_another_tenants_documents_are_never_found(tenant: Tenant, stranger: Ten
     assert gateway.search(facets=["author"])["facetDistribution"] == {"author": {}}
 
 
-def test_what_is_no_engine_key_is_refused(tenant: Tenant) -> None:
+def test_invalid_engine_keys_are_rejected(tenant: Tenant) -> None:
     for token in (*tenant.tokens.values(), "bogus", "x" * 5000, "a.b", ".", "é", "null"):
         assert searches(tenant.app, token) == 403
 
 
 @pytest.mark.parametrize("header", ["", "Basic dXNlcjpwYXNz", "Bearer", "Bearer ", "Token x"])
-def test_without_a_bearer_token_it_is_a_401(tenant: Tenant, header: str) -> None:
+def test_missing_bearer_token_returns_401(tenant: Tenant, header: str) -> None:
     client = VisitorClient(tenant.app, None)
     for method, path in (
         ("POST", "/engine/indexes/site_1/search"), ("GET", "/engine/indexes/site_1/search?q=x"),
@@ -87,13 +87,13 @@ def test_without_a_bearer_token_it_is_a_401(tenant: Tenant, header: str) -> None
         assert response.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_a_session_is_no_key(tenant: Tenant) -> None:
+def test_session_cookie_is_not_accepted_at_the_gateway(tenant: Tenant) -> None:
     response = tenant.browser.post("/engine/indexes/site_1/search", json={"q": "x"})
 
     assert_engine_error(response, 401, "missing_authorization_header")
 
 
-def test_an_engine_key_opens_nothing_else(tenant: Tenant) -> None:
+def test_engine_key_is_rejected_by_the_other_apis(tenant: Tenant) -> None:
     token = Gateway(tenant, "private", "engine_key").token
 
     for method, path in (
@@ -108,7 +108,7 @@ def test_an_engine_key_opens_nothing_else(tenant: Tenant) -> None:
 
 
 @BOTH
-def test_a_key_that_was_tampered_with_is_refused(tenant: Tenant, field: str) -> None:
+def test_tampered_engine_key_is_rejected(tenant: Tenant, field: str) -> None:
     token = Gateway(tenant, "public", field).token
     letters = string.ascii_letters + string.digits + "-_"
 
@@ -120,7 +120,7 @@ def test_a_key_that_was_tampered_with_is_refused(tenant: Tenant, field: str) -> 
     assert searches(tenant.app, token[:-1]) == searches(tenant.app, token + "A") == 403
 
 
-def test_claims_signed_with_another_secret_or_of_another_account_are_refused(tenant: Tenant, stranger: Tenant) -> None:
+def test_claims_with_another_secret_or_account_are_rejected(tenant: Tenant, stranger: Tenant) -> None:
     until = int((datetime.now(UTC) + timedelta(hours=1)).timestamp())
     own, theirs = tenant.account_id, stranger.account_id
     key = tenant.keys["public"]["id"]
@@ -139,7 +139,7 @@ def test_claims_signed_with_another_secret_or_of_another_account_are_refused(ten
 
 
 @BOTH
-def test_a_key_expires_after_a_day(tenant: Tenant, field: str) -> None:
+def test_engine_key_expires_after_a_day(tenant: Tenant, field: str) -> None:
     start = datetime.now(UTC)
     with time_machine.travel(start, tick=False) as clock:
         token = Gateway(tenant, "public", field).token
@@ -150,7 +150,7 @@ def test_a_key_expires_after_a_day(tenant: Tenant, field: str) -> None:
         assert searches(tenant.app, Gateway(tenant, "public", field).token) == 200
 
 
-def test_it_stops_when_its_service_key_is_disabled_and_the_public_one_does_not(tenant: Tenant) -> None:
+def test_disabling_a_service_key_ends_its_engine_key_but_not_the_public_one(tenant: Tenant) -> None:
     own, public = (Gateway(tenant, "search", field).token for field in ("engine_key", "engine_public_key"))
     assert searches(tenant.app, own) == searches(tenant.app, public) == 200
     path = f"/api/keys/{tenant.keys['search']['id']}/toggle"
@@ -165,7 +165,7 @@ def test_it_stops_when_its_service_key_is_disabled_and_the_public_one_does_not(t
 
 
 @pytest.mark.parametrize("overlap_seconds", [0, 600])
-def test_it_stops_when_its_service_key_is_rotated(tenant: Tenant, overlap_seconds: int) -> None:
+def test_rotating_a_service_key_ends_its_engine_keys(tenant: Tenant, overlap_seconds: int) -> None:
     gateway = Gateway(tenant, "search", "engine_key")
     assert searches(tenant.app, gateway.token) == 200
 
@@ -177,7 +177,7 @@ def test_it_stops_when_its_service_key_is_rotated(tenant: Tenant, overlap_second
     assert searches(tenant.app, Gateway(tenant, "search", "engine_key").token) == 200
 
 
-def test_what_the_token_before_a_rotation_is_given_ends_with_the_overlap(tenant: Tenant) -> None:
+def test_engine_key_from_the_previous_token_ends_with_the_rotation_overlap(tenant: Tenant) -> None:
     path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}/rotate"
     with time_machine.travel(datetime(2031, 5, 14, 12, 0, tzinfo=UTC), tick=False) as clock:
         rotated = tenant.private.post(path, json={"overlap_seconds": 60})
@@ -191,7 +191,7 @@ def test_what_the_token_before_a_rotation_is_given_ends_with_the_overlap(tenant:
         assert (searches(tenant.app, before), searches(tenant.app, after)) == (403, 200)
 
 
-def test_it_stops_when_its_service_key_is_deleted(tenant: Tenant) -> None:
+def test_deleting_a_service_key_ends_its_engine_key_but_not_the_public_one(tenant: Tenant) -> None:
     own, public = (Gateway(tenant, "search", field).token for field in ("engine_key", "engine_public_key"))
     assert searches(tenant.app, own) == 200
 
@@ -201,7 +201,7 @@ def test_it_stops_when_its_service_key_is_deleted(tenant: Tenant) -> None:
     assert searches(tenant.app, public) == 200
 
 
-def test_it_stops_when_its_service_key_expires_and_goes_on_when_that_is_put_off(tenant: Tenant) -> None:
+def test_engine_key_is_invalid_while_its_service_key_is_expired(tenant: Tenant) -> None:
     start = datetime.now(UTC)
     path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}"
     with time_machine.travel(start, tick=False) as clock:
@@ -218,7 +218,7 @@ def test_it_stops_when_its_service_key_expires_and_goes_on_when_that_is_put_off(
         assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
-def test_it_stops_when_the_expiry_of_its_service_key_is_brought_forward(tenant: Tenant) -> None:
+def test_bringing_the_expiry_of_a_service_key_forward_ends_its_engine_keys(tenant: Tenant) -> None:
     start = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
     path = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}"
     with time_machine.travel(start, tick=False):
@@ -233,7 +233,7 @@ def test_it_stops_when_the_expiry_of_its_service_key_is_brought_forward(tenant: 
 
 
 @BOTH
-def test_it_stops_while_the_site_is_paused(tenant: Tenant, field: str) -> None:
+def test_pausing_a_site_ends_its_engine_keys(tenant: Tenant, field: str) -> None:
     token = Gateway(tenant, "search", field).token
     assert searches(tenant.app, token) == 200
 
@@ -246,7 +246,7 @@ def test_it_stops_while_the_site_is_paused(tenant: Tenant, field: str) -> None:
 
 
 @BOTH
-def test_it_stops_when_the_site_is_deleted(tenant: Tenant, field: str) -> None:
+def test_deleting_a_site_ends_its_engine_keys(tenant: Tenant, field: str) -> None:
     token = Gateway(tenant, "search", field).token
     assert searches(tenant.app, token) == 200
 
@@ -256,7 +256,7 @@ def test_it_stops_when_the_site_is_deleted(tenant: Tenant, field: str) -> None:
 
 
 @BOTH
-def test_it_stops_when_the_account_is_deleted(tenant: Tenant, field: str) -> None:
+def test_deleting_an_account_ends_its_engine_keys(tenant: Tenant, field: str) -> None:
     token = Gateway(tenant, "search", field).token
     assert searches(tenant.app, token) == 200
 
@@ -265,12 +265,12 @@ def test_it_stops_when_the_account_is_deleted(tenant: Tenant, field: str) -> Non
     assert searches(tenant.app, token) == 403
 
 
-def test_a_stop_holds_at_the_next_request_in_every_process(two_processes: tuple[Flask, Flask]) -> None:
+def test_invalidation_takes_effect_with_the_next_request_in_every_process(two_processes: tuple[Flask, Flask]) -> None:
 
     here, there = two_processes
     tenant = register_tenant(here, "ann@example.com")
     tenant.index(page(1))
-    for _ in range(3):  # One process changes, the other has the old state cached.
+    for _ in range(3):  # One process makes the change while the other has the old state cached.
         own, public = (Gateway(tenant, "search", field).token for field in ("engine_key", "engine_public_key"))
         for _ in range(2):
             assert searches(there, own) == searches(there, public) == 200
@@ -283,7 +283,7 @@ def test_a_stop_holds_at_the_next_request_in_every_process(two_processes: tuple[
         tenant.browser.post(f"/api/keys/{tenant.keys['search']['id']}/toggle", json={"active": True})
 
 
-def test_a_service_key_that_is_enabled_again_works_again_in_every_process(two_processes: tuple[Flask, Flask]) -> None:
+def test_reenabled_service_key_works_again_in_every_process(two_processes: tuple[Flask, Flask]) -> None:
 
     here, there = two_processes
     tenant = register_tenant(here, "ann@example.com")
@@ -298,7 +298,7 @@ def test_a_service_key_that_is_enabled_again_works_again_in_every_process(two_pr
     assert client.get("/v1/search?q=x").status_code == 200
 
 
-def test_a_key_known_already_is_not_read_from_the_database_again(tenant: Tenant) -> None:
+def test_cached_engine_key_is_not_read_from_the_database_again(tenant: Tenant) -> None:
     tokens = [Gateway(tenant, "search", field).token for field in ("engine_key", "engine_public_key")]
     for token in tokens:
         searches(tenant.app, token)
@@ -312,7 +312,7 @@ def test_a_key_known_already_is_not_read_from_the_database_again(tenant: Tenant)
     database.read = counted
     try:
         assert [searches(tenant.app, token) for token in tokens] == [200, 200]
-        # Another visitor's key for the same thing is another text, but is known as well.
+        # Another visitor's key for the same site is a different token, but its claims are cached as well.
         until = int((datetime.now(UTC) + timedelta(hours=5)).timestamp())
         assert (
             searches(tenant.app, sign(EngineClaims(tenant.account_id, tenant.site_id, None, 1, until), SECRET)) == 200

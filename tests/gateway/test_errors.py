@@ -1,4 +1,4 @@
-"""What the gateway refuses, and how it says so."""
+"""Errors of the gateway."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gateway(tenant: Tenant) -> Gateway:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway for tests that leave nothing behind; each request comes from a visitor of its own."""
+    """A gateway for tests that leave no data behind; each request comes from a different visitor."""
     app = make_app(make_settings(tmp_path_factory.mktemp("service"), default_plan="business"))
     tenant = register_tenant(app, "ann@example.com")
     tenant.index(page(1, author="Ann", price=5))
@@ -96,14 +96,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         (5, "bad_request"),
     ],
 )  # fmt: skip
-def test_bad_parameters_have_a_code_each(shared: Gateway, body: Any, code: str) -> None:
+def test_each_invalid_parameter_has_its_own_error_code(shared: Gateway, body: Any, code: str) -> None:
     error = assert_engine_error(shared.send(body), 400, code)
 
     assert error["link"].endswith(f"#{code}")
     assert error["message"]
 
 
-def test_null_is_as_if_absent(gateway: Gateway) -> None:
+def test_null_parameters_count_as_absent(gateway: Gateway) -> None:
     names = ("q", "limit", "offset", "page", "hitsPerPage", "filter", "facets", "sort", "attributesToRetrieve",
              "attributesToHighlight", "highlightPreTag", "highlightPostTag", "attributesToCrop", "cropLength",
              "cropMarker", "attributesToSearchOn", "matchingStrategy", "showMatchesPosition",
@@ -135,7 +135,7 @@ def test_null_is_as_if_absent(gateway: Gateway) -> None:
         ("wrong=1", "bad_request"),
     ],
 )
-def test_query_strings_are_read_as_strictly(shared: Gateway, query: str, code: str) -> None:
+def test_query_string_parameters_are_validated_as_strictly(shared: Gateway, query: str, code: str) -> None:
     response = shared.client.get(f"/engine/indexes/{shared.index}/search?{query}")
 
     assert_engine_error(response, 400, code)
@@ -160,7 +160,7 @@ def test_query_strings_are_read_as_strictly(shared: Gateway, query: str, code: s
         (b'{"q": "' + b"x" * 1_100_000 + b'"}', "application/json", 413, "payload_too_large"),
     ],
 )
-def test_bodies_that_cannot_be_read(
+def test_unreadable_bodies_are_rejected(
     shared: Gateway, path: str, data: bytes, content_type: str | None, status: int, code: str
 ) -> None:
     headers = {} if content_type is None else {"Content-Type": content_type}
@@ -184,7 +184,7 @@ def test_bodies_that_cannot_be_read(
         ({"queries": [], "federation": {}}, "bad_request"),
     ],
 )
-def test_bad_multi_searches(shared: Gateway, body: Any, code: str) -> None:
+def test_invalid_multi_searches_are_rejected(shared: Gateway, body: Any, code: str) -> None:
     assert_engine_error(shared.client.post("/engine/multi-search", json=body), 400, code)
 
 
@@ -193,12 +193,12 @@ def test_bad_multi_searches(shared: Gateway, body: Any, code: str) -> None:
     ["/engine", "/engine/", "/engine/health/", "/engine/indexes", "/engine/indexes/site_1", "/engine/keys",
      "/engine/indexes//search", "/engine/indexes/site_1/documents", "/engine/indexes/site_1/search/", "/engine/%00"],
 )  # fmt: skip
-def test_unknown_addresses_below_engine(shared: Gateway, path: str) -> None:
+def test_unknown_paths_below_engine_return_404(shared: Gateway, path: str) -> None:
     for client in (shared.client, shared.nobody):
         assert_engine_error(client.get(path), 404, "not_found")
 
 
-def test_other_methods_are_named(gateway: Gateway) -> None:
+def test_unsupported_method_returns_405_with_the_allowed_methods(gateway: Gateway) -> None:
     for method, path, allowed in (
         ("GET", "/engine/multi-search", "POST"),
         ("PUT", f"/engine/indexes/{gateway.index}/search", "GET"),
@@ -210,7 +210,7 @@ def test_other_methods_are_named(gateway: Gateway) -> None:
         assert allowed in response.headers["Allow"]
 
 
-def test_identity_and_the_index_come_before_the_body(gateway: Gateway) -> None:
+def test_identity_and_index_are_checked_before_the_body_of_a_search(gateway: Gateway) -> None:
     assert_engine_error(
         gateway.nobody.post(f"/engine/indexes/{gateway.index}/search", data=b"{"), 401, "missing_authorization_header"
     )
@@ -222,13 +222,13 @@ def test_identity_and_the_index_come_before_the_body(gateway: Gateway) -> None:
     )
 
 
-def test_the_position_of_a_bad_filter_is_told(gateway: Gateway) -> None:
+def test_filter_error_states_its_position(gateway: Gateway) -> None:
     body = assert_engine_error(gateway.send({"filter": "author = Ann AND AND"}), 400, "invalid_search_filter")
 
     assert "(At character 17.)" in body["message"]
 
 
-def test_an_engine_that_is_away_is_a_503_in_meilisearchs_shape(
+def test_unavailable_engine_returns_503_in_meilisearchs_format_without_charge(
     tenant: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def be_away(*args: Any, **kwargs: Any) -> None:
@@ -243,7 +243,7 @@ def test_an_engine_that_is_away_is_a_503_in_meilisearchs_shape(
     assert used_today(tenant) == 0
 
 
-def test_what_is_not_foreseen_is_a_500_without_its_words(
+def test_unexpected_exception_returns_500_without_details_or_charge(
     tenant: Tenant, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_down(*args: Any, **kwargs: Any) -> None:
@@ -257,7 +257,7 @@ def test_what_is_not_foreseen_is_a_500_without_its_words(
     assert used_today(tenant) == 0
 
 
-def test_any_page_may_call_and_read_every_answer(gateway: Gateway) -> None:
+def test_any_origin_may_call_the_gateway_and_read_responses(gateway: Gateway) -> None:
     asked = {
         "Origin": "https://www.example.org",
         "Access-Control-Request-Method": "POST",

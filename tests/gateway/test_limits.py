@@ -1,4 +1,4 @@
-"""What the gateway counts and where it stops."""
+"""Quotas and rate limits of the gateway."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.gateway.callers import Gateway, VisitorClient, assert_engine_error, u
 
 
 def limit(tenant: Tenant, **limits: int) -> None:
-    """Give the account limits of its own, as the operator's command does."""
+    """Set limits for the account, as the operator's command does."""
     part = tenant.app.extensions["runtime"]
     with credential_change(part.database, part.counters, tenant.account_id) as session:
         account = session.get(Account, tenant.account_id)
@@ -34,14 +34,14 @@ def report(tenant: Tenant, count: int, kind: str = "private") -> None:
 
 
 def many_visitors(tenant: Tenant) -> Gateway:
-    """Every request comes from another address."""
+    """Return a gateway client whose requests each come from a different IP address."""
     return Gateway(tenant, visitors=map("2001:db8:0:{:x}::1".format, count()))
 
 
-# --- what is charged
+# --- charges
 
 
-def test_a_request_is_charged_for_each_text_that_differs(tenant: Tenant) -> None:
+def test_each_distinct_text_of_a_request_is_charged(tenant: Tenant) -> None:
     tenant.index(page(1, author="Ann"))
     gateway = many_visitors(tenant)
     charges = []
@@ -83,7 +83,7 @@ def test_several_texts_are_charged_together_or_not_at_all(tenant: Tenant) -> Non
     assert used_today(tenant) == 3
 
 
-def test_several_texts_count_each_in_the_request_limit_of_the_account(tenant: Tenant) -> None:
+def test_each_text_of_a_multi_search_counts_towards_the_request_limit(tenant: Tenant) -> None:
     limit(tenant, requests_per_minute=3)
     gateway = many_visitors(tenant)
     texts = [{"q": text} for text in ("harbour", "lighthouse", "ferry", "pier")]
@@ -95,7 +95,7 @@ def test_several_texts_count_each_in_the_request_limit_of_the_account(tenant: Te
     assert_engine_error(gateway.send({"q": "pier"}), 429, "rate_limit_exceeded")
 
 
-def test_several_texts_that_are_typed_on_are_charged_once_each(tenant: Tenant) -> None:
+def test_several_texts_typed_at_once_are_charged_once_each(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     for text, other in (("ha", "li"), ("harb", "light"), ("harbour", "lighthouse")):
         assert gateway.multi({"q": text}, {"q": other}, {"q": text, "limit": 0}).status_code == 200
@@ -105,7 +105,7 @@ def test_several_texts_that_are_typed_on_are_charged_once_each(tenant: Tenant) -
     assert used_today(tenant) == 2
 
 
-def test_a_body_with_too_many_texts_is_refused_before_they_are_counted(tenant: Tenant) -> None:
+def test_multi_search_with_too_many_texts_is_rejected_before_counting(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     consumed: list[object] = []
     counters = tenant.app.extensions["runtime"].counters
@@ -119,7 +119,7 @@ def test_a_body_with_too_many_texts_is_refused_before_they_are_counted(tenant: T
     assert used_today(tenant) == 0
 
 
-def test_what_fails_is_not_charged(tenant: Tenant) -> None:
+def test_failed_requests_are_not_charged(tenant: Tenant) -> None:
     tenant.index(page(1))
     gateway = Gateway(tenant)
 
@@ -149,7 +149,7 @@ def test_head_and_options_are_not_charged(tenant: Tenant) -> None:
     assert used_today(tenant) == 0
 
 
-def test_reports_first_use_up_what_the_gateway_counted(tenant: Tenant) -> None:
+def test_reported_searches_are_first_offset_by_searches_counted_at_the_gateway(tenant: Tenant) -> None:
     gateway = many_visitors(tenant)
     for _ in range(3):
         gateway.search("page")
@@ -166,7 +166,7 @@ def test_reports_first_use_up_what_the_gateway_counted(tenant: Tenant) -> None:
     assert seen == [3, 3, 3, 7, 7, 8]
 
 
-def test_reports_with_a_public_key_cannot_spend_the_day(tenant: Tenant) -> None:
+def test_reports_with_a_public_key_cannot_exhaust_the_daily_quota(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     gateway.search("page")
     for _ in range(5):
@@ -176,7 +176,7 @@ def test_reports_with_a_public_key_cannot_spend_the_day(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_several_texts_are_charged_later_if_the_counters_are_away(
+def test_multi_search_during_a_counter_outage_is_charged_later(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:
     runtime = tenant.app.extensions["runtime"]
@@ -197,18 +197,18 @@ def test_several_texts_are_charged_later_if_the_counters_are_away(
     assert used_today(tenant) == 3
 
 
-# --- what a visitor types is one search
+# --- a query being typed is one search
 
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def typed(text: str) -> list[str]:
-    """What a search box asks for while somebody types."""
+    """Return the queries of a search box while a visitor types."""
     return [text[: end + 1] for end in range(1, len(text))]
 
 
-def test_what_a_visitor_types_is_charged_once_and_never_too_busy(tenant: Tenant) -> None:
+def test_query_being_typed_is_charged_once_and_not_rate_limited(tenant: Tenant) -> None:
     limit(tenant, requests_per_minute=6, searches_per_day=4)
     gateway = Gateway(tenant)
     with time_machine.travel(START, tick=False) as clock:
@@ -236,7 +236,7 @@ def test_what_a_visitor_types_is_charged_once_and_never_too_busy(tenant: Tenant)
     ],
     ids=["extends", "pause", "shortens", "other", "accents", "normal form", "emptied", "begins anew", "two minutes"],
 )
-def test_a_request_continues_a_search_that_it_extends_or_shortens_within_30_seconds(
+def test_request_extending_or_shortening_a_query_within_30_seconds_continues_the_search(
     tenant: Tenant, requests: list[tuple[str, int]], charged: int
 ) -> None:
     gateway = Gateway(tenant)
@@ -249,7 +249,7 @@ def test_a_request_continues_a_search_that_it_extends_or_shortens_within_30_seco
     assert used == charged
 
 
-def test_pages_and_filters_of_a_text_are_the_same_search(tenant: Tenant) -> None:
+def test_pages_and_filters_of_a_query_are_the_same_search(tenant: Tenant) -> None:
     tenant.index(page(1, author="Ann"))
     gateway = Gateway(tenant)
 
@@ -262,7 +262,7 @@ def test_pages_and_filters_of_a_text_are_the_same_search(tenant: Tenant) -> None
     assert used_today(tenant) == 1
 
 
-def test_a_search_holds_at_most_60_requests(tenant: Tenant) -> None:
+def test_one_search_covers_at_most_60_requests(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     with time_machine.travel(START, tick=False):
         for _ in range(61):
@@ -272,7 +272,7 @@ def test_a_search_holds_at_most_60_requests(tenant: Tenant) -> None:
     assert used == 2
 
 
-def test_what_was_begun_is_answered_though_the_searches_ran_out(tenant: Tenant) -> None:
+def test_started_search_can_be_continued_after_the_quota_is_exhausted(tenant: Tenant) -> None:
     limit(tenant, searches_per_day=1)
     gateway = Gateway(tenant)
     with time_machine.travel(START, tick=False):
@@ -286,7 +286,7 @@ def test_what_was_begun_is_answered_though_the_searches_ran_out(tenant: Tenant) 
     assert used == 1
 
 
-def test_visitors_at_other_addresses_and_with_other_keys_search_for_themselves(tenant: Tenant) -> None:
+def test_visitors_with_other_ip_addresses_or_keys_are_charged_separately(tenant: Tenant) -> None:
     for gateway in (Gateway(tenant), Gateway(tenant, kind="search", field="engine_key")):
         gateway.search("page")
     elsewhere = VisitorClient(tenant.app, Gateway(tenant).token, iter(["192.0.2.7"]))
@@ -295,7 +295,7 @@ def test_visitors_at_other_addresses_and_with_other_keys_search_for_themselves(t
     assert used_today(tenant) == 3
 
 
-def test_a_search_is_given_back_when_all_its_requests_failed(tenant: Tenant) -> None:
+def test_search_is_refunded_when_all_its_requests_failed(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     bad = {"q": "harbour", "filter": "nowhere = 1"}
     with time_machine.travel(START, tick=False):
@@ -308,7 +308,7 @@ def test_a_search_is_given_back_when_all_its_requests_failed(tenant: Tenant) -> 
     assert (after_failure, used) == (0, 1)
 
 
-def test_searches_that_limits_of_the_plan_refuse_are_shown_to_the_owner(tenant: Tenant) -> None:
+def test_searches_rejected_by_plan_limits_are_reported_to_the_owner(tenant: Tenant) -> None:
     def refused() -> int:
         answer = tenant.private.get("/dashboard").get_json()
         return int(answer["usage"]["refused_searches_this_month"])
@@ -328,7 +328,7 @@ def test_searches_that_limits_of_the_plan_refuse_are_shown_to_the_owner(tenant: 
     assert (by_quota, refused()) == (2, 3)
 
 
-# --- what analytics learn
+# --- analytics
 
 
 def queries(tenant: Tenant) -> dict[str, int]:
@@ -337,7 +337,7 @@ def queries(tenant: Tenant) -> dict[str, int]:
     return {entry["query"]: entry["count"] for entry in answer["top_queries"]}
 
 
-def test_the_gateway_writes_searches_down_with_keystrokes_merged(tenant: Tenant) -> None:
+def test_gateway_records_searches_with_keystrokes_merged(tenant: Tenant) -> None:
     tenant.index(page(1))
     gateway = Gateway(tenant)
     for text in typed("page"):
@@ -347,7 +347,7 @@ def test_the_gateway_writes_searches_down_with_keystrokes_merged(tenant: Tenant)
     assert queries(tenant) == {"page": 1, "tour": 1}
 
 
-def test_what_the_search_log_tells_of_a_search_is_that_search(tenant: Tenant) -> None:
+def test_search_log_entry_of_the_same_session_does_not_count_twice(tenant: Tenant) -> None:
     tenant.index(page(1))
     Gateway(tenant).send({"q": "page"}, headers={"X-Search-Session": "s1"})
     for session in ("s1", "s2"):
@@ -360,13 +360,13 @@ def test_what_the_search_log_tells_of_a_search_is_that_search(tenant: Tenant) ->
 @pytest.mark.parametrize(
     ("value", "counted"), [("false", {}), ("FALSE", {}), ("true", {"page": 1}), ("no", {"page": 1})]
 )
-def test_a_client_may_keep_a_search_out_of_analytics(tenant: Tenant, value: str, counted: dict[str, int]) -> None:
+def test_analytics_header_excludes_a_search_from_analytics(tenant: Tenant, value: str, counted: dict[str, int]) -> None:
     Gateway(tenant).send({"q": "page"}, headers={"X-Search-Analytics": value})
 
     assert queries(tenant) == counted
 
 
-def test_a_session_that_is_too_long_is_ignored(tenant: Tenant) -> None:
+def test_session_id_that_is_too_long_is_ignored(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     for session, text in (("x" * 65, "pa"), ("x" * 65, "page"), ("x" * 64, "to"), ("y" * 64, "tour")):
         gateway.send({"q": text}, headers={"X-Search-Session": session})
@@ -374,10 +374,10 @@ def test_a_session_that_is_too_long_is_ignored(tenant: Tenant) -> None:
     assert queries(tenant) == {"page": 1, "to": 1, "tour": 1}
 
 
-# --- the day's searches
+# --- daily search quota
 
 
-def test_when_the_searches_of_the_day_are_used_up_it_is_a_429_until_midnight(tenant: Tenant) -> None:
+def test_exhausted_search_quota_returns_429_until_midnight(tenant: Tenant) -> None:
     tenant.index(page(1))
     with time_machine.travel(datetime(2026, 3, 1, 23, 0, tzinfo=UTC), tick=False) as clock:
         limit(tenant, searches_per_day=2)
@@ -406,7 +406,7 @@ def clock_end() -> datetime:
     return datetime(2026, 3, 2, tzinfo=UTC)
 
 
-def test_both_ways_to_search_share_the_day(tenant: Tenant) -> None:
+def test_gateway_and_search_api_share_the_daily_quota(tenant: Tenant) -> None:
     limit(tenant, searches_per_day=3)
     gateway = many_visitors(tenant)
 
@@ -418,7 +418,7 @@ def test_both_ways_to_search_share_the_day(tenant: Tenant) -> None:
     assert tenant.search.get("/v1/search?q=page").status_code == 429
 
 
-def test_of_many_searches_at_once_exactly_the_quota_succeeds(tenant: Tenant) -> None:
+def test_concurrent_searches_succeed_exactly_up_to_the_quota(tenant: Tenant) -> None:
     limit(tenant, searches_per_day=20)
     gateway = many_visitors(tenant)
 
@@ -436,8 +436,8 @@ def test_of_many_searches_at_once_exactly_the_quota_succeeds(tenant: Tenant) -> 
 # --- requests
 
 
-def test_the_headers_show_the_fullest_window_of_the_public_bucket(tenant: Tenant) -> None:
-    gateway = Gateway(tenant)  # client-info with the public key was the first of the minute
+def test_rate_limit_headers_show_the_window_with_the_fewest_requests_left(tenant: Tenant) -> None:
+    gateway = Gateway(tenant)  # the client-info request with the public key was the first of the minute
     own = int(tenant.search.get("/v1/client-info").headers["X-RateLimit-Remaining"])
 
     response = gateway.send({"q": "x"})
@@ -447,7 +447,7 @@ def test_the_headers_show_the_fullest_window_of_the_public_bucket(tenant: Tenant
     assert int(tenant.search.get("/v1/client-info").headers["X-RateLimit-Remaining"]) == own - 1
 
 
-def test_a_visitor_who_asks_too_often_is_stopped_and_others_are_not(tenant: Tenant) -> None:
+def test_visitor_above_the_rate_limit_gets_429_and_others_are_not_affected(tenant: Tenant) -> None:
     with time_machine.travel(datetime(2026, 3, 1, tzinfo=UTC), tick=False):
         gateway = Gateway(tenant)
         statuses = [gateway.send({"limit": 0}).status_code for _ in range(VISITOR_LIMIT)]
@@ -461,7 +461,7 @@ def test_a_visitor_who_asks_too_often_is_stopped_and_others_are_not(tenant: Tena
         assert used_today(tenant) == 0
 
 
-def test_searches_have_a_bucket_of_their_own_beside_the_owners_and_the_boxs(tenant: Tenant) -> None:
+def test_gateway_searches_have_a_bucket_separate_from_the_owner_and_the_search_box(tenant: Tenant) -> None:
     limit(tenant, requests_per_minute=5)
     gateway = Gateway(tenant)
 
@@ -472,10 +472,10 @@ def test_searches_have_a_bucket_of_their_own_beside_the_owners_and_the_boxs(tena
     assert tenant.private.get("/v1/client-info").status_code == 200
 
 
-def test_suggestions_have_the_boxs_bucket_and_not_that_of_searches(tenant: Tenant) -> None:
+def test_suggestions_use_the_search_box_bucket_not_the_search_bucket(tenant: Tenant) -> None:
     limit(tenant, requests_per_minute=2)
     with time_machine.travel(datetime(2026, 3, 1, tzinfo=UTC), tick=False):
-        gateway = many_visitors(tenant)  # client-info with the public key was the first of the minute
+        gateway = many_visitors(tenant)  # the client-info request with the public key was the first of the minute
 
         statuses = [gateway.client.get("/engine/suggest?q=x").status_code for _ in range(20)]
 
@@ -485,7 +485,7 @@ def test_suggestions_have_the_boxs_bucket_and_not_that_of_searches(tenant: Tenan
         assert tenant.private.get("/dashboard").get_json()["usage"]["refused_searches_this_month"] == 1
 
 
-def test_suggestions_count_in_the_requests_of_a_visitor_and_charge_nothing(tenant: Tenant) -> None:
+def test_suggestions_count_towards_the_visitor_limit_and_are_not_charged(tenant: Tenant) -> None:
     limit(tenant, searches_per_day=1)
     with time_machine.travel(datetime(2026, 3, 1, tzinfo=UTC), tick=False):
         gateway = Gateway(tenant)
@@ -499,7 +499,7 @@ def test_suggestions_count_in_the_requests_of_a_visitor_and_charge_nothing(tenan
         assert used_today(tenant) == 1
 
 
-def test_callers_without_a_valid_key_are_limited_by_their_address(tenant: Tenant) -> None:
+def test_callers_without_a_valid_key_are_limited_by_ip_address(tenant: Tenant) -> None:
     nobody = VisitorClient(tenant.app, "forged")
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=False):
         statuses = [nobody.get("/engine/indexes/site_1/search").status_code for _ in range(ADDRESS_LIMIT + 1)]
@@ -527,7 +527,7 @@ def without_counters(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> Gateway
     return gateway
 
 
-def test_searches_go_on_without_counters(without_counters: Gateway) -> None:
+def test_gateway_searches_continue_without_counters(without_counters: Gateway) -> None:
     gateway = without_counters
 
     assert gateway.ids("page") == ["page-1"]
@@ -538,7 +538,7 @@ def test_searches_go_on_without_counters(without_counters: Gateway) -> None:
     assert_engine_error(gateway.send({"q": "x", "limit": -1}), 400, "invalid_search_limit")
 
 
-def test_stopped_keys_stay_stopped_without_counters(tenant: Tenant, without_counters: Gateway) -> None:
+def test_revoked_engine_keys_stay_revoked_without_counters(tenant: Tenant, without_counters: Gateway) -> None:
 
     part = tenant.app.extensions["runtime"]
     with part.database.write() as session:
@@ -549,7 +549,7 @@ def test_stopped_keys_stay_stopped_without_counters(tenant: Tenant, without_coun
     assert_engine_error(without_counters.send({"q": "x"}), 403, "invalid_api_key")
 
 
-def test_analytics_learn_whether_a_document_has_every_word(tenant: Tenant) -> None:
+def test_analytics_record_whether_a_document_matched_every_word(tenant: Tenant) -> None:
     tenant.index(page(1, title="Ships of the harbour"))
     gateway = Gateway(tenant)
     for text in ("ships zeppelin", "tour", "harbuor", "ships"):

@@ -1,4 +1,4 @@
-"""The gateway's answers beside Meilisearch's own, as far as they go: the same members of the same types."""
+"""The gateway's responses compared with recorded Meilisearch responses: the same members of the same types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def same_shape(ours: Any, theirs: Any, place: str = "") -> None:
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_answers_have_meilisearchs_shape(tenant: Tenant, path: Path) -> None:
+def test_responses_have_the_same_shape_as_meilisearchs(tenant: Tenant, path: Path) -> None:
     author = {"author": "Ann"} if path.stem in ("search_facets_200", "facet_search_200") else {}
     tenant.index({**DOCUMENT, **author})
     gateway = Gateway(tenant)
@@ -64,7 +64,7 @@ def test_answers_have_meilisearchs_shape(tenant: Tenant, path: Path) -> None:
 
 
 def ours_of(request: dict[str, Any], name: str) -> dict[str, Any]:
-    """The recorded request, as it makes sense for our fields: dates are `date`, every field can be sorted by."""
+    """Return the recorded request, adapted to our fields: dates are `date`, and every field is sortable."""
     body = request["body"]
     if name == "search_facets_200":
         body = {**body, "sort": ["date:desc"]}

@@ -18,14 +18,14 @@ def gateway(tenant: Tenant) -> Gateway:
     return Gateway(tenant)
 
 
-def test_health_is_open(tenant: Tenant) -> None:
+def test_health_needs_no_authentication(tenant: Tenant) -> None:
     response = tenant.app.test_client().get("/engine/health")
 
     assert response.status_code == 200
     assert response.get_json() == {"status": "available"}
 
 
-def test_client_info_names_the_gateway_and_keys_that_work_there(tenant: Tenant) -> None:
+def test_client_info_returns_the_gateway_url_and_working_engine_keys(tenant: Tenant) -> None:
     tenant.index(page(1, title="Bicycle"))
 
     info = tenant.search.get("/v1/client-info").get_json()
@@ -35,7 +35,7 @@ def test_client_info_names_the_gateway_and_keys_that_work_there(tenant: Tenant) 
         assert Gateway(tenant, "search", field).ids("bicycle") == ["page-1"]
 
 
-def test_a_search_answers_hits_and_how_they_were_asked_for(tenant: Tenant, gateway: Gateway) -> None:
+def test_search_response_contains_hits_and_the_request_parameters(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Installing the bicycle pump"), page(2))
 
     answer = gateway.search("bicycle")
@@ -50,7 +50,9 @@ def test_a_search_answers_hits_and_how_they_were_asked_for(tenant: Tenant, gatew
 
 
 @pytest.mark.parametrize("q", [None, "", "   "])
-def test_without_words_every_document_is_found_newest_first(tenant: Tenant, gateway: Gateway, q: str | None) -> None:
+def test_search_without_words_returns_every_document_newest_first(
+    tenant: Tenant, gateway: Gateway, q: str | None
+) -> None:
     tenant.index(page("old", date="2020-01-01"), page("new", date="2024-01-01"), page("undated"))
 
     answer = gateway.search(q)
@@ -59,7 +61,7 @@ def test_without_words_every_document_is_found_newest_first(tenant: Tenant, gate
     assert answer["query"] == (q or "")
 
 
-def test_get_takes_the_same_parameters_as_text(tenant: Tenant, gateway: Gateway) -> None:
+def test_get_accepts_the_same_parameters_as_post(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(*[page(number, author="Ann" if number % 2 else "Bob") for number in range(6)])
     wish: dict[str, Any] = {
         "q": "page", "limit": 2, "offset": 1, "filter": "author = Ann", "facets": ["author"], "sort": ["title:desc"],
@@ -82,7 +84,7 @@ def test_get_takes_the_same_parameters_as_text(tenant: Tenant, gateway: Gateway)
     assert [hit["id"] for hit in by_post["hits"]] == ["page-3", "page-1"]
 
 
-def test_a_filter_in_a_query_string_may_be_a_json_array(tenant: Tenant, gateway: Gateway) -> None:
+def test_filter_in_a_query_string_may_be_a_json_array(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, author="Ann"), page(2, author="Bob"), page(3, author="Cid"))
 
     answer = gateway.get(filter='[["author = Ann", "author = Cid"]]').get_json()
@@ -93,7 +95,7 @@ def test_a_filter_in_a_query_string_may_be_a_json_array(tenant: Tenant, gateway:
 # --- windows
 
 
-def test_with_page_or_hits_per_page_the_answer_counts_pages(tenant: Tenant, gateway: Gateway) -> None:
+def test_page_or_hits_per_page_returns_page_counts(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(*[page(number) for number in range(45)])
 
     for wish, expected in (
@@ -113,7 +115,7 @@ def test_with_page_or_hits_per_page_the_answer_counts_pages(tenant: Tenant, gate
     assert gateway.search("page", page=0)["hits"] == []
 
 
-def test_pages_and_offsets_show_every_hit_once(tenant: Tenant, gateway: Gateway) -> None:
+def test_pages_and_offsets_return_every_hit_once(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(*[page(number) for number in range(25)])
     everything = sorted(f"page-{number}" for number in range(25))
 
@@ -124,7 +126,7 @@ def test_pages_and_offsets_show_every_hit_once(tenant: Tenant, gateway: Gateway)
     assert by_page == by_offset
 
 
-def test_limit_zero_counts_only(tenant: Tenant, gateway: Gateway) -> None:
+def test_limit_zero_returns_only_counts_and_facets(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, author="Ann"), page(2, author="Bob"))
 
     answer = gateway.search("page", limit=0, facets=["author"])
@@ -134,14 +136,14 @@ def test_limit_zero_counts_only(tenant: Tenant, gateway: Gateway) -> None:
     assert answer["facetDistribution"] == {"author": {"Ann": 1, "Bob": 1}}
 
 
-def test_widgets_may_ask_for_one_more_than_a_hundred(tenant: Tenant, gateway: Gateway) -> None:
+def test_limit_is_at_most_101(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(*[page(number) for number in range(103)])
 
     assert len(gateway.search(limit=101)["hits"]) == 101
     assert_engine_error(gateway.send({"limit": 102}), 400, "invalid_search_limit")
 
 
-# --- filters, order, facets
+# --- filters, sort, facets
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_widgets_may_ask_for_one_more_than_a_hundred(tenant: Tenant, gateway: Ga
         (None, "1 2 3 4"),
     ],
 )
-def test_filters_are_expressions_or_an_and_of_ors(tenant: Tenant, gateway: Gateway, wish: Any, found: str) -> None:
+def test_filters_are_expressions_or_nested_arrays(tenant: Tenant, gateway: Gateway, wish: Any, found: str) -> None:
     tenant.index(
         page(1, author="Ann", price=1), page(2, author="Bob", price=2), page(3, author="Cid", price=3),
         page(4, author="Ann", price=4, tags=["x"], date="2024-06-01"),
@@ -176,14 +178,14 @@ def test_filters_are_expressions_or_an_and_of_ors(tenant: Tenant, gateway: Gatew
     assert sorted(gateway.ids("page", filter=wish)) == [f"page-{number}" for number in found.split()]
 
 
-def test_hits_are_sorted_by_up_to_three_fields(tenant: Tenant, gateway: Gateway) -> None:
+def test_hits_are_sorted_by_several_fields(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, author="Bob", price=1), page(2, author="Ann", price=2), page(3, author="Ann", price=3))
 
     assert gateway.ids("page", sort=["author:asc", "price:desc"]) == ["page-3", "page-2", "page-1"]
     assert gateway.ids("page", sort=["price:desc", "price:asc"]) == ["page-3", "page-2", "page-1"]
 
 
-def test_facets_count_values_and_bound_numbers(tenant: Tenant, gateway: Gateway) -> None:
+def test_facets_return_value_counts_and_number_ranges(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, author="Ann", price=1.5), page(2, author="Ann", price=3), page(3, author="Bob"))
 
     named = gateway.search("page", facets=["author", "price", "author"])
@@ -198,7 +200,7 @@ def test_facets_count_values_and_bound_numbers(tenant: Tenant, gateway: Gateway)
     assert (none["facetDistribution"], none["facetStats"]) == ({}, {})
 
 
-def test_only_the_named_fields_are_searched(tenant: Tenant, gateway: Gateway) -> None:
+def test_attributes_to_search_on_restricts_the_searched_fields(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Bicycle"), page(2, content="A bicycle."))
 
     assert sorted(gateway.ids("bicycle")) == ["page-1", "page-2"]
@@ -207,17 +209,17 @@ def test_only_the_named_fields_are_searched(tenant: Tenant, gateway: Gateway) ->
     assert sorted(gateway.ids("bicycle", attributesToSearchOn=["*"])) == ["page-1", "page-2"]
 
 
-def test_all_words_can_be_demanded(tenant: Tenant, gateway: Gateway) -> None:
+def test_matching_strategy_all_requires_every_word(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Bicycle pump"), page(2, title="Bicycle bell"))
 
     assert gateway.ids("bicycle pump", matchingStrategy="all") == ["page-1"]
     assert gateway.ids("bicycle pump", matchingStrategy="last")[0] == "page-1"
 
 
-# --- how hits are shown
+# --- formatting of hits
 
 
-def test_only_the_wanted_fields_are_retrieved(tenant: Tenant, gateway: Gateway) -> None:
+def test_attributes_to_retrieve_selects_the_fields_of_hits(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, author="Ann"))
 
     assert gateway.search(attributesToRetrieve=["title", "author", "nowhere"])["hits"] == [
@@ -227,7 +229,7 @@ def test_only_the_wanted_fields_are_retrieved(tenant: Tenant, gateway: Gateway) 
     assert gateway.search(attributesToRetrieve=["title", "*"])["hits"][0]["author"] == "Ann"
 
 
-def test_formatted_has_every_retrieved_field_as_text(tenant: Tenant, gateway: Gateway) -> None:
+def test_formatted_contains_every_retrieved_field_as_text(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Bicycle", price=5, ratio=0.5, sold=True, tags=["bicycle", "b"], sizes=[1, 2]))
 
     (hit,) = gateway.search("bicycle", attributesToHighlight=["title"])["hits"]
@@ -241,7 +243,7 @@ def test_formatted_has_every_retrieved_field_as_text(tenant: Tenant, gateway: Ga
     assert hit == {"tags": ["bicycle", "b"], "_formatted": {"tags": ["<em>bicycle</em>", "b"]}}
 
 
-def test_formatted_also_has_the_fields_that_are_named_for_it(tenant: Tenant, gateway: Gateway) -> None:
+def test_formatted_also_contains_highlighted_fields_that_are_not_retrieved(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Bicycle"))
 
     (hit,) = gateway.search("bicycle", attributesToRetrieve=["id"], attributesToHighlight=["title"])["hits"]
@@ -250,7 +252,7 @@ def test_formatted_also_has_the_fields_that_are_named_for_it(tenant: Tenant, gat
 
 
 @pytest.mark.parametrize("wish", [{"attributesToHighlight": ["nowhere"]}, {"attributesToCrop": ["nowhere:3"]}])
-def test_nothing_is_formatted_if_no_document_has_the_fields_named_for_it(
+def test_formatted_is_absent_if_no_document_has_the_requested_fields(
     tenant: Tenant, gateway: Gateway, wish: dict[str, Any]
 ) -> None:
     tenant.index(page(1, title="Bicycle"))
@@ -298,7 +300,7 @@ def test_long_fields_are_cropped_around_the_match(
     assert hit["content"].startswith("before before")
 
 
-def test_positions_are_in_bytes_of_the_whole_field(tenant: Tenant, gateway: Gateway) -> None:
+def test_match_positions_are_byte_offsets_in_the_whole_field(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Čeněk’s bicycle", content="Nothing.", tags=["none", "a bicycle"]))
 
     (hit,) = gateway.search("bicycle", showMatchesPosition=True)["hits"]
@@ -311,7 +313,7 @@ def test_positions_are_in_bytes_of_the_whole_field(tenant: Tenant, gateway: Gate
     assert gateway.search(showMatchesPosition=True)["hits"][0]["_matchesPosition"] == {}
 
 
-def test_a_document_cannot_pretend_to_match(tenant: Tenant, gateway: Gateway) -> None:
+def test_markup_in_a_document_is_not_treated_as_a_match(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="<em>not</em> a bicycle <\u200b>"))
 
     (hit,) = gateway.search(
@@ -322,10 +324,10 @@ def test_a_document_cannot_pretend_to_match(tenant: Tenant, gateway: Gateway) ->
     assert hit["_matchesPosition"] == {"title": [{"start": 15, "length": 7}]}
 
 
-# --- several searches, and values of facets
+# --- multi-search and facet search
 
 
-def test_several_searches_are_answered_in_their_order(tenant: Tenant, gateway: Gateway) -> None:
+def test_multi_search_returns_results_in_request_order(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Bicycle"), page(2, title="Car"))
 
     response = gateway.multi({"q": "car"}, {"q": "bicycle", "page": 1}, {"q": "plane"})
@@ -338,7 +340,7 @@ def test_several_searches_are_answered_in_their_order(tenant: Tenant, gateway: G
     assert {result["indexUid"] for result in (first, second, third)} == {gateway.index}
 
 
-def test_a_mistyped_word_of_a_sections_title_fails_no_other_search(tenant: Tenant, gateway: Gateway) -> None:
+def test_typo_in_a_section_title_does_not_fail_other_searches(tenant: Tenant, gateway: Gateway) -> None:
     section = {"anchor": "b", "title": "Watermelon", "level": 2, "start": 0}
     tenant.index(page(1, title="Fruit", sections=[section]), page(2, title="Car"))
 
@@ -350,11 +352,11 @@ def test_a_mistyped_word_of_a_sections_title_fails_no_other_search(tenant: Tenan
     ]
 
 
-def test_no_search_at_all_is_answered_with_none(gateway: Gateway) -> None:
+def test_multi_search_without_queries_returns_an_empty_list(gateway: Gateway) -> None:
     assert gateway.multi().get_json() == {"results": []}
 
 
-def test_federation_may_be_null_as_the_python_client_sends_it(gateway: Gateway) -> None:
+def test_federation_may_be_null_but_not_an_object(gateway: Gateway) -> None:
     path, queries = "/engine/multi-search", [{"indexUid": gateway.index, "q": "car"}]
 
     answer = gateway.client.post(path, json={"queries": queries, "federation": None})
@@ -364,7 +366,7 @@ def test_federation_may_be_null_as_the_python_client_sends_it(gateway: Gateway) 
     assert_engine_error(refused, 400, "bad_request")
 
 
-def test_one_bad_query_fails_all_and_is_named(tenant: Tenant, gateway: Gateway) -> None:
+def test_invalid_query_fails_the_whole_multi_search_and_is_named(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1))
 
     for bad, code in (
@@ -377,7 +379,7 @@ def test_one_bad_query_fails_all_and_is_named(tenant: Tenant, gateway: Gateway) 
         assert "queries[1]" in body["message"]
 
 
-def test_values_of_a_facet_are_searched_by_the_beginnings_of_their_words(tenant: Tenant, gateway: Gateway) -> None:
+def test_facet_search_matches_the_beginnings_of_words_in_values(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(
         page(1, author="Zoë Lee"), page(2, author="Ann Zola"), page(3, author="Ann Zola"), page(4, author="Bob"),
         page(5),
@@ -401,7 +403,7 @@ def test_values_of_a_facet_are_searched_by_the_beginnings_of_their_words(tenant:
     assert found("zo", limit="ignored", wrong=1, facets=5) == [("Ann Zola", 2), ("Zoë Lee", 1)]
 
 
-def test_rare_values_of_a_facet_are_found_among_many(tenant: Tenant, gateway: Gateway) -> None:
+def test_facet_search_finds_rare_values_and_returns_at_most_100(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(*[page(number, author=f"Writer {number:03}") for number in range(250)], page("rare", author="Zoë"))
 
     assert gateway.facet(facetName="author", facetQuery="zoe").get_json()["facetHits"] == [{"value": "Zoë", "count": 1}]
@@ -409,7 +411,7 @@ def test_rare_values_of_a_facet_are_found_among_many(tenant: Tenant, gateway: Ga
     assert len(gateway.facet(facetName="author").get_json()["facetHits"]) == 100
 
 
-def test_a_facet_that_is_none_is_refused(tenant: Tenant, gateway: Gateway) -> None:
+def test_invalid_facet_search_parameters_are_rejected(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1))
 
     for name in ("nowhere", "content", "*"):
@@ -431,7 +433,7 @@ def query_of(tenant: Tenant, metadata: dict[str, str]) -> str:
 @pytest.mark.parametrize(("value", "told"), [
     ("true", True), ("TRUE", True), ("1", True), ("false", False), ("yes", False), ("", False), (None, False),
 ])  # fmt: skip
-def test_a_search_has_metadata_if_the_client_asks(
+def test_search_metadata_is_returned_only_on_request(
     tenant: Tenant, gateway: Gateway, value: str | None, told: bool
 ) -> None:
     headers = {} if value is None else {"Meili-Include-Metadata": value}
@@ -451,7 +453,7 @@ def test_a_search_has_metadata_if_the_client_asks(
             assert query_of(tenant, metadata) == "bicycle pump"
 
 
-def test_metadata_tell_which_words_were_found(tenant: Tenant, gateway: Gateway) -> None:
+def test_metadata_reports_matched_words_and_corrections(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Bicycle"), page(2, title="Pump"))
 
     for q, told in (
@@ -463,7 +465,7 @@ def test_metadata_tell_which_words_were_found(tenant: Tenant, gateway: Gateway) 
         assert (metadata["matched"], metadata["corrected_query"]) == told
 
 
-def test_every_search_of_several_has_metadata_of_its_own(tenant: Tenant, gateway: Gateway) -> None:
+def test_each_query_of_a_multi_search_has_its_own_metadata(tenant: Tenant, gateway: Gateway) -> None:
     queries = [{"indexUid": gateway.index, "q": q} for q in ("bicycle", "pump", "bicycle")]
     response = gateway.client.post(
         "/engine/multi-search", json={"queries": queries}, headers={"Meili-Include-Metadata": "true"}
@@ -475,7 +477,7 @@ def test_every_search_of_several_has_metadata_of_its_own(tenant: Tenant, gateway
     assert all("metadata" not in result for result in gateway.multi(*queries).get_json()["results"])
 
 
-def test_a_click_names_its_search_by_the_id_that_the_gateway_tells(tenant: Tenant, gateway: Gateway) -> None:
+def test_click_is_accepted_with_the_query_uid_of_the_gateway(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Bicycle"))
     answer = gateway.send({"q": "bicycle"}, headers={"Meili-Include-Metadata": "true"}).get_json()
 
@@ -489,7 +491,7 @@ def test_a_click_names_its_search_by_the_id_that_the_gateway_tells(tenant: Tenan
 
 
 def suggest(gateway: Gateway, **wanted: Any) -> list[dict[str, Any]]:
-    """Ask for suggestions by POST and by GET, which must be alike."""
+    """Request suggestions by POST and by GET, and assert that both responses are equal."""
     by_body = gateway.client.post("/engine/suggest", json=wanted)
     by_query = gateway.client.get("/engine/suggest", query_string=wanted)
     assert (by_body.status_code, by_query.status_code) == (200, 200), (by_body.get_json(), by_query.get_json())
@@ -498,7 +500,7 @@ def suggest(gateway: Gateway, **wanted: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_suggestions_are_those_of_the_site_of_the_key(tenant: Tenant, stranger: Tenant, gateway: Gateway) -> None:
+def test_suggestions_come_from_the_site_of_the_engine_key(tenant: Tenant, stranger: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Opening of the bridge"))
     searched(tenant, **{"opening hours": 3, "open salaries": 2})
     stranger.index(page(1, title="Open secrets"))
@@ -515,12 +517,12 @@ def test_suggestions_are_those_of_the_site_of_the_key(tenant: Tenant, stranger: 
     ({"q": "x" * 513}, "invalid_search_q"), ({"q": "a\0b"}, "invalid_search_q"), ({"limit": 0}, "invalid_search_limit"),
     ({"limit": 21}, "invalid_search_limit"), ({"limit": "many"}, "invalid_search_limit"), ({"wrong": 1}, "bad_request"),
 ])  # fmt: skip
-def test_what_no_suggestion_can_be_made_of_is_refused(gateway: Gateway, wanted: dict[str, Any], code: str) -> None:
+def test_invalid_suggestion_parameters_are_rejected(gateway: Gateway, wanted: dict[str, Any], code: str) -> None:
     assert_engine_error(gateway.client.post("/engine/suggest", json=wanted), 400, code)
     assert_engine_error(gateway.client.get("/engine/suggest", query_string=wanted), 400, code)
 
 
-def test_suggestions_need_an_engine_key_of_a_site_that_is_not_paused(tenant: Tenant, gateway: Gateway) -> None:
+def test_suggestions_require_an_engine_key_of_an_active_site(tenant: Tenant, gateway: Gateway) -> None:
     assert_engine_error(gateway.nobody.get("/engine/suggest"), 401, "missing_authorization_header")
     assert_engine_error(tenant.public.get("/engine/suggest"), 403, "invalid_api_key")
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
