@@ -1,4 +1,4 @@
-"""Fetched bodies for the tests of reading."""
+"""Fetched responses for the tests of reading."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ URL = "https://docs.example.com/guide/harbor.html"
 def fetched(
     body: str | bytes, content_type: str = "text/html; charset=utf-8", url: str = URL, **headers: str
 ) -> Fetched:
-    """An answer with a body. Underscores in the names of headers stand for hyphens."""
+    """Build a fetched response. Underscores in header names stand for hyphens."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     data = body.encode() if isinstance(body, str) else body
     return Fetched(url=url, status=200, headers={"content-type": content_type} | named, body=data)
 
 
 def pdf(*pages: str, title: str = "", **properties: str) -> bytes:
-    """A PDF with a line of text on each page, and properties such as ``Author``."""
+    """Build a PDF with one line of text per page and properties such as ``Author``."""
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",

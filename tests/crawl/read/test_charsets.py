@@ -1,4 +1,4 @@
-"""Text survives encodings that are not told, or told wrongly."""
+"""Text is decoded correctly if its encoding is missing or declared incorrectly."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ JAPANESE = "船は毎朝港を出ます。天気がよければ島まで行き�
         (b"", "text/html", ""),
     ],
 )
-def test_a_text_is_decoded_whatever_is_told(body: bytes, content_type: str, text: str) -> None:
+def test_text_is_decoded_despite_a_missing_or_wrong_charset(body: bytes, content_type: str, text: str) -> None:
     assert decode(body, content_type) == text
 
 
@@ -44,7 +44,7 @@ def test_a_text_is_decoded_whatever_is_told(body: bytes, content_type: str, text
     "declaration",
     ['<meta charset="windows-1251">', '<meta http-equiv=Content-Type content="text/html; charset=windows-1251">'],
 )
-def test_a_page_tells_its_own_charset(declaration: str) -> None:
+def test_charset_declared_in_the_page_is_used(declaration: str) -> None:
     assert decode(f"{declaration}<p>{RUSSIAN}".encode("windows-1251"), "text/html").endswith(RUSSIAN)
 
 
@@ -63,13 +63,11 @@ def test_a_page_tells_its_own_charset(declaration: str) -> None:
         (JAPANESE, "shift_jis"),
     ],
 )
-def test_a_charset_that_cannot_be_is_not_believed(
-    text: str, encoding: str, content_type: str, declaration: str
-) -> None:
+def test_impossible_declared_charset_is_ignored(text: str, encoding: str, content_type: str, declaration: str) -> None:
     assert decode(f"{declaration}<p>{text}".encode(encoding), content_type) == f"{declaration}<p>{text}"
 
 
-def test_the_one_of_two_declarations_that_can_be_is_believed() -> None:
+def test_possible_charset_wins_over_an_impossible_one() -> None:
     body = f'<meta charset="utf-8"><p>{RUSSIAN}'.encode("koi8-r")
 
     assert decode(body, "text/html; charset=koi8-r").endswith(RUSSIAN)
@@ -78,17 +76,17 @@ def test_the_one_of_two_declarations_that_can_be_is_believed() -> None:
 
 @pytest.mark.parametrize("label", ["utf-16", "UTF-16LE", "ucs-2", "unicode", "utf-32"])
 @pytest.mark.parametrize("encoding", ["utf-8", "windows-1252"])
-def test_a_page_of_one_byte_a_character_is_not_taken_for_one_of_two(label: str, encoding: str) -> None:
+def test_single_byte_page_declared_as_utf_16_is_not_decoded_as_utf_16(label: str, encoding: str) -> None:
     declared = f"<meta charset={label}>\0<p>{GERMAN}"
 
     assert decode(f"<p>{GERMAN}".encode(encoding), f"text/html; charset={label}") == f"<p>{GERMAN}"
     assert decode(declared.encode(encoding), "text/html") == declared
 
 
-def test_broken_characters_do_not_change_the_encoding_of_the_rest() -> None:
+def test_truncated_utf_8_character_does_not_change_the_detected_encoding() -> None:
     assert decode(RUSSIAN.encode()[:-2] + b"\xd0", "text/html; charset=utf-8").startswith(RUSSIAN[:-2])
 
 
 @given(st.binary(max_size=300), st.sampled_from(["", "utf-8", "utf-16", "shift_jis", "utf-7", "idna", "x" * 100, "\\"]))
-def test_any_bytes_become_text(body: bytes, charset: str) -> None:
+def test_arbitrary_bytes_decode_to_valid_text(body: bytes, charset: str) -> None:
     decode(body, f"text/html; charset={charset}").encode()

@@ -1,4 +1,4 @@
-"""Requests to robots are heard when they are for all, and when they are for ours."""
+"""Robots directives apply if they address all crawlers or ours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOINDEX = Directives(noindex=True)
         ("", Directives()),
     ],
 )
-def test_the_header(value: str, expected: Directives) -> None:
+def test_x_robots_tag_directives_for_all_crawlers_and_ours_apply(value: str, expected: Directives) -> None:
     assert header_directives({"x-robots-tag": value}) == expected
 
 
@@ -45,5 +45,5 @@ def test_the_header(value: str, expected: Directives) -> None:
         ('<meta name="robots">', Directives()),
     ],
 )
-def test_the_page(html: str, expected: Directives) -> None:
+def test_robots_meta_tags_for_all_crawlers_and_ours_apply(html: str, expected: Directives) -> None:
     assert meta_directives(parse(html)) == expected

@@ -1,4 +1,4 @@
-"""Rules of a source give fields: by address, CSS, JSON-LD, and meta; the first one that gives a value counts."""
+"""A source's rules set fields from URL paths, CSS, JSON-LD, and meta tags; the first rule with a value wins."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def ruled(*rules: dict[str, Any], url: str = PAGE, html: str | None = HTML) -> d
         ("/q?v={version}", "/q?v=3", {"version": (1, "3")}),
     ],
 )
-def test_a_pattern_takes_segments(pattern: str, path: str, segments: dict[str, Any] | None) -> None:
+def test_path_pattern_captures_named_segments(pattern: str, path: str, segments: dict[str, Any] | None) -> None:
     assert match_path(pattern, path) == segments
 
 
-def test_an_address_sets_fields() -> None:
+def test_path_rule_sets_fields_from_the_url() -> None:
     rule = {"path": "/docs/{version}/*", "set": {"version": "{version}", "product": "cli {version}"}}
 
     assert ruled(rule) == {"version": "2.1", "product": "cli 2.1", "page": "/docs/install"}
@@ -89,14 +89,14 @@ def test_an_address_sets_fields() -> None:
         ({"meta": "tag"}, "sea"),
     ],
 )
-def test_a_page_gives_a_field(rule: dict[str, Any], value: Any) -> None:
+def test_rules_extract_fields_from_css_json_ld_and_meta_tags(rule: dict[str, Any], value: Any) -> None:
     fields = ruled({"name": "found", **rule})
 
     assert fields.get("found") == value
     assert type(fields.get("found")) is type(value)
 
 
-def test_the_first_rule_that_gives_a_value_counts() -> None:
+def test_first_rule_with_a_value_wins() -> None:
     rules = (
         {"name": "label", "selector": ".missing"},
         {"path": "/blog/*", "set": {"label": "blog"}},
@@ -118,7 +118,7 @@ def test_the_first_rule_that_gives_a_value_counts() -> None:
         ("/", "/"),
     ],
 )
-def test_versions_and_languages_of_a_page_are_one_page(url: str, page: str) -> None:
+def test_page_field_is_equal_for_all_versions_and_languages(url: str, page: str) -> None:
     rules = (
         {"path": "/docs/*", "set": {"lang": "en"}},
         {"path": "/{lang}/docs/{version}/*", "set": {"version": "{version}"}},
@@ -128,7 +128,7 @@ def test_versions_and_languages_of_a_page_are_one_page(url: str, page: str) -> N
     assert ruled(*rules, url=f"https://www.example.com{url}")["page"] == page
 
 
-def test_a_page_that_has_its_version_from_an_earlier_rule_loses_no_segment() -> None:
+def test_page_field_keeps_segments_if_an_earlier_rule_set_the_version() -> None:
     rules = (
         {"path": "/docs/latest-guide/*", "set": {"version": "3"}},
         {"path": "/docs/{version}/*", "set": {"version": "{version}"}},
@@ -137,13 +137,13 @@ def test_a_page_that_has_its_version_from_an_earlier_rule_loses_no_segment() -> 
     assert ruled(*rules, url="https://www.example.com/docs/latest-guide/a")["page"] == "/docs/latest-guide/a"
 
 
-def test_without_a_version_or_a_language_there_is_no_page() -> None:
+def test_page_field_is_set_only_with_a_version_or_language_rule() -> None:
     assert ruled({"path": "/{product}/*", "set": {"product": "{product}"}}) == {"product": "docs"}
     named = {"path": "/docs/{version}/*", "set": {"page": "mine", "version": "{version}"}}
     assert ruled(named)["page"] == "mine"
 
 
-def test_a_value_is_one_line_of_bounded_length() -> None:
+def test_field_values_are_bounded_in_length_and_count() -> None:
     html = f"<p class=a>{'word ' * 100_000}</p>" + "".join(f"<i>{number}</i>" for number in range(1_000))
     fields = ruled({"name": "a", "selector": ".a"}, {"name": "i", "selector": "i", "all": True}, html=html)
 
@@ -151,7 +151,7 @@ def test_a_value_is_one_line_of_bounded_length() -> None:
     assert len(fields["i"]) == MAX_VALUES
 
 
-def test_json_ld_without_end_is_looked_at_for_a_while() -> None:
+def test_huge_json_ld_is_searched_only_up_to_a_bound() -> None:
     html = f'<script type="application/ld+json">{{"a":{"[" * 500}1{"]" * 500},"b":[{"[1]," * 50_000}1]}}</script>'
 
     fields = ruled({"name": "a", "json_ld": "a"}, {"name": "b", "json_ld": "b.c", "all": True}, html=html)
@@ -160,7 +160,7 @@ def test_json_ld_without_end_is_looked_at_for_a_while() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["*a" * 200 + "b", "/{a}*" * 80 + "b", "*/{a}/*/{b}/*/{c}/x"])
-def test_a_pattern_takes_no_time(pattern: str) -> None:
+def test_hostile_path_patterns_match_in_under_a_second(pattern: str) -> None:
     begun = time.process_time()
 
     assert match_path(pattern, "/" + "a/" * 1_000 + "a" * 500) is None

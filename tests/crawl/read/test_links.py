@@ -1,4 +1,4 @@
-"""Links are those of a browser, but for what the page asks not to follow."""
+"""Links are resolved as in a browser, except links that the page marks as nofollow."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def links(html: str) -> tuple[str, ...]:
         ('<a href="' + "a" * 5_000 + '">', ()),
     ],
 )
-def test_links_are_absolute_and_each_once(html: str, expected: tuple[str, ...]) -> None:
+def test_links_are_absolute_and_unique(html: str, expected: tuple[str, ...]) -> None:
     assert links(html) == expected
 
 
-def test_a_page_leads_to_a_bounded_number_of_others() -> None:
+def test_number_of_links_per_page_is_bounded() -> None:
     assert len(links("".join(f'<a href="/{n}">' for n in range(MAX_LINKS + 10)))) == MAX_LINKS
 
 
@@ -61,5 +61,5 @@ def test_a_page_leads_to_a_bounded_number_of_others() -> None:
         ("", "", None),
     ],
 )
-def test_the_canonical_address(html: str, header: str, expected: str | None) -> None:
+def test_canonical_url_comes_from_link_element_or_header(html: str, header: str, expected: str | None) -> None:
     assert canonical_address(parse(html), {"link": header}, URL, URL) == expected

@@ -1,4 +1,4 @@
-"""What a page says of itself, in the order in which it is believed."""
+"""Reads a page's metadata; sources are listed in order of precedence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def json_ld(value: Any) -> str:
         ("<p>text", ""),
     ],
 )
-def test_the_title(html: str, title: str) -> None:
+def test_title_comes_from_title_element_then_open_graph_then_heading(html: str, title: str) -> None:
     assert metadata(html).title() == title
 
 
@@ -45,7 +45,7 @@ def test_the_title(html: str, title: str) -> None:
         ("", None),
     ],
 )
-def test_the_excerpt(html: str, excerpt: str | None) -> None:
+def test_excerpt_comes_from_description_then_open_graph_then_json_ld(html: str, excerpt: str | None) -> None:
     assert metadata(html).excerpt() == excerpt
 
 
@@ -75,7 +75,7 @@ MODIFIED = '<meta property="article:modified_time" content="2024-04-05">'
         ("", None),
     ],
 )
-def test_the_date(html: str, date: str | None) -> None:
+def test_date_prefers_json_ld_then_meta_tags_then_time_elements(html: str, date: str | None) -> None:
     assert metadata(html).date() == date
 
 
@@ -91,7 +91,7 @@ def test_the_date(html: str, date: str | None) -> None:
         ("", None),
     ],
 )
-def test_the_author(html: str, author: str | None) -> None:
+def test_author_comes_from_json_ld_then_meta_tags_then_links(html: str, author: str | None) -> None:
     assert metadata(html).author() == author
 
 
@@ -105,18 +105,18 @@ def test_the_author(html: str, author: str | None) -> None:
         ("", "", None),
     ],
 )
-def test_the_language(html: str, header: str, language: str | None) -> None:
+def test_language_comes_from_html_lang_then_header_then_meta_tag(html: str, header: str, language: str | None) -> None:
     assert metadata(html, content_language=header).language() == language
 
 
-def test_the_pages_own_id() -> None:
+def test_own_id_of_a_page_is_read_if_it_is_valid() -> None:
     assert metadata('<meta name="site-search:id" content=" harbor-1 ">').id() == "harbor-1"
     assert metadata(f'<meta name="site-search:id" content="{"x" * 513}">').id() is None
     assert metadata('<meta name="site-search:id" content="">').id() is None
     assert metadata("").id() is None
 
 
-def test_further_fields() -> None:
+def test_site_search_meta_tags_become_fields() -> None:
     html = """
         <meta name="site-search:section" content=" Guide &amp; more ">
         <meta name="Site-Search:productLine" content="Boats">
@@ -131,7 +131,7 @@ def test_further_fields() -> None:
     assert metadata(html).fields() == {"section": "Guide & more", "productLine": "Boats", "tag": ["sea", "sun"]}
 
 
-def test_fields_beyond_the_hundredth_are_left_out() -> None:
+def test_only_the_first_hundred_meta_fields_are_read() -> None:
     html = "".join(f'<meta name="site-search:f{n}" content="x">' for n in range(150))
 
     assert list(metadata(html).fields()) == [f"f{n}" for n in range(100)]

@@ -1,4 +1,4 @@
-"""Whatever a server sends becomes a page or a reason."""
+"""Every response becomes a page or a reason."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ PIECES = (
         ("<p>Fähre".encode("latin-1"), "text/html; charset=latin1", "", "Fähre"),
     ],
 )
-def test_a_body_is_read_by_its_type(body: str | bytes, content_type: str, title: str, content: str) -> None:
+def test_body_is_read_by_its_detected_media_type(
+    body: str | bytes, content_type: str, title: str, content: str
+) -> None:
     page = read_page(fetched(body, content_type))
 
     assert (page.title, page.content, page.skip_reason) == (title, content, None)
@@ -77,24 +79,24 @@ def test_a_body_is_read_by_its_type(body: str | bytes, content_type: str, title:
         ("<?xml version='1.0'?><rss/>", "application/xml"),
     ],
 )
-def test_what_is_no_text_is_refused(body: str | bytes, content_type: str) -> None:
+def test_unreadable_and_binary_bodies_are_rejected(body: str | bytes, content_type: str) -> None:
     with pytest.raises(NotIndexed) as refusal:
         read_page(fetched(body, content_type))
 
     assert refusal.value.reason == "not_text"
 
 
-def test_a_file_without_text_is_empty() -> None:
+def test_file_without_text_has_the_empty_skip_reason() -> None:
     assert read_page(fetched(pdf(""), "application/pdf")).skip_reason == Reason.EMPTY
     assert read_page(fetched(docx(""), WORD)).skip_reason == Reason.EMPTY
     assert read_page(fetched(" \n", "text/plain")).skip_reason == Reason.EMPTY
 
 
-def test_a_header_speaks_for_files_too() -> None:
+def test_x_robots_tag_noindex_applies_to_pdfs() -> None:
     assert read_page(fetched(pdf("Boats"), "application/pdf", x_robots_tag="noindex")).skip_reason == Reason.NOINDEX
 
 
-def test_what_is_no_html_has_the_fields_of_its_address() -> None:
+def test_files_other_than_html_get_fields_from_path_rules() -> None:
     rules = FieldRules(({"path": "/*", "set": {"product": "boats"}}, {"name": "a", "selector": "title"}))
 
     assert read_page(fetched(pdf("Boats"), "application/pdf"), rules=rules).fields == {
@@ -104,12 +106,12 @@ def test_what_is_no_html_has_the_fields_of_its_address() -> None:
     assert read_page(fetched(b"Boats", "text/plain"), rules=rules).fields == {"product": "boats"}
 
 
-def test_the_name_of_a_file_is_its_title() -> None:
+def test_file_name_is_the_fallback_title() -> None:
     for url, title in (("https://e.com/a%20b/read%20me.txt?x=1", "read me.txt"), ("https://e.com/", "e.com")):
         assert read_page(fetched("Boats", "text/plain", url)).title == title
 
 
-def test_an_entity_bomb_is_not_expanded() -> None:
+def test_xhtml_entity_bomb_is_not_expanded() -> None:
     entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
     bomb = f'<?xml version="1.0"?><!DOCTYPE html [<!ENTITY e0 "boom">{entities}]><html><p>&e11;</p></html>'
 
@@ -123,7 +125,7 @@ def test_an_entity_bomb_is_not_expanded() -> None:
     ),
     st.sampled_from([Selectors(), Selectors(content="p", title="a", remove="main")]),
 )
-def test_any_body_becomes_a_page_or_a_reason(body: str | bytes, content_type: str, selectors: Selectors) -> None:
+def test_arbitrary_bodies_become_a_page_or_a_reason(body: str | bytes, content_type: str, selectors: Selectors) -> None:
     data = body.encode(errors="replace") if isinstance(body, str) else body
     try:
         page = read_page(fetched(data, content_type), selectors)
@@ -136,7 +138,7 @@ def test_any_body_becomes_a_page_or_a_reason(body: str | bytes, content_type: st
 
 @pytest.mark.parametrize("stray", "\0\a\b\v")
 @pytest.mark.parametrize("content_type", ["text/html", "text/plain", "text/markdown", "application/xhtml+xml"])
-def test_a_stray_control_character_is_left_out(stray: str, content_type: str) -> None:
+def test_stray_control_characters_are_removed(stray: str, content_type: str) -> None:
     assert read_page(fetched(f"Boats{stray} leave", content_type)).content == "Boats leave"
 
 
@@ -152,7 +154,7 @@ def test_a_stray_control_character_is_left_out(stray: str, content_type: str) ->
         ),
     ],
 )
-def test_pages_and_slides_with_text_are_sections_named_by_their_first_line(body: bytes) -> None:
+def test_pages_and_slides_become_sections_titled_by_their_first_line(body: bytes) -> None:
     page = read_page(fetched(body, ""))
 
     assert page.content.startswith("Boats\n\nleave")
@@ -163,7 +165,7 @@ def test_pages_and_slides_with_text_are_sections_named_by_their_first_line(body:
     assert [section.start for section in page.sections] == [0, 7]
 
 
-def test_pages_beyond_what_is_kept_are_not_told() -> None:
+def test_slides_beyond_the_text_limit_are_not_sections() -> None:
     long = shape("harbor " * 70_000)
     page = read_page(fetched(pptx(long, long, long), ""))
 
@@ -172,7 +174,7 @@ def test_pages_beyond_what_is_kept_are_not_told() -> None:
     assert len(page.sections[1].title) <= MAX_PAGE_TITLE
 
 
-def test_the_kind_of_a_file_is_told_and_who_wrote_it_when() -> None:
+def test_file_kind_author_and_date_are_returned() -> None:
     properties = {"dc:creator": "Ann", "dcterms:modified": "2024-05-01T09:30:00Z"}
     page = read_page(fetched(docx(w_p("Boats"), properties), ""))
 

@@ -1,4 +1,4 @@
-"""PDFs are read by their text; broken ones are refused."""
+"""Reads the text of PDFs and rejects corrupt ones."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from app.crawl.read.files import read_pdf
 from tests.crawl.read.samples import pdf
 
 
-def test_the_text_of_each_page_and_the_title() -> None:
+def test_pdf_page_texts_and_title_are_read() -> None:
     read = read_pdf(pdf("Boats leave at ten.", "", "Back at six.", title="Harbor"))
 
     assert (read.kind, read.title, read.pages) == ("pdf", "Harbor", ["Boats leave at ten.", "", "Back at six."])
 
 
-def test_its_author_and_the_date_of_its_last_change() -> None:
+def test_pdf_author_and_modification_date_are_read() -> None:
     dates = {"CreationDate": "D:20230101", "ModDate": "D:20240501093000+02'00'"}
     read = read_pdf(pdf("Boats", Author="Ann", **dates))
 
@@ -39,25 +39,25 @@ def test_its_author_and_the_date_of_its_last_change() -> None:
         ("", None),
     ],
 )
-def test_a_date_is_one_or_none(written: str, date: str | None) -> None:
+def test_pdf_dates_are_parsed_and_invalid_ones_ignored(written: str, date: str | None) -> None:
     assert read_pdf(pdf("Boats", CreationDate=written)).date == date
 
 
 @pytest.mark.parametrize("title", ["", "Untitled", "Microsoft Word - draft3.doc"])
-def test_a_title_that_nobody_gave_is_none(title: str) -> None:
+def test_default_pdf_titles_are_ignored(title: str) -> None:
     assert read_pdf(pdf("Boats", title=title)).title == ""
 
 
-def test_dots_that_lead_to_a_page_number_are_no_text() -> None:
+def test_dot_leaders_are_shortened() -> None:
     assert read_pdf(pdf("Harbor . . . . . . . . . 7")).pages == ["Harbor … 7"]
 
 
-def test_a_pdf_of_pictures_has_no_text() -> None:
+def test_pdf_without_text_has_an_empty_page() -> None:
     assert (read_pdf(pdf("")).title, read_pdf(pdf("")).pages) == ("", [""])
 
 
 @pytest.mark.parametrize("body", [b"", b"%PDF-1.4", b"%PDF-1.4\n" + b"\0" * 1_000, pdf("Boats")[:200]])
-def test_a_broken_pdf_is_refused(body: bytes) -> None:
+def test_corrupt_pdf_is_rejected(body: bytes) -> None:
     with pytest.raises(NotIndexed) as refusal:
         read_pdf(body)
 

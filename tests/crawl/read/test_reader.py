@@ -1,4 +1,4 @@
-"""Reading in a process of its own gives the same, and survives what no process survives."""
+"""Reading in a separate process returns the same result, and the reader survives crashes of that process."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ def reader() -> Iterator[PageReader]:
     ("body", "content_type"),
     [("<title>Harbor</title><p>Boats", "text/html"), (pdf("Boats"), "application/pdf"), (docx(w_p("Boats")), "")],
 )
-def test_it_reads_as_without_a_process(reader: PageReader, body: str | bytes, content_type: str) -> None:
+def test_reader_process_returns_the_same_as_reading_in_process(
+    reader: PageReader, body: str | bytes, content_type: str
+) -> None:
     assert reader.read(fetched(body, content_type)) == read_page(fetched(body, content_type))
 
 
-def test_selectors_and_reasons_pass(reader: PageReader) -> None:
+def test_selectors_and_errors_cross_the_process_boundary(reader: PageReader) -> None:
     assert reader.read(fetched("<p>a<b>c</b>"), Selectors(content="b")).content == "c"
     with pytest.raises(ValueError, match="selector"):
         reader.read(fetched("<p>a"), Selectors(content="["))
@@ -54,7 +56,7 @@ def test_selectors_and_reasons_pass(reader: PageReader) -> None:
     assert refusal.value.reason == "not_text"
 
 
-def test_rules_for_fields_pass(reader: PageReader) -> None:
+def test_field_rules_cross_the_process_boundary(reader: PageReader) -> None:
     rules = FieldRules(({"path": "/{lang}*", "set": {"lang": "{lang}"}}, {"name": "bold", "selector": "b"}))
 
     assert reader.read(fetched("<p>a<b>c</b>"), None, rules).fields["bold"] == "c"
@@ -68,7 +70,7 @@ def test_rules_for_fields_pass(reader: PageReader) -> None:
         {"json_ld": "a.a.a.a", "all": True},
     ],
 )
-def test_a_rule_that_takes_too_long_ends_the_page_and_no_more(rule: dict[str, object]) -> None:
+def test_slow_field_rules_fail_only_their_page(rule: dict[str, object]) -> None:
     nested = '{"a":[' * 400 + "1" + "]}" * 400
     html = f'<script type="application/ld+json">{nested}</script>' + "<div>words " * 20_000
     rules = FieldRules(tuple({"name": f"f{number}", **rule} for number in range(50)))
@@ -86,7 +88,7 @@ def test_a_rule_that_takes_too_long_ends_the_page_and_no_more(rule: dict[str, ob
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_markup_is_read_within_bounds(reader: PageReader, name: str) -> None:
+def test_hostile_html_is_read_within_limits(reader: PageReader, name: str) -> None:
     html = HOSTILE[name]
 
     assert len(reader.read(fetched(html)).content) <= len(html)
@@ -114,13 +116,13 @@ def hostile_office_file(name: str) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cells", "nested", "tables", "attributes", "styles"])
-def test_hostile_office_files_are_read_within_bounds(reader: PageReader, name: str) -> None:
+def test_hostile_office_files_are_read_within_limits(reader: PageReader, name: str) -> None:
     assert reader.read(fetched(hostile_office_file(name), "")).content
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["breaks", "names", "strings"])
-def test_office_files_of_too_many_elements_are_given_up_within_bounds(reader: PageReader, name: str) -> None:
+def test_office_files_with_too_many_elements_are_rejected_and_reader_survives(reader: PageReader, name: str) -> None:
     with pytest.raises(NotIndexed) as refusal:
         reader.read(fetched(hostile_office_file(name), ""))
 
@@ -128,7 +130,7 @@ def test_office_files_of_too_many_elements_are_given_up_within_bounds(reader: Pa
     assert reader.read(fetched("<p>Boats")).content == "Boats"
 
 
-def test_a_page_that_takes_too_long_ends_as_one() -> None:
+def test_page_that_exceeds_the_cpu_limit_times_out_and_reader_survives() -> None:
     endless = "<p><b>x</b></p>" * 500_000
     with PageReader(cpu_seconds=0) as reader:
         with pytest.raises(NotIndexed) as refusal:
@@ -137,14 +139,14 @@ def test_a_page_that_takes_too_long_ends_as_one() -> None:
         assert reader.read(fetched("<p>Boats")).content == "Boats"
 
 
-def test_a_page_that_waits_too_long_ends_as_one() -> None:
+def test_page_that_exceeds_the_wall_clock_limit_times_out() -> None:
     with PageReader(seconds=0.0) as reader, pytest.raises(NotIndexed) as refusal:
         reader.read(fetched("<p>Boats" * 100_000))
 
     assert refusal.value.reason == "timeout"
 
 
-def test_a_process_that_died_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+def test_killed_reader_process_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
     others = set(multiprocessing.active_children())
     with PageReader() as reader:
         assert reader.read(fetched("<p>Boats")).content == "Boats"
@@ -165,7 +167,7 @@ NESTED = {
 }
 
 
-def test_lists_are_read_as_without_a_process(reader: PageReader) -> None:
+def test_feeds_sitemaps_and_posts_are_read_in_the_reader_process(reader: PageReader) -> None:
     feed = b"<rss version='2.0'><channel><item><link>https://www.example.com/a</link></item></channel></rss>"
     sitemap = b"<urlset><url><loc>https://www.example.com/a</loc></url></urlset>"
     posts = b'[{"status": "publish", "link": "/a", "content": {"rendered": "<p>Boats"}}]'
@@ -180,7 +182,7 @@ def test_lists_are_read_as_without_a_process(reader: PageReader) -> None:
 
 
 @pytest.mark.parametrize("kind", NESTED)
-def test_a_list_that_nests_too_deep_is_refused_with_little_work(kind: str) -> None:
+def test_too_deeply_nested_feeds_and_sitemaps_are_rejected_quickly(kind: str) -> None:
     with PageReader(cpu_seconds=4) as reader, pytest.raises(NotIndexed) as refusal:
         getattr(reader, f"read_{kind}")(fetched(NESTED[kind], "application/xml"))
 
@@ -188,7 +190,7 @@ def test_a_list_that_nests_too_deep_is_refused_with_little_work(kind: str) -> No
     assert "too deep" in refusal.value.message
 
 
-def test_a_list_that_takes_too_long_ends_as_one() -> None:
+def test_feed_that_exceeds_the_cpu_limit_times_out_and_reader_survives() -> None:
     items = b"<rss><channel>" + b"<item><a/><a/></item>" * 100_000
 
     with PageReader(cpu_seconds=0) as reader:

@@ -1,4 +1,4 @@
-"""What pages say for other search services."""
+"""Annotations in pages that were made for other search services."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def read(head: str = "", body: str = FRAME) -> Page:
         ('<b data-swiftype-name="place" data-swiftype-type="enum">Pier</b>', "place", "Pier"),
     ],
 )  # fmt: skip
-def test_fields(html: str, field: str, value: object) -> None:
+def test_annotations_of_other_search_services_set_fields(html: str, field: str, value: object) -> None:
     page = read(html) if html.startswith("<meta") else read(body=FRAME + html)
 
     assert page.fields[field] == value
 
 
-def test_our_own_names_win() -> None:
+def test_our_own_annotations_take_precedence() -> None:
     page = read('<meta name="site-search:price" content="6"><meta class="swiftype" name="price" content="5">')
 
     assert page.fields["price"] == "6"
 
 
-def test_title_excerpt_author_and_date_may_be_named() -> None:
+def test_annotations_can_set_title_excerpt_author_and_date() -> None:
     page = read(
         '<meta class="swiftype" name="title" content="All tours"><meta class="swiftype" name="published_at" '
         'content="2024-05-01"><meta class="swiftype" name="description" content="By boat">',
@@ -58,12 +58,12 @@ def test_title_excerpt_author_and_date_may_be_named() -> None:
     "attribute",
     ["data-pagefind-ignore", 'data-pagefind-ignore="all"', "data-elastic-exclude", 'data-swiftype-index="false"'],
 )
-def test_what_is_left_out(attribute: str) -> None:
+def test_elements_excluded_for_other_search_services_are_not_content(attribute: str) -> None:
     assert "Chatter" not in read(body=f"{FRAME}<div {attribute}><p>Chatter</p></div>").content
 
 
 @pytest.mark.parametrize("attribute", ["data-pagefind-body", "data-elastic-include", 'data-swiftype-index="true"'])
-def test_what_alone_is_content(attribute: str) -> None:
+def test_only_elements_included_for_other_search_services_are_content(attribute: str) -> None:
     body = f"<p>Around it.</p><div {attribute}><h2 id=boats>Boats</h2><p>They sail.</p></div><p>Below it.</p>"
 
     page = read(body=body)
@@ -81,13 +81,13 @@ def test_what_alone_is_content(attribute: str) -> None:
         '<meta name="docsearch:" content="x">',
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_field_is_passed_over(html: str) -> None:
+def test_annotations_with_invalid_field_names_are_ignored(html: str) -> None:
     page, plain = read(html), read()
 
     assert (page.fields, page.title) == (plain.fields, plain.title)
 
 
-def test_a_page_with_very_many_is_read_up_to_a_bound() -> None:
+def test_page_has_at_most_100_annotated_fields() -> None:
     page = read("".join(f'<meta class="swiftype" name="n{number}" content="x">' for number in range(500)))
 
     assert len(page.fields) <= 100

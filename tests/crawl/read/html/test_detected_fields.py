@@ -1,4 +1,4 @@
-"""What a page brings without being asked: section, breadcrumbs, image, and type."""
+"""Fields detected without configuration: section, breadcrumbs, image, and type."""
 
 from __future__ import annotations
 
@@ -67,13 +67,15 @@ GUIDE = {"item": {"@id": "/docs/guide", "name": "Guide"}}
         ("<nav aria-label='Main menu'><ul><li>Shop</ul></nav>", None, None),
     ],
 )
-def test_the_way_to_a_page(html: str, breadcrumbs: list[str] | None, section: str | None) -> None:
+def test_breadcrumbs_and_section_are_detected_from_json_ld_and_navigation(
+    html: str, breadcrumbs: list[str] | None, section: str | None
+) -> None:
     fields = found(html)
 
     assert (fields.get("breadcrumbs"), fields.get("section")) == (breadcrumbs, section)
 
 
-def test_the_start_page_of_a_source_is_one_too() -> None:
+def test_section_skips_the_breadcrumb_of_the_sources_start_page() -> None:
     html = json_ld(crumbs({"name": "Manual", "item": "/docs/"}, {"name": "Guide"}))
 
     assert found(html, "https://www.example.com/docs/")["section"] == "Guide"
@@ -92,7 +94,7 @@ def test_the_start_page_of_a_source_is_one_too() -> None:
         (json_ld({"image": {"@id": "#image"}}), None),
     ],
 )
-def test_the_image(html: str, image: str | None) -> None:
+def test_image_is_detected_from_open_graph_and_json_ld(html: str, image: str | None) -> None:
     assert found(html).get("image") == image
 
 
@@ -108,7 +110,7 @@ def test_the_image(html: str, image: str | None) -> None:
         ([{"@type": 5}, {"@type": [None, {}]}], None),
     ],
 )
-def test_what_a_page_is(objects: list[Any], kind: str | None) -> None:
+def test_page_type_is_detected_from_json_ld(objects: list[Any], kind: str | None) -> None:
     assert found(json_ld(*objects)).get("type") == kind
 
 
@@ -121,13 +123,13 @@ def test_what_a_page_is(objects: list[Any], kind: str | None) -> None:
         {"@type": {"a": []}, "breadcrumb": [[]], "image": [[["x"]], {"url": 5}]},
     ],
 )
-def test_nonsense_brings_nothing(value: Any) -> None:
+def test_malformed_json_ld_sets_no_fields(value: Any) -> None:
     text = orjson.dumps(value).decode().replace("null", "1e999") if value else ""
 
     assert found(f'<script type="application/ld+json">{text}</script>') == {}
 
 
-def test_endless_ways_are_bounded() -> None:
+def test_breadcrumb_count_is_bounded() -> None:
     listed = [{"name": f"Crumb {number}", "position": number} for number in range(50_000)]
     html = json_ld({"@type": "BreadcrumbList", "itemListElement": listed})
 

@@ -1,4 +1,4 @@
-"""An HTML page is read whole: its text, what it says of itself, and its links."""
+"""Reading an HTML page returns its text, metadata, and links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(html: str, selectors: Selectors | None = None, **headers: str) -> Page:
     return read_html(html, fetched(html, **headers), selectors or Selectors(), FieldRules())
 
 
-def test_a_page_is_read_whole() -> None:
+def test_reading_an_html_page_returns_text_metadata_and_links() -> None:
     assert read(PAGE) == Page(
         id="harbor",
         title="Harbor | Acme",
@@ -55,7 +55,7 @@ def test_a_page_is_read_whole() -> None:
         (Selectors(content=".none"), "Harbor | Acme", ""),
     ],
 )
-def test_selectors_decide(selectors: Selectors, title: str, content: str) -> None:
+def test_selectors_choose_title_and_content(selectors: Selectors, title: str, content: str) -> None:
     page = read(PAGE, selectors)
 
     assert (page.title, page.content) == (title, content)
@@ -63,7 +63,7 @@ def test_selectors_decide(selectors: Selectors, title: str, content: str) -> Non
 
 @pytest.mark.parametrize("selector", ["p[[", ":has(", "p:nosuch", ">>"])
 @pytest.mark.parametrize("name", ["content", "title", "remove"])
-def test_what_is_no_selector_is_an_error(name: str, selector: str) -> None:
+def test_invalid_selectors_raise_value_error(name: str, selector: str) -> None:
     with pytest.raises(ValueError, match="selector"):
         read(PAGE, Selectors(**{name: selector}))
 
@@ -78,19 +78,21 @@ def test_what_is_no_selector_is_an_error(name: str, selector: str) -> None:
         ("<title>Page not found</title><p>Try the search.", {}, Reason.SOFT_404),
     ],
 )
-def test_why_a_page_gives_no_document(html: str, headers: dict[str, str], left_out: Reason | None) -> None:
+def test_noindex_empty_and_soft_404_pages_have_a_skip_reason(
+    html: str, headers: dict[str, str], left_out: Reason | None
+) -> None:
     page = read(html, **headers)
 
     assert page.skip_reason == left_out
     assert page.noindex == (left_out == Reason.NOINDEX)
 
 
-def test_a_page_that_is_left_out_still_leads_on() -> None:
+def test_links_of_a_skipped_page_are_still_followed() -> None:
     assert read('<meta name=robots content=noindex><a href="/a">a</a>').links == ("https://docs.example.com/a",)
 
 
 @pytest.mark.parametrize("content", ["nofollow", "none"])
-def test_a_page_that_asks_not_to_be_followed_leads_nowhere(content: str) -> None:
+def test_nofollow_page_returns_no_links(content: str) -> None:
     assert read(f'<meta name=robots content="{content}"><a href="/a">a</a>').links == ()
     assert read('<a href="/a">a</a>', x_robots_tag=content).links == ()
 
@@ -103,7 +105,7 @@ MANUAL = """<title>Manual</title><body><nav><h2 id=menu>Menu</h2><a href=/>Home<
 @pytest.mark.parametrize(
     "selectors", [Selectors(), Selectors(content="main"), Selectors(content="h1, section, main > h2, .more")]
 )
-def test_headings_with_an_address_are_the_sections_of_a_page(selectors: Selectors) -> None:
+def test_headings_with_an_anchor_become_sections(selectors: Selectors) -> None:
     page = read(MANUAL, selectors)
 
     assert [section[:3] for section in page.sections] == [
@@ -117,12 +119,12 @@ def test_headings_with_an_address_are_the_sections_of_a_page(selectors: Selector
 @pytest.mark.parametrize(
     "sign", ["<a id=sail href=#sail>#</a>", "<span><a id=sail href=#sail aria-hidden=true><b>#</b></a></span>"]
 )
-def test_a_heading_has_the_address_of_the_sign_that_is_taken_off_it(sign: str) -> None:
+def test_heading_uses_the_anchor_of_its_removed_permalink_sign(sign: str) -> None:
     page = read(f"<h1>Manual</h1><h2>Sail{sign}</h2><p>Hoist it.</p>")
     assert [section[:3] for section in page.sections] == [("sail", "Sail", 2)]
 
 
-def test_headings_that_are_left_out_are_no_sections() -> None:
+def test_removed_headings_are_not_sections() -> None:
     page = read(MANUAL, Selectors(remove="section"))
 
     assert [section.anchor for section in page.sections] == ["top", "sail"]
@@ -140,10 +142,10 @@ LISTING = "<title>Index</title><main><ul>" + "<li><a href=/a>A page about boats<
         ("", -3),
     ],
 )
-def test_a_page_names_its_rank_and_one_that_only_lists_has_a_low_one(head: str, rank: object) -> None:
+def test_rank_comes_from_the_page_and_link_lists_rank_low(head: str, rank: object) -> None:
     assert read(head + LISTING).fields["rank"] == rank
 
 
-def test_other_pages_have_no_rank() -> None:
+def test_ordinary_pages_have_no_rank() -> None:
     assert "rank" not in read(PAGE).fields
     assert "rank" not in read(LISTING, Selectors(content="main")).fields

@@ -1,4 +1,4 @@
-"""The main text is kept whole, with code and tables; what is around it goes."""
+"""The main text is extracted completely, with code and tables, and without the page's frame."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LINKS = "".join(f'<li><a href="/{n}">A page about number {n}</a>' for n in range
         "<div aria-hidden=true>Chrome</div>",
     ],
 )
-def test_what_is_around_the_text_goes(chrome: str) -> None:
+def test_navigation_banners_and_other_frame_elements_are_removed(chrome: str) -> None:
     text = main_text(parse(f"<body>{chrome}<div><h1>Harbor</h1><p>{PROSE}</p></div>{chrome}"))
 
     assert text == f"Harbor\n\n{PROSE.strip()}"
@@ -71,43 +71,43 @@ def test_what_is_around_the_text_goes(chrome: str) -> None:
         f"<section class=summary><h3>Methods</h3><code><a href=/>{'kept, ' * 30}Kept</a></code></section>",
     ],
 )
-def test_parts_of_the_text_stay(part: str) -> None:
+def test_code_tables_notes_and_headings_in_the_text_are_not_removed(part: str) -> None:
     assert "Kept" in main_text(parse(f"<body><div>{part}<p>{PROSE}</p></div>"))
 
 
 @pytest.mark.parametrize("element", ["main", "div role=main", "article", "div itemprop=articleBody"])
-def test_the_element_that_a_page_marks_as_its_main_one_is_taken(element: str) -> None:
+def test_element_marked_as_main_content_is_the_main_text(element: str) -> None:
     html = f"<body><div>Around</div><{element}><p>{PROSE}</p></{element.split()[0]}><div>Around</div>"
 
     assert main_text(parse(html)) == PROSE.strip()
 
 
-def test_a_mark_on_next_to_nothing_is_not_believed() -> None:
+def test_nearly_empty_main_element_is_ignored() -> None:
     assert PROSE.strip() in main_text(parse(f"<body><main></main><div><p>{PROSE}</p></div>"))
 
 
-def test_several_articles_stay_together() -> None:
+def test_several_articles_are_all_part_of_the_main_text() -> None:
     text = main_text(parse(f"<body>{f'<article><p>{PROSE}</p></article>' * 3}"))
 
     assert text.count("Boats leave") == 24
 
 
-def test_a_page_of_links_keeps_them() -> None:
+def test_links_of_a_contents_page_are_not_removed() -> None:
     assert main_text(parse(f"<body><h1>Contents</h1><ul>{LINKS}</ul>")).count("A page about") == 12
 
 
-def test_a_text_is_not_lost_by_an_unlucky_name() -> None:
+def test_only_text_is_not_removed_because_of_its_class_name() -> None:
     assert PROSE.strip() in main_text(parse(f"<body><div class=comments><p>{PROSE}</p></div>"))
 
 
 @pytest.mark.parametrize("name", ["header", "footer", "sidebar", "cookie-banner", "navbar"])
-def test_a_name_never_takes_most_of_the_text_away(name: str) -> None:
+def test_most_of_the_text_is_never_removed_because_of_a_class_name(name: str) -> None:
     html = f"<body><div class={name}><p>{PROSE}</p></div><div><p>Beside it</p></div>"
 
     assert main_text(parse(html)) == f"{PROSE.strip()}\n\nBeside it"
 
 
-def test_a_heading_of_the_site_protects_no_frame_where_the_page_has_its_own() -> None:
+def test_site_heading_does_not_protect_the_frame_if_the_page_has_its_own() -> None:
     frame = "<h1>Acme</h1><p>Boats since 1901</p>"
     text = main_text(
         parse(f"<body><div><div id=header>{frame}</div><h1>Harbor</h1><p>{PROSE}</p><footer>{frame}</footer></div>")
@@ -117,18 +117,18 @@ def test_a_heading_of_the_site_protects_no_frame_where_the_page_has_its_own() ->
 
 
 @pytest.mark.parametrize("name", ["header", "footer", "sidebar", "cookie-banner", "site-nav"])
-def test_a_part_of_the_frame_goes_also_where_the_text_stands_beside_it(name: str) -> None:
+def test_frame_elements_next_to_the_text_are_removed(name: str) -> None:
     assert main_text(parse(f"<body><div id={name}>Chrome</div><p>{PROSE}</p>")) == PROSE.strip()
 
 
-def test_of_a_short_page_the_frame_goes_too() -> None:
+def test_frame_of_a_short_page_is_removed() -> None:
     html = "<body><div id=header>Acme</div><div><h1>Hours</h1><p>Nine to five.</p></div><div id=footer>Acme</div>"
 
     assert main_text(parse(html)) == "Hours\n\nNine to five."
 
 
 @pytest.mark.parametrize("main", ["<main></main>", "<div role=main> <p></p></div>"])
-def test_a_page_whose_main_part_is_empty_is_empty(main: str) -> None:
+def test_page_with_an_empty_main_element_has_no_text(main: str) -> None:
     html = (
         "<body><a class=skip-link href=#m>Skip to the content</a><header><h1>Acme</h1></header>"
         f"<div class=cookie-banner><p>{PROSE}</p></div>{main}<div id=sidebar>Newest</div><footer>Acme</footer>"
@@ -137,25 +137,25 @@ def test_a_page_whose_main_part_is_empty_is_empty(main: str) -> None:
     assert main_text(parse(html)) == ""
 
 
-def test_a_header_that_never_ends_is_the_page() -> None:
+def test_unclosed_header_element_does_not_remove_the_text() -> None:
     html = f"<body><header class=header><nav>Chrome</nav><div><p>{PROSE}</p></div>"
 
     assert main_text(parse(html)) == PROSE.strip()
 
 
-def test_parts_of_the_frame_within_each_other_are_looked_at_once() -> None:
+def test_deeply_nested_frame_elements_are_read() -> None:
     html = "<body>" + "<div class=sidebar>" * 20_000 + "<h1>Deep</h1>"
 
     assert main_text(parse(html)) == "Deep"
 
 
-def test_signs_behind_headings_go() -> None:
+def test_permalink_signs_after_headings_are_removed() -> None:
     html = f"<body><h1>Harbor<a class=headerlink href=#harbor>¶</a></h1><p>{PROSE} <a href=#1>1</a></p>"
 
     assert main_text(parse(html)) == f"Harbor\n\n{PROSE}1"
 
 
-def test_nothing_remains_of_nothing() -> None:
+def test_page_without_text_returns_an_empty_string() -> None:
     assert main_text(parse("<nav>Chrome</nav><script>x()</script>")) == ""
 
 
@@ -171,7 +171,7 @@ def links(count: int) -> str:
         "<h1>Search</h1><p>Please type what you look for.</p><form><input name=q></form>",
     ],
 )
-def test_a_page_that_only_leads_to_others_is_told(body: str) -> None:
+def test_link_lists_tag_clouds_and_search_forms_only_list(body: str) -> None:
     page = f"<nav>{links(9)}</nav><main>{body}</main>"
 
     assert only_lists(main_part(parse(page)))
@@ -186,7 +186,7 @@ def test_a_page_that_only_leads_to_others_is_told(body: str) -> None:
         "<h1>Little</h1><p>A word.</p>",
     ],
 )
-def test_a_page_with_text_of_its_own_does_not_only_lead_to_others(body: str) -> None:
+def test_page_with_its_own_text_does_not_only_list(body: str) -> None:
     page = f"<header><form><input type=search></form>{links(30)}</header><main>{body}</main>"
 
     assert not only_lists(main_part(parse(page)))

@@ -1,4 +1,4 @@
-"""Messages that there is no page are recognised; pages about such messages are not."""
+"""Not-found messages served with status 200 are detected; pages about such messages are not affected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.crawl.read.html.titles import is_soft_404
         "找不到页面",
     ],
 )
-def test_a_message_is_one_in_the_title_or_the_first_line(title: str) -> None:
+def test_not_found_message_in_title_or_first_line_is_a_soft_404(title: str) -> None:
     assert is_soft_404(title, "Try the search.")
     assert is_soft_404("Acme", f"{title.partition(' | ')[0].partition(' – ')[0]}\n\nTry the search.")
 
@@ -41,5 +41,5 @@ def test_a_message_is_one_in_the_title_or_the_first_line(title: str) -> None:
         ("", ""),
     ],
 )
-def test_a_page_about_something_is_none(title: str, content: str) -> None:
+def test_page_about_errors_is_not_a_soft_404(title: str, content: str) -> None:
     assert not is_soft_404(title, content)

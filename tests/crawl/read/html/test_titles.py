@@ -1,4 +1,4 @@
-"""A site's name is taken off its titles, and nothing that is a page's own."""
+"""The site's name is removed from page titles, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from app.crawl.read.html.titles import own_title, shared_suffix
         ([], ""),
     ],
 )
-def test_what_most_titles_share(titles: list[str], suffix: str) -> None:
+def test_shared_suffix_is_detected_from_most_titles(titles: list[str], suffix: str) -> None:
     assert shared_suffix(titles) == suffix
 
 
-def test_a_title_is_never_all_taken_off() -> None:
+def test_removing_the_suffix_never_empties_a_title() -> None:
     assert own_title("Harbor | Acme", " | Acme") == "Harbor"
     assert own_title("Acme", " | Acme") == "Acme"
     assert own_title(" | Acme", " | Acme") == " | Acme"

@@ -1,4 +1,4 @@
-"""Small office files and e-books, as programs write them."""
+"""Builds small office files and e-books as common programs write them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ODF = " ".join(
 
 
 def archive(parts: Mapping[str, str | bytes]) -> bytes:
-    """A ZIP archive of parts."""
+    """Build a ZIP archive of these parts."""
     file = BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as packed:
         for name, part in parts.items():
@@ -40,7 +40,7 @@ def archive(parts: Mapping[str, str | bytes]) -> bytes:
 
 
 def relationships(named: Mapping[str, tuple[str, str]]) -> str:
-    """Ids to the type and the target of what a part names."""
+    """Build a relationships part from IDs mapped to type and target."""
     listed = "".join(
         f'<Relationship Id="{id}" Type="{OFFICE}/{kind}" Target="{target}"/>' for id, (kind, target) in named.items()
     )
@@ -48,13 +48,13 @@ def relationships(named: Mapping[str, tuple[str, str]]) -> str:
 
 
 def core(properties: Mapping[str, str]) -> str:
-    """The properties of a Microsoft file: ``dc:title`` and its text."""
+    """Build the core properties of a Microsoft file from names, such as ``dc:title``, mapped to texts."""
     listed = "".join(f"<{name}>{escape(text)}</{name}>" for name, text in properties.items())
     return f'<cp:coreProperties xmlns:cp="{PACKAGE}/metadata/core-properties" {DC}>{listed}</cp:coreProperties>'
 
 
 def open_xml(main: str, parts: Mapping[str, str | bytes], properties: Mapping[str, str] | None = None) -> bytes:
-    """A file whose main part is named."""
+    """Build an Open XML file with this main part."""
     named = {"rId1": ("officeDocument", main), "rId2": ("metadata/core-properties", "docProps/core.xml")}
     return archive(
         {
@@ -69,7 +69,7 @@ def open_xml(main: str, parts: Mapping[str, str | bytes], properties: Mapping[st
 def docx(
     body: str, properties: Mapping[str, str] | None = None, *, styles: str = "", footnotes: str = "", head: str = ""
 ) -> bytes:
-    """A document with what its body holds: ``<w:p>…``."""
+    """Build a Word document from the XML of its body: ``<w:p>…``."""
     named = {"rId1": ("styles", "styles.xml"), "rId2": ("footnotes", "/word/footnotes.xml")}
     return open_xml(
         "word/document.xml",
@@ -84,20 +84,20 @@ def docx(
 
 
 def w_p(text: str, style: str = "") -> str:
-    """A paragraph of a document."""
+    """Build a paragraph of a Word document."""
     named = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
     return f"<w:p>{named}<w:r><w:t>{escape(text)}</w:t></w:r></w:p>"
 
 
 def shape(*paragraphs: str, kind: str = "") -> str:
-    """A shape of a slide with paragraphs; ``kind`` says whether it is the title."""
+    """Build a slide's shape with these paragraphs; ``kind`` is its placeholder type, such as ``title``."""
     placeholder = f'<p:nvPr><p:ph type="{kind}"/></p:nvPr>' if kind else ""
     text = "".join(f"<a:p><a:r><a:t>{escape(each)}</a:t></a:r></a:p>" for each in paragraphs)
     return f"<p:sp><p:nvSpPr>{placeholder}</p:nvSpPr><p:txBody>{text}</p:txBody></p:sp>"
 
 
 def pptx(*slides: str, properties: Mapping[str, str] | None = None, hidden: int | None = None) -> bytes:
-    """A presentation; its slides are numbered backwards in the archive."""
+    """Build a presentation whose slides are numbered backwards in the archive."""
     count = len(slides)
     ids = "".join(f'<p:sldId id="{256 + place}" r:id="r{place}"/>' for place in range(count))
     parts: dict[str, str] = {
@@ -123,7 +123,7 @@ def xlsx(
     state: str = "visible",
     properties: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A workbook: the names of sheets to their rows. ``state`` is that of the last one."""
+    """Build a workbook from sheet names mapped to rows. ``state`` is the visibility of the last sheet."""
     last = len(sheets) - 1
     listed = "".join(
         f'<sheet name="{escape(name)}" sheetId="{place}" r:id="r{place}"'
@@ -146,7 +146,7 @@ def xlsx(
 
 
 def open_document(kind: str, body: str, meta: str = "") -> bytes:
-    """An OpenDocument file: ``text``, ``presentation``, or ``spreadsheet``, with what its body holds."""
+    """Build an OpenDocument file of kind ``text``, ``presentation``, or ``spreadsheet`` with this body."""
     content = f"<office:{kind}>{body}</office:{kind}>"
     return archive(
         {
@@ -160,7 +160,7 @@ def open_document(kind: str, body: str, meta: str = "") -> bytes:
 
 
 def epub(chapters: Mapping[str, str], metadata: str = "", *, spine: str | None = None, encrypted: str = "") -> bytes:
-    """An e-book: the names of its chapters' files to their HTML, and a list of them."""
+    """Build an e-book from chapter file names mapped to HTML, with a table of contents."""
     items = "".join(
         f'<item id="c{place}" href="{name}" media-type="application/xhtml+xml"/>' for place, name in enumerate(chapters)
     )

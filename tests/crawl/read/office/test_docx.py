@@ -1,4 +1,4 @@
-"""Word's documents: their text in reading order."""
+"""Reads the text of Word documents in reading order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def row(*cells: str) -> str:
     return f"<w:tr>{''.join(f'<w:tc>{cell}</w:tc>' for cell in cells)}</w:tr>"
 
 
-def test_paragraphs_are_lines_and_headings_are_apart() -> None:
+def test_docx_paragraphs_are_lines_and_headings_are_separate_blocks() -> None:
     body = w_p("Harbor", "berschrift1") + w_p("Boats leave.") + w_p("At ten.") + w_p("Way", "Own") + w_p("By tram.")
 
     assert read(body).pages == ["Harbor\n\nBoats leave.\nAt ten.\n\nWay\n\nBy tram."]
@@ -46,27 +46,27 @@ def test_paragraphs_are_lines_and_headings_are_apart() -> None:
         (w_p("Boats", "Body") + w_p("Boats", "Circle") + w_p("Boats", "unknown"), ""),
     ],
 )
-def test_without_a_named_title_the_title_or_the_first_heading_is_it(body: str, title: str) -> None:
+def test_docx_title_falls_back_to_title_style_or_first_heading(body: str, title: str) -> None:
     assert read(body).title == title
 
 
-def test_the_runs_of_a_word_belong_together() -> None:
+def test_runs_within_a_word_are_joined() -> None:
     assert read(f"<w:p>{run('Bo', '<w:b/>')}{run('ats ')}{run('leave')}</w:p>").pages == ["Boats leave"]
 
 
-def test_breaks_and_tabs() -> None:
+def test_docx_breaks_and_tabs_are_normalized() -> None:
     body = "<w:p><w:r><w:t>a</w:t><w:br/><w:t>b</w:t><w:tab/><w:t>c</w:t><w:noBreakHyphen/><w:t>d</w:t></w:r></w:p>"
 
     assert read(body).pages == ["a\nb c-d"]
 
 
-def test_tables_are_read_by_rows() -> None:
+def test_docx_tables_are_read_row_by_row() -> None:
     table = f"<w:tbl>{row(w_p('a'), w_p('b'))}{row(w_p('c') + w_p('d'), w_p(''), w_p('e'))}</w:tbl>"
 
     assert read(w_p("before") + table + w_p("after")).pages == ["before\n\na\tb\nc\nd\te\n\nafter"]
 
 
-def test_footnotes_come_last() -> None:
+def test_docx_footnotes_come_after_the_text() -> None:
     assert read(w_p("Boats"), footnotes=f"<w:footnote>{w_p('Note')}</w:footnote>").pages == ["Boats\n\nNote"]
 
 
@@ -82,21 +82,21 @@ def test_footnotes_come_last() -> None:
         + "</mc:Fallback></mc:AlternateContent>",
     ],
 )
-def test_what_nobody_sees_is_not_read(unread: str) -> None:
+def test_docx_deleted_hidden_and_fallback_text_is_not_read(unread: str) -> None:
     assert read(f"<w:p>{run('a ')}{unread}{run('b')}</w:p>").pages == ["a b"]
 
 
-def test_what_is_not_hidden_after_all_is_read() -> None:
+def test_docx_text_with_hidden_turned_off_is_read() -> None:
     assert read(f"""<w:p>{run("a", '<w:vanish w:val="0"/>')}</w:p>""").pages == ["a"]
 
 
-def test_the_text_of_a_box_is_lines_of_its_own() -> None:
+def test_docx_text_box_lines_are_separate() -> None:
     box = f"<w:r><w:pict><w:txbxContent>{w_p('in')}</w:txbxContent></w:pict></w:r>"
 
     assert read(f"<w:p>{run('out')}{box}</w:p>{w_p('after')}").pages == ["out\nin\nafter"]
 
 
-def test_the_strict_variant_is_read_too() -> None:
+def test_strict_open_xml_variant_is_read() -> None:
     purl = "http://purl.oclc.org/ooxml"
     target = f'<Relationship Id="a" Type="{purl}/officeDocument/relationships/officeDocument" Target="/doc.xml"/>'
     document = w_p("Boats").replace("<w:p>", f'<w:p xmlns:w="{purl}/wordprocessingml/main">')

@@ -1,4 +1,4 @@
-"""E-books: chapters in their order, each by its main text."""
+"""Reads the main text of an e-book's chapters in the book's order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHAPTERS = {
 }
 
 
-def test_chapters_come_in_the_order_of_the_book_without_navigation() -> None:
+def test_epub_chapters_follow_the_spine_without_navigation() -> None:
     spine = '<itemref idref="c1"/><itemref idref="c0"/><itemref idref="c1"/><itemref idref="gone"/>'
 
     assert read_office_file(epub(CHAPTERS)).pages == ["Boats\n\nFähre\n\nWay"]
@@ -21,7 +21,7 @@ def test_chapters_come_in_the_order_of_the_book_without_navigation() -> None:
     assert read_office_file(epub(CHAPTERS, spine='<itemref idref="c0" linear="no"/>')).pages == [""]
 
 
-def test_what_a_book_says_of_itself() -> None:
+def test_epub_title_authors_date_and_language_are_read() -> None:
     read = read_office_file(
         epub(
             CHAPTERS,
@@ -34,17 +34,17 @@ def test_what_a_book_says_of_itself() -> None:
     assert (read.title, read.author, read.date, read.lang) == ("Harbor", "Ann, Bob", "2024-05-01", "de")
 
 
-def test_the_publication_comes_before_the_last_change() -> None:
+def test_epub_publication_date_takes_precedence_over_modified_date() -> None:
     metadata = '<meta property="dcterms:modified">2024-05-01</meta><dc:date>1999-01-01</dc:date>'
 
     assert read_office_file(epub(CHAPTERS, metadata)).date == "1999-01-01"
 
 
-def test_chapters_whose_fonts_alone_are_encrypted_are_read() -> None:
+def test_epub_with_encrypted_fonts_only_is_read() -> None:
     assert read_office_file(epub(CHAPTERS, encrypted="book/font.otf")).pages == ["Boats\n\nFähre\n\nWay"]
 
 
-def test_chapters_beyond_what_is_kept_are_not_read() -> None:
+def test_epub_chapters_beyond_the_text_limit_are_not_read() -> None:
     chapters = {f"{name}.xhtml": "<p>" + "harbor " * 100_000 for name in "abc"}
     [text] = read_office_file(epub(chapters)).pages
 

@@ -1,4 +1,4 @@
-"""Office files and e-books are read by what they are, within bounds; what is none is refused."""
+"""Office files and e-books are read by their content, within bounds; other files are rejected."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def refused(body: bytes) -> str:
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_file_is_read_by_what_it_is_with_its_title_author_and_date(kind: str) -> None:
+def test_file_format_is_detected_and_title_author_and_date_are_read(kind: str) -> None:
     read = read_office_file(FILES[kind])
 
     assert (read.kind, read.pages, read.title, read.author) == (kind, ["Boats"], "Harbor", "Ann")
     assert read.date == "2024-05-01T09:30:00+00:00"
 
 
-def test_a_title_that_a_program_gave_is_none() -> None:
+def test_default_title_of_a_program_is_ignored() -> None:
     assert read_office_file(pptx(shape("Boats"), properties={"dc:title": "PowerPoint Presentation"})).title == ""
 
 
-def test_what_names_no_author_or_date_has_none() -> None:
+def test_file_without_author_and_valid_date_has_neither() -> None:
     read = read_office_file(docx(w_p("Boats"), {"dcterms:modified": "some day"}))
 
     assert (read.author, read.date) == (None, None)
@@ -78,7 +78,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("kind", EMPTY)
-def test_an_empty_file_has_no_text(kind: str) -> None:
+def test_empty_office_file_has_no_text(kind: str) -> None:
     assert "".join(read_office_file(EMPTY[kind]).pages) == ""
 
 
@@ -103,11 +103,11 @@ NONE = {
 
 
 @pytest.mark.parametrize("name", NONE)
-def test_what_is_no_office_file_is_refused(name: str) -> None:
+def test_file_that_is_not_a_readable_office_file_is_rejected(name: str) -> None:
     assert refused(NONE[name]) == "not_text"
 
 
-def test_an_unusual_packing_is_refused() -> None:
+def test_unsupported_zip_compression_is_rejected() -> None:
     file = BytesIO()
     with ZipFile(file, "w", ZIP_LZMA) as packed:
         packed.writestr("mimetype", "application/epub+zip")
@@ -115,7 +115,7 @@ def test_an_unusual_packing_is_refused() -> None:
     assert refused(file.getvalue()) == "not_text"
 
 
-def test_a_part_that_is_longer_than_it_says_is_refused() -> None:
+def test_zip_entry_longer_than_its_declared_size_is_rejected() -> None:
     body = bytearray(archive({"mimetype": b"application/epub+zip", "a": "b" * 100}))
     entry = body.index(b"PK\1\2")
     body[entry + 24 : entry + 28] = struct.pack("<I", 3)
@@ -123,17 +123,17 @@ def test_a_part_that_is_longer_than_it_says_is_refused() -> None:
     assert refused(bytes(body)) == "not_text"
 
 
-def test_a_zip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zip_bomb_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MAX_UNPACKED_BYTES", 1_000_000)
 
     assert refused(open_document("text", f"<text:p>{' ' * 1_000_000}</text:p>")) == "too_large"
 
 
-def test_a_chapter_is_at_most_as_long_as_a_page() -> None:
+def test_epub_chapter_longer_than_a_page_is_too_large() -> None:
     assert refused(epub({"c.xhtml": "<p>" + " " * 11_000_000})) == "too_large"
 
 
-def test_an_archive_of_very_many_parts_is_not_listed() -> None:
+def test_archive_with_too_many_entries_is_too_large() -> None:
     body = FILES["docx"]
     begin, end = body.index(b"PK\1\2"), body.index(b"PK\5\6")
     entries = body[begin:end] * (100_000 // body.count(b"PK\1\2"))
@@ -145,25 +145,25 @@ def test_an_archive_of_very_many_parts_is_not_listed() -> None:
     ).pages == ["Boats"]
 
 
-def test_a_file_of_very_many_elements_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_with_too_many_elements_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "MAX_ELEMENTS", 1_000)
 
     assert refused(docx("<w:p/>" * 1_001)) == "too_large"
 
 
-def test_elements_nested_very_deep_are_read() -> None:
+def test_very_deeply_nested_elements_are_read() -> None:
     nested = "<w:sdt>" * 100_000 + w_p("Boats") + "</w:sdt>" * 100_000
 
     assert read_office_file(docx(nested)).pages == ["Boats"]
 
 
-def test_tables_nested_very_deep_are_read() -> None:
+def test_very_deeply_nested_tables_are_read() -> None:
     nested = "<w:tbl><w:tr><w:tc>" * 30_000 + w_p("Boats") + "</w:tc></w:tr></w:tbl>" * 30_000
 
     assert read_office_file(docx(nested)).pages == ["Boats"]
 
 
-def test_text_beyond_what_is_kept_is_not_read() -> None:
+def test_office_text_is_cut_at_the_text_limit() -> None:
     cells = f'<row><c t="inlineStr"><is><t>{"harbor " * 100}</t></is></c><c><v>1</v></c></row>' * 5_000
     [text] = read_office_file(xlsx({"Boats": cells})).pages
 
@@ -171,7 +171,7 @@ def test_text_beyond_what_is_kept_is_not_read() -> None:
     assert text.startswith("Boats\nharbor harbor")
 
 
-def test_repeated_cells_are_there_once() -> None:
+def test_repeated_spreadsheet_cells_are_read_once() -> None:
     cell = '<table:table-cell table:number-columns-repeated="16384"><text:p>x</text:p></table:table-cell>'
     row = f'<table:table-row table:number-rows-repeated="1048576">{cell}</table:table-row>'
 
@@ -179,7 +179,7 @@ def test_repeated_cells_are_there_once() -> None:
 
 
 @given(st.sampled_from(sorted(FILES)), st.integers(0, 5_000), st.binary(min_size=1, max_size=20))
-def test_a_damaged_file_is_read_or_refused(kind: str, place: int, damage: bytes) -> None:
+def test_damaged_office_file_is_read_or_rejected(kind: str, place: int, damage: bytes) -> None:
     body = bytearray(FILES[kind])
     body[place % len(body) : place % len(body) + len(damage)] = damage
     with suppress(NotIndexed):

@@ -1,4 +1,4 @@
-"""Excel's workbooks: sheets with their names, cells as people see them."""
+"""Reads Excel workbooks: sheets with their names, and cells as Excel displays them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def shown(cells: str, **options: str) -> str:
     return cells
 
 
-def test_sheets_come_in_their_order_with_their_names_and_rows() -> None:
+def test_xlsx_sheets_are_read_in_order_with_names_and_rows() -> None:
     rows = f"<row>{cell('1')}<c/>{cell('2')}</row><row/><row>{cell('3')}</row>"
 
     assert read_office_file(xlsx({"Tides": rows, "Fish & chips": ""})).pages == ["Tides\n1\t2\n3\n\nFish & chips"]
 
 
 @pytest.mark.parametrize("state", ["hidden", "veryHidden"])
-def test_a_hidden_sheet_is_not_read(state: str) -> None:
+def test_hidden_xlsx_sheet_is_not_read(state: str) -> None:
     assert read_office_file(xlsx({"a": "", "b": f"<row>{cell('1')}</row>"}, state=state)).pages == ["a"]
 
 
@@ -59,16 +59,16 @@ def test_a_hidden_sheet_is_not_read(state: str) -> None:
         (cell("5", style=99), "5"),
     ],
 )
-def test_a_cell_is_read_as_it_is_shown(cells: str, text: str) -> None:
+def test_xlsx_cells_are_read_as_displayed(cells: str, text: str) -> None:
     strings = "<si><t>x</t></si><si><r><t>Boats </t></r><r><t>leave</t></r><rPh><t>y</t></rPh></si>"
 
     assert shown(cells, strings=strings) == text
 
 
-def test_dates_may_count_from_1904() -> None:
+def test_xlsx_dates_respect_the_1904_date_system() -> None:
     assert shown(cell("1", style=1), workbook='<workbookPr date1904="1"/>') == "1904-01-02"
     assert shown(cell("1", style=1), workbook='<workbookPr date1904="0"/>') == "1899-12-31"
 
 
-def test_a_workbook_without_text_is_its_sheets_names() -> None:
+def test_xlsx_without_a_title_property_has_no_title() -> None:
     assert read_office_file(xlsx({"Tides": ""})).title == ""
