@@ -1,4 +1,4 @@
-"""Runs of sources on a web site of the test's own."""
+"""Runs sources against a website that the test serves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.crawl.sources.rows import add_source
 
 
 class FreeTurns(Turns):
-    """A turn for everybody, at once; how long hosts want to be left alone is noted."""
+    """Grants every turn immediately and records the pauses that hosts request."""
 
     def __init__(self) -> None:
         self.pauses: list[float] = []
@@ -38,7 +38,7 @@ class FreeTurns(Turns):
 
 
 class Reader(PageReader):
-    """Reads in the test's own process."""
+    """Reads pages in the test's process."""
 
     def _read(self, broken: Reason, read: Callable[..., Any], fetched: Fetched, *arguments: Any) -> Any:
         return read(fetched, *arguments)
@@ -58,7 +58,7 @@ class Runner:
         return self.app.extensions["runtime"]
 
     def add(self, path: str = "/", **values: Any) -> Source:
-        """A source at a path of the web site."""
+        """Add a source whose start URL is this path of the website."""
         return add_source(self.app, self.tenant, url=self.website.address(path), **values)
 
     def request(self, source: Source, **options: Any) -> str:
@@ -67,31 +67,31 @@ class Runner:
             return runs.request_run(session, source, **options).id
 
     def claim(self) -> runs.Claim:
-        """Claim the run that waits."""
+        """Claim the queued run."""
         with self.part.database.write() as session:
             claim = runs.claim_run(session)
         assert claim is not None
         return claim
 
     def run(self, source: Source, control: RunControl | None = None, **options: Any) -> SourceRun:
-        """Run a source from beginning to end; gives the run as it is then."""
+        """Run a source to its end, and return the run."""
         run_id = self.request(source, **options)
         execute(self.parts, self.claim(), control or RunControl())
         return self.load(run_id)
 
     def load(self, run_id: str) -> SourceRun:
-        """A run as it is stored."""
+        """Load a run from the database."""
         with self.part.database.read() as session:
             return session.get_one(SourceRun, run_id)
 
     def left_out(self, run: SourceRun) -> dict[str, str | None]:
-        """Path of each page that a run left out, and why."""
+        """Return the path of each page that a run skipped, with its reason."""
         with self.part.database.read() as session:
             pages, _ = runs.list_left_out(session, run, limit=1000, offset=0)
         return {page.url.removeprefix(self.website.url): page.reason for page in pages}
 
     def documents(self) -> dict[str, dict[str, Any]]:
-        """The site's documents by id, without the web site's address."""
+        """Return the site's documents by ID; IDs omit the website's origin."""
         import orjson
         from sqlalchemy import select
 
@@ -106,7 +106,7 @@ class Runner:
 
 
 def counts(run: SourceRun) -> dict[str, int]:
-    """A run's counts that are not zero."""
+    """Return a run's counts, without zeros."""
     names = ("found", "indexed", "unchanged", "skipped", "failed", "removed")
     return {name: getattr(run, name) for name in names if getattr(run, name)}
 

@@ -1,4 +1,4 @@
-"""What a run reads, leaves out, changes, and removes."""
+"""Tests which pages a run reads, skips, updates, and removes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.crawl.run.websites import Answer, Website, html, serving
 from tests.services.webhooks.receiver import add_webhook, deliveries
 
 
-def test_a_website_is_read_by_its_links_and_its_sitemap(runner: Runner, website: Website) -> None:
+def test_run_indexes_pages_from_links_and_the_sitemap(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/a", "/b"]),
         "/a": html("A", links=["/", "/c"]),
@@ -56,7 +56,7 @@ def test_a_website_is_read_by_its_links_and_its_sitemap(runner: Runner, website:
     assert runner.documents()["/a"]["url"] == website.address("/a")
 
 
-def test_a_second_run_of_an_unchanged_site_fetches_no_body(runner: Runner, website: Website) -> None:
+def test_second_run_of_an_unchanged_site_fetches_no_bodies(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/a", "/hidden", "/moved", "/copy"]),
         "/a": html("A", links=["/b"]),
@@ -83,12 +83,12 @@ def test_a_second_run_of_an_unchanged_site_fetches_no_body(runner: Runner, websi
 
 
 def make_site(website: Website, count: int) -> None:
-    """A start page and so many pages that it links to."""
+    """Serve a start page that links to ``count`` pages."""
     website.pages = {f"/{n}": html(f"Page {n}") for n in range(count)}
     website.pages["/"] = html("Home", links=[f"/{n}" for n in range(count)])
 
 
-def test_a_page_that_went_is_gone_after_the_next_run(runner: Runner, website: Website) -> None:
+def test_deleted_and_noindex_pages_are_removed_by_the_next_run(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["/a", "/b", "/c"]), **{f"/{n}": html(n) for n in "abc"}}
     source = runner.add()
     runner.run(source)
@@ -104,7 +104,7 @@ def test_a_page_that_went_is_gone_after_the_next_run(runner: Runner, website: We
     assert runner.documents()["/c"]["content"].startswith("Another text.")
 
 
-def test_a_page_that_nothing_links_to_any_more_is_removed(runner: Runner, website: Website) -> None:
+def test_page_without_incoming_links_is_removed(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["/a"]), "/a": html("A", links=["/b"]), "/b": html("B")}
     source = runner.add()
     runner.run(source)
@@ -117,7 +117,7 @@ def test_a_page_that_nothing_links_to_any_more_is_removed(runner: Runner, websit
 
 
 @pytest.mark.parametrize("status", [500, 502, 403])
-def test_a_page_that_fails_for_now_is_kept_with_what_it_leads_to(runner: Runner, website: Website, status: int) -> None:
+def test_failing_page_and_the_pages_it_links_to_are_not_removed(runner: Runner, website: Website, status: int) -> None:
     website.pages = {"/": html("Home", links=["/a"]), "/a": html("A", links=["/b"]), "/b": html("B")}
     source = runner.add()
     runner.run(source)
@@ -130,7 +130,7 @@ def test_a_page_that_fails_for_now_is_kept_with_what_it_leads_to(runner: Runner,
     assert sorted(runner.documents()) == ["/", "/a", "/b"]
 
 
-def test_when_the_start_page_fails_the_run_fails_and_nothing_is_removed(runner: Runner, website: Website) -> None:
+def test_run_fails_and_removes_nothing_if_the_start_page_fails(runner: Runner, website: Website) -> None:
     make_site(website, 3)
     source = runner.add()
     runner.run(source)
@@ -144,7 +144,7 @@ def test_when_the_start_page_fails_the_run_fails_and_nothing_is_removed(runner: 
     assert len(runner.documents()) == 4
 
 
-def test_a_run_that_would_remove_too_much_fails_and_removes_nothing(runner: Runner, website: Website) -> None:
+def test_run_that_would_remove_too_many_pages_fails_and_removes_nothing(runner: Runner, website: Website) -> None:
     make_site(website, 30)
     source = runner.add()
     runner.run(source)
@@ -162,7 +162,7 @@ def test_a_run_that_would_remove_too_much_fails_and_removes_nothing(runner: Runn
     assert sorted(runner.documents()) == ["/", "/new"]
 
 
-def test_a_run_of_some_addresses_reads_these_alone_and_sweeps_nothing(runner: Runner, website: Website) -> None:
+def test_run_limited_to_urls_reads_only_these_and_removes_no_other_pages(runner: Runner, website: Website) -> None:
     make_site(website, 3)
     source = runner.add()
     runner.run(source)
@@ -182,7 +182,7 @@ def test_a_run_of_some_addresses_reads_these_alone_and_sweeps_nothing(runner: Ru
     assert not documents["/1"]["content"].startswith("Changed")
 
 
-def test_globs_bound_what_is_indexed_and_followed(runner: Runner, website: Website) -> None:
+def test_include_and_exclude_globs_limit_indexed_and_followed_pages(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/docs/a", "/docs/old/b", "/blog/c", "/docs/d?print=1"]),
         "/docs/a": html("A", links=["/docs/deep/er"]),
@@ -199,7 +199,7 @@ def test_globs_bound_what_is_indexed_and_followed(runner: Runner, website: Websi
     assert ("/blog/c", 200) not in website.asked
 
 
-def test_an_address_without_end_is_left_out_unread(runner: Runner, website: Website) -> None:
+def test_trap_url_is_skipped_without_a_request(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["/a", "/a/a/a/a"]), "/a": html("A"), "/a/a/a/a": html("Deep")}
 
     run = runner.run(runner.add())
@@ -209,7 +209,7 @@ def test_an_address_without_end_is_left_out_unread(runner: Runner, website: Webs
     assert ("/a/a/a/a", 200) not in website.asked
 
 
-def test_what_was_indexed_and_is_excluded_now_is_removed(runner: Runner, website: Website) -> None:
+def test_indexed_page_is_removed_once_it_is_excluded(runner: Runner, website: Website) -> None:
     make_site(website, 2)
     source = runner.add()
     runner.run(source)
@@ -222,7 +222,7 @@ def test_what_was_indexed_and_is_excluded_now_is_removed(runner: Runner, website
     assert sorted(runner.documents()) == ["/", "/0"]
 
 
-def test_no_more_pages_are_indexed_than_the_source_may_have(runner: Runner, website: Website) -> None:
+def test_run_indexes_at_most_max_pages(runner: Runner, website: Website) -> None:
     make_site(website, 20)
 
     run = runner.run(runner.add(max_pages=5))
@@ -232,7 +232,7 @@ def test_no_more_pages_are_indexed_than_the_source_may_have(runner: Runner, webs
     assert len(runner.documents()) == 5
 
 
-def test_links_are_followed_to_the_depth_that_the_source_allows(runner: Runner, website: Website) -> None:
+def test_links_are_followed_up_to_max_depth(runner: Runner, website: Website) -> None:
     website.pages = {f"/{n}": html(f"Page {n}", links=[f"/{n + 1}"]) for n in range(5)}
 
     run = runner.run(runner.add("/0", max_depth=2))
@@ -241,7 +241,7 @@ def test_links_are_followed_to_the_depth_that_the_source_allows(runner: Runner, 
     assert run.found == 3
 
 
-def test_a_sitemap_source_reads_what_is_listed_and_follows_no_links(runner: Runner, website: Website) -> None:
+def test_sitemap_source_reads_listed_pages_and_follows_no_links(runner: Runner, website: Website) -> None:
     listed = "".join(f"<url><loc>{website.address(path)}</loc></url>" for path in ("/a", "/b"))
     website.pages = {
         "/map.xml": Answer(f"<urlset>{listed}</urlset>".encode(), headers={"Content-Type": "application/xml"}),
@@ -255,7 +255,7 @@ def test_a_sitemap_source_reads_what_is_listed_and_follows_no_links(runner: Runn
     assert sorted(runner.documents()) == ["/a", "/b"]
 
 
-def test_a_sitemap_that_cannot_be_read_fails_the_run_and_removes_nothing(runner: Runner, website: Website) -> None:
+def test_unreadable_sitemap_fails_the_run_and_removes_nothing(runner: Runner, website: Website) -> None:
     website.pages = {
         "/map.txt": Answer(website.address("/a").encode(), headers={"Content-Type": "text/plain"}),
         "/a": html("A"),
@@ -280,7 +280,7 @@ def feed(website: Website, *paths: str) -> Answer:
     )
 
 
-def test_items_that_left_a_feed_stay_and_those_that_are_gone_go(runner: Runner, website: Website) -> None:
+def test_pages_dropped_from_a_feed_stay_and_deleted_pages_are_removed(runner: Runner, website: Website) -> None:
     website.pages = {"/feed": feed(website, "/a", "/b"), **{f"/{n}": html(n) for n in "abc"}}
     source = runner.add("/feed", kind="feed")
     runner.run(source)
@@ -316,7 +316,7 @@ def wordpress(website: Website, *posts: tuple[str, str]) -> None:
     }
 
 
-def test_a_blog_is_read_from_its_api(runner: Runner, website: Website) -> None:
+def test_wordpress_source_adds_updates_and_removes_posts(runner: Runner, website: Website) -> None:
     wordpress(website, ("/one", "First text."), ("/two", "Second text."))
     source = runner.add(kind="wordpress")
     first = runner.run(source)
@@ -335,7 +335,7 @@ def test_a_blog_is_read_from_its_api(runner: Runner, website: Website) -> None:
     assert document["categories"] == ["News"]
 
 
-def test_a_page_that_names_another_as_its_canonical_address_is_that_page(runner: Runner, website: Website) -> None:
+def test_page_with_another_canonical_url_is_indexed_under_that_url(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/a?ref=1"]),
         "/a?ref=1": html("A", head='<link rel="canonical" href="/a">'),
@@ -348,7 +348,7 @@ def test_a_page_that_names_another_as_its_canonical_address_is_that_page(runner:
     assert runner.left_out(run) == {"/a?ref=1": "canonical"}
 
 
-def test_a_page_is_known_by_the_canonical_address_that_leads_back_to_it(runner: Runner, website: Website) -> None:
+def test_canonical_url_that_redirects_to_the_page_becomes_its_id(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/a"]),
         "/a": html("A", head='<link rel="canonical" href="/nice">'),
@@ -365,7 +365,7 @@ def test_a_page_is_known_by_the_canonical_address_that_leads_back_to_it(runner: 
     assert website.bodies() == []
 
 
-def test_a_redirected_address_is_read_once_as_the_one_it_leads_to(runner: Runner, website: Website) -> None:
+def test_redirect_target_is_read_once_and_indexed_under_its_own_url(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/old"]),
         "/old": Answer(status=301, headers={"Location": "/new"}),
@@ -379,7 +379,7 @@ def test_a_redirected_address_is_read_once_as_the_one_it_leads_to(runner: Runner
     assert website.asked.count(("/new", 200)) == 1
 
 
-def test_a_page_that_moved_is_found_at_its_new_address_only(runner: Runner, website: Website) -> None:
+def test_moved_page_is_indexed_only_under_its_new_url(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["/old"]), "/old": html("Moving")}
     source = runner.add()
     runner.run(source)
@@ -390,7 +390,7 @@ def test_a_page_that_moved_is_found_at_its_new_address_only(runner: Runner, webs
     assert sorted(runner.documents()) == ["/", "/new"]
 
 
-def test_of_pages_with_the_same_text_the_one_that_was_first_stays(runner: Runner, website: Website) -> None:
+def test_first_indexed_of_duplicate_pages_stays_until_it_is_deleted(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/a", "/b"]),
         "/a": html("Same"),
@@ -410,7 +410,7 @@ def test_of_pages_with_the_same_text_the_one_that_was_first_stays(runner: Runner
     assert sorted(runner.documents()) == sorted(["/", copy])
 
 
-def test_two_pages_with_one_id_of_their_own_are_one_document(runner: Runner, website: Website) -> None:
+def test_two_pages_with_the_same_own_id_are_one_document(runner: Runner, website: Website) -> None:
     head = '<meta name="site-search:id" content="mine">'
     website.pages = {
         "/": html("Home", links=["/a", "/b"]), "/a": html("A", head=head), "/b": html("B", head=head),
@@ -422,7 +422,7 @@ def test_two_pages_with_one_id_of_their_own_are_one_document(runner: Runner, web
     assert sorted(runner.left_out(run).values()) == ["duplicate"]
 
 
-def test_a_document_that_somebody_removed_is_written_again_though_its_page_did_not_change(
+def test_document_removed_through_the_api_is_written_again_for_an_unchanged_page(
     runner: Runner, website: Website
 ) -> None:
     make_site(website, 2)
@@ -438,7 +438,9 @@ def test_a_document_that_somebody_removed_is_written_again_though_its_page_did_n
     assert sorted(runner.documents()) == ["/", "/0", "/1"]
 
 
-def test_a_document_belongs_to_whoever_wrote_it_last(runner: Runner, website: Website) -> None:
+def test_document_overwritten_through_the_api_is_not_changed_or_removed_by_runs(
+    runner: Runner, website: Website
+) -> None:
     make_site(website, 2)
     source = runner.add()
     runner.run(source)
@@ -454,7 +456,7 @@ def test_a_document_belongs_to_whoever_wrote_it_last(runner: Runner, website: We
     assert runner.documents()["/0"]["title"] == "Mine"
 
 
-def test_titles_go_without_what_they_share_also_those_of_unchanged_pages(runner: Runner, website: Website) -> None:
+def test_shared_title_suffix_is_removed_also_from_unchanged_pages(runner: Runner, website: Website) -> None:
     website.pages = {f"/{n}": html(f"Page {n} - My Site") for n in range(12)}
     website.pages["/"] = html("Home", links=[f"/{n}" for n in range(12)])
     source = runner.add()
@@ -473,7 +475,7 @@ def test_titles_go_without_what_they_share_also_those_of_unchanged_pages(runner:
     assert counts(third_run) == {"found": 13, "unchanged": 13}
 
 
-def test_a_plan_that_is_full_takes_changes_and_leaves_out_new_pages(
+def test_full_plan_updates_indexed_pages_and_skips_new_ones(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_site(website, 4)
@@ -493,7 +495,7 @@ def test_a_plan_that_is_full_takes_changes_and_leaves_out_new_pages(
     assert runner.documents()["/0"]["content"].startswith("Changed.")
 
 
-def test_a_full_plan_loses_no_page_that_only_new_ones_lead_to(runner: Runner, website: Website) -> None:
+def test_full_plan_does_not_remove_pages_linked_only_from_skipped_pages(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["/a"]), "/a": html("A")}
     source = runner.add()
     runner.run(source)
@@ -509,7 +511,7 @@ def test_a_full_plan_loses_no_page_that_only_new_ones_lead_to(runner: Runner, we
     assert sorted(runner.documents()) == ["/", "/a"]
 
 
-def test_a_source_of_a_paused_site_fails(runner: Runner, website: Website) -> None:
+def test_run_on_a_paused_site_fails_without_a_request(runner: Runner, website: Website) -> None:
     make_site(website, 1)
     source = runner.add()
     with runner.part.database.write() as session:
@@ -523,7 +525,7 @@ def test_a_source_of_a_paused_site_fails(runner: Runner, website: Website) -> No
     assert website.asked == []
 
 
-def test_a_site_that_is_paused_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+def test_pausing_the_site_mid_run_fails_the_run(runner: Runner, website: Website) -> None:
     make_site(website, 5)
     source = runner.add()
 
@@ -541,7 +543,7 @@ def test_a_site_that_is_paused_in_the_middle_ends_the_run(runner: Runner, websit
     assert run.found == run.indexed + run.unchanged + run.skipped + run.failed
 
 
-def test_a_site_that_is_removed_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+def test_removing_the_site_mid_run_loses_the_run_and_all_documents(runner: Runner, website: Website) -> None:
     make_site(website, 5)
     runner.request(runner.add())
 
@@ -559,7 +561,7 @@ def test_a_site_that_is_removed_in_the_middle_ends_the_run(runner: Runner, websi
     assert runner.documents() == {}
 
 
-def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, website: Website) -> None:
+def test_deleting_the_site_mid_run_fails_the_run(runner: Runner, website: Website) -> None:
     make_site(website, 5)
     source = runner.add()
 
@@ -578,7 +580,7 @@ def test_a_site_that_is_deleted_in_the_middle_ends_the_run(runner: Runner, websi
     assert "restore" in run.error["message"]
 
 
-def test_webhooks_are_told_how_a_run_ended_but_not_that_it_was_cancelled(runner: Runner, website: Website) -> None:
+def test_webhooks_receive_finished_and_failed_runs_but_not_cancelled_ones(runner: Runner, website: Website) -> None:
     webhook, _ = add_webhook(runner.tenant, "https://example.com/hook", "run.finished", "run.failed")
     make_site(website, 3)
     source = runner.add()
@@ -603,7 +605,7 @@ def test_webhooks_are_told_how_a_run_ended_but_not_that_it_was_cancelled(runner:
     assert second["payload"]["data"]["run"] == shown[1]["run"]
 
 
-def test_a_cancelled_run_keeps_what_it_has_read_and_removes_nothing(runner: Runner, website: Website) -> None:
+def test_cancelled_run_keeps_indexed_pages_and_removes_nothing(runner: Runner, website: Website) -> None:
     make_site(website, 5)
     source = runner.add()
     runner.run(source)
@@ -621,7 +623,7 @@ def test_a_cancelled_run_keeps_what_it_has_read_and_removes_nothing(runner: Runn
     assert len(runner.documents()) > 6
 
 
-def test_a_run_that_is_handed_back_goes_on_and_fetches_nothing_twice(runner: Runner, website: Website) -> None:
+def test_resumed_run_fetches_no_page_twice(runner: Runner, website: Website) -> None:
     make_site(website, 40)
     run_id = runner.request(runner.add())
     control = RunControl()
@@ -640,11 +642,11 @@ def test_a_run_that_is_handed_back_goes_on_and_fetches_nothing_twice(runner: Run
     assert 0 < done < 41
     assert counts(run) == {"found": 41, "indexed": 41}
     assert settled & {path for path, _ in website.asked} == set()
-    assert len(asked_before | {path for path, _ in website.asked}) == 42  # The sitemap that is not there is one.
+    assert len(asked_before | {path for path, _ in website.asked}) == 42  # The missing sitemap counts as one.
     assert len(runner.documents()) == 41
 
 
-def test_whoever_lost_a_run_writes_nothing_more(runner: Runner, website: Website) -> None:
+def test_worker_that_lost_its_run_does_not_change_it(runner: Runner, website: Website) -> None:
     make_site(website, 40)
     run_id = runner.request(runner.add())
     lost = runner.claim()
@@ -662,7 +664,7 @@ def test_whoever_lost_a_run_writes_nothing_more(runner: Runner, website: Website
     assert (run.status, run.lease) == ("running", "another")
 
 
-def test_an_engine_that_is_away_in_the_middle_loses_nothing(
+def test_run_retries_with_backoff_while_the_engine_is_unavailable(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_site(website, 3)
@@ -687,7 +689,7 @@ def test_an_engine_that_is_away_in_the_middle_loses_nothing(
     assert len(runner.tenant.found_ids("page")) == 3
 
 
-def test_a_database_that_is_away_in_the_middle_loses_nothing(
+def test_run_retries_while_the_database_is_unavailable(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_site(website, 3)
@@ -711,7 +713,7 @@ def test_a_database_that_is_away_in_the_middle_loses_nothing(
     assert (run.status, counts(run)) == ("finished", {"found": 4, "indexed": 4})
 
 
-def test_a_server_that_asks_to_wait_is_asked_again_after_that(
+def test_page_with_retry_after_is_requested_again_and_indexed(
     runner: Runner, website: Website, turns: FreeTurns
 ) -> None:
     make_site(website, 2)
@@ -728,7 +730,7 @@ def test_a_server_that_asks_to_wait_is_asked_again_after_that(
     assert turns.pauses == [7.0]
 
 
-def test_a_server_that_asks_to_wait_again_and_again_is_given_up(runner: Runner, website: Website) -> None:
+def test_host_that_keeps_sending_retry_after_gets_few_requests(runner: Runner, website: Website) -> None:
     make_site(website, 30)
     source = runner.add()
     website.pages |= {f"/{n}": Answer(b"", 503, {"Retry-After": "600"}) for n in range(30)}
@@ -746,7 +748,7 @@ BUSY = Answer(b"", 429, {"Retry-After": "600"})
 @pytest.mark.parametrize(
     "answer", [BUSY, Answer(b"", 503, {"Retry-After": "30"}), Answer(b"", 503), Answer(b"", 429)], ids=str
 )
-def test_an_address_that_always_asks_to_wait_keeps_no_other_from_being_read(
+def test_url_that_always_asks_to_wait_does_not_block_other_pages(
     runner: Runner, website: Website, answer: Answer
 ) -> None:
     make_site(website, 40)
@@ -760,7 +762,7 @@ def test_an_address_that_always_asks_to_wait_keeps_no_other_from_being_read(
     assert [path for path, _ in website.asked].count("/2") <= MAX_ATTEMPTS
 
 
-def test_other_pages_come_before_an_address_is_asked_for_again(runner: Runner, website: Website) -> None:
+def test_other_pages_are_requested_before_a_retry(runner: Runner, website: Website) -> None:
     make_site(website, 40)
     website.pages["/2"] = BUSY
 
@@ -772,9 +774,7 @@ def test_other_pages_come_before_an_address_is_asked_for_again(runner: Runner, w
 
 
 @pytest.mark.parametrize("status", [403, 503, *(pytest.param(status, marks=pytest.mark.slow) for status in (429, 500))])
-def test_a_part_of_a_site_that_fails_keeps_no_other_part_from_being_read(
-    runner: Runner, website: Website, status: int
-) -> None:
+def test_failing_part_of_a_site_does_not_block_other_pages(runner: Runner, website: Website, status: int) -> None:
     make_site(website, 60)
     website.pages |= {f"/{n}": Answer(b"", status, {"Retry-After": "1"}) for n in range(10, 50)}
 
@@ -783,7 +783,7 @@ def test_a_part_of_a_site_that_fails_keeps_no_other_part_from_being_read(
     assert counts(run) == {"found": 61, "indexed": 21, "failed": 40}
 
 
-def test_a_host_that_is_away_for_a_while_is_asked_again(
+def test_run_pauses_during_an_outage_and_continues_afterwards(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_site(website, 120)
@@ -809,7 +809,7 @@ def test_a_host_that_is_away_for_a_while_is_asked_again(
 
 
 @pytest.mark.parametrize("answer", [BUSY, Answer(b"", 503, {"Retry-After": "1"}), Answer(b"", 503)], ids=str)
-def test_a_host_that_answers_nothing_else_any_more_ends_the_run(
+def test_persistently_busy_host_fails_the_run_as_incomplete(
     runner: Runner, website: Website, turns: FreeTurns, monkeypatch: pytest.MonkeyPatch, answer: Answer
 ) -> None:
     make_site(website, 100)
@@ -833,7 +833,7 @@ def test_a_host_that_answers_nothing_else_any_more_ends_the_run(
     assert len(runner.documents()) == 101
 
 
-def test_sitemaps_that_always_ask_to_wait_end_within_bounds(runner: Runner, website: Website, turns: FreeTurns) -> None:
+def test_pauses_for_busy_sitemaps_are_bounded(runner: Runner, website: Website, turns: FreeTurns) -> None:
     make_site(website, 3)
     listed = "".join(f"<sitemap><loc>{website.address(f'/s{n}.xml')}</loc></sitemap>" for n in range(200))
     website.pages["/sitemap.xml"] = Answer(
@@ -848,7 +848,7 @@ def test_sitemaps_that_always_ask_to_wait_end_within_bounds(runner: Runner, webs
 
 @pytest.mark.parametrize(("failing", "status"), [(2, "finished"), (3, "finished"), (4, "failed")])
 @pytest.mark.parametrize("answer", [429, *(pytest.param(answer, marks=pytest.mark.slow) for answer in (500, 503))])
-def test_a_run_that_left_out_much_that_may_be_read_soon_is_not_finished(
+def test_run_with_too_many_temporary_failures_is_incomplete(
     runner: Runner, website: Website, failing: int, status: str, answer: int
 ) -> None:
     make_site(website, 30)
@@ -866,7 +866,7 @@ def test_a_run_that_left_out_much_that_may_be_read_soon_is_not_finished(
     assert ("/20" in runner.documents()) == (status == "failed")
 
 
-def test_what_is_left_out_for_good_makes_no_run_incomplete(runner: Runner, website: Website) -> None:
+def test_permanently_missing_pages_do_not_make_a_run_incomplete(runner: Runner, website: Website) -> None:
     make_site(website, 30)
     website.pages |= {f"/{n}": Answer(b"", status) for n, status in enumerate([401, 403, 404, 410, 418] * 3)}
 
@@ -875,7 +875,7 @@ def test_what_is_left_out_for_good_makes_no_run_incomplete(runner: Runner, websi
     assert (run.status, run.indexed) == ("finished", 16)
 
 
-def test_a_run_of_some_addresses_that_cannot_be_read_is_not_finished(runner: Runner, website: Website) -> None:
+def test_run_limited_to_unreadable_urls_fails_as_incomplete(runner: Runner, website: Website) -> None:
     make_site(website, 5)
     source = runner.add()
     runner.run(source)
@@ -889,7 +889,7 @@ def test_a_run_of_some_addresses_that_cannot_be_read_is_not_finished(runner: Run
     )
 
 
-def test_an_error_of_ours_ends_the_run_and_not_the_worker(
+def test_internal_error_fails_the_run_but_not_the_worker(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_site(website, 3)
@@ -906,7 +906,7 @@ def test_an_error_of_ours_ends_the_run_and_not_the_worker(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_only_what_was_left_out_is_kept_of_a_run_that_ended(runner: Runner, website: Website) -> None:
+def test_ended_run_stores_only_its_skipped_pages(runner: Runner, website: Website) -> None:
     make_site(website, 3)
     del website.pages["/1"]
     run = runner.run(runner.add())
@@ -917,7 +917,7 @@ def test_only_what_was_left_out_is_kept_of_a_run_that_ended(runner: Runner, webs
     assert kept == [website.address("/1")]
 
 
-def test_text_beyond_the_bounds_of_documents_is_cut(runner: Runner, website: Website) -> None:
+def test_page_text_beyond_the_document_limit_is_cut(runner: Runner, website: Website) -> None:
     make_site(website, 1)
     website.pages["/0"] = html("Long", text="word " * 300_000)
 
@@ -931,7 +931,7 @@ def set_domains(runner: Runner, *domains: str) -> None:
     assert_ok(runner.tenant.private.put(f"/sites/{runner.tenant.site_id}", json={"domains": list(domains)}))
 
 
-def test_where_a_site_has_further_addresses_pages_tell_their_host(runner: Runner, website: Website) -> None:
+def test_pages_have_a_domain_field_if_the_site_has_several_domains(runner: Runner, website: Website) -> None:
     own = html("Own", head='<meta name="site-search:domain" content="docs">')
     website.pages = {"/": html("Home", links=["/own", "/named"]), "/own": own, "/named": html("Named")}
     source = runner.add()
@@ -956,7 +956,7 @@ def test_where_a_site_has_further_addresses_pages_tell_their_host(runner: Runner
     assert "domain" not in runner.documents()["/named"]
 
 
-def test_a_source_on_a_further_address_stays_on_its_own_domain(runner: Runner, website: Website) -> None:
+def test_source_on_an_additional_domain_does_not_leave_it(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["https://example.com/", "/next"]), "/next": html("Next")}
     set_domains(runner, "https://example.com/")
     run = runner.run(runner.add())
@@ -964,7 +964,7 @@ def test_a_source_on_a_further_address_stays_on_its_own_domain(runner: Runner, w
     assert runner.left_out(run) == {}
 
 
-def test_of_a_manual_in_two_versions_the_newest_of_each_page_is_shown(runner: Runner, website: Website) -> None:
+def test_search_shows_the_newest_version_of_each_manual_page(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Guide", links=[f"/v/{page}" for page in ("1.4/install", "2.0/install", "1.4/license", "1.4/gone")]),
         "/v/1.4/install": html("Install", text="Turn the lever."),
@@ -990,7 +990,7 @@ def test_of_a_manual_in_two_versions_the_newest_of_each_page_is_shown(runner: Ru
     assert counts(runner.run(source)) == {"found": 6, "unchanged": 6}
 
 
-def test_the_source_of_a_configuration_of_docsearch_reads_what_the_scraper_read(
+def test_source_from_a_docsearch_configuration_indexes_the_same_pages_and_fields(
     runner: Runner, website: Website
 ) -> None:
     aside, links = "<p class=note>Beside it.</p>", "<a href=/docs/en/next>On</a><a href=/docs/en/old/x>Old</a>"
@@ -1034,9 +1034,7 @@ def sitemap(*pages: str) -> Answer:
     return Answer(f"<urlset>{''.join(pages)}</urlset>".encode(), headers={"Content-Type": "application/xml"})
 
 
-def test_the_pages_that_changed_last_are_read_first_whichever_sitemap_lists_them(
-    runner: Runner, website: Website
-) -> None:
+def test_recently_changed_pages_are_read_first_across_sitemaps(runner: Runner, website: Website) -> None:
     def entry(path: str, lastmod: str = "") -> str:
         told = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
         return f"<url><loc>{website.address(path)}</loc>{told}</url>"
@@ -1056,7 +1054,7 @@ def test_the_pages_that_changed_last_are_read_first_whichever_sitemap_lists_them
 
 
 def dated_sitemap(website: Website, count: int) -> list[str]:
-    """List pages in a sitemap, shuffled, each with a date of its own; gives their paths, the latest change first."""
+    """Serve a shuffled sitemap with distinct dates, and return its paths, most recent change first."""
     paths = [f"/page-{number}" for number in range(count)]
     entries = [
         f"<url><loc>{website.address(path)}</loc><lastmod>2026-03-01T{at // 60:02}:{at % 60:02}:00Z</lastmod></url>"
@@ -1068,7 +1066,7 @@ def dated_sitemap(website: Website, count: int) -> list[str]:
 
 
 class UnfairTurns(FreeTurns):
-    """Lets whoever asks first wait for whoever asks next."""
+    """Makes every other request wait, so that later requests get their turns first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -1081,13 +1079,13 @@ class UnfairTurns(FreeTurns):
 
 @pytest.fixture
 def queue(runner: Runner) -> Iterator[Website]:
-    """A site that takes one connection after another, so that it knows which came first."""
+    """A website that handles one connection at a time, so that it records requests in order."""
     with serving(one_at_a_time=True) as site:
         runner.website = site
         yield site
 
 
-def test_a_page_is_asked_for_after_the_one_before_it_whoever_gets_a_turn(runner: Runner, queue: Website) -> None:
+def test_pages_are_requested_in_order_even_if_turns_are_granted_out_of_order(runner: Runner, queue: Website) -> None:
     paths = dated_sitemap(queue, 20)
     runner.parts = replace(runner.parts, turns=UnfairTurns())
 
@@ -1096,7 +1094,7 @@ def test_a_page_is_asked_for_after_the_one_before_it_whoever_gets_a_turn(runner:
     assert [path for path, _ in queue.asked] == ["/map.xml", *paths]
 
 
-def test_a_page_that_is_not_asked_for_keeps_no_other_waiting(runner: Runner, queue: Website) -> None:
+def test_disallowed_pages_do_not_block_the_request_order(runner: Runner, queue: Website) -> None:
     paths = dated_sitemap(queue, 8)
     queue.pages["/robots.txt"] = Answer(
         b"User-agent: *\nDisallow: /page-0\nDisallow: /page-3", headers={"Content-Type": "text/plain"}
@@ -1112,7 +1110,7 @@ def test_a_page_that_is_not_asked_for_keeps_no_other_waiting(runner: Runner, que
 
 
 @pytest.mark.slow
-def test_pages_are_asked_for_in_their_order_on_a_busy_machine(runner: Runner, queue: Website) -> None:
+def test_pages_are_requested_in_order_on_a_busy_machine(runner: Runner, queue: Website) -> None:
     paths = dated_sitemap(queue, 40)
     runner.parts = replace(runner.parts, turns=SharedTurns(runner.part.database))
 
@@ -1124,7 +1122,7 @@ def test_pages_are_asked_for_in_their_order_on_a_busy_machine(runner: Runner, qu
 
 @contextmanager
 def busy_processes(count: int) -> Iterator[None]:
-    """Processes that take all the time they get."""
+    """Keep the CPUs busy with ``count`` processes."""
     processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -1134,7 +1132,7 @@ def busy_processes(count: int) -> Iterator[None]:
             process.wait()
 
 
-def test_the_start_page_is_read_before_all_that_its_sitemaps_date(runner: Runner, website: Website) -> None:
+def test_start_page_is_read_before_pages_dated_in_sitemaps(runner: Runner, website: Website) -> None:
     page = f"<url><loc>{website.address('/a')}</loc><lastmod>2026-03-02</lastmod></url>"
     website.pages = {"/": html("Home"), "/a": html("A"), "/sitemap.xml": sitemap(page)}
 
@@ -1143,7 +1141,7 @@ def test_the_start_page_is_read_before_all_that_its_sitemaps_date(runner: Runner
     assert sorted(runner.documents()) == ["/"]
 
 
-def test_a_run_that_was_asked_for_meanwhile_follows(runner: Runner, website: Website) -> None:
+def test_run_requested_during_another_run_follows_it(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home"), "/a": html("A")}
     source = runner.add()
     asked: list[str] = []
@@ -1166,7 +1164,7 @@ def test_a_run_that_was_asked_for_meanwhile_follows(runner: Runner, website: Web
     assert sorted(runner.documents()) == ["/", "/a"]
 
 
-def test_of_the_many_addresses_that_a_run_was_limited_to_few_are_kept(runner: Runner, website: Website) -> None:
+def test_ended_run_stores_only_some_of_the_requested_urls(runner: Runner, website: Website) -> None:
     website.pages = {f"/{number}": html(f"Page {number}") for number in range(MAX_REPORTED_URLS + 5)}
     urls = [website.address(path) for path in website.pages]
 
@@ -1181,12 +1179,12 @@ def mails(runner: Runner) -> list[Mail]:
         return list(session.scalars(select(Mail).order_by(Mail.id)))
 
 
-def test_two_failed_runs_in_a_row_are_told_once(runner: Runner, website: Website) -> None:
+def test_owner_gets_one_email_after_two_consecutive_failed_runs(runner: Runner, website: Website) -> None:
     parts = replace(runner.parts, public_url="https://search.example.com")
     source = runner.add()
 
     def run(status: int) -> int:
-        """Run the source while its start page answers so; gives how many mails there are then."""
+        """Run the source with this status of its start page, and return the number of e-mails afterwards."""
         website.pages = {"/": html("Home")} if status == 200 else {"/": Answer(b"", status)}
         runner.request(source)
         execute(parts, runner.claim(), RunControl())
@@ -1197,7 +1195,7 @@ def test_two_failed_runs_in_a_row_are_told_once(runner: Runner, website: Website
     runner.request(source)
     with runner.part.database.write() as session:
         runs.cancel_run(session, session.get_one(Source, source.id))
-    assert run(500) == 2  # A cancelled run between them tells nothing.
+    assert run(500) == 2  # A cancelled run in between does not count.
 
     mail = mails(runner)[0]
     assert (mail.kind, mail.recipient, mail.account_id) == (
@@ -1208,7 +1206,7 @@ def test_two_failed_runs_in_a_row_are_told_once(runner: Runner, website: Website
     assert f"https://search.example.com/api/sites/{source.site_id}/sources/{source.id}" in mail.text
 
 
-def test_without_a_mail_server_nobody_is_told(runner: Runner, website: Website) -> None:
+def test_failed_runs_send_no_email_without_a_mail_server(runner: Runner, website: Website) -> None:
     website.pages = {"/": Answer(b"", 500)}
     source = runner.add()
 
@@ -1218,7 +1216,7 @@ def test_without_a_mail_server_nobody_is_told(runner: Runner, website: Website) 
     assert mails(runner) == []
 
 
-def test_a_run_stores_only_so_many_addresses_for_a_small_plan(
+def test_stored_urls_of_a_run_are_limited_by_the_plan(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frontier, "MIN_URLS", 4)
@@ -1233,7 +1231,7 @@ def test_a_run_stores_only_so_many_addresses_for_a_small_plan(
     assert runner.run(source).found == 51
 
 
-def test_only_the_newest_runs_list_what_they_left_out_if_that_is_much(
+def test_only_the_newest_runs_keep_long_lists_of_skipped_pages(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frontier, "MIN_URLS", 8)
@@ -1247,7 +1245,7 @@ def test_only_the_newest_runs_list_what_they_left_out_if_that_is_much(
     assert runner.load(first.id).skipped + runner.load(first.id).failed == 3
 
 
-def test_a_page_keeps_only_so_many_bytes_of_its_links(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_links_of_a_page_are_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes, "MAX_LINK_BYTES", 10)
 
     assert outcomes.unpack_links(outcomes.pack_links(["/abc", "/def", "/ghi"])) == ("/abc", "/def")

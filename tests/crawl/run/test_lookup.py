@@ -1,4 +1,4 @@
-"""Why an address is not found: what leads to it, and what became of it."""
+"""URL lookup reports why a URL is not in the index, and which pages link to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.crawl.run.websites import Answer, Website, html
 
 
 def look_up(runner: Runner, path: str, **expected: Any) -> dict[str, Any]:
-    """What the API says of an address, without the web site's own."""
+    """Look up a URL through the API; the result omits the website's origin."""
     tenant, base = runner.tenant, runner.website.url
     url = path if "://" in path else runner.website.address(path)
     found = assert_ok(tenant.private.get(f"/api/sites/{tenant.site_id}/sources/lookup", query_string={"url": url}))
@@ -43,7 +43,9 @@ def pages(runner: Runner, website: Website) -> dict[str, Answer]:
     return website.pages
 
 
-def test_what_is_indexed_left_out_and_never_seen(runner: Runner, website: Website, pages: dict[str, Answer]) -> None:
+def test_lookup_reports_indexed_skipped_and_unknown_urls(
+    runner: Runner, website: Website, pages: dict[str, Answer]
+) -> None:
     run = runner.run(runner.add(exclude=["/private/*"]))
 
     assert look_up(runner, "/a#part") == {
@@ -68,7 +70,9 @@ def test_what_is_indexed_left_out_and_never_seen(runner: Runner, website: Websit
 
 
 @pytest.mark.parametrize("change", ["gone", "unlinked"])
-def test_what_a_run_removed_is_told_as_such_also_later(runner: Runner, pages: dict[str, Answer], change: str) -> None:
+def test_removed_page_is_reported_as_removed_after_later_runs(
+    runner: Runner, pages: dict[str, Answer], change: str
+) -> None:
     pages["/"] = html("Home", links=["/a", "/b"])
     pages["/b"] = html("B")
     source = runner.add()
@@ -86,7 +90,7 @@ def test_what_a_run_removed_is_told_as_such_also_later(runner: Runner, pages: di
     assert look_up(runner, "/b", status=0) == {"status": "indexed"}
 
 
-def test_a_page_that_only_a_sitemap_lists_names_the_sitemap(runner: Runner, pages: dict[str, Answer]) -> None:
+def test_page_listed_only_in_a_sitemap_reports_the_sitemap(runner: Runner, pages: dict[str, Answer]) -> None:
     website = runner.website
     body = f"<urlset><url><loc>{website.address('/listed')}</loc></url></urlset>".encode()
     pages["/sitemap.xml"] = Answer(body, headers={"Content-Type": "application/xml"})
@@ -94,7 +98,7 @@ def test_a_page_that_only_a_sitemap_lists_names_the_sitemap(runner: Runner, page
     assert look_up(runner, "/listed", reason=0, found_on=0) == {"reason": "http_404", "found_on": ["/sitemap.xml"]}
 
 
-def test_documents_that_were_sent_are_found_at_their_address_whole_or_as_a_path(runner: Runner, pages: Any) -> None:
+def test_documents_from_the_api_are_looked_up_by_absolute_or_relative_url(runner: Runner, pages: Any) -> None:
     runner.tenant.index(page(1, id="whole", url=runner.website.address("/whole?a=b")), page(2, id="path", url="/path"))
     for path, identifier in (("/whole?a=b", "whole"), ("/path", "path")):
         assert look_up(runner, path, status=0, document=0) == {"status": "indexed", "document": identifier}
@@ -102,14 +106,14 @@ def test_documents_that_were_sent_are_found_at_their_address_whole_or_as_a_path(
 
 
 @pytest.mark.parametrize("url", ["/path", "ftp://example.com/", "", "http://"])
-def test_what_is_no_address_is_refused(runner: Runner, url: str) -> None:
+def test_lookup_of_an_invalid_url_returns_400(runner: Runner, url: str) -> None:
     path = f"/api/sites/{runner.tenant.site_id}/sources/lookup"
     answer = runner.tenant.private.get(path, query_string={"url": url})
     assert_error(answer, 400, "validation_failed", field="url")
 
 
 def dead_links(runner: Runner, source: Any, **parameters: Any) -> dict[str, Any]:
-    """A source's dead links, without the web site's own address."""
+    """Return a source's dead links, without the website's origin."""
     path = f"/api/sites/{runner.tenant.site_id}/sources/{source.id}/dead-links"
     told = assert_ok(runner.tenant.private.get(path, query_string=parameters))
     shorten = len(runner.website.url)
@@ -118,7 +122,7 @@ def dead_links(runner: Runner, source: Any, **parameters: Any) -> dict[str, Any]
     return told
 
 
-def test_dead_links_are_those_of_the_last_run_of_the_whole_source(runner: Runner, pages: dict[str, Answer]) -> None:
+def test_dead_links_come_from_the_last_full_run(runner: Runner, pages: dict[str, Answer]) -> None:
     pages["/a"] = html("A", links=["/missing", "/gone", "/hidden", "https://elsewhere.example.net/"])
     pages["/gone"] = Answer(b"", status=410)
     for number in range(12):
@@ -142,9 +146,7 @@ def test_dead_links_are_those_of_the_last_run_of_the_whole_source(runner: Runner
     assert [link["url"] for link in dead_links(runner, source)["dead_links"]] == ["/missing"]
 
 
-def test_what_nothing_leads_to_is_no_dead_link_but_what_sitemaps_list_is(
-    runner: Runner, pages: dict[str, Answer]
-) -> None:
+def test_dead_links_include_sitemap_entries_but_not_unlinked_urls(runner: Runner, pages: dict[str, Answer]) -> None:
     website = runner.website
     sitemap = f"<urlset><url><loc>{website.address('/listed')}</loc></url></urlset>".encode()
     pages["/other.xml"] = pages["/sitemap.xml"] = Answer(sitemap, headers={"Content-Type": "application/xml"})
@@ -160,7 +162,7 @@ def test_what_nothing_leads_to_is_no_dead_link_but_what_sitemaps_list_is(
     ]  # fmt: skip
 
 
-def test_dead_links_are_a_table_for_those_who_ask(runner: Runner, website: Website, pages: dict[str, Answer]) -> None:
+def test_dead_links_are_returned_as_csv_on_request(runner: Runner, website: Website, pages: dict[str, Answer]) -> None:
     source = runner.add()
     runner.run(source)
     path = f"/api/sites/{runner.tenant.site_id}/sources/{source.id}/dead-links"

@@ -1,4 +1,4 @@
-"""The document that a page becomes, within the bounds of documents."""
+"""Pages become documents within the documents' limits."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from schemas.validation.documents import MAX_DOCUMENT_BYTES, MAX_FURTHER_FIELDS,
 ADDRESS = "https://example.com/a"
 
 
-def test_a_page_is_known_by_its_own_id_or_its_address() -> None:
+def test_document_id_is_the_pages_own_id_or_its_url() -> None:
     assert document_id(Page("T", "C", id="mine"), ADDRESS) == "mine"
     assert document_id(Page("T", "C"), ADDRESS) == ADDRESS
     assert document_id(Page("T", "C", id="x" * (MAX_ID_LENGTH + 1)), ADDRESS) == ADDRESS
 
 
-def test_long_addresses_have_ids_of_their_own() -> None:
+def test_long_urls_get_distinct_ids() -> None:
     long = [f"https://example.com/{'a' * 600}{end}" for end in "xy"]
     ids = {document_id(Page("T", "C"), address) for address in long}
 
@@ -26,7 +26,7 @@ def test_long_addresses_have_ids_of_their_own() -> None:
     assert {len(identifier) for identifier in ids} == {MAX_ID_LENGTH}
 
 
-def test_sections_of_a_page_are_those_of_its_document() -> None:
+def test_page_sections_become_document_sections() -> None:
     page = Page("T", "One\n\nTwo", sections=(Section("a", "One", 2, 0), Section("b", "Two\ud800", 2, 5)))
 
     assert make_document(page, ADDRESS, "T").fields["sections"] == [
@@ -35,7 +35,7 @@ def test_sections_of_a_page_are_those_of_its_document() -> None:
     ]
 
 
-def test_sections_beyond_what_is_kept_of_a_text_are_left_out() -> None:
+def test_sections_beyond_the_cut_text_are_dropped() -> None:
     text = '"' * MAX_DOCUMENT_BYTES
     page = Page("T", text, sections=(Section("a", "One", 2, 0), Section("b", "Two", 2, len(text))))
 
@@ -45,7 +45,7 @@ def test_sections_beyond_what_is_kept_of_a_text_are_left_out() -> None:
     assert [section["anchor"] for section in document["sections"]] == ["a"]
 
 
-def test_a_document_holds_what_its_page_says() -> None:
+def test_document_contains_the_pages_text_metadata_and_fields() -> None:
     page = Page(
         "Title | Site",
         "Text",
@@ -62,7 +62,7 @@ def test_a_document_holds_what_its_page_says() -> None:
     }  # fmt: skip
 
 
-def test_a_field_that_is_not_valid_is_left_out_alone() -> None:
+def test_only_invalid_fields_are_dropped() -> None:
     page = Page(
         "T", "C", date="yesterday", author="Ann", fields={"no name": "x", "section": "News", "nested": {"a": 1}}
     )
@@ -72,26 +72,26 @@ def test_a_field_that_is_not_valid_is_left_out_alone() -> None:
     }  # fmt: skip
 
 
-def test_a_stored_document_whose_sections_were_taken_before_they_were_checked_keeps_its_text() -> None:
+def test_retitling_a_document_with_invalid_sections_drops_only_the_sections() -> None:
     stored = {"id": "a", "title": "A", "content": "Text", "url": "/a", "sections": "here"}
     assert retitle(stored, "B").fields == {"id": "a", "title": "B", "content": "Text", "url": "/a"}
 
 
-def test_more_fields_than_a_document_may_have_are_left_out() -> None:
+def test_fields_beyond_the_limit_are_dropped() -> None:
     page = Page("T", "C", fields={f"f{number}": "x" for number in range(MAX_FURTHER_FIELDS + 5)})
 
     assert len(make_document(page, ADDRESS, "T").kinds) == MAX_FURTHER_FIELDS
 
 
 @pytest.mark.parametrize("text", ["word " * 400_000, '"' * 1_048_570, "\n\\" * 500_000, "\N{SNOWMAN}" * 400_000])
-def test_text_is_cut_so_that_the_document_is_as_large_as_it_may_be(text: str) -> None:
+def test_text_is_cut_to_the_maximum_document_size(text: str) -> None:
     document = make_document(Page("T", text), ADDRESS, "T")
 
     assert len(document.body) <= MAX_DOCUMENT_BYTES
     assert text.startswith(document.fields["content"])
 
 
-def test_what_cannot_be_stored_is_taken_out() -> None:
+def test_null_characters_and_surrogates_are_removed() -> None:
     document = make_document(
         Page("A\0B\ud800", "C\0D", fields={"list": ["a\0", "b"]}), ADDRESS, clean_title("A\0B\ud800")
     )
@@ -100,13 +100,13 @@ def test_what_cannot_be_stored_is_taken_out() -> None:
     assert document.fields["list"] == ["a", "b"]
 
 
-def test_a_title_changes_alone() -> None:
+def test_retitling_changes_only_the_title() -> None:
     document = make_document(Page("T | Site", "C", fields={"section": "News"}), ADDRESS, "T | Site")
 
     assert retitle(document.fields, "T").fields == {**document.fields, "title": "T"}
 
 
-def test_fields_that_the_site_has_no_room_for_are_left_out() -> None:
+def test_only_allowed_fields_stay_in_the_document() -> None:
     document = make_document(Page("T", "C", fields={"a": "1", "b": "2"}), ADDRESS, "T")
 
     assert without_fields(document, {"b"}).kinds.keys() == {"b"}

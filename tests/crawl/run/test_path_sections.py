@@ -1,4 +1,4 @@
-"""Pages that name no section have that of their path, once three pages share it."""
+"""Pages without a section get one from their path if at least three pages share its first segment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.crawl.run.websites import Website, html
 SITE = "https://www.example.com"
 
 
-def test_three_pages_that_share_a_segment_make_a_section() -> None:
+def test_path_segment_shared_by_three_pages_becomes_a_section() -> None:
     sections = PathSections(SITE + path for path in ("/docs", "/docs/a", "/docs/b?c=d", "/blog/a", "/blog/b", "/"))
 
     assert sections.section(f"{SITE}/docs/x") == "docs"
@@ -19,13 +19,13 @@ def test_three_pages_that_share_a_segment_make_a_section() -> None:
     assert sections.section(f"{SITE}/") == ""
 
 
-def test_a_segment_is_written_as_people_read_it() -> None:
+def test_section_from_the_path_is_url_decoded() -> None:
     sections = PathSections([f"{SITE}/%C3%BCber%20uns/{number}" for number in range(3)])
 
     assert sections.section(f"{SITE}/%C3%BCber%20uns/") == "über uns"
 
 
-def test_a_site_whose_segments_all_differ_is_bounded() -> None:
+def test_number_of_counted_path_segments_is_bounded() -> None:
     sections = PathSections(f"{SITE}/{number}" for number in range(MAX_SEGMENTS + 10))
 
     for _ in range(3):
@@ -37,7 +37,7 @@ def section_of(runner: Runner) -> dict[str, object]:
     return {path: document.get("section") for path, document in runner.documents().items()}
 
 
-def test_all_pages_of_a_section_have_it_also_those_that_did_not_change(runner: Runner, website: Website) -> None:
+def test_unchanged_pages_gain_and_lose_the_section_of_their_path(runner: Runner, website: Website) -> None:
     own = '<meta name="site-search:section" content="Own">'
     website.pages = {
         "/": html("Home", links=["/docs/a", "/docs/b", "/about"]),
@@ -67,7 +67,7 @@ def test_all_pages_of_a_section_have_it_also_those_that_did_not_change(runner: R
     assert section_of(runner)["/docs/a"] is None
 
 
-def test_a_page_that_names_its_section_later_has_its_own(runner: Runner, website: Website) -> None:
+def test_own_section_of_a_page_replaces_the_section_of_its_path(runner: Runner, website: Website) -> None:
     website.pages = {f"/docs/{number}": html(f"Page {number}") for number in range(3)}
     website.pages["/"] = html("Home", links=list(website.pages))
     source = runner.add()
@@ -80,7 +80,7 @@ def test_a_page_that_names_its_section_later_has_its_own(runner: Runner, website
     assert section_of(runner) == {"/": None, "/docs/0": "docs", "/docs/1": "Own", "/docs/2": "docs"}
 
 
-def test_rules_give_fields_to_all_pages_of_a_run(runner: Runner, website: Website) -> None:
+def test_field_rules_apply_to_all_pages_of_a_run(runner: Runner, website: Website) -> None:
     website.pages = {
         "/": html("Home", links=["/docs/1.0/a", "/docs/2.0/a", "/notes.txt"]),
         "/docs/1.0/a": html("A", text="Once."),

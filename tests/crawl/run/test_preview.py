@@ -1,4 +1,4 @@
-"""Looking at one page before it is indexed."""
+"""Previews one page before it is indexed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def website() -> Iterator[Website]:
 
 @pytest.fixture
 def tenant(tmp_path: Path, website: Website) -> Iterator[Tenant]:
-    """A customer of an installation that crawls private addresses; the site is the website."""
+    """A customer of an installation that may crawl private IP addresses; the website is their site."""
     with crawling_tenant(tmp_path, website) as made:
         yield made
 
@@ -37,7 +37,7 @@ def look(tenant: Tenant, url: str, **fields: Any) -> dict[str, Any]:
     return assert_ok(tenant.private.post(path, json={"url": url, **fields}))
 
 
-def test_a_page_as_it_would_be_indexed(tenant: Tenant, website: Website) -> None:
+def test_preview_returns_the_document_as_it_would_be_indexed(tenant: Tenant, website: Website) -> None:
     answer = look(tenant, website.url)
 
     assert answer == {
@@ -45,14 +45,14 @@ def test_a_page_as_it_would_be_indexed(tenant: Tenant, website: Website) -> None
     }
 
 
-def test_nothing_is_stored_or_charged(tenant: Tenant, website: Website) -> None:
+def test_preview_stores_nothing_and_counts_no_usage(tenant: Tenant, website: Website) -> None:
     look(tenant, website.url)
 
     usage = assert_ok(tenant.private.get("/dashboard"))["usage"]
     assert set(usage.values()) == {0}
 
 
-def test_selectors_say_where_the_text_is(tenant: Tenant, website: Website) -> None:
+def test_preview_applies_selectors(tenant: Tenant, website: Website) -> None:
     website.pages["/"] = Answer(
         b"<title>Museum</title><h2>Ships</h2><div id=a>Not this.</div><div id=b>But this. <i>Not this.</i></div>",
         headers={"Content-Type": "text/html"},
@@ -64,7 +64,7 @@ def test_selectors_say_where_the_text_is(tenant: Tenant, website: Website) -> No
     assert (document["title"], document["content"]) == ("Ships", "But this.")
 
 
-def test_fields_by_rules_and_by_the_page_itself_are_shown(tenant: Tenant, website: Website) -> None:
+def test_preview_returns_fields_from_rules_and_from_the_page(tenant: Tenant, website: Website) -> None:
     website.pages["/docs/2/a"] = Answer(
         b"<title>A</title><nav aria-label=breadcrumb><a href=/>Home</a><a href=/docs>Docs</a></nav><main>Boats</main>",
         headers={"Content-Type": "text/html"},
@@ -97,14 +97,14 @@ def test_fields_by_rules_and_by_the_page_itself_are_shown(tenant: Tenant, websit
         (Answer(b"", 503, {"Retry-After": "30"}), "timeout"),
     ],
 )
-def test_the_reason_why_a_page_would_not_be_indexed(
+def test_preview_returns_the_reason_why_a_page_would_not_be_indexed(
     tenant: Tenant, website: Website, page: Answer, reason: str
 ) -> None:
     website.pages["/page"] = page
     assert look(tenant, website.url + "/page") == {"document": None, "reason": reason}
 
 
-def test_robots_are_kept_to(tenant: Tenant, website: Website) -> None:
+def test_preview_obeys_robots_txt(tenant: Tenant, website: Website) -> None:
     website.pages["/robots.txt"] = Answer(
         b"User-agent: SiteSearchBot\nDisallow: /", headers={"Content-Type": "text/plain"}
     )
@@ -112,7 +112,7 @@ def test_robots_are_kept_to(tenant: Tenant, website: Website) -> None:
     assert website.asked == []
 
 
-def test_a_server_that_is_not_there(tenant: Tenant) -> None:
+def test_preview_of_an_unreachable_server_returns_unreachable(tenant: Tenant) -> None:
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"url": "http://127.0.0.1:9/"}))
     assert look(tenant, "http://127.0.0.1:9/") == {"document": None, "reason": "unreachable"}
 
@@ -130,13 +130,15 @@ def test_a_server_that_is_not_there(tenant: Tenant) -> None:
         ({"kind": "feed"}, "kind"),
     ],
 )
-def test_what_cannot_be_looked_at(tenant: Tenant, website: Website, fields: dict[str, Any], field: str) -> None:
+def test_invalid_preview_requests_return_400(
+    tenant: Tenant, website: Website, fields: dict[str, Any], field: str
+) -> None:
     body = fields if field == "url" else {"url": website.url, **fields}
     answer = tenant.private.post(f"/api/sites/{tenant.site_id}/sources/preview", json=body)
     assert_error(answer, 400, "validation_failed", field=field)
 
 
-def test_without_the_setting_private_addresses_are_not_visited(ann: Tenant) -> None:
+def test_preview_rejects_private_addresses_by_default(ann: Tenant) -> None:
     site = assert_ok(ann.browser.post("/sites", json={"name": "Own", "url": "http://localhost:9/"}), 201)["site"]
     path = f"/api/sites/{site['id']}/sources/preview"
     assert assert_ok(ann.private.post(path, json={"url": "http://localhost:9/"})) == {
@@ -148,7 +150,7 @@ def test_without_the_setting_private_addresses_are_not_visited(ann: Tenant) -> N
     assert_error(ann.private.post(path, json={"url": "http://127.0.0.1:9/"}), 400, "validation_failed", field="url")
 
 
-def test_people_who_look_at_slow_pages_do_not_hold_all_threads(
+def test_concurrent_previews_are_limited_and_excess_ones_get_503(
     tenant: Tenant, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = f"/api/sites/{tenant.site_id}/sources/preview"
@@ -180,7 +182,7 @@ def test_people_who_look_at_slow_pages_do_not_hold_all_threads(
     assert_ok(tenant.private.post(path, json=body))
 
 
-def test_lists_show_their_first_page(tenant: Tenant, website: Website) -> None:
+def test_preview_of_a_sitemap_or_feed_shows_its_first_page(tenant: Tenant, website: Website) -> None:
     previewer = tenant.app.extensions["runtime"].previewer
     base = website.url
     website.pages["/sitemap.xml"] = Answer(
@@ -211,7 +213,7 @@ def test_lists_show_their_first_page(tenant: Tenant, website: Website) -> None:
     assert first("wordpress", "/").reason == "bad_source"
 
 
-def test_an_address_without_a_scheme_is_tried_with_https_then_with_http(tenant: Tenant, website: Website) -> None:
+def test_url_without_a_scheme_is_tried_with_https_then_http(tenant: Tenant, website: Website) -> None:
     previewer = tenant.app.extensions["runtime"].previewer
     bare = website.url.removeprefix("http://")
     website.pages |= {"/busy": Answer(b"", 503, {"Retry-After": "30"}), "/image": Answer(b"\x89PNG")}
@@ -231,7 +233,7 @@ def test_an_address_without_a_scheme_is_tried_with_https_then_with_http(tenant: 
         (set(), "http", preview.CompletedUrl("http://www.example.com/a", is_silent=True)),
     ],
 )
-def test_the_scheme_is_the_first_one_that_answers(
+def test_url_without_a_scheme_gets_the_first_scheme_that_responds(
     tenant: Tenant,
     monkeypatch: pytest.MonkeyPatch,
     answering: set[str],
@@ -246,7 +248,7 @@ def test_the_scheme_is_the_first_one_that_answers(
     assert tenant.app.extensions["runtime"].previewer.complete_url("www.example.com/a", otherwise) == completed
 
 
-def test_a_private_address_without_a_scheme_is_not_asked(ann: Tenant, website: Website) -> None:
+def test_private_address_without_a_scheme_gets_no_request(ann: Tenant, website: Website) -> None:
     previewer = ann.app.extensions["runtime"].previewer
     bare = website.url.removeprefix("http://")
 
@@ -254,7 +256,7 @@ def test_a_private_address_without_a_scheme_is_not_asked(ann: Tenant, website: W
     assert website.asked == []
 
 
-def test_a_slow_address_is_not_waited_for_long(
+def test_url_without_a_scheme_on_a_slow_server_is_marked_silent(
     tenant: Tenant, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.crawl.run.visits.visitor.MAX_RESPONSE_SECONDS", 0.1)
@@ -268,7 +270,7 @@ def test_a_slow_address_is_not_waited_for_long(
     assert completed == preview.CompletedUrl(f"https://{bare}", is_silent=True)
 
 
-def test_where_a_site_has_further_addresses_the_host_is_among_the_fields(tenant: Tenant, website: Website) -> None:
+def test_preview_includes_the_domain_if_the_site_has_several(tenant: Tenant, website: Website) -> None:
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": ["https://blog.example.org/"]}))
 
     assert look(tenant, website.url)["document"]["domain"] == "127.0.0.1"

@@ -1,4 +1,4 @@
-"""A worker: several runs at once, claims renewed, runs cancelled and handed back."""
+"""A worker executes several runs concurrently, renews its claims, and cancels or hands back runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def start(worker: Worker, *, until_idle: bool = False) -> threading.Thread:
     return thread
 
 
-def test_it_works_on_all_runs_that_wait_and_ends(runner: Runner, website: Website) -> None:
+def test_worker_executes_all_queued_runs_and_exits_when_idle(runner: Runner, website: Website) -> None:
     make_site(website, 4)
     ids = [runner.request(runner.add(f"/{number}")) for number in range(4)]
 
@@ -30,7 +30,7 @@ def test_it_works_on_all_runs_that_wait_and_ends(runner: Runner, website: Websit
     assert [(run.status, run.indexed) for run in map(runner.load, ids)] == [("finished", 1)] * 4
 
 
-def test_a_run_that_somebody_cancels_ends_soon(runner: Runner, website: Website) -> None:
+def test_cancelling_a_run_stops_it_promptly(runner: Runner, website: Website) -> None:
     make_site(website, 30)
     source = runner.add()
     run_id = runner.request(source)
@@ -42,7 +42,7 @@ def test_a_run_that_somebody_cancels_ends_soon(runner: Runner, website: Website)
                 runs.cancel_run(session, source)
             cancelled.set()
         elif cancelled.is_set():
-            threading.Event().wait(0.05)  # The worker looks every few milliseconds.
+            threading.Event().wait(0.05)  # The worker checks every few milliseconds.
 
     website.before = cancel
     Worker(runner.parts, runs_at_once=1, renew_seconds=0.0).run(until_idle=True, idle_seconds=0.01)
@@ -52,7 +52,7 @@ def test_a_run_that_somebody_cancels_ends_soon(runner: Runner, website: Website)
     assert run.found == run.indexed + run.unchanged + run.skipped + run.failed
 
 
-def test_a_worker_that_stops_hands_its_run_back_and_another_goes_on(runner: Runner, website: Website) -> None:
+def test_stopped_worker_hands_its_run_back_and_another_finishes_it(runner: Runner, website: Website) -> None:
     make_site(website, 30)
     run_id = runner.request(runner.add())
     worker = Worker(runner.parts, runs_at_once=1)
@@ -69,7 +69,7 @@ def test_a_worker_that_stops_hands_its_run_back_and_another_goes_on(runner: Runn
 
 
 @pytest.mark.slow
-def test_two_workers_never_have_the_same_run(runner: Runner, website: Website) -> None:
+def test_two_workers_never_execute_the_same_run(runner: Runner, website: Website) -> None:
     make_site(website, 20)
     ids = [runner.request(runner.add(f"/{number}")) for number in range(6)]
 
@@ -83,9 +83,7 @@ def test_two_workers_never_have_the_same_run(runner: Runner, website: Website) -
 
 
 @pytest.mark.slow
-def test_a_run_gives_way_when_it_had_its_turn_and_others_wait(
-    runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_run_yields_to_queued_runs(runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.crawl.run.state.TURN_SECONDS", 0.0)
     make_site(website, 10)
     ended: list[str] = []
@@ -104,7 +102,7 @@ def test_a_run_gives_way_when_it_had_its_turn_and_others_wait(
     assert second.started_at < first.finished_at
 
 
-def test_a_run_whose_process_was_killed_too_often_fails(runner: Runner, website: Website) -> None:
+def test_run_whose_claim_lapsed_too_often_fails_without_a_request(runner: Runner, website: Website) -> None:
     make_site(website, 1)
     run_id = runner.request(runner.add())
     with runner.part.database.write() as session:

@@ -1,4 +1,4 @@
-"""A web site for tests: pages that change, fail and move as a test says, and what was asked for."""
+"""A website whose pages tests can change, break, and move; it records all requests."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.conftest import close_app, make_app, make_settings
 
 @dataclass
 class Answer:
-    """What the site answers with.
+    """A response of the website.
 
     Attributes:
-        validators: Whether it can be asked whether it changed.
+        validators: Whether the response supports conditional requests.
     """
 
     body: bytes = b""
@@ -31,7 +31,7 @@ class Answer:
 
 
 def html(title: str, text: str = "", links: tuple[str, ...] | list[str] = (), head: str = "") -> Answer:
-    """A page."""
+    """Build an HTML page."""
     anchors = "".join(f'<li><a href="{link}">next</a></li>' for link in links)
     body = f"<p>{text or title + ' has a text of its own that nobody else has.'}</p>"
     return Answer(
@@ -42,7 +42,7 @@ def html(title: str, text: str = "", links: tuple[str, ...] | list[str] = (), he
 
 
 def respond(handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Send an answer; one with 304 has no body."""
+    """Send a response; a 304 has no body."""
     handler.send_response(status)
     for name, value in headers.items():
         handler.send_header(name, value)
@@ -54,16 +54,16 @@ def respond(handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, 
 
 
 class Website:
-    """Serves ``pages`` (path to answer) on a port of its own.
+    """Serves ``pages``, which maps paths to responses, on its own port.
 
     Attributes:
-        asked: The path and status of every answer, in order, without robots.txt.
-        sent: The headers of every request, by their names in lower case.
-        before: Called with each path before it is answered.
+        asked: Path and status of every response except robots.txt, in order.
+        sent: The headers of every request, by lower-case name.
+        before: Called with each request's path before the response.
     """
 
     def __init__(self, *, one_at_a_time: bool = False) -> None:
-        """With ``one_at_a_time``, connections are taken and ended one after another, in their order."""
+        """With ``one_at_a_time``, handle connections strictly one after another, in order."""
         self.pages: dict[str, Answer] = {}
         self.asked: list[tuple[str, int]] = []
         self.sent: list[dict[str, str]] = []
@@ -98,26 +98,26 @@ class Website:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def address(self, path: str) -> str:
-        """The address of a path."""
+        """Return the URL of a path."""
         return self.url + path
 
     def forget(self) -> None:
-        """Forget what was asked for."""
+        """Clear the recorded requests."""
         self.asked.clear()
 
     def bodies(self) -> list[str]:
-        """Paths whose body was sent."""
+        """Return the paths whose bodies were sent."""
         return sorted(path for path, status in self.asked if status == 200)
 
     def close(self) -> None:
-        """End the server."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
 
 @contextmanager
 def crawling_tenant(folder: Path, website: Website) -> Iterator[Tenant]:
-    """A customer of an installation that crawls private addresses; their site is the website."""
+    """Register a customer of an installation that may crawl private IP addresses; the website is their site."""
     app = make_app(make_settings(folder, crawl_private_addresses=True))
     tenant = register_tenant(app, "ann@example.com")
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"url": website.url}))
@@ -127,7 +127,7 @@ def crawling_tenant(folder: Path, website: Website) -> Iterator[Tenant]:
 
 @contextmanager
 def serving(*, one_at_a_time: bool = False) -> Iterator[Website]:
-    """A site for as long as it is needed."""
+    """Serve a website, and close it afterwards."""
     site = Website(one_at_a_time=one_at_a_time)
     try:
         yield site

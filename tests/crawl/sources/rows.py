@@ -1,4 +1,4 @@
-"""Rows of sources for tests."""
+"""Adds sources to the database for tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.callers import Tenant
 
 
 def add_source(app: Flask, tenant: Tenant, **values: Any) -> Source:
-    """A source of the tenant's site, as the service keeps it."""
+    """Add a source of the tenant's site to the database."""
     source = Source(
         **{
             "id": f"src_{secrets.token_hex(8)}",

@@ -1,4 +1,4 @@
-"""Configurations of DocSearch's scraper become sources, and what has no counterpart is named."""
+"""DocSearch scraper configurations are converted to sources; options without a counterpart are reported."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SELECTORS = {"lvl0": "article h1", "lvl1": "article h2", "text": "article p, art
 
 
 def read(**config: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """The fields of each source, checked as those that are sent, and what is ignored."""
+    """Convert a configuration; return each source's validated fields, and the ignored options."""
     plan = read_config(config)
     return [SourceCreateSchema().load(each.values) for each in plan.sources], list(plan.ignored)
 
 
-def test_a_plain_configuration() -> None:
+def test_plain_configuration_becomes_one_source() -> None:
     (source,), ignored = read(
         index_name="example",
         start_urls=[f"{BASE}/guide/"],
@@ -55,7 +55,7 @@ def test_a_plain_configuration() -> None:
     assert ignored == ["index_name", "custom_settings.separatorsToIndex", "custom_settings.synonyms", "nb_hits"]
 
 
-def test_entries_with_selectors_fields_and_ranks_of_their_own() -> None:
+def test_start_urls_with_own_selectors_fields_and_ranks_become_sources() -> None:
     sources, ignored = read(
         start_urls=[
             {"url": f"{BASE}/faq/", "selectors_key": "faq", "tags": ["faq", "help"], "page_rank": 3},
@@ -74,7 +74,7 @@ def test_entries_with_selectors_fields_and_ranks_of_their_own() -> None:
     assert ignored == ["start_urls[0].tags[1]", "start_urls[1].page_rank", "start_urls[2].scrape"]
 
 
-def test_values_in_addresses_become_fields() -> None:
+def test_variables_in_start_urls_become_fields() -> None:
     (source,), ignored = read(
         start_urls=[
             {
@@ -92,7 +92,7 @@ def test_values_in_addresses_become_fields() -> None:
     assert ignored == ["start_urls[0].variables.zone"]
 
 
-def test_entries_that_read_alike_are_one_source_and_hosts_are_several() -> None:
+def test_start_urls_are_merged_into_one_source_per_host() -> None:
     sources, ignored = read(
         start_urls=[
             f"{BASE}/docs/", f"{BASE}/docs/start.html", f"{BASE}/.*/api/", f"{BASE}/.*/cli/", "http://old.example.com",
@@ -110,7 +110,7 @@ def test_entries_that_read_alike_are_one_source_and_hosts_are_several() -> None:
     assert ignored == ["start_urls[5]"]
 
 
-def test_the_section_is_the_global_level_and_languages_are_read_anyway() -> None:
+def test_global_level_becomes_the_section_and_lang_selectors_are_ignored() -> None:
     (source,), ignored = read(
         start_urls=f"{BASE}/",
         selectors={
@@ -136,14 +136,14 @@ def test_the_section_is_the_global_level_and_languages_are_read_anyway() -> None
     assert ignored == ["selectors.lvl0.strip_chars", "selectors.lvl4", "selectors.lvl3", "selectors.title"]
 
 
-def test_a_text_that_no_selector_of_ours_finds_is_found_automatically() -> None:
+def test_xpath_text_selector_falls_back_to_automatic_extraction() -> None:
     (source,), ignored = read(
         start_urls=f"{BASE}/", selectors={"lvl0": "h1", "lvl1": "h2", "text": {"selector": "//p", "type": "xpath"}}
     )
     assert (source["selectors"], ignored) == ({"title": "h1"}, ["selectors.text"])
 
 
-def test_sitemaps_that_no_website_looks_for_are_sources() -> None:
+def test_nonstandard_sitemap_urls_become_sitemap_sources() -> None:
     (website, sitemap), _ = read(
         start_urls=[{"url": f"{BASE}/docs/", "tags": "docs"}],
         sitemap_urls=[f"{BASE}/docs/map.xml"],
@@ -156,7 +156,7 @@ def test_sitemaps_that_no_website_looks_for_are_sources() -> None:
     assert (alone["kind"], alone["include"]) == ("sitemap", [])
 
 
-def test_more_than_a_source_holds_is_left_out_and_named() -> None:
+def test_options_beyond_a_sources_limits_are_dropped_and_reported() -> None:
     values = [f"v{number}" for number in range(60)]
     (source,), ignored = read(
         start_urls=[{"url": f"{BASE}/(?P<version>.*?)/", "variables": {"version": values}}],
@@ -190,7 +190,7 @@ def test_more_than_a_source_holds_is_left_out_and_named() -> None:
         ({"start_urls": [{"url": BASE, "page_rank": "9" * 5000}]}, "start_urls[0].page_rank"),
     ],
 )
-def test_what_is_malformed_is_refused_with_its_place(config: Any, field: str) -> None:
+def test_malformed_configuration_is_rejected_with_the_field(config: Any, field: str) -> None:
     with pytest.raises(ApiError) as refused:
         read_config(config)
     assert [detail.field for detail in refused.value.details] == [field]
@@ -212,7 +212,7 @@ ANYTHING = st.recursive(
 
 
 @given(st.dictionaries(NAMES_OF_ALL, ANYTHING))
-def test_whatever_is_sent_becomes_sources_or_is_refused_by_name(config: dict[str, Any]) -> None:
+def test_arbitrary_configuration_becomes_sources_or_is_rejected_with_details(config: dict[str, Any]) -> None:
     plan = Plan()
     refusal = None
     try:
@@ -251,7 +251,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("config", HOSTILE.values(), ids=HOSTILE)
-def test_reading_a_hostile_configuration_takes_little_work(config: dict[str, Any]) -> None:
+def test_hostile_configuration_is_read_with_bounded_work(config: dict[str, Any]) -> None:
     def read_it() -> None:
         with suppress(ApiError):
             read_config({"start_urls": f"{BASE}/docs/", **config})
@@ -259,7 +259,7 @@ def test_reading_a_hostile_configuration_takes_little_work(config: dict[str, Any
     assert work_of(read_it).calls < 1_000_000
 
 
-def test_a_set_has_at_most_a_hundred_selectors() -> None:
+def test_selector_set_has_at_most_a_hundred_selectors() -> None:
     selectors = {"text": "p", **{f"field{number}": f".a{number}" for number in range(120)}}
 
     plan = read_config({"start_urls": f"{BASE}/", "selectors": selectors})

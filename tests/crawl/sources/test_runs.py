@@ -1,4 +1,4 @@
-"""The queue of runs: one at a time for a source, never lost, never with two processes."""
+"""The run queue: one open run per source, never lost, and never executed by two processes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def load(database: Database, run_id: str) -> SourceRun:
         return session.get_one(SourceRun, run_id)
 
 
-def test_whoever_asks_while_a_run_waits_or_runs_gets_that_one(database: Database, source: Source) -> None:
+def test_requesting_a_run_while_one_is_open_returns_the_open_run(database: Database, source: Source) -> None:
     first = request(database, source)
     while_it_waits = request(database, source)
     claimed = claim(database)
@@ -83,7 +83,7 @@ def test_whoever_asks_while_a_run_waits_or_runs_gets_that_one(database: Database
     assert afterwards != first
 
 
-def test_a_run_that_is_worked_on_is_claimed_by_nobody_else(database: Database, source: Source) -> None:
+def test_running_run_cannot_be_claimed_again(database: Database, source: Source) -> None:
     request(database, source)
     claimed = claim(database)
 
@@ -91,7 +91,7 @@ def test_a_run_that_is_worked_on_is_claimed_by_nobody_else(database: Database, s
     assert load(database, claimed.run_id).status == "running"
 
 
-def test_a_killed_process_loses_its_run_to_another_when_the_claim_lapses(
+def test_run_of_a_killed_process_can_be_claimed_after_the_lease_expires(
     database: Database, source: Source, clock: time_machine.Coordinates
 ) -> None:
     request(database, source)
@@ -109,7 +109,7 @@ def test_a_killed_process_loses_its_run_to_another_when_the_claim_lapses(
     assert renew(database, second) is ClaimState.VALID
 
 
-def test_a_claim_that_is_renewed_holds(database: Database, source: Source, clock: time_machine.Coordinates) -> None:
+def test_renewed_claim_stays_valid(database: Database, source: Source, clock: time_machine.Coordinates) -> None:
     request(database, source)
     claimed = claim(database)
 
@@ -119,7 +119,7 @@ def test_a_claim_that_is_renewed_holds(database: Database, source: Source, clock
         assert claim_none(database)
 
 
-def test_a_run_that_is_handed_back_is_continued_at_once(database: Database, source: Source) -> None:
+def test_run_that_is_handed_back_can_be_claimed_immediately(database: Database, source: Source) -> None:
     request(database, source)
     claimed = claim(database)
 
@@ -129,7 +129,7 @@ def test_a_run_that_is_handed_back_is_continued_at_once(database: Database, sour
     assert claim(database).run_id == claimed.run_id
 
 
-def test_whoever_lost_a_run_cannot_hand_back_or_end_it(
+def test_lost_claim_can_neither_hand_back_nor_end_the_run(
     database: Database, source: Source, clock: time_machine.Coordinates
 ) -> None:
     request(database, source)
@@ -145,7 +145,7 @@ def test_whoever_lost_a_run_cannot_hand_back_or_end_it(
     assert claim_none(database)
 
 
-def test_who_waits_longest_is_next_and_accounts_take_turns(
+def test_oldest_run_is_claimed_first_and_accounts_alternate(
     app: Flask, database: Database, tenant: Tenant, clock: time_machine.Coordinates
 ) -> None:
     other = register_tenant(app, "eve@example.com")
@@ -161,7 +161,7 @@ def test_who_waits_longest_is_next_and_accounts_take_turns(
     assert claimed == [asked[0], asked[3], asked[1], asked[2]]
 
 
-def test_a_run_that_waits_is_cancelled_at_once(database: Database, source: Source) -> None:
+def test_queued_run_is_cancelled_immediately(database: Database, source: Source) -> None:
     run_id = request(database, source)
 
     with database.write() as session:
@@ -172,7 +172,7 @@ def test_a_run_that_waits_is_cancelled_at_once(database: Database, source: Sourc
     assert claim_none(database)
 
 
-def test_whoever_works_on_a_cancelled_run_is_told(database: Database, source: Source) -> None:
+def test_renewing_the_claim_of_a_cancelled_run_returns_cancelled(database: Database, source: Source) -> None:
     request(database, source)
     claimed = claim(database)
 
@@ -182,7 +182,7 @@ def test_whoever_works_on_a_cancelled_run_is_told(database: Database, source: So
     assert renew(database, claimed) is ClaimState.CANCELLED
 
 
-def test_cancelling_where_nothing_runs_is_not_found(database: Database, source: Source) -> None:
+def test_cancelling_without_an_open_run_returns_404(database: Database, source: Source) -> None:
     request(database, source)
     end(database, claim(database))
 
@@ -192,7 +192,7 @@ def test_cancelling_where_nothing_runs_is_not_found(database: Database, source: 
     assert (caught.value.status, caught.value.code) == (404, "run_not_found")
 
 
-def test_the_run_of_a_deleted_source_is_lost(database: Database, source: Source) -> None:
+def test_claim_on_a_deleted_sources_run_is_lost(database: Database, source: Source) -> None:
     request(database, source)
     claimed = claim(database)
 
@@ -203,7 +203,7 @@ def test_the_run_of_a_deleted_source_is_lost(database: Database, source: Source)
 
 
 @pytest.mark.slow
-def test_fifty_runs_are_kept_and_listed_newest_first(
+def test_newest_fifty_runs_are_retained_and_listed_newest_first(
     database: Database, source: Source, clock: time_machine.Coordinates
 ) -> None:
     made = []
@@ -222,7 +222,7 @@ def test_fifty_runs_are_kept_and_listed_newest_first(
     assert newest[source.id].id == made[-1]
 
 
-def test_another_source_s_run_is_not_found(app: Flask, database: Database, tenant: Tenant, source: Source) -> None:
+def test_run_of_another_source_returns_404(app: Flask, database: Database, tenant: Tenant, source: Source) -> None:
     run_id = request(database, source)
 
     with database.read() as session, pytest.raises(ApiError) as caught:
@@ -231,7 +231,7 @@ def test_another_source_s_run_is_not_found(app: Flask, database: Database, tenan
     assert (caught.value.status, caught.value.code) == (404, "run_not_found")
 
 
-def test_a_report_lists_what_was_left_out_in_the_order_it_was_found(database: Database, source: Source) -> None:
+def test_report_lists_skipped_pages_in_crawl_order(database: Database, source: Source) -> None:
     run_id = request(database, source)
     found = [("indexed", None), ("skipped", "robots"), ("failed", "timeout"), ("skipped", "robots"), ("waiting", None)]
     with database.write() as session:
@@ -253,7 +253,7 @@ def test_a_report_lists_what_was_left_out_in_the_order_it_was_found(database: Da
     assert reasons == {"robots": 2, "timeout": 1}
 
 
-def test_a_source_has_the_status_of_its_newest_run(database: Database, source: Source) -> None:
+def test_source_status_follows_its_newest_run(database: Database, source: Source) -> None:
     def status() -> str:
         with database.read() as session:
             return runs.source_status(runs.newest_runs(session, [source.id]).get(source.id))
@@ -279,7 +279,7 @@ def waiting_options(database: Database, source: Source) -> object:
         return session.scalar(select(Source.next_options).where(Source.id == source.id))
 
 
-def test_a_run_that_waits_reads_all_that_is_asked_for(database: Database, source: Source) -> None:
+def test_requests_for_a_queued_run_are_merged(database: Database, source: Source) -> None:
     first = ask(database, source, "a", "b")
 
     second = ask(database, source, "b", "c")
@@ -289,20 +289,20 @@ def test_a_run_that_waits_reads_all_that_is_asked_for(database: Database, source
     assert ask(database, source, "d").options == {}
 
 
-def test_a_run_that_may_remove_more_keeps_that(database: Database, source: Source) -> None:
+def test_merging_requests_preserves_max_removed_percent(database: Database, source: Source) -> None:
     with database.write() as session:
         runs.request_run(session, source, urls=["a"], max_removed_percent=100)
 
     assert ask(database, source, "b").options == {"urls": ["a", "b"], "max_removed_percent": 100}
 
 
-def test_of_more_addresses_than_a_run_is_limited_to_all_are_read(database: Database, source: Source) -> None:
+def test_merging_beyond_the_url_limit_reads_the_whole_source(database: Database, source: Source) -> None:
     assert len(ask(database, source, *map(str, range(MAX_REQUESTED_URLS))).options["urls"]) == MAX_REQUESTED_URLS
 
     assert ask(database, source, "one more").options == {}
 
 
-def test_what_is_asked_for_while_a_run_is_under_way_waits_for_its_end(database: Database, source: Source) -> None:
+def test_urls_requested_during_a_run_are_queued_when_it_ends(database: Database, source: Source) -> None:
     request(database, source)
     claimed = claim(database)
 
@@ -323,7 +323,7 @@ def test_what_is_asked_for_while_a_run_is_under_way_waits_for_its_end(database: 
         assert (following.status, following.options) == ("queued", {"urls": ["a", "b"]})
 
 
-def test_who_cancels_a_run_cancels_the_one_that_was_to_follow(database: Database, source: Source) -> None:
+def test_cancelling_a_run_cancels_its_follow_up(database: Database, source: Source) -> None:
     request(database, source)
     claim(database)
     ask(database, source, "a")
@@ -334,7 +334,7 @@ def test_who_cancels_a_run_cancels_the_one_that_was_to_follow(database: Database
     assert waiting_options(database, source) is None
 
 
-def test_nothing_follows_on_a_paused_site(database: Database, source: Source) -> None:
+def test_no_follow_up_run_starts_on_a_paused_site(database: Database, source: Source) -> None:
     request(database, source)
     claimed = claim(database)
     ask(database, source, "a")

@@ -1,4 +1,4 @@
-"""When scheduled runs are due: each source at its own moment, none missed, none twice."""
+"""The schedule of runs: each source is due at its own time, without missed or duplicate runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("schedule", ["hourly", "daily", "weekly"])
-def test_a_source_is_due_once_a_period_at_its_own_moment(schedule: str) -> None:
+def test_source_is_due_once_per_period_at_a_fixed_time(schedule: str) -> None:
     first = next_run_at("src_a", schedule, MOMENT)
     assert first is not None
     second = next_run_at("src_a", schedule, first)
@@ -26,14 +26,14 @@ def test_a_source_is_due_once_a_period_at_its_own_moment(schedule: str) -> None:
     assert second == first + PERIODS[schedule]
 
 
-def test_a_late_run_does_not_move_the_next_one() -> None:
+def test_late_run_does_not_delay_the_next_run() -> None:
     due = next_run_at("src_a", "daily", MOMENT)
     assert due is not None
 
     assert next_run_at("src_a", "daily", due + timedelta(hours=5)) == next_run_at("src_a", "daily", due)
 
 
-def test_the_moments_of_many_sources_are_spread_over_the_period() -> None:
+def test_due_times_of_many_sources_are_spread_over_the_period() -> None:
     due = [next_run_at(f"src_{number}", "daily", MOMENT) for number in range(240)]
 
     hours = {moment.hour for moment in due if moment is not None}
@@ -41,7 +41,7 @@ def test_the_moments_of_many_sources_are_spread_over_the_period() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["hourly", "daily", "weekly"])
-def test_the_first_scheduled_run_comes_within_one_period(schedule: str) -> None:
+def test_first_scheduled_run_is_due_within_one_period(schedule: str) -> None:
     period = PERIODS[schedule]
     assert period is not None
 
@@ -51,12 +51,12 @@ def test_the_first_scheduled_run_comes_within_one_period(schedule: str) -> None:
         assert timedelta(0) < due - MOMENT <= period
 
 
-def test_without_a_schedule_nothing_is_due() -> None:
+def test_source_without_a_schedule_is_never_due() -> None:
     assert next_run_at("src_a", "none", MOMENT) is None
 
 
 @time_machine.travel(MOMENT, tick=False)
-def test_a_source_that_missed_a_week_of_daily_runs_gets_one(app: Flask, tenant: Tenant) -> None:
+def test_source_that_missed_a_week_of_daily_runs_gets_one_run(app: Flask, tenant: Tenant) -> None:
     database = app.extensions["runtime"].database
     source = add_source(app, tenant, schedule="daily", next_run_at=MOMENT - timedelta(days=7))
 
@@ -73,9 +73,7 @@ def test_a_source_that_missed_a_week_of_daily_runs_gets_one(app: Flask, tenant: 
 
 
 @pytest.mark.parametrize("hours_late", [0, 1, 13, 23])
-def test_a_run_that_is_late_is_followed_after_half_a_period_at_least(
-    app: Flask, tenant: Tenant, hours_late: int
-) -> None:
+def test_next_run_is_due_at_least_half_a_period_after_a_late_run(app: Flask, tenant: Tenant, hours_late: int) -> None:
     database = app.extensions["runtime"].database
     due = next_run_at("src_0123456789abcdef", "daily", MOMENT)
     assert due is not None
@@ -91,7 +89,7 @@ def test_a_run_that_is_late_is_followed_after_half_a_period_at_least(
 
 
 @time_machine.travel(MOMENT, tick=False)
-def test_a_source_of_a_paused_site_is_not_queued(app: Flask, tenant: Tenant) -> None:
+def test_due_source_of_a_paused_site_is_not_queued(app: Flask, tenant: Tenant) -> None:
     database = app.extensions["runtime"].database
     add_source(app, tenant, schedule="hourly", next_run_at=MOMENT)
     with database.write() as session:

@@ -1,4 +1,4 @@
-"""Regular expressions for addresses become patterns, or are refused."""
+"""Regular expressions for URLs are converted to patterns or rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.crawl.sources.url_patterns import NotAPattern, expand
         ("/(?P<other>.*?)/guide", ["/*/guide"]),
     ],
 )
-def test_what_is_no_more_than_a_pattern(expression: str, patterns: list[str]) -> None:
+def test_simple_regular_expressions_become_url_patterns(expression: str, patterns: list[str]) -> None:
     assert expand(expression, {"version": ["v2", "v3"]}) == patterns
 
 
@@ -43,6 +43,6 @@ def test_what_is_no_more_than_a_pattern(expression: str, patterns: list[str]) ->
         "(a|b)" * 6,
     ],
 )
-def test_what_is_more_is_refused(expression: str) -> None:
+def test_regular_expressions_beyond_patterns_are_rejected(expression: str) -> None:
     with pytest.raises(NotAPattern):
         expand(expression, {})

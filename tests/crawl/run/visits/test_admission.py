@@ -1,4 +1,4 @@
-"""Globs on paths and queries."""
+"""Include and exclude globs match paths with queries."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from app.crawl.run.visits.admission import Rules
         ("/[a]+", ["/[a]+"], ["/aa"]),
     ],
 )
-def test_a_star_stands_for_anything(glob: str, matching: list[str], others: list[str]) -> None:
+def test_star_in_a_glob_matches_any_characters(glob: str, matching: list[str], others: list[str]) -> None:
     rules = Rules([glob], [])
     assert [path for path in [*matching, *others] if rules.allow(f"https://example.com{path}")] == matching
     refusing = Rules([], [glob])
     assert [path for path in [*matching, *others] if refusing.allow(f"https://example.com{path}")] == others
 
 
-def test_what_is_included_and_excluded_is_excluded() -> None:
+def test_exclude_globs_take_precedence_over_include_globs() -> None:
     rules = Rules(["/docs/*"], ["/docs/old/*"])
     assert rules.allow("https://example.com/docs/a")
     assert not rules.allow("https://example.com/docs/old/a")
 
 
-def test_a_glob_of_many_stars_is_matched_at_once() -> None:
+def test_glob_with_many_stars_is_matched_quickly() -> None:
     rules = Rules(["*a" * 1000 + "b"], [])
     assert not rules.allow("https://example.com/" + "a" * 2000)

@@ -1,4 +1,4 @@
-"""Turns at hosts: two requests at once and ten a second, whoever asks."""
+"""Shared turns limit each host to two concurrent requests and ten per second, across all machines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def taken(turn: Turn | float) -> Turn:
     return turn
 
 
-def test_two_machines_together_have_two_requests_under_way(machines: list[SharedTurns], clock: Clock) -> None:
+def test_two_machines_share_the_limit_of_two_concurrent_requests(machines: list[SharedTurns], clock: Clock) -> None:
     one, other = machines
     first = taken(one.take("example.com"))
     clock.now += 1
@@ -52,7 +52,7 @@ def test_two_machines_together_have_two_requests_under_way(machines: list[Shared
     assert isinstance(other.take("example.com"), Turn)
 
 
-def test_ten_a_second_begin_however_fast_they_end(machines: list[SharedTurns], clock: Clock) -> None:
+def test_two_machines_together_start_ten_requests_per_second(machines: list[SharedTurns], clock: Clock) -> None:
     begun = 0
     for millisecond in range(1000):
         clock.now = 1_000_000.0 + millisecond / 1000
@@ -64,7 +64,7 @@ def test_ten_a_second_begin_however_fast_they_end(machines: list[SharedTurns], c
     assert begun == 10
 
 
-def test_a_host_that_asks_to_wait_is_left_alone_by_all(machines: list[SharedTurns], clock: Clock) -> None:
+def test_pause_requested_by_a_host_applies_to_all_machines(machines: list[SharedTurns], clock: Clock) -> None:
     one, other = machines
     one.give_back(taken(one.take("example.com")), pause=300)
     clock.now += 299
@@ -73,14 +73,14 @@ def test_a_host_that_asks_to_wait_is_left_alone_by_all(machines: list[SharedTurn
     assert wait == pytest.approx(1)
 
 
-def test_turns_taken_at_the_same_moment_are_different(machines: list[SharedTurns], clock: Clock) -> None:
+def test_concurrent_requests_for_a_turn_grant_only_one(machines: list[SharedTurns], clock: Clock) -> None:
     with ThreadPoolExecutor(8) as pool:
         turns = list(pool.map(lambda number: machines[number % 2].take("example.com"), range(8)))
 
     assert len([turn for turn in turns if isinstance(turn, Turn)]) == 1
 
 
-def test_hosts_that_nobody_asks_are_forgotten(app: Flask, machines: list[SharedTurns], clock: Clock) -> None:
+def test_idle_hosts_are_deleted_from_the_database(app: Flask, machines: list[SharedTurns], clock: Clock) -> None:
     from sqlalchemy import func, select
 
     from app.models import CrawlHost
