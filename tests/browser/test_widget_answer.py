@@ -198,7 +198,7 @@ class TestFunctionsOfThePage:
 
 class TestInTheFullView:
     @pytest.mark.parametrize("place", [PLACE, ""], ids=["in the page", "over the page"])
-    def test_it_stands_above_the_results_and_leads_to_its_place(
+    def test_answer_is_quoted_above_the_full_results_and_links_to_its_section(
         self, stub: Stub, visitor: Searcher, place: str
     ) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
@@ -219,7 +219,7 @@ class TestInTheFullView:
         told = stub.bodies("/api/v1/click")[0]
         assert (told["id"], told["position"], told["anchor"]) == ("way", 2, "tram")
 
-    def test_whoever_comes_back_finds_the_focus_on_it(self, stub: Stub, visitor: Searcher) -> None:
+    def test_going_back_returns_the_focus_to_the_answer(self, stub: Stub, visitor: Searcher) -> None:
         stub.answers[SEARCH] = [(200, answered(url="/other"))]
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=open")
@@ -230,7 +230,7 @@ class TestInTheFullView:
         script = """return document.querySelector("#all")?.shadowRoot?.activeElement?.closest("figure") != null"""
         visitor.wait(lambda: visitor.driver.execute_script(script), "the focus never came back")
 
-    def test_it_goes_with_the_search_that_it_answered(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_disappears_with_the_next_search_or_failure(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, 'data-mode="modal"', body=PLACE)
         visitor.go("/?q=open")
         visitor.wait(lambda: visitor.seen("figure"), "the answer never came")
@@ -253,7 +253,7 @@ class TestLooks:
         ('lang="en"', {**ANSWER, "text": "Donaudampfschifffahrtsgesellschaft" * 8}, "left"),
     ])  # fmt: skip
     @pytest.mark.parametrize("place", ["", PLACE], ids=["box", "full view"])
-    def test_on_320_pixels_nothing_is_cut_and_the_bar_is_where_its_text_begins(
+    def test_answer_fits_320_pixels_with_its_bar_at_the_start_of_the_text(
         self, stub: Stub, visitor: Searcher, attributes: str, answer: dict[str, str], side: str, place: str
     ) -> None:
         size = {"width": 320, "height": 640, "deviceScaleFactor": 1, "mobile": False}
@@ -272,7 +272,7 @@ class TestLooks:
         widths = {name: quote.value_of_css_property(f"border-{name}-width") for name in ("left", "right")}
         assert widths == {"left": "0px", "right": "0px", side: "3px"}
 
-    def test_its_colours_are_those_of_the_box(self, stub: Stub, visitor: Searcher) -> None:
+    def test_answer_uses_the_colours_of_the_theme(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, 'data-theme="dark"')
         link = asks(visitor)
         colour = "return getComputedStyle(arguments[0])[arguments[1]]"
@@ -282,7 +282,7 @@ class TestLooks:
         assert visitor.driver.execute_script(colour, quote, "borderInlineStartColor") == "rgb(108, 195, 218)"
 
     @pytest.mark.parametrize(("lang", "label"), [("de", "Antwort"), ("ar", "الإجابة"), ("ja", "回答")])
-    def test_its_label_is_in_the_language_of_the_box(
+    def test_answer_label_is_in_the_language_of_the_box(
         self, stub: Stub, visitor: Searcher, lang: str, label: str
     ) -> None:
         open_page(stub, visitor, f'data-lang="{lang}"')
@@ -290,7 +290,7 @@ class TestLooks:
         assert visitor.inside("figure")[0].get_attribute("aria-label") == label
 
 
-def test_a_template_of_the_page_is_for_results_alone(stub: Stub, visitor: Searcher) -> None:
+def test_hit_template_does_not_apply_to_the_answer(stub: Stub, visitor: Searcher) -> None:
     template = "<template data-site-search-hit><figure><cite>{{title}}</cite></figure></template>"
     stub.page = page_with(SCRIPT_ELEMENT, body=template)
     visitor.go("/")

@@ -1,4 +1,4 @@
-"""What the search box does for visitors, and what pages can do with it."""
+"""Features of the search box for visitors, and its options for pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MOUNT = '<script nonce="page" src="/widget.js"></script><script nonce="page">{}<
 
 @contextmanager
 def finding_stub() -> Iterator[Stub]:
-    """A stub of the gateway that finds :data:`HITS`, and suggests nothing."""
+    """Run a stub of the gateway that finds :data:`HITS` and suggests nothing."""
     with running_stub() as running:
         running.info = {"engine_host": f"{running.base_url}/engine", "engine_public_key": "engine", "index": "site_7"}
         running.answers[SEARCH] = [(200, HITS)]
@@ -68,7 +68,7 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Visitor:
 
 
 def open_page(stub: Stub, visitor: Visitor, data: str = "", *, attributes: str = 'lang="en"', body: str = "") -> None:
-    """Look at a page with the two lines in it, the second one with ``data``."""
+    """Open a page with the two lines of the search box, the second one with ``data``."""
     script = SCRIPT_ELEMENT.replace(" async", f" {data} async")
     stub.page = page_with(script, attributes=attributes, body=body)
     visitor.go("/")
@@ -76,7 +76,7 @@ def open_page(stub: Stub, visitor: Visitor, data: str = "", *, attributes: str =
 
 
 def open_mounted(stub: Stub, visitor: Visitor, script: str, *, body: str = "") -> None:
-    """Look at a page whose own script mounts a box."""
+    """Open a page with a script that mounts a box."""
     stub.page = page_with(MOUNT.format(script), body=body)
     visitor.go("/")
 
@@ -94,7 +94,7 @@ def press(visitor: Visitor, *keys: str) -> None:
 
 
 def focused(visitor: Visitor) -> str:
-    """What has the focus, through shadow trees: its id or its name."""
+    """Return the ID or name of the focused element, through shadow trees."""
     script = """let here = document.activeElement;
         while (here.shadowRoot?.activeElement) here = here.shadowRoot.activeElement;
         return here.id || here.localName;"""
@@ -102,7 +102,7 @@ def focused(visitor: Visitor) -> str:
 
 
 def severe(visitor: Visitor) -> list[str]:
-    """What the page logged as errors since this was asked before."""
+    """Return the errors that the page logged since the last call."""
     return [entry["message"] for entry in visitor.driver.get_log("browser") if entry["level"] == "SEVERE"]
 
 
@@ -124,7 +124,7 @@ def finds(visitor: Visitor, text: str = "open") -> None:
 
 
 class TestShortcuts:
-    def test_a_slash_goes_to_the_first_box_but_is_typed_into_fields(self, stub: Stub, visitor: Visitor) -> None:
+    def test_slash_focuses_the_first_box_but_is_typed_into_fields(self, stub: Stub, visitor: Visitor) -> None:
         second = SCRIPT_ELEMENT.replace("async", 'data-target="#other" async')
         stub.page = page_with(second + SCRIPT_ELEMENT, body='<input id="name"><p contenteditable id="text">x</p>')
         visitor.go("/")
@@ -143,7 +143,7 @@ class TestShortcuts:
         press(visitor, "/")
         assert visitor.inside("input")[0].get_attribute("value") == "/", "in the box it is a character, too"
 
-    def test_no_key_is_taken_from_a_page_that_wants_its_own(self, stub: Stub, visitor: Visitor) -> None:
+    def test_disabled_shortcuts_are_left_to_the_page(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor, 'data-shortcut="false" data-mode="modal"')
@@ -152,7 +152,7 @@ class TestShortcuts:
         assert focused(visitor) == "body"
         assert not visitor.inside("dialog[open]")
 
-    def test_what_is_typed_into_the_box_is_no_shortcut_of_the_page(self, stub: Stub, visitor: Visitor) -> None:
+    def test_keys_typed_into_the_box_do_not_reach_page_shortcuts(self, stub: Stub, visitor: Visitor) -> None:
         script = "var keys = []; addEventListener('keydown', (event) => keys.push(event.key));"
         open_page(stub, visitor, body=f'<script nonce="page">{script}</script>')
         visitor.type("jk")
@@ -160,7 +160,7 @@ class TestShortcuts:
 
 
 class TestDialog:
-    def test_a_key_opens_it_and_escape_gives_the_focus_back(self, stub: Stub, visitor: Visitor) -> None:
+    def test_shortcut_opens_the_dialog_and_escape_returns_the_focus(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor, 'data-mode="modal"', body='<a id="link" href="#x">x</a>')
@@ -173,7 +173,9 @@ class TestDialog:
             assert not visitor.inside("dialog[open]")
             assert focused(visitor) == "link"
 
-    def test_it_searches_by_keyboard_and_closes_when_a_result_is_chosen(self, stub: Stub, visitor: Visitor) -> None:
+    def test_dialog_searches_by_keyboard_and_closes_when_a_result_is_selected(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor, 'data-mode="modal"')
@@ -192,11 +194,17 @@ class TestDialog:
 
 
 class TestSuggestions:
-    def test_queries_and_titles_come_before_results_and_nothing_twice(self, stub: Stub, visitor: Visitor) -> None:
+    def test_suggested_queries_and_titles_precede_results_without_duplicates(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         nothing = (200, {"suggestions": []})
-        stub.answers["/engine/suggest"] = [nothing, (200, SUGGESTED), nothing]  # The first one for what is popular.
+        stub.answers["/engine/suggest"] = [
+            nothing,
+            (200, SUGGESTED),
+            nothing,
+        ]  # The first response is for popular searches.
         open_page(stub, visitor)
         finds(visitor)
         assert [found.text for found in visitor.inside("[role=group] .hit")] == ["opening hours", "Open day"]
@@ -206,7 +214,7 @@ class TestSuggestions:
         assert visitor.inside("input")[0].get_attribute("value") == "opening hours"
         assert focused(visitor) == "input"
 
-    def test_titles_follow_the_filters_of_the_box(self, stub: Stub, visitor: Visitor) -> None:
+    def test_title_suggestions_use_the_filters_of_the_box(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor, 'data-filters="section = a&amp;b"')
         finds(visitor, "open day")
         (asked,) = [
@@ -215,19 +223,19 @@ class TestSuggestions:
         assert parse_qs(asked) == {"limit": ["4"], "q": ["open day"], "filter": ["section = a&b"]}
 
     @pytest.mark.parametrize("status", [404, 503])
-    def test_without_them_results_are_as_they_were(self, stub: Stub, visitor: Visitor, status: int) -> None:
+    def test_results_are_shown_when_suggestions_fail(self, stub: Stub, visitor: Visitor, status: int) -> None:
         stub.answers["/engine/suggest"] = [(status, {})]
         open_page(stub, visitor)
         finds(visitor)
         visitor.type("s")
         visitor.wait(lambda: len(stub.bodies(SEARCH)) == 2, "it never searched again")
         assert visitor.titles() == ["Opening hours", "Getting here"]
-        # The first one for what is popular.
+        # The first request is for popular searches.
         assert len(stub.bodies("/engine/suggest")) == (1 if status == 404 else 3), "what is not there is asked once"
 
 
 class TestRecentSearches:
-    def test_the_last_five_are_kept_shown_and_cleared(self, stub: Stub, visitor: Visitor) -> None:
+    def test_last_five_searches_are_stored_shown_and_can_be_cleared(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor, 'data-recent="true"')
@@ -250,7 +258,7 @@ class TestRecentSearches:
         assert not visitor.inside(".panel")[0].is_displayed()
         assert focused(visitor) == "input"
 
-    def test_without_the_attribute_nothing_is_kept(self, stub: Stub, visitor: Visitor) -> None:
+    def test_no_searches_are_stored_without_the_attribute(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor)
@@ -268,7 +276,7 @@ class TestRecentSearches:
             "localStorage.setItem('site-search:' + location.host + ':site_7', '[{},null,5]')",
         ],
     )
-    def test_storage_that_is_blocked_or_broken_changes_nothing(
+    def test_blocked_or_corrupt_storage_does_not_affect_searching(
         self, stub: Stub, visitor: Visitor, trouble: str
     ) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -280,7 +288,7 @@ class TestRecentSearches:
 
 
 class TestClicks:
-    def test_a_chosen_result_is_told_with_its_search_as_the_page_goes(self, stub: Stub, visitor: Visitor) -> None:
+    def test_selected_result_is_reported_with_its_query_id(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         finds(visitor)
         visitor.inside(".hit")[1].click()
@@ -290,7 +298,7 @@ class TestClicks:
         assert told == {"query_id": "query-1", "query": "open", "id": "way", "position": 2}
         assert "id" in stub.bodies(SEARCH)[0]["attributesToRetrieve"]
 
-    def test_a_search_without_a_name_is_told_by_its_text(self, stub: Stub, visitor: Visitor) -> None:
+    def test_click_without_a_query_id_is_reported_with_its_query(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(200, {key: value for key, value in HITS.items() if key != "metadata"})]
         open_page(stub, visitor)
         finds(visitor)
@@ -302,7 +310,7 @@ class TestClicks:
 
 
 class TestMounting:
-    def test_the_pages_functions_and_events_see_what_happens(self, stub: Stub, visitor: Visitor) -> None:
+    def test_page_callbacks_and_events_receive_searches_and_selections(self, stub: Stub, visitor: Visitor) -> None:
         script = """
             var events = [];
             for (const type of ["search", "select", "error"])
@@ -335,7 +343,7 @@ class TestMounting:
         assert visitor.driver.current_url == before
         visitor.wait(lambda: stub.bodies("/api/v1/click"), "it was chosen all the same")
 
-    def test_a_selection_may_be_cancelled_by_its_event(self, stub: Stub, visitor: Visitor) -> None:
+    def test_selection_can_be_cancelled_by_its_event(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         visitor.driver.execute_script("addEventListener('site-search:select', (event) => event.preventDefault())")
         finds(visitor)
@@ -343,7 +351,7 @@ class TestMounting:
         visitor.wait(lambda: stub.bodies("/api/v1/click"), "it was chosen")
         assert "#" not in visitor.driver.current_url
 
-    def test_functions_that_fail_are_logged_and_passed_over(self, stub: Stub, visitor: Visitor) -> None:
+    def test_failing_page_callbacks_are_logged_and_ignored(self, stub: Stub, visitor: Visitor) -> None:
         script = """SiteSearch.mount(document.querySelector("#site-search"), { key: "svc_pub_test",
             transform: () => null, onSelect: () => { throw new Error("broken"); } });"""
         open_mounted(stub, visitor, script)
@@ -355,7 +363,7 @@ class TestMounting:
         assert "transform failed" in said[0]
         assert "onSelect failed" in said[1]
 
-    def test_it_is_taken_away_without_a_trace_and_put_back(self, stub: Stub, visitor: Visitor) -> None:
+    def test_unmounting_restores_the_page_and_the_box_can_be_mounted_again(self, stub: Stub, visitor: Visitor) -> None:
         script = """
             var host = document.querySelector("#site-search");
             host.innerText = "Search is here";
@@ -372,7 +380,7 @@ class TestMounting:
         assert len(visitor.inside("input")) == 1
         finds(visitor)
 
-    def test_listeners_and_boxes_do_not_pile_up(self, stub: Stub, visitor: Visitor) -> None:
+    def test_mounting_repeatedly_leaks_no_listeners_or_nodes(self, stub: Stub, visitor: Visitor) -> None:
         script = """var host = document.querySelector("#site-search");
             var turn = () => SiteSearch.mount(host, { key: "svc_pub_test", mode: "modal" }).unmount();
             turn();"""
@@ -393,7 +401,7 @@ class TestMounting:
         assert after[1] - before[1] < 200
 
     @pytest.mark.parametrize("key", ["", "svc_prv_secret"])
-    def test_only_a_public_key_is_taken(self, stub: Stub, visitor: Visitor, key: str) -> None:
+    def test_mount_rejects_keys_that_are_not_public(self, stub: Stub, visitor: Visitor, key: str) -> None:
         open_mounted(stub, visitor, "")
         script = (
             "try { SiteSearch.mount(document.body, { key: arguments[0] }); } catch (error) { return error.message; }"
@@ -412,7 +420,7 @@ class TestPlace:
         ],
         ids=["narrow", "at the right", "at the bottom"],
     )
-    def test_results_are_readable_wherever_the_box_is(
+    def test_results_are_fully_visible_wherever_the_box_is(
         self, stub: Stub, visitor: Visitor, style: str, popover: bool
     ) -> None:
         before = "" if popover else "delete HTMLElement.prototype.showPopover;"
@@ -427,7 +435,7 @@ class TestPlace:
         visitor.wait(lambda: box.find_elements("css selector", ".hit"), "the results never came")
         assert is_seen_whole(visitor, ".panel", "narrow")
 
-    def test_also_within_what_moves_fixed_things(self, stub: Stub, visitor: Visitor) -> None:
+    def test_results_are_placed_below_the_box_in_a_transformed_page(self, stub: Stub, visitor: Visitor) -> None:
         body = """<script nonce="page">delete HTMLElement.prototype.showPopover;
             document.documentElement.style.cssText = "width: 600px; transform: translate(40px, 30px)";</script>"""
         open_page(stub, visitor, body=body)
@@ -441,7 +449,7 @@ class TestPlace:
 
 
 class TestNetwork:
-    def test_who_waits_is_told_so_and_sees_only_what_was_asked_last(self, stub: Stub, visitor: Visitor) -> None:
+    def test_loading_message_is_shown_and_outdated_responses_are_ignored(self, stub: Stub, visitor: Visitor) -> None:
         stub.held.add(SEARCH)
         open_page(stub, visitor)
         visitor.type("op")
@@ -452,7 +460,7 @@ class TestNetwork:
         stub.release.set()
         visitor.wait(lambda: visitor.told() == "Nothing matches “open”.", "the answer never came")
 
-    def test_a_network_that_is_away_is_said_and_comes_back(self, stub: Stub, visitor: Visitor) -> None:
+    def test_network_failure_is_reported_and_the_next_search_recovers(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         visitor.driver.execute_script(
             "window.reasons = []; addEventListener('site-search:error', (event) => reasons.push(event.detail.reason))"
@@ -472,7 +480,7 @@ class TestNetwork:
 
 
 class TestHostileDocuments:
-    def test_they_are_shown_as_text_and_lead_nowhere_else(self, stub: Stub, visitor: Visitor) -> None:
+    def test_hostile_documents_are_displayed_as_text_without_links(self, stub: Stub, visitor: Visitor) -> None:
         evil = "<img src=x onerror=\"document.title='pwned'\">"
         stub.answers[SEARCH] = [(200, {"estimatedTotalHits": 3, "hits": [
             {"id": "1", "title": evil, "url": "javascript:document.title='pwned'", "excerpt": evil},
@@ -487,7 +495,7 @@ class TestHostileDocuments:
         visitor.inside(".hit")[0].click()
         assert visitor.driver.title == "Museum"
 
-    def test_no_document_knows_the_marks(self, stub: Stub, visitor: Visitor) -> None:
+    def test_highlight_marks_are_random_per_page_load(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         finds(visitor)
         visitor.go("/?again")
@@ -517,7 +525,7 @@ export function showResults(core, { container, query }) {
 
 
 class TestFullView:
-    def test_enter_opens_it_in_place_of_the_panel_with_all_it_needs(self, stub: Stub, visitor: Visitor) -> None:
+    def test_enter_opens_the_full_view_in_place_of_the_panel(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.files["/widget-results.js"] = FULL
@@ -534,7 +542,7 @@ class TestFullView:
         assert asked["filter"] == ['"section" IN ["a\\"b", "c"]']
         assert not visitor.inside(".panel")[0].is_displayed()
 
-    def test_a_page_with_a_place_for_it_shows_it_there(self, stub: Stub, visitor: Visitor) -> None:
+    def test_full_view_is_shown_in_its_placeholder_on_the_page(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.files["/widget-results.js"] = FULL
@@ -546,7 +554,7 @@ class TestFullView:
         visitor.wait(lambda: "open: Sort by date" in visitor.text, "the box's search was never shown")
         assert not visitor.inside(".panel")[0].is_displayed()
 
-    def test_an_address_for_it_gets_the_query_beside_its_own(self, stub: Stub, visitor: Visitor) -> None:
+    def test_results_url_receives_the_query_beside_its_own_parameters(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor, 'data-results-url="/?site=a%26b&amp;q=old#top"')
@@ -556,7 +564,7 @@ class TestFullView:
         visitor.type(Keys.ENTER)
         visitor.wait(lambda: visitor.driver.current_url == f"{stub.base_url}/?site=a%26b&q=open+day#top", "it")
 
-    def test_a_script_is_no_address_for_it(self, stub: Stub, visitor: Visitor) -> None:
+    def test_javascript_results_url_is_rejected(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.files["/widget-results.js"] = FULL
@@ -566,7 +574,9 @@ class TestFullView:
         visitor.wait(lambda: visitor.inside(".seen"), "the full view never came")
         assert all("data-results-url must be" in message for message in severe(visitor))
 
-    def test_without_it_the_box_says_so_and_goes_on(self, stub: Stub, visitor: Visitor) -> None:
+    def test_failure_to_load_the_full_view_is_reported_and_the_box_still_works(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers["/widget-results.js"] = [(503, {})]
@@ -584,7 +594,7 @@ class TestLanguages:
         script = "return [getComputedStyle(arguments[0]).direction, arguments[0].closest('[lang]').lang]"
         return [tuple(visitor.driver.execute_script(script, found)) for found in visitor.inside(css)]
 
-    def test_a_page_from_right_to_left_has_a_box_that_is_too(self, stub: Stub, visitor: Visitor) -> None:
+    def test_box_on_a_right_to_left_page_is_right_to_left(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(200, ARABIC)]
         open_page(stub, visitor, attributes='lang="ar-EG" dir="rtl"')
         assert self._directions(visitor, "input") == [("rtl", "ar")]
@@ -596,7 +606,9 @@ class TestLanguages:
         assert self._directions(visitor, ".title") == [("rtl", "ar-EG"), ("ltr", "ar-EG")]
         assert self._directions(visitor, "input") == [("ltr", "ar")], "what is typed runs its own way"
 
-    def test_a_language_without_texts_gets_english_that_says_so(self, stub: Stub, visitor: Visitor) -> None:
+    def test_language_without_translations_falls_back_to_english_marked_as_such(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0})]
         open_page(stub, visitor, attributes='lang="he" dir="rtl"')
         assert self._directions(visitor, "input") == [("ltr", "en")]
@@ -606,9 +618,7 @@ class TestLanguages:
         assert self._directions(visitor, ".status") == [("ltr", "en")]
         assert self._directions(visitor, ".status bdi") == [("rtl", "en")]
 
-    def test_texts_of_the_page_speak_its_language_and_what_is_missing_is_english(
-        self, stub: Stub, visitor: Visitor
-    ) -> None:
+    def test_page_texts_use_the_page_language_and_missing_texts_are_english(self, stub: Stub, visitor: Visitor) -> None:
         texts = json.dumps({"label": "חיפוש", "many": "{n} תוצאות"})
         options = f'{{ key: "svc_pub_test", lang: "he", texts: {texts} }}'
         script = f'SiteSearch.mount(document.querySelector("#site-search"), {options});'
@@ -624,7 +634,7 @@ class TestLanguages:
 
 
 class TestKeyboard:
-    def test_a_result_opens_in_a_new_tab_as_links_do(self, stub: Stub, visitor: Visitor) -> None:
+    def test_control_enter_opens_a_result_in_a_new_tab(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor)
@@ -636,7 +646,7 @@ class TestKeyboard:
         visitor.wait(lambda: len(visitor.driver.window_handles) == before + 1, "no tab was opened")
         visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
 
-    def test_enter_that_ends_a_composition_searches_for_nothing(self, stub: Stub, visitor: Visitor) -> None:
+    def test_keys_during_text_composition_are_ignored(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         finds(visitor)
         script = """const input = arguments[0];
@@ -646,7 +656,7 @@ class TestKeyboard:
         assert visitor.told() == "7 results"
         assert visitor.inside("input")[0].get_attribute("aria-activedescendant") is None
 
-    def test_a_screen_reader_is_told_what_stands(self, stub: Stub, visitor: Visitor) -> None:
+    def test_result_count_is_announced_in_a_persistent_status_region(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         region = visitor.inside("[role=status]")[0]
         assert region.is_displayed(), "what it is told appears in what was there before"
@@ -654,7 +664,7 @@ class TestKeyboard:
         visitor.wait(lambda: region.get_attribute("textContent") == "7 results", "it was told nothing")
 
 
-def test_the_pages_colours_and_parts_change_its_look(stub: Stub, visitor: Visitor) -> None:
+def test_page_styles_can_set_colours_and_parts_of_the_box(stub: Stub, visitor: Visitor) -> None:
     style = """<style>#site-search { --site-search-ground: rgb(1, 2, 3); --site-search-font: monospace }
         #site-search::part(title) { letter-spacing: 3px }</style>"""
     stub.policy = STRICT + "; style-src 'unsafe-inline'"

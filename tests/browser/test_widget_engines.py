@@ -1,4 +1,4 @@
-"""The search box before engines that browsers reach directly, and before trouble."""
+"""The search box with engines that browsers reach directly, and with failures."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Visitor:
     return visitor
 
 
-def test_meilisearch_is_asked_in_its_own_words(stub: Stub, visitor: Visitor) -> None:
+def test_meilisearch_is_queried_with_its_own_api(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     visitor.type("open")
     visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
@@ -59,7 +59,7 @@ def test_meilisearch_is_asked_in_its_own_words(stub: Stub, visitor: Visitor) -> 
     assert (body["q"], body["limit"]) == ("open", 8)
 
 
-def test_typesense_is_asked_in_its_own_words(stub: Stub, visitor: Visitor) -> None:
+def test_typesense_is_queried_with_its_own_api(stub: Stub, visitor: Visitor) -> None:
     stub.info["engine_public_key"] = "c2NvcGVk=="
     stub.answers["/multi_search"] = [(200, TYPESENSE)]
     visitor.type("open")
@@ -75,7 +75,7 @@ MODULES = """<script type="module" src="/widget.js" data-key="svc_pub_test" data
 <script data-key="svc_pub_unrelated" nonce="page">/* somebody else's */</script>"""
 
 
-def test_the_box_may_be_loaded_as_a_module_and_more_than_once(stub: Stub, visitor: Visitor) -> None:
+def test_box_can_be_loaded_as_a_module_and_more_than_once(stub: Stub, visitor: Visitor) -> None:
     stub.page = page_with(MODULES)
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     visitor.go("/")
@@ -88,7 +88,7 @@ def test_the_box_may_be_loaded_as_a_module_and_more_than_once(stub: Stub, visito
 
 
 @pytest.mark.parametrize("kind", ["imported", "copied"])
-def test_a_box_that_cannot_know_its_key_says_how_it_is_loaded(stub: Stub, visitor: Visitor, kind: str) -> None:
+def test_box_without_access_to_its_key_logs_how_to_load_it(stub: Stub, visitor: Visitor, kind: str) -> None:
     copied = SCRIPT.read_text().replace("</script>", "")
     own_text = copied if kind == "copied" else 'import("/widget.js")'
     stub.page = page_with(f'<script data-key="svc_pub_test" nonce="page">{own_text}</script>')
@@ -104,7 +104,7 @@ def test_a_box_that_cannot_know_its_key_says_how_it_is_loaded(stub: Stub, visito
     assert len(said) == 1, "and nothing else"
 
 
-def test_what_the_engine_ran_is_reported_and_what_was_meant_is_logged(stub: Stub, visitor: Visitor) -> None:
+def test_engine_requests_are_reported_as_usage_and_the_final_query_is_logged(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     for text in ("o", "pe", "n"):
         before = len(stub.bodies("/indexes/site_1_1/search"))
@@ -118,7 +118,7 @@ def test_what_the_engine_ran_is_reported_and_what_was_meant_is_logged(stub: Stub
     assert logged["timestamp"].endswith("Z")
 
 
-def test_an_ended_engine_key_is_renewed_once_and_no_more(stub: Stub, visitor: Visitor) -> None:
+def test_invalidated_engine_key_is_renewed_only_once_per_search(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(403, {}), (200, MEILISEARCH)]
     visitor.type("open")
     visitor.wait(lambda: visitor.told() == "7 results", "the results never came")
@@ -133,7 +133,9 @@ def test_an_ended_engine_key_is_renewed_once_and_no_more(stub: Stub, visitor: Vi
     ("status", "words"),
     [(429, "Search is busy at the moment. Please try again later."), (503, "Search cannot be reached at the moment.")],
 )
-def test_trouble_is_said_and_the_next_search_tries_again(stub: Stub, visitor: Visitor, status: int, words: str) -> None:
+def test_failure_message_is_shown_and_the_next_search_retries(
+    stub: Stub, visitor: Visitor, status: int, words: str
+) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(status, {}), (200, MEILISEARCH)]
     visitor.type("open")
     visitor.wait(lambda: visitor.told() == words, "the message never came")
@@ -141,7 +143,7 @@ def test_trouble_is_said_and_the_next_search_tries_again(stub: Stub, visitor: Vi
     visitor.wait(lambda: visitor.told() == "7 results", "it never tried again")
 
 
-def test_a_report_that_never_arrived_is_sent_again_under_the_same_name(stub: Stub, visitor: Visitor) -> None:
+def test_failed_usage_report_is_sent_again(stub: Stub, visitor: Visitor) -> None:
     stub.answers["/indexes/site_1_1/search"] = [(200, MEILISEARCH)]
     stub.answers["/v1/report-usage"] = [(503, {}), (200, {"success": True})]
     visitor.type("open")

@@ -1,4 +1,4 @@
-"""How results look: what stands in them, and what pages make of them."""
+"""The display of results: their content, and customization by pages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TestWhatIsShown:
         ('data-show=""', None),
         ('data-lang="de"', f"Visit › {EVIL} · 01.05.2024"),
     ])  # fmt: skip
-    def test_the_breadcrumb_and_the_date_where_there_are_any(
+    def test_breadcrumb_and_date_are_shown_as_configured(
         self, stub: Stub, visitor: Searcher, data: str, line: str | None
     ) -> None:
         open_page(stub, visitor, data)
@@ -62,7 +62,7 @@ class TestWhatIsShown:
         ("", "/picture.svg", True), ("", "javascript:alert(1)", False), ("", 5, False), ("", "/missing.png", False),
         ('data-show="date"', "/picture.svg", False),
     ])  # fmt: skip
-    def test_an_image_with_an_address_where_there_is_one(
+    def test_image_is_shown_if_its_url_is_valid_and_loads(
         self, stub: Stub, visitor: Searcher, data: str, image: Any, shown: bool
     ) -> None:
         stub.answers[SEARCH] = [(200, {"hits": [{**HIT, "image": image}], "estimatedTotalHits": 1})]
@@ -72,16 +72,16 @@ class TestWhatIsShown:
         loaded = "return [...arguments[0].querySelectorAll('img')].map((image) => image.naturalWidth)"
         expected = [80] if shown else []
         visitor.wait(lambda: visitor.driver.execute_script(loaded, hit) == expected, "it was never so")
-        severe(visitor)  # Of the picture that is missing.
+        severe(visitor)  # Ignore the error about the missing picture.
 
     @pytest.mark.parametrize("date", ["soon", 5, None, "2024-13-45"])
-    def test_what_is_no_date_is_none(self, stub: Stub, visitor: Searcher, date: Any) -> None:
+    def test_invalid_date_is_not_shown(self, stub: Stub, visitor: Searcher, date: Any) -> None:
         stub.answers[SEARCH] = [(200, {"hits": [{**HIT, "date": date, "breadcrumbs": []}], "estimatedTotalHits": 1})]
         open_page(stub, visitor)
         find_hit(visitor)
         assert not visitor.inside(".meta")
 
-    def test_the_full_view_shows_them_beside_the_link(self, stub: Stub, visitor: Searcher) -> None:
+    def test_full_view_shows_breadcrumb_and_date_outside_the_link(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=open")
         visitor.wait(lambda: visitor.seen(".meta"), "the results never came")
@@ -97,7 +97,7 @@ TEMPLATE = """<template data-site-search-hit>
 
 
 class TestTemplate:
-    def test_it_has_the_fields_of_the_hit_as_text(self, stub: Stub, visitor: Searcher) -> None:
+    def test_template_renders_fields_as_text(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, body=TEMPLATE)
         hit = find_hit(visitor)
         (name,) = hit.find_elements("css selector", "h3")
@@ -112,7 +112,7 @@ class TestTemplate:
         hit.click()
         visitor.wait(lambda: visitor.driver.current_url.endswith("#hours"), "it led nowhere")
 
-    def test_it_holds_in_the_full_view(self, stub: Stub, visitor: Searcher) -> None:
+    def test_template_applies_to_the_full_view(self, stub: Stub, visitor: Searcher) -> None:
         open_page(stub, visitor, body=TEMPLATE + PLACE)
         visitor.go("/?q=open")
         visitor.wait(lambda: [each.text for each in visitor.seen("a.to h3")] == ["Opening hours"], "it never came")
@@ -122,7 +122,7 @@ class TestTemplate:
         '<p style="{{evil}}">x</p>', '<a href="{{url}}">x</a>',
         '<iframe src="{{url}}"></iframe>', '<svg><use href="#x"></use></svg>', "<input>",
     ])  # fmt: skip
-    def test_what_could_act_is_refused_and_the_box_shows_its_own(
+    def test_unsafe_template_is_rejected_and_the_default_is_used(
         self, stub: Stub, visitor: Searcher, inside: str
     ) -> None:
         open_page(stub, visitor, body=f"<template data-site-search-hit>{inside}</template>")
@@ -137,7 +137,7 @@ RENDER = """SiteSearch.mount(document.querySelector("#site-search"), {{ key: "sv
 
 
 class TestRenderHit:
-    def test_values_in_its_template_are_text_and_matches_are_marked(self, stub: Stub, visitor: Searcher) -> None:
+    def test_render_hit_values_are_text_and_matches_are_marked(self, stub: Stub, visitor: Searcher) -> None:
         made = """renderHit: (hit, html) => html`<!-- ours -->
             <h3 title="${hit.evil} &amp; ${1}" data-n=${hit.price}>${hit.title}</h3>
             <p>${hit.marked.snippet} &lt;${hit.evil}<br/>${null}${false}${
@@ -158,7 +158,7 @@ class TestRenderHit:
         ("(hit) => '<b>' + hit.title", "<b>Opening hours"),
         ("(hit) => Object.assign(document.createElement('b'), { textContent: hit.title })", "Opening hours"),
     ])  # fmt: skip
-    def test_a_string_is_text_and_an_element_is_taken(
+    def test_render_hit_may_return_a_string_or_an_element(
         self, stub: Stub, visitor: Searcher, made: str, text: str
     ) -> None:
         open_mounted(stub, visitor, RENDER.format(f"renderHit: {made}"))
@@ -168,7 +168,7 @@ class TestRenderHit:
         "html`<p onclick=\"x\">a</p>`", "html`<p style=\"${hit.evil}\">a</p>`", "html`<a href=\"/\">a</a>`",
         "html`<p>a</b>`", "html`<${hit.title}>`", "html`<!-- ${hit.title} -->`", "html`a < b`", "missing.name",
     ])  # fmt: skip
-    def test_what_fails_or_could_act_is_logged_and_the_box_shows_its_own(
+    def test_failing_or_unsafe_render_hit_is_logged_and_the_default_is_used(
         self, stub: Stub, visitor: Searcher, made: str
     ) -> None:
         open_mounted(stub, visitor, RENDER.format(f"renderHit: (hit, html) => {made}"))
@@ -178,7 +178,7 @@ class TestRenderHit:
         assert said
         assert all("renderHit failed" in each for each in said)
 
-    def test_a_title_that_was_changed_is_the_one_it_is_given(self, stub: Stub, visitor: Searcher) -> None:
+    def test_render_hit_receives_the_transformed_title(self, stub: Stub, visitor: Searcher) -> None:
         made = """transform: (hits) => hits.map((hit) => ({ ...hit, title: hit.title.toUpperCase() })),
             renderHit: (hit, html) => html`<b>${hit.marked.title}</b>`"""
         open_mounted(stub, visitor, RENDER.format(made))

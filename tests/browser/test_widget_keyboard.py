@@ -1,4 +1,5 @@
-"""The keys of the search box, as the ARIA Authoring Practices describe comboboxes with a list, and modal dialogs."""
+"""The keys of the search box, as described in the ARIA Authoring Practices for comboboxes with a list and modal
+dialogs."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ STATE = """
 
 
 class Keys:
-    """Keys as WebDriver sends them, so that the rows can be read where selenium is not installed."""
+    """Keys as WebDriver sends them, so that the rows are readable without selenium."""
 
     BACKSPACE, TAB, ENTER, SHIFT, ESCAPE = "\ue003", "\ue004", "\ue007", "\ue008", "\ue00c"
     END, HOME, DELETE = "\ue010", "\ue011", "\ue017"
@@ -32,7 +33,7 @@ class Keys:
 
 
 class Row(NamedTuple):
-    """What the practices say of a key: first the keys before it, then what is so afterwards."""
+    """A rule of the practices: the keys before it, the key itself, and the expected state afterwards."""
 
     says: str
     before: tuple[str, ...]
@@ -72,7 +73,7 @@ def visitor(browser: Any, stub: Stub, tmp_path: Path) -> Visitor:
 
 
 @pytest.mark.parametrize("row", COMBOBOX, ids=lambda row: row.says)
-def test_the_field_is_a_combobox_with_a_list(stub: Stub, visitor: Visitor, row: Row) -> None:
+def test_field_follows_the_aria_combobox_pattern(stub: Stub, visitor: Visitor, row: Row) -> None:
     open_page(stub, visitor)
     finds(visitor)
     visitor.type(*row.before)
@@ -84,7 +85,7 @@ def test_the_field_is_a_combobox_with_a_list(stub: Stub, visitor: Visitor, row: 
     assert state["seen"] is state["open"]
 
 
-def test_tab_leaves_the_field_for_what_follows_its_options(stub: Stub, visitor: Visitor) -> None:
+def test_tab_moves_from_the_field_past_the_options(stub: Stub, visitor: Visitor) -> None:
     open_page(stub, visitor, body='<a id="before" href="#x">x</a>')
     finds(visitor)
     visitor.type(Keys.ARROW_DOWN, Keys.TAB)
@@ -106,14 +107,14 @@ class TestDialog:
         press(visitor, Keys.ENTER)
         return visitor
 
-    def test_it_has_a_name_is_modal_and_has_the_focus_in_its_field(self, opened: Visitor) -> None:
+    def test_dialog_is_named_modal_and_focuses_its_field(self, opened: Visitor) -> None:
         (dialog,) = opened.inside("dialog[open]")
         assert (dialog.aria_role, dialog.accessible_name) == ("dialog", "Search")
         assert opened.driver.execute_script("return arguments[0].matches(':modal')", dialog)
         assert focused(opened) == "input"
 
     @pytest.mark.parametrize("keys", [(Keys.TAB,), (Keys.SHIFT, Keys.TAB)], ids=["Tab", "Shift+Tab"])
-    def test_tab_never_reaches_the_page_behind_it(self, opened: Visitor, keys: tuple[str, ...]) -> None:
+    def test_tab_does_not_leave_the_open_dialog(self, opened: Visitor, keys: tuple[str, ...]) -> None:
         finds(opened)
         seen = set()
         for _ in range(6):
@@ -122,7 +123,7 @@ class TestDialog:
         assert "before" not in seen
         assert {"input", "button"} <= seen
 
-    def test_escape_closes_it_and_the_focus_returns_to_its_button(self, opened: Visitor) -> None:
+    def test_escape_closes_the_dialog_and_returns_the_focus_to_its_button(self, opened: Visitor) -> None:
         finds(opened)
         press(opened, Keys.ESCAPE)
         assert not opened.inside("dialog[open]")

@@ -1,4 +1,4 @@
-"""What the owner and others give to visitors: corrections, notices, redirects, links, popular searches."""
+"""Content from the owner and other visitors: corrections, notices, redirects, links, and popular searches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WORDS = [
 
 class TestWords:
     @pytest.mark.parametrize(("metadata", "told"), WORDS)
-    def test_the_box_says_what_it_searched_instead(
+    def test_box_reports_corrected_and_partial_queries(
         self, stub: Stub, visitor: Visitor, metadata: dict[str, Any], told: str
     ) -> None:
         stub.answers[SEARCH] = [(200, found(**metadata))]
@@ -59,7 +59,9 @@ class TestWords:
         visitor.wait(lambda: region.get_attribute("textContent") == told, "nobody was told aloud")
 
     @pytest.mark.parametrize(("metadata", "told"), WORDS)
-    def test_so_does_the_full_view(self, stub: Stub, visitor: Searcher, metadata: dict[str, Any], told: str) -> None:
+    def test_full_view_reports_corrected_and_partial_queries(
+        self, stub: Stub, visitor: Searcher, metadata: dict[str, Any], told: str
+    ) -> None:
         stub.answers[SEARCH] = [(200, found(**metadata))]
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=opne")
@@ -68,7 +70,9 @@ class TestWords:
 
 class TestNotice:
     @pytest.mark.parametrize("url", ["/closed", None, "javascript:alert(1)"])
-    def test_it_is_text_above_the_results(self, stub: Stub, visitor: Searcher, url: str | None) -> None:
+    def test_notice_is_shown_as_text_above_the_results_and_announced(
+        self, stub: Stub, visitor: Searcher, url: str | None
+    ) -> None:
         stub.answers[SEARCH] = [(200, {**HITS, "notice": {"text": EVIL, "url": url}})]
         open_page(stub, visitor)
         finds(visitor)
@@ -84,7 +88,7 @@ class TestNotice:
         visitor.type("s")
         visitor.wait(lambda: not notice.is_displayed(), "it stayed where it does not belong")
 
-    def test_also_in_the_full_view(self, stub: Stub, visitor: Searcher) -> None:
+    def test_notice_is_shown_in_the_full_view(self, stub: Stub, visitor: Searcher) -> None:
         stub.answers[SEARCH] = [(200, {**HITS, "notice": {"text": "Closed", "url": "/closed"}})]
         open_page(stub, visitor, body=PLACE)
         visitor.go("/?q=open")
@@ -94,15 +98,15 @@ class TestNotice:
 class TestRedirect:
     @pytest.mark.parametrize("body", ["", PLACE])
     @pytest.mark.parametrize("address", ["/jobs", "https://example.invalid/jobs"])
-    def test_enter_follows_it_before_anything_else(self, stub: Stub, visitor: Visitor, address: str, body: str) -> None:
+    def test_enter_follows_a_redirect_first(self, stub: Stub, visitor: Visitor, address: str, body: str) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers[SEARCH] = [(200, {**HITS, "redirect": address})]
         open_page(stub, visitor, 'data-results-url="/all"', body=body)
-        visitor.type("open", Keys.ENTER)  # Before anything was found.
+        visitor.type("open", Keys.ENTER)  # Before any results arrived.
         visitor.wait(lambda: visitor.driver.current_url.endswith("/jobs"), "it led nowhere")
 
-    def test_whoever_only_types_or_chooses_a_result_stays(self, stub: Stub, visitor: Visitor) -> None:
+    def test_typing_or_selecting_a_result_does_not_follow_the_redirect(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers[SEARCH] = [(200, {**HITS, "redirect": "/jobs"})]
@@ -111,7 +115,7 @@ class TestRedirect:
         visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
         visitor.wait(lambda: visitor.driver.current_url.endswith("/#hours"), "the result never opened")
 
-    def test_a_script_is_no_place_to_go(self, stub: Stub, visitor: Visitor) -> None:
+    def test_javascript_redirect_is_ignored(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers[SEARCH] = [(200, {**HITS, "redirect": "javascript:document.title='pwned'"})]
@@ -119,7 +123,9 @@ class TestRedirect:
         visitor.type("open", Keys.ENTER)
         visitor.wait(lambda: visitor.driver.current_url.endswith("/all?q=open"), "all results never came")
 
-    def test_if_the_search_fails_enter_shows_all_results_which_say_so(self, stub: Stub, visitor: Searcher) -> None:
+    def test_enter_after_a_failed_search_shows_the_failure_in_the_full_view(
+        self, stub: Stub, visitor: Searcher
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers[SEARCH] = [(503, {})]
@@ -127,7 +133,7 @@ class TestRedirect:
         visitor.type("open", Keys.ENTER)
         visitor.wait(lambda: visitor.status() == "Search cannot be reached at the moment.", "nobody was told")
 
-    def test_enter_in_the_field_of_the_full_view_follows_it_too(self, stub: Stub, visitor: Searcher) -> None:
+    def test_enter_in_the_full_view_follows_a_redirect(self, stub: Stub, visitor: Searcher) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor, 'data-mode="modal"', body=PLACE)
@@ -143,7 +149,9 @@ class TestRedirect:
 
 
 class TestNothingFound:
-    def test_the_owners_links_and_popular_searches_follow(self, stub: Stub, visitor: Visitor) -> None:
+    def test_search_without_results_offers_the_owners_links_and_popular_searches(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers[SEARCH] = [(200, NOTHING), (200, HITS)]
@@ -160,7 +168,7 @@ class TestNothingFound:
         visitor.wait(lambda: visitor.told() == "7 results", "what is popular was never searched")
         assert stub.bodies(SEARCH)[-1]["q"] == "tickets"
 
-    def test_a_link_is_followed_by_keyboard(self, stub: Stub, visitor: Visitor) -> None:
+    def test_link_for_searches_without_results_can_be_followed_by_keyboard(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers[SEARCH] = [(200, NOTHING)]
@@ -170,7 +178,7 @@ class TestNothingFound:
         visitor.type(Keys.ARROW_DOWN, Keys.ENTER)
         visitor.wait(lambda: visitor.driver.current_url.endswith("/contact"), "the link led nowhere")
 
-    def test_the_full_view_has_both(self, stub: Stub, visitor: Searcher) -> None:
+    def test_full_view_without_results_offers_links_and_popular_searches(self, stub: Stub, visitor: Searcher) -> None:
         stub.answers[SEARCH] = [(200, NOTHING)]
         stub.answers["/engine/suggest"] = [(200, POPULAR)]
         open_page(stub, visitor, body=PLACE)
@@ -184,7 +192,9 @@ class TestNothingFound:
 
 
 class TestPopularSearches:
-    def test_they_stand_where_nothing_is_typed_below_the_visitors_own(self, stub: Stub, visitor: Visitor) -> None:
+    def test_popular_searches_are_shown_below_recent_ones_while_the_field_is_empty(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         stub.answers["/engine/suggest"] = [(200, POPULAR)]
@@ -200,14 +210,14 @@ class TestPopularSearches:
         asked = [each for each in stub.addresses if each.startswith("/engine/suggest") and each.endswith("q=")]
         assert len(asked) == 1
 
-    def test_a_dialog_shows_them_as_it_opens(self, stub: Stub, visitor: Visitor) -> None:
+    def test_dialog_shows_popular_searches_when_it_opens(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers["/engine/suggest"] = [(200, POPULAR)]
         open_page(stub, visitor, 'data-mode="modal"')
         press(visitor, "/")
         visitor.wait(lambda: len(visitor.inside(".query")) == 2, "they never came")
         assert focused(visitor) == "input"
 
-    def test_without_any_an_empty_box_stays_closed(self, stub: Stub, visitor: Visitor) -> None:
+    def test_empty_box_stays_closed_without_popular_searches(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         visitor.inside("input")[0].click()
         visitor.wait(lambda: any(each.endswith("q=") for each in stub.addresses), "nobody asked for them")

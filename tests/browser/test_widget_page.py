@@ -1,4 +1,4 @@
-"""How the search box stands in the page of others: its colours, its style sheets, what lies behind a dialog."""
+"""The search box in pages of others: its colours, style sheets, and the page behind a dialog."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TestColours:
         ('data-theme="dark"', "<style>* { all: unset !important }</style>", DARK, DARK),
         ('data-theme="light"', "<style>:root { color-scheme: dark }</style>", LIGHT, LIGHT),
     ])  # fmt: skip
-    def test_they_are_those_of_the_place_and_not_of_the_system_unless_the_page_says_so(
+    def test_colours_follow_the_page_not_the_system_unless_configured(
         self, stub: Stub, visitor: Visitor, data: str, body: str, in_light: str, in_dark: str
     ) -> None:
         prefer(visitor, "dark")
@@ -68,7 +68,7 @@ class TestColours:
         prefer(visitor, "light")
         assert ground(visitor) == in_light
 
-    def test_they_follow_a_page_that_is_switched(self, stub: Stub, visitor: Visitor) -> None:
+    def test_colours_follow_a_theme_change_of_the_page(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor, body="<style>.night { color-scheme: dark }</style>")
         for name, seen in (("night", DARK), ("", LIGHT)):
             visitor.driver.execute_script("document.body.className = arguments[0]", name)
@@ -86,7 +86,7 @@ class TestStyleSheets:
         "div, span, a, p { display: flex !important; font: 40px serif !important; text-align: right !important }",
         "a { cursor: none; color: red !important } mark { background: none }",
     ])  # fmt: skip
-    def test_those_of_the_page_do_not_reach_the_results(self, stub: Stub, visitor: Visitor, style: str) -> None:
+    def test_page_style_sheets_do_not_affect_the_results(self, stub: Stub, visitor: Visitor, style: str) -> None:
         seen = []
         for sheet in ("", f"<style>{style}</style>"):
             open_page(stub, visitor, body=sheet)
@@ -95,7 +95,7 @@ class TestStyleSheets:
         assert seen[0] == seen[1]
 
     @pytest.mark.parametrize("zoom", ["1.5", "0.7"])
-    def test_results_stand_at_their_box_in_a_page_that_is_zoomed(self, stub: Stub, visitor: Visitor, zoom: str) -> None:
+    def test_results_are_aligned_with_the_box_in_a_zoomed_page(self, stub: Stub, visitor: Visitor, zoom: str) -> None:
         open_page(
             stub,
             visitor,
@@ -108,13 +108,13 @@ class TestStyleSheets:
               at(".panel").width - at("input").width].map(Math.round)"""
         assert visitor.driver.execute_script(at) == [0, 6, 0]
 
-    def test_a_box_in_a_menu_that_is_folded_away_is_not_seen(self, stub: Stub, visitor: Visitor) -> None:
+    def test_hidden_box_is_not_displayed(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor, body="<style>#site-search { visibility: hidden }</style>")
         assert not visitor.inside("input")[0].is_displayed()
 
 
 class TestDialog:
-    def test_the_page_behind_it_stands_still_and_goes_on_as_it_was(self, stub: Stub, visitor: Visitor) -> None:
+    def test_page_behind_the_dialog_does_not_scroll_and_is_restored(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
         from selenium.webdriver.common.keys import Keys
 
@@ -135,7 +135,9 @@ class TestDialog:
         kept = "return document.documentElement.style.cssText"
         visitor.wait(lambda: visitor.driver.execute_script(kept) == "overflow: auto;", "the page stayed as it was")
 
-    def test_its_key_opens_it_from_any_field(self, stub: Stub, visitor: Visitor) -> None:
+    def test_control_k_opens_the_dialog_from_any_field_and_escape_returns_the_focus(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         body = '<input id="name"><textarea id="text"></textarea><p contenteditable id="rich">x</p>'
@@ -150,7 +152,9 @@ class TestDialog:
 
 @pytest.mark.parametrize("attributes", ['lang="en"', 'lang="ar" dir="rtl"'])
 @pytest.mark.parametrize("data", ["", 'data-mode="modal"'])
-def test_all_results_are_in_sight_on_a_small_screen(stub: Stub, visitor: Visitor, data: str, attributes: str) -> None:
+def test_results_scroll_and_all_are_reachable_on_a_small_screen(
+    stub: Stub, visitor: Visitor, data: str, attributes: str
+) -> None:
     hits = [{"id": str(number), "title": f"Page {number}", "url": "/", "excerpt": "Text. " * 20} for number in range(8)]
     stub.answers[SEARCH] = [(200, {"hits": hits, "estimatedTotalHits": 8})]
     device = {"width": 320, "height": 480, "deviceScaleFactor": 1, "mobile": False}

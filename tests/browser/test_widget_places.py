@@ -1,4 +1,4 @@
-"""Where the search box leads to: sections, passages, and pages of the visitor's own version and language."""
+"""Link targets of the search box: sections, passages, and pages of the visitor's own version and language."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def finds(visitor: Visitor, words: str = "7 results", text: str = "open") -> Non
 
 
 class TestSections:
-    def test_they_stand_below_their_page_each_a_stop_of_the_arrow_keys(self, stub: Stub, visitor: Visitor) -> None:
+    def test_sections_are_listed_below_their_page_and_reachable_by_arrow_keys(
+        self, stub: Stub, visitor: Visitor
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor)
@@ -88,20 +90,20 @@ class TestSections:
         assert told.pop("session_id")
         assert told == {"query_id": "query-1", "query": "open", "id": "hours", "position": 1, "anchor": "nine"}
 
-    def test_a_click_on_the_page_itself_tells_no_section(self, stub: Stub, visitor: Visitor) -> None:
+    def test_click_on_the_page_itself_reports_no_section(self, stub: Stub, visitor: Visitor) -> None:
         open_page(stub, visitor)
         finds(visitor)
         visitor.inside("#hit-0")[0].click()
         visitor.wait(lambda: stub.bodies("/api/v1/click"), "the click was never told")
         assert "anchor" not in stub.bodies("/api/v1/click")[0]
 
-    def test_a_page_says_how_many_it_wants(self, stub: Stub, visitor: Visitor) -> None:
+    def test_number_of_sections_is_configurable(self, stub: Stub, visitor: Visitor) -> None:
         for given, asked in (("0", None), ("1", 1), ("99", 5), ("many", 3)):
             open_page(stub, visitor, f'data-sections="{given}"')
             finds(visitor)
             assert stub.bodies(SEARCH)[-1].get("sections") == asked, given
 
-    def test_the_page_is_told_where_its_visitor_goes(self, stub: Stub, visitor: Visitor) -> None:
+    def test_page_callbacks_receive_the_selected_section(self, stub: Stub, visitor: Visitor) -> None:
         script = """
             var seen = [];
             document.addEventListener("site-search:select", ({ detail }) => seen.push(detail));
@@ -122,7 +124,7 @@ class TestSections:
         }  # fmt: skip
         assert "#" not in visitor.driver.current_url
 
-    def test_what_a_page_makes_of_them_breaks_nothing(self, stub: Stub, visitor: Visitor) -> None:
+    def test_invalid_sections_from_transform_are_ignored(self, stub: Stub, visitor: Visitor) -> None:
         made = [None, "x", [None, 3, "x", {}, {"url": 5}], {"0": {"url": "/"}}]
         open_mounted(stub, visitor, "")
         visitor.driver.execute_script(
@@ -136,7 +138,7 @@ class TestSections:
 
 
 class TestPassages:
-    def test_a_result_opens_at_the_sentence_of_its_snippet(self, stub: Stub, visitor: Visitor) -> None:
+    def test_result_links_to_the_sentence_of_its_snippet(self, stub: Stub, visitor: Visitor) -> None:
         places = [
             ("/a", f"Doors. At {OPEN}nine{CLOSE}, well-known. Later", "/a#:~:text=At%20nine%2C%20well%2Dknown"),
             ("/a#b", f"…the {OPEN}open{CLOSE} & {OPEN}wide{CLOSE} door…", "/a#b:~:text=the%20open%20%26%20wide%20door"),
@@ -152,7 +154,7 @@ class TestPassages:
         links = [found.get_attribute("href").removeprefix(stub.base_url) for found in visitor.inside(".hit")]
         assert links == [leads_to for _, _, leads_to in places]
 
-    def test_a_result_with_sections_or_without_the_attribute_opens_as_it_is(self, stub: Stub, visitor: Visitor) -> None:
+    def test_result_with_sections_or_without_the_attribute_links_to_its_url(self, stub: Stub, visitor: Visitor) -> None:
         passage = "/#way:~:text=Take%20the%20open%20tram"
         for data, last in (('data-jump="true"', passage), ("", "/#way")):
             open_page(stub, visitor, data)
@@ -160,7 +162,7 @@ class TestPassages:
             links = [found.get_attribute("href").removeprefix(stub.base_url) for found in visitor.inside(".hit")]
             assert links == ["/", "/#nine", "/#evil", last], data
 
-    def test_the_browser_finds_the_passage(self, stub: Stub, visitor: Visitor) -> None:
+    def test_browser_scrolls_to_the_linked_passage(self, stub: Stub, visitor: Visitor) -> None:
         passage = "We open at nine, well-known"
         snippet = f"{passage.replace('open', f'{OPEN}open{CLOSE}')}. Or"
         hit = {"id": "1", "title": "A", "url": "/?there", "_formatted": {"content": snippet}}
@@ -179,7 +181,7 @@ class TestContext:
     def asked(self, stub: Stub) -> list[list[str] | None]:
         return [body.get("filter") for body in stub.bodies(SEARCH)]
 
-    def test_results_are_those_of_the_pages_own(self, stub: Stub, visitor: Visitor) -> None:
+    def test_context_restricts_results_and_suggestions_by_page_metadata(self, stub: Stub, visitor: Visitor) -> None:
         product = '<meta name="site-search:product" content=" a&quot;b\\ ">'
         for context, html, head, filters in (
             ("version,lang", 'lang="de"', VERSION, '"version" IN ["2.1"] AND "lang" IN ["de"]'),
@@ -199,7 +201,7 @@ class TestContext:
             (suggested,) = [each.query for each in addresses if "/suggest" in each.path and "q=open" in each.query]
             assert parse_qs(suggested).get("filter") == wanted, "suggested titles are, too"
 
-    def test_where_they_have_nothing_it_is_said_and_the_filters_hold(self, stub: Stub, visitor: Visitor) -> None:
+    def test_empty_context_falls_back_to_all_results_with_a_message(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(200, NOTHING), (200, FOUND)]
         data = 'data-context="version,lang" data-filters="section = a OR section = b"'
         open_page(stub, visitor, data, attributes='lang="en"', body=VERSION)
@@ -209,23 +211,23 @@ class TestContext:
             ["section = a OR section = b"],
         ]
 
-    def test_a_field_that_no_document_has_bounds_nothing(self, stub: Stub, visitor: Visitor) -> None:
+    def test_context_field_without_documents_falls_back_to_all_results(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(400, {}), (200, FOUND)]
         open_page(stub, visitor, 'data-context="version"', body=VERSION)
         finds(visitor, "Nothing in 2.1, but elsewhere: 7 results")
 
-    def test_nothing_anywhere_is_nothing(self, stub: Stub, visitor: Visitor) -> None:
+    def test_no_results_in_any_context_shows_the_usual_message(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(200, NOTHING)]
         open_page(stub, visitor, 'data-context="version"', body=VERSION)
         finds(visitor, "Nothing matches “open”.")
 
-    def test_trouble_is_told_as_ever(self, stub: Stub, visitor: Visitor) -> None:
+    def test_failure_with_a_context_shows_the_usual_message_without_a_retry(self, stub: Stub, visitor: Visitor) -> None:
         stub.answers[SEARCH] = [(429, {})]
         open_page(stub, visitor, 'data-context="version"', body=VERSION)
         finds(visitor, "Search is busy at the moment. Please try again later.")
         assert len(stub.bodies(SEARCH)) == 1
 
-    def test_a_page_that_changes_without_loading_is_read_anew(self, stub: Stub, visitor: Visitor) -> None:
+    def test_changed_page_metadata_is_used_by_the_next_search(self, stub: Stub, visitor: Visitor) -> None:
         from selenium.webdriver.common.keys import Keys
 
         open_page(stub, visitor, 'data-context="version"', body=VERSION)
@@ -234,7 +236,7 @@ class TestContext:
         visitor.type("s", Keys.BACKSPACE)
         visitor.wait(lambda: ['"version" IN ["3.0"]'] in self.asked(stub), "what was found before was shown again")
 
-    def test_a_result_of_another_version_says_so(self, stub: Stub, visitor: Visitor) -> None:
+    def test_result_of_another_version_has_a_badge(self, stub: Stub, visitor: Visitor) -> None:
         versions = ["2.0", "2.1", None, ["1.0", "1.1"], "v3"]
         hits = [{"title": "A", "url": f"/{version}", "version": version} for version in versions]
         stub.answers[SEARCH] = [(200, {"hits": hits, "estimatedTotalHits": 5})]
@@ -248,7 +250,7 @@ class TestContext:
             assert [found.text for found in visitor.inside(".badge")] == badges
         assert "version" in stub.bodies(SEARCH)[0]["attributesToRetrieve"]
 
-    def test_of_an_engine_that_is_reached_directly_neither_is_asked(self, stub: Stub, visitor: Visitor) -> None:
+    def test_context_and_sections_are_not_sent_to_directly_reached_engines(self, stub: Stub, visitor: Visitor) -> None:
         stub.info = {"engine_host": stub.base_url, "engine_public_key": "one.two.three", "index": "site_7"}
         stub.answers["/indexes/site_7/search"] = [(200, NOTHING)]
         open_page(stub, visitor, 'data-context="version" data-filters="a = 1"', body=VERSION)
@@ -259,7 +261,7 @@ class TestContext:
 
 @pytest.fixture(scope="module")
 def manual(server: Server) -> Customer:
-    """A manual in two versions; the old one has a chapter that the new one lost."""
+    """A manual in two versions; the new one lacks a chapter of the old one."""
     customer = Customer(server, "manual@example.com")
     content = f"Installation\nRead this first.\nProxies\nSet the proxy {EVIL}.\nMedia\nFloppies and diskettes."
     old: dict[str, Any] = {
@@ -294,16 +296,18 @@ def manual(server: Server) -> Customer:
 
 
 class TestInTheFullView:
-    """Against the real service."""
+    """With the real service."""
 
     @pytest.fixture
     def reader(self, browser: Any, other_origin: tuple[str, Path]) -> Searcher:
         return Searcher(browser, *other_origin)
 
-    def test_sections_lead_to_their_place_and_are_counted(self, manual: Customer, reader: Searcher) -> None:
+    def test_sections_in_the_full_view_link_to_their_place_and_clicks_are_counted(
+        self, manual: Customer, reader: Searcher
+    ) -> None:
         reader.open_at(manual, "/index.html?q=proxy", body=PLACE)
         reader.finds("2 results")
-        reader.driver.execute_script("addEventListener('unload', () => {})")  # No page is kept as it was.
+        reader.driver.execute_script("addEventListener('unload', () => {})")  # Disable the back/forward cache.
         assert [found.text for found in reader.seen(".sections .title")] == ["Proxies", "Proxies"]
         assert [found.text for found in reader.seen(".section .snippet")] == [f"Set the proxy {EVIL}."] * 2
         assert not reader.seen("img, .section .section")
@@ -319,16 +323,16 @@ class TestInTheFullView:
         reader.driver.back()
         reader.wait(lambda: reader.driver.title == "Museum" and reader.focused() == "to", "its page has the focus")
 
-    def test_the_page_still_opens_beside_its_sections(self, manual: Customer, reader: Searcher) -> None:
+    def test_page_of_a_section_can_still_be_opened(self, manual: Customer, reader: Searcher) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
 
         reader.open_at(manual, "/index.html?q=proxy", body=PLACE)
         reader.finds("2 results")
-        ActionChains(reader.driver).click(reader.seen(".where")[0]).perform()  # The link covers the row.
+        ActionChains(reader.driver).click(reader.seen(".where")[0]).perform()  # The link covers the whole row.
         reader.wait(lambda: reader.driver.title == "A page", "the page never opened")
         assert "#" not in reader.driver.current_url
 
-    def test_the_context_bounds_results_and_facets_until_nothing_is_left(
+    def test_context_restricts_results_and_facets_unless_nothing_is_left(
         self, manual: Customer, reader: Searcher
     ) -> None:
         body = f'<meta name="site-search:version" content="2.0">{PLACE}'
@@ -340,7 +344,7 @@ class TestInTheFullView:
         assert reader.values() == {"Version": {"1.0": 1}}
         assert [found.text for found in reader.seen(".badge")] == ["1.0"]
 
-    def test_the_box_shows_them_too_and_one_search_is_charged(self, manual: Customer, reader: Searcher) -> None:
+    def test_box_search_with_fallback_is_charged_and_recorded_once(self, manual: Customer, reader: Searcher) -> None:
         used = manual.used_today()
         body = '<meta name="site-search:version" content="2.0">'
         reader.open_at(manual, "/index.html", body=body, data='data-context="version"')

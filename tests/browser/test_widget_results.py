@@ -1,4 +1,4 @@
-"""The full view of the search box: facets, sorting, "load more", and an address that brings it back."""
+"""The full view of the search box: facets, sorting, "load more", and shareable URLs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECTIONS = ("help", "news", f"shop {EVIL}")
 
 
 class Searcher(Visitor):
-    """Somebody who looks at all results."""
+    """A visitor using the full view of results."""
 
     def open_at(
         self,
@@ -33,7 +33,7 @@ class Searcher(Visitor):
         html: str = 'lang="en"',
         box: str = '<div id="site-search"></div>',
     ) -> None:
-        """Look at a page with the two lines, under a policy that allows no more than they need."""
+        """Open a page with the two lines of the search box, and the strictest policy that allows them."""
         base = customer.base_url
         policy = f"default-src 'none'; script-src {base}; connect-src {base}; require-trusted-types-for 'script'"
         (self.folder / "index.html").write_text(
@@ -50,7 +50,7 @@ class Searcher(Visitor):
         self.wait(lambda: self.driver.execute_script(script, host), "the box never came")
 
     def seen(self, css: str) -> Any:
-        """What is in the full view, wherever it is."""
+        """Return elements of the full view, wherever it is."""
         for host in ("#all", "#site-search", "body > div:last-of-type"):
             found = self.driver.execute_script(
                 "return document.querySelector(arguments[0])?.shadowRoot?.querySelector('.view')", host
@@ -69,7 +69,7 @@ class Searcher(Visitor):
         return [found.text for found in self.seen(".hits .title")]
 
     def values(self) -> dict[str, dict[str, int]]:
-        """Facet to its values to their counts."""
+        """Return the values of each facet with their counts."""
         return {
             group.find_element("css selector", "legend").text: {
                 value.find_element("css selector", ":nth-child(2)").text: int(
@@ -109,7 +109,7 @@ def visitor(browser: Any, other_origin: tuple[str, Path]) -> Searcher:
 
 @pytest.fixture(scope="module")
 def customer(server: Server) -> Customer:
-    """A museum with 45 further pages about its harbour."""
+    """A museum with 45 additional pages about its harbour."""
     customer = Customer(server, "all-results@example.com")
     documents = [
         {
@@ -136,7 +136,7 @@ def customer(server: Server) -> Customer:
 
 
 class TestRefining:
-    def test_values_of_a_facet_are_alternatives_and_facets_all_hold(
+    def test_values_of_one_facet_are_alternatives_and_several_facets_are_combined(
         self, customer: Customer, visitor: Searcher
     ) -> None:
         visitor.open_at(customer, "/index.html?lang=en&q=harbour", body=PLACE)
@@ -166,16 +166,14 @@ class TestRefining:
         visitor.finds("30 results (20 of 30)")
         assert [found.text for found in visitor.seen(".value:has(:checked) bdi")] == ["help", "news"]
 
-    def test_a_look_at_all_results_is_one_search_for_analytics_and_quota(
-        self, server: Server, visitor: Searcher
-    ) -> None:
+    def test_full_view_search_is_charged_and_recorded_once(self, server: Server, visitor: Searcher) -> None:
         customer = Customer(server, "one-search@example.com")
         visitor.open_at(customer, "/index.html?q=lighthouse", body=PLACE)
         visitor.finds("2 results")
         visitor.wait(lambda: customer.searched() == {"lighthouse": 1}, "the search was not recorded")
         assert customer.used_today() == 1
 
-    def test_results_are_put_in_order(self, customer: Customer, visitor: Searcher) -> None:
+    def test_results_can_be_sorted_and_back_restores_the_order(self, customer: Customer, visitor: Searcher) -> None:
         visitor.open_at(customer, "/index.html?q=harbour", body=PLACE)
         visitor.finds("45 results (20 of 45)")
         assert [found.text for found in visitor.seen("option")] == ["Relevance", "Newest first", "Oldest first"]
@@ -185,14 +183,14 @@ class TestRefining:
         visitor.driver.back()
         visitor.wait(lambda: "sort" not in visitor.address() and visitor.hits()[0] != "Harbour 0", "it never came back")
 
-    def test_a_page_names_its_own_facets_and_orders(self, customer: Customer, visitor: Searcher) -> None:
+    def test_page_configures_its_facets_and_sort_options(self, customer: Customer, visitor: Searcher) -> None:
         data = 'data-facets="year, nothing" data-sort="year:desc,title:asc"'
         visitor.open_at(customer, "/index.html?q=harbour", body=PLACE, data=data)
         visitor.finds("45 results (20 of 45)")
         assert list(visitor.values()) == ["Year"]
         assert [found.text for found in visitor.seen("option")] == ["Relevance", "Year ↓", "Title ↑"]
 
-    def test_filters_that_leave_nothing_can_be_taken_away(self, customer: Customer, visitor: Searcher) -> None:
+    def test_filters_without_results_can_be_removed(self, customer: Customer, visitor: Searcher) -> None:
         visitor.open_at(customer, "/index.html?q=tickets&f.section=help&f.nothing=1", body=PLACE)
         visitor.finds("Nothing matches “tickets”.")
         (clear,) = [found for found in visitor.seen("button") if found.text == "Remove all filters"]
@@ -205,7 +203,7 @@ class TestRefining:
 
 
 class TestMore:
-    def test_more_is_added_told_and_in_the_address_and_the_focus_stays(
+    def test_loading_more_appends_results_and_updates_the_url_and_focus(
         self, customer: Customer, visitor: Searcher
     ) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -225,7 +223,7 @@ class TestMore:
         assert visitor.focused() == "to", "the first new one has it"
         assert visitor.entries() == steps, "it is no step to go back"
 
-    def test_an_address_that_was_passed_on_shows_the_same(self, customer: Customer, visitor: Searcher) -> None:
+    def test_shared_url_restores_page_sorting_and_facets(self, customer: Customer, visitor: Searcher) -> None:
         visitor.open_at(customer, "/index.html?q=harbour&page=2&sort=date:asc&f.year=2020&f.year=2021", body=PLACE)
         visitor.finds("45 results (40 of 45)")
         assert visitor.hits()[0] == "Harbour 0"
@@ -233,15 +231,15 @@ class TestMore:
         assert len(visitor.seen(".value :checked")) == 2
 
     @pytest.mark.parametrize("page", ["0", "x", "-3", "999999999999"])
-    def test_an_address_that_makes_no_sense_shows_what_there_is(
-        self, customer: Customer, visitor: Searcher, page: str
-    ) -> None:
+    def test_invalid_url_parameters_still_show_results(self, customer: Customer, visitor: Searcher, page: str) -> None:
         visitor.open_at(customer, f"/index.html?q=harbour&page={page}&sort=nothing:up", body=PLACE)
         visitor.wait(lambda: visitor.status().startswith("45 results"), "nothing came")
 
 
 class TestHistory:
-    def test_typing_replaces_and_nothing_typed_shows_nothing(self, customer: Customer, visitor: Searcher) -> None:
+    def test_typing_replaces_the_history_entry_and_an_empty_field_shows_a_prompt(
+        self, customer: Customer, visitor: Searcher
+    ) -> None:
         visitor.open_at(customer, "/index.html?x=a%26b#here", body=PLACE, box="")
         visitor.finds("What are you looking for?")
         steps = visitor.entries()
@@ -251,10 +249,10 @@ class TestHistory:
         assert visitor.entries() == steps
         assert visitor.driver.current_url.endswith("/index.html?x=a%26b&q=lighthose#here")
 
-    def test_whoever_comes_back_is_where_they_left(self, customer: Customer, visitor: Searcher) -> None:
+    def test_going_back_restores_the_focused_result(self, customer: Customer, visitor: Searcher) -> None:
         visitor.open_at(customer, "/index.html?q=harbour&sort=date:desc", body=PLACE)
         visitor.finds("45 results (20 of 45)")
-        visitor.driver.execute_script("addEventListener('unload', () => {})")  # No page is kept as it was.
+        visitor.driver.execute_script("addEventListener('unload', () => {})")  # Disable the back/forward cache.
         chosen = visitor.hits()[12]
         visitor.seen(".hits a")[12].click()
         visitor.wait(lambda: visitor.driver.title == "A page", "the chosen result never opened")
@@ -267,24 +265,26 @@ class TestHistory:
 
 
 class TestBesideTheBox:
-    """A page with the two lines and a place for results, as data-results-url leads to."""
+    """A page with the two lines and a placeholder for results, the target of data-results-url."""
 
     def fields(self, visitor: Searcher) -> list[Any]:
-        """The search fields that the visitor sees."""
+        """Return the visible search fields."""
         script = """return [...document.querySelectorAll("*")].flatMap((each) => each.shadowRoot ?
             [...each.shadowRoot.querySelectorAll("input[type=search]")] : [])
             .filter((field) => field.checkVisibility())"""
         found: list[Any] = visitor.driver.execute_script(script)
         return found
 
-    def test_there_is_one_field_which_holds_what_the_address_says(self, customer: Customer, visitor: Searcher) -> None:
+    def test_box_beside_the_results_is_the_only_field_and_contains_the_query(
+        self, customer: Customer, visitor: Searcher
+    ) -> None:
         visitor.open_at(customer, "/index.html?q=harbour", body=PLACE)
         visitor.finds("45 results (20 of 45)")
         (field,) = self.fields(visitor)
         assert field.get_property("value") == "harbour"
         assert not visitor.inside(".panel")[0].is_displayed()
 
-    def test_the_next_search_is_shown_in_its_place_and_back_brings_the_one_before(
+    def test_next_search_replaces_the_results_and_back_restores_the_previous_one(
         self, customer: Customer, visitor: Searcher
     ) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -306,19 +306,21 @@ class TestBesideTheBox:
         visitor.finds("45 results (20 of 45)")
         assert not visitor.inside(".panel")[0].is_displayed()
 
-    def test_a_place_without_a_box_has_a_field_of_its_own(self, customer: Customer, visitor: Searcher) -> None:
+    def test_results_without_a_box_have_their_own_field(self, customer: Customer, visitor: Searcher) -> None:
         visitor.open_at(customer, "/index.html?q=harbour", body=PLACE, box="")
         visitor.finds("45 results (20 of 45)")
         assert len(self.fields(visitor)) == 1
 
-    def test_beside_a_button_that_opens_a_dialog_it_has_one_too(self, customer: Customer, visitor: Searcher) -> None:
+    def test_results_beside_a_modal_box_have_their_own_field(self, customer: Customer, visitor: Searcher) -> None:
         visitor.open_at(customer, "/index.html?q=harbour", body=PLACE, data='data-mode="modal"')
         visitor.finds("45 results (20 of 45)")
         assert len(self.fields(visitor)) == 1
 
 
 class TestOverThePage:
-    def test_enter_opens_it_escape_closes_it_and_the_history_knows(self, customer: Customer, visitor: Searcher) -> None:
+    def test_enter_opens_the_overlay_escape_closes_it_and_history_restores_it(
+        self, customer: Customer, visitor: Searcher
+    ) -> None:
         from selenium.webdriver.common.keys import Keys
 
         visitor.open_at(customer, "/index.html?x=1")
@@ -339,7 +341,9 @@ class TestOverThePage:
         visitor.driver.back()
         visitor.wait(lambda: not visitor.inside("dialog[open]"), "it never closed")
 
-    def test_an_address_opens_it_even_where_the_box_is_folded_away(self, customer: Customer, visitor: Searcher) -> None:
+    def test_url_with_a_query_opens_the_overlay_even_if_the_box_is_hidden(
+        self, customer: Customer, visitor: Searcher
+    ) -> None:
         visitor.open_at(customer, "/index.html?q=harbour")
         visitor.finds("45 results (20 of 45)")
         page = visitor.folder / "index.html"
@@ -351,7 +355,7 @@ class TestOverThePage:
         visitor.seen("form button")[0].click()
         visitor.wait(lambda: visitor.address() == {}, "it never closed")
 
-    def test_a_modal_box_makes_room_for_it(self, customer: Customer, visitor: Searcher) -> None:
+    def test_overlay_replaces_the_modal_box(self, customer: Customer, visitor: Searcher) -> None:
         from selenium.webdriver.common.keys import Keys
 
         visitor.open_at(customer, "/index.html", data='data-mode="modal"')
@@ -363,7 +367,7 @@ class TestOverThePage:
         visitor.wait(lambda: not visitor.inside("dialog[open]"), "it never closed")
 
 
-def test_narrow_places_fold_the_filters_and_texts_run_their_own_way(customer: Customer, visitor: Searcher) -> None:
+def test_narrow_full_view_folds_the_facets_and_keeps_text_directions(customer: Customer, visitor: Searcher) -> None:
     size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     visitor.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     visitor.open_at(customer, "/index.html?q=harbour", body=PLACE, html='lang="ar" dir="rtl"')
@@ -381,7 +385,7 @@ def test_narrow_places_fold_the_filters_and_texts_run_their_own_way(customer: Cu
     assert visitor.driver.execute_script("return document.documentElement.scrollWidth") <= 360
 
 
-# --- Before a service that is slow, broken, or reached directly.
+# --- Services that are slow, broken, or reached directly.
 
 SEARCH = "/engine/indexes/site_7/search"
 FOUND = {
@@ -407,7 +411,7 @@ def guest(browser: Any, stub: Stub, tmp_path: Path) -> Searcher:
     return Searcher(browser, stub.base_url, tmp_path)
 
 
-def test_waiting_is_told(stub: Stub, guest: Searcher) -> None:
+def test_loading_message_is_shown_until_results_arrive(stub: Stub, guest: Searcher) -> None:
     stub.held.add(SEARCH)
     guest.go("/?q=page")
     guest.finds("Searching…")
@@ -417,7 +421,7 @@ def test_waiting_is_told(stub: Stub, guest: Searcher) -> None:
     assert guest.seen(".hits")[0].get_attribute("aria-busy") is None
 
 
-def test_trouble_is_told_and_can_be_tried_again_where_it_was(stub: Stub, guest: Searcher) -> None:
+def test_failure_is_reported_and_retry_continues_at_the_same_place(stub: Stub, guest: Searcher) -> None:
     stub.answers[SEARCH] = [(200, FOUND), (200, FOUND), (503, {}), (200, FOUND)]
     guest.go("/?q=page")
     guest.finds("30 results (20 of 30)")
@@ -443,7 +447,7 @@ MOUNT = """<script nonce="page" src="/widget.js"></script><script nonce="page">
 </script>"""
 
 
-def test_what_a_page_mounted_holds_for_all_results_too(stub: Stub, guest: Searcher) -> None:
+def test_options_of_a_mounted_box_apply_to_the_full_view(stub: Stub, guest: Searcher) -> None:
     stub.page = page_with(MOUNT)
     guest.go("/?q=page&f.section=help")
     guest.finds("30 results (20 of 30)")
@@ -462,7 +466,7 @@ def test_what_a_page_mounted_holds_for_all_results_too(stub: Stub, guest: Search
     assert routed == ["page-3"]
 
 
-def test_an_engine_that_is_reached_directly_is_asked_for_results_alone(stub: Stub, guest: Searcher) -> None:
+def test_directly_reached_engine_gets_no_facets_sort_or_filters(stub: Stub, guest: Searcher) -> None:
     stub.info = {"engine_host": stub.base_url, "engine_public_key": "one.two.three", "index": "site_1_1"}
     path = "/indexes/site_1_1/search"
     stub.answers[path] = [(200, {name: value for name, value in FOUND.items() if name != "facetDistribution"})]

@@ -1,1 +1,1 @@
-"""The files for operators in deploy/: what they say, and whether they work."""
+"""The files for operators in deploy/: their content, and whether they work."""

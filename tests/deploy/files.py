@@ -1,4 +1,4 @@
-"""The files of deploy/ as Python values."""
+"""The files in deploy/ as Python values."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ MANIFESTS = [file for file in sorted((DEPLOY / "kubernetes").glob("*.yaml")) if 
 
 
 def text(name: str) -> str:
-    """A file of deploy/."""
+    """Return the text of a file in deploy/."""
     return (DEPLOY / name).read_text()
 
 
 def compose(file: Path) -> dict[str, Any]:
-    """A compose file."""
+    """Return a parsed compose file."""
     loaded: dict[str, Any] = yaml.safe_load(file.read_text())
     return loaded
 
 
 def objects() -> Iterator[dict[str, Any]]:
-    """Everything that the Kubernetes example makes."""
+    """Yield every object of the Kubernetes example."""
     for file in MANIFESTS:
         yield from yaml.safe_load_all(file.read_text())
 
 
 def pods() -> Iterator[dict[str, Any]]:
-    """The pods among them."""
+    """Yield the pod specs of the Kubernetes example."""
     for each in objects():
         template = each.get("spec", {}).get("template")
         if template is not None:
@@ -43,18 +43,18 @@ def pods() -> Iterator[dict[str, Any]]:
 
 
 def kustomization() -> dict[str, Any]:
-    """What puts them together."""
+    """Return the parsed kustomization.yaml."""
     loaded: dict[str, Any] = yaml.safe_load(text("kubernetes/kustomization.yaml"))
     return loaded
 
 
 def assignments(source: str) -> dict[str, str]:
-    """``NAME=value`` lines, also those that are commented out."""
+    """Return ``NAME=value`` lines, including commented-out lines."""
     return dict(re.findall(r"^#?([A-Z][A-Z_]+)=(.*)$", source, re.MULTILINE))
 
 
 def seconds(source: str) -> int:
-    """A time as nginx, compose, and Caddy write it: ``75s``."""
+    """Parse a time as nginx, compose, and Caddy write it: ``75s``."""
     match = re.fullmatch(r"(\d+)s?", source)
     assert match is not None, source
     return int(match[1])

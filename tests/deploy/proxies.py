@@ -1,4 +1,4 @@
-"""nginx and Caddy as their files in deploy/ say, on free ports and with a certificate of the tests."""
+"""nginx and Caddy with their files from deploy/, on free ports and with a test certificate."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Proxy:
     """A running proxy.
 
     Attributes:
-        base_url: Where it answers by https.
-        certificates: The file of the authority that signed its certificate.
+        base_url: Its https URL.
+        certificates: File of the authority that signed its certificate.
         process: The program.
-        folder: What belongs to it.
+        folder: Its working folder.
     """
 
     base_url: str
@@ -39,7 +39,7 @@ class Proxy:
     folder: Path
 
     def call(self, method: str, path: str, token: str = "", **kwargs: object) -> requests.Response:
-        """One request, over a new connection."""
+        """Send one request, over a new connection."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         headers.update(kwargs.pop("headers", {}))
         return requests.request(
@@ -50,7 +50,7 @@ class Proxy:
 
 @contextmanager
 def running_nginx(folder: Path, servers: Sequence[Server]) -> Iterator[Proxy]:
-    """nginx in front of ``servers``."""
+    """Run nginx in front of ``servers``."""
     http, https = free_port(), free_port()
     authority, pem, key = _certificate(folder)
     site = text("nginx/site-search.conf")
@@ -66,7 +66,7 @@ def running_nginx(folder: Path, servers: Sequence[Server]) -> Iterator[Proxy]:
     write_upstream(folder, servers)
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
-    # As root, its workers would be another user, who may not enter the tests' folders.
+    # As root, its workers would run as another user without access to the tests' folders.
     user = "user root root;" if os.geteuid() == 0 else ""
     configuration = folder / "nginx.conf"
     configuration.write_text(
@@ -82,7 +82,7 @@ def running_nginx(folder: Path, servers: Sequence[Server]) -> Iterator[Proxy]:
 
 
 def write_upstream(folder: Path, servers: Sequence[Server], down: Sequence[Server] = ()) -> None:
-    """Tell nginx its servers."""
+    """Write the list of servers for nginx."""
     source = text("nginx/upstream.conf")
     (one,) = re.findall(r"^ +server .*;\n", source, re.MULTILINE)
     lines = ""
@@ -94,7 +94,7 @@ def write_upstream(folder: Path, servers: Sequence[Server], down: Sequence[Serve
 
 @contextmanager
 def running_caddy(folder: Path, server: Server) -> Iterator[Proxy]:
-    """Caddy in front of ``server``."""
+    """Run Caddy in front of ``server``."""
     https = free_port()
     authority, pem, key = _certificate(folder)
     site = text("Caddyfile")
@@ -102,7 +102,7 @@ def running_caddy(folder: Path, server: Server) -> Iterator[Proxy]:
     assert head in site
     site = site.replace("{\n\tservers", "{\n\tadmin off\n\tauto_https off\n\tservers", 1)
     site = site.replace(head, f"{head}\ttls {pem} {key}\n\tbind 127.0.0.1\n")
-    # A start may take longer while a whole suite shares this machine.
+    # A start may take longer while the whole test suite runs on this machine.
     site = site.replace("lb_try_duration 20s", "lb_try_duration 120s")
     configuration = folder / "Caddyfile"
     configuration.write_text(site)

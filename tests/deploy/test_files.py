@@ -1,4 +1,4 @@
-"""The files for operators say what the program says: settings, commands, ports, limits, times, and versions."""
+"""The files for operators agree with the program: settings, commands, ports, limits, times, and versions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PORT = int(SERVER_SETTINGS["PORT"][0])
 
 
 def gunicorn_setting(name: str) -> Any:
-    """A number of gunicorn's settings as shipped."""
+    """Return a number from the shipped gunicorn settings."""
     for node in ast.parse((PROJECT / "app" / "server" / "gunicorn_settings.py").read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name:
             return ast.literal_eval(node.value)
@@ -47,12 +47,12 @@ def gunicorn_setting(name: str) -> Any:
 
 
 def directive(source: str, name: str) -> list[str]:
-    """All values of a directive of nginx or Caddy."""
+    """Return all values of a directive of nginx or Caddy."""
     return re.findall(rf"^\s*{name} ([^;{{\n]+?);?$", source, re.MULTILINE)
 
 
 def own_services(file: Path) -> dict[str, dict[str, Any]]:
-    """The services of a compose file that run this program."""
+    """Return the services of a compose file that run this program."""
     return {name: each for name, each in compose(file)["services"].items() if each["image"] == "site-search"}
 
 
@@ -60,24 +60,24 @@ def own_services(file: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("file", OWN_COMPOSE_FILES, ids=lambda file: file.name)
-def test_a_compose_file_sets_what_the_program_knows(file: Path) -> None:
+def test_compose_file_sets_only_known_settings(file: Path) -> None:
     for name, service in own_services(file).items():
         assert set(service["environment"]) <= KNOWN, name
         assert {"PUBLIC_URL", "TRUSTED_PROXIES"} <= set(service["environment"]), name
 
 
-def test_the_image_sets_what_the_program_knows() -> None:
+def test_image_sets_only_known_settings() -> None:
     final = CONTAINERFILE.rpartition("\nFROM ")[2]
     names = set(re.findall(r"^(?:ENV|   ) ([A-Z_]+)=", final, re.MULTILINE))
     assert {"DATA_DIR", "HOST", "PORT"} <= names
     assert {name for name in names if not name.startswith("PYTHON")} - {"PATH"} <= KNOWN
 
 
-def test_the_settings_of_the_units_are_the_programs() -> None:
+def test_systemd_environment_example_contains_only_known_settings() -> None:
     assert set(assignments(text("systemd/environment.example"))) <= KNOWN
 
 
-def test_the_settings_on_kubernetes_are_the_programs() -> None:
+def test_kubernetes_example_contains_only_known_settings() -> None:
     (settings,) = kustomization()["configMapGenerator"]
     named = {line.partition("=")[0] for line in settings["literals"]}
     (secret,) = [yaml.safe_load(text("kubernetes/secret.example.yaml"))]
@@ -87,21 +87,21 @@ def test_the_settings_on_kubernetes_are_the_programs() -> None:
 
 
 @pytest.mark.parametrize("file", OWN_COMPOSE_FILES, ids=lambda file: file.name)
-def test_whatever_a_compose_file_asks_for_is_in_the_example(file: Path) -> None:
+def test_variables_of_a_compose_file_are_in_the_env_example(file: Path) -> None:
     asked = set(re.findall(r"(?<!\$)\$\{([A-Z_]+)", file.read_text()))
     assert asked
     assert asked <= set(assignments(text(".env.example")))
 
 
 @pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: str(file.relative_to(DEPLOY)))
-def test_no_secret_stands_in_a_compose_file(file: Path) -> None:
+def test_compose_files_contain_no_secrets(file: Path) -> None:
     for name, service in compose(file)["services"].items():
         for variable, value in (service.get("environment") or {}).items():
             if re.search("KEY|PASSWORD|SECRET|TOKEN|AUTH", variable):
                 assert re.fullmatch(r"\$\{[A-Z_]+(:\?[^}]+)?\}", value), (name, variable)
 
 
-def test_a_secret_that_is_not_set_stops_compose() -> None:
+def test_unset_secret_stops_compose() -> None:
     source = text("compose.yaml")
     for name in ("SECRET_KEY", "POSTGRES_PASSWORD", "REDIS_PASSWORD", "SEARCH_KEY", "SEARCH_URL", "PUBLIC_URL"):
         assert f"${{{name}:?" in source
@@ -111,7 +111,7 @@ def test_a_secret_that_is_not_set_stops_compose() -> None:
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """Every command of the program that the files run: file and words."""
+    """Return every command of the program in the files: file and words."""
     found = []
     for file in OWN_COMPOSE_FILES:
         found += [(file.name, each["command"]) for each in own_services(file).values() if "command" in each]
@@ -125,7 +125,7 @@ def commands() -> list[tuple[str, list[str]]]:
     return found
 
 
-def test_the_commands_are_the_programs(app: Flask) -> None:
+def test_commands_in_the_files_exist_in_the_program(app: Flask) -> None:
     assert {file for file, _ in commands()} >= {"compose.yaml", "compose.single.yaml", "kubernetes", UNITS[0].name}
     for file, words in commands():
         assert words[0] == "site-search", file
@@ -140,7 +140,7 @@ def test_the_commands_are_the_programs(app: Flask) -> None:
         command.make_context(words[-1], list(arguments))
 
 
-def test_the_tables_are_made_before_the_service_starts() -> None:
+def test_tables_are_created_before_the_service_starts() -> None:
     for file in OWN_COMPOSE_FILES:
         services = own_services(file)
         assert services["migrate"]["command"] == ["site-search", "database", "upgrade"]
@@ -151,10 +151,10 @@ def test_the_tables_are_made_before_the_service_starts() -> None:
     assert "ExecStart=/opt/site-search/.venv/bin/site-search serve\n" in text("systemd/site-search.service")
 
 
-# Ports and addresses.
+# Ports and host names.
 
 
-def test_the_port_is_the_same_everywhere() -> None:
+def test_port_is_the_same_in_every_file() -> None:
     assert f"EXPOSE {PORT}\n" in CONTAINERFILE
     assert f"PORT={PORT} " in CONTAINERFILE
     assert f"server 127.0.0.1:{PORT} " in text("nginx/upstream.conf")
@@ -166,7 +166,7 @@ def test_the_port_is_the_same_everywhere() -> None:
     assert ports == [PORT]
 
 
-def test_the_servers_are_found_by_their_names_in_the_compose_file() -> None:
+def test_server_host_names_are_services_of_the_compose_file() -> None:
     services = compose(DEPLOY / "compose.yaml")["services"]
     environment = services["service"]["environment"]
     urls = [environment["DATABASE_URL"], environment["LIMITS_URL"], *re.findall(r"SEARCH_URL=.*", text(".env.example"))]
@@ -179,7 +179,7 @@ def test_the_servers_are_found_by_their_names_in_the_compose_file() -> None:
 # Limits and times.
 
 
-def test_the_proxies_let_through_as_much_as_the_service_takes() -> None:
+def test_proxy_body_limits_match_the_service() -> None:
     mebibyte = 1024 * 1024
     defaults = Settings()
     limits = [f"{defaults.max_body_bytes // mebibyte}", f"{defaults.max_bulk_body_bytes // mebibyte}"]
@@ -191,11 +191,11 @@ def test_the_proxies_let_through_as_much_as_the_service_takes() -> None:
 
 
 def large_bodies() -> list[str]:
-    """The patterns of the proxies' routes with the limit of bulk requests."""
+    """Return the proxies' route patterns with the limit of bulk requests."""
     return [*re.findall(r"location ~ (\S+) \{", NGINX), *re.findall(r"path_regexp (\S+)$", CADDY, re.MULTILINE)]
 
 
-def test_the_proxies_know_the_routes_with_large_bodies(app: Flask) -> None:
+def test_proxy_patterns_match_exactly_the_routes_with_large_bodies(app: Flask) -> None:
     large, small = set(), set()
     for rule in app.url_map.iter_rules():
         path = re.sub(r"<[^>]*>", "17", rule.rule)
@@ -206,7 +206,7 @@ def test_the_proxies_know_the_routes_with_large_bodies(app: Flask) -> None:
         assert {path for path in large | small if re.search(pattern, path)} == large
 
 
-def test_a_proxy_waits_longer_than_the_service_works() -> None:
+def test_proxy_timeouts_exceed_the_service_timeout() -> None:
     longest = gunicorn_setting("timeout")
     assert [seconds(each) > longest for each in directive(NGINX, "proxy_read_timeout")] == [True]
     assert [seconds(each) > longest for each in directive(CADDY, "response_header_timeout")] == [True]
@@ -214,14 +214,14 @@ def test_a_proxy_waits_longer_than_the_service_works() -> None:
     assert int(ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-read-timeout"]) > longest
 
 
-def test_a_proxy_ends_idle_connections_before_the_service_does() -> None:
+def test_proxies_close_idle_connections_before_the_service() -> None:
     kept = gunicorn_setting("keepalive")
     for name in ("nginx/upstream.conf", "nginx/upstream-compose.conf"):
         assert [seconds(each) < kept for each in directive(text(name), "keepalive_timeout")] == [True]
     assert [seconds(each) < kept for each in directive(CADDY, "keepalive")] == [True]
 
 
-def test_nothing_is_killed_while_it_finishes_what_it_has_begun() -> None:
+def test_stop_grace_periods_exceed_the_graceful_timeout() -> None:
     least = gunicorn_setting("graceful_timeout") + 10
     for file in OWN_COMPOSE_FILES:
         for name, service in own_services(file).items():
@@ -235,7 +235,7 @@ def test_nothing_is_killed_while_it_finishes_what_it_has_begun() -> None:
 
 
 @pytest.mark.parametrize("source", [NGINX, CADDY], ids=["nginx", "Caddy"])
-def test_a_proxys_own_refusals_look_like_the_services(source: str) -> None:
+def test_error_responses_of_the_proxies_match_the_services_format(source: str) -> None:
     bodies = re.findall(r"(?:(\d{3}) )?['`](\{.*?\})['`](?: (\d{3}))?", source)
     refusals = {int(before or after): json.loads(body) for before, body, after in bodies}
     assert set(refusals) == {413, 503}
@@ -246,11 +246,11 @@ def test_a_proxys_own_refusals_look_like_the_services(source: str) -> None:
     assert re.search(r"Retry-After 5\b", source)
 
 
-# Containers and units are confined.
+# Containers and units are sandboxed.
 
 
 @pytest.mark.parametrize("file", OWN_COMPOSE_FILES, ids=lambda file: file.name)
-def test_every_container_is_confined(file: Path) -> None:
+def test_every_container_is_sandboxed(file: Path) -> None:
     loaded = compose(file)
     for name, service in loaded["services"].items():
         assert service["read_only"] is True, name
@@ -262,7 +262,7 @@ def test_every_container_is_confined(file: Path) -> None:
         assert volumes <= loaded["volumes"].keys(), name
 
 
-def test_every_pod_is_confined() -> None:
+def test_every_pod_is_sandboxed() -> None:
     (uid,) = re.findall(r"^USER (\d+):\1$", CONTAINERFILE, re.MULTILINE)
     found = list(pods())
     assert len(found) == 3
@@ -281,7 +281,7 @@ def test_every_pod_is_confined() -> None:
             assert {each["mountPath"] for each in container["volumeMounts"]} == {"/data", "/tmp"}
 
 
-def test_all_units_are_confined_alike() -> None:
+def test_all_systemd_units_have_the_same_hardening() -> None:
     confined = {unit.name: hardening(unit.read_text()) for unit in UNITS if unit.suffix == ".service"}
     assert len(confined) == 3
     assert len(set(confined.values())) == 1
@@ -292,7 +292,7 @@ def hardening(unit: str) -> str:
     return unit.partition("\nUMask=0077\n")[2].partition("\n\n")[0].strip()
 
 
-def test_the_example_makes_what_is_there() -> None:
+def test_kustomization_lists_exactly_the_existing_files() -> None:
     files = {file.name for file in (DEPLOY / "kubernetes").glob("*.yaml")} - {"kustomization.yaml"}
     assert {*kustomization()["resources"], "secret.example.yaml"} == files
 
@@ -300,7 +300,7 @@ def test_the_example_makes_what_is_there() -> None:
 # The image.
 
 
-def test_the_image_has_all_that_the_program_reads() -> None:
+def test_image_contains_all_files_that_the_program_reads() -> None:
     allowed = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert {path for path in allowed if not (PROJECT / path).exists()} == set()
     assert {"app", "backends", "schemas", "docs", "README.md", "wsgi.py", "setup.py"} <= allowed
@@ -308,7 +308,7 @@ def test_the_image_has_all_that_the_program_reads() -> None:
     assert copied <= allowed
 
 
-def test_images_are_pinned() -> None:
+def test_image_versions_are_pinned() -> None:
     for file in COMPOSE_FILES:
         for name, service in compose(file)["services"].items():
             image = service["image"]
@@ -316,7 +316,7 @@ def test_images_are_pinned() -> None:
     assert re.search(r"^ARG BASE=\S+:\d\S+$", CONTAINERFILE, re.MULTILINE)
 
 
-def test_the_engines_have_the_versions_that_are_tested() -> None:
+def test_engine_image_versions_are_the_tested_ones() -> None:
     found: dict[str, set[str]] = {}
     for file in COMPOSE_FILES:
         for service in compose(file)["services"].values():
@@ -328,13 +328,13 @@ def test_the_engines_have_the_versions_that_are_tested() -> None:
     assert {version.removeprefix("v").rpartition(".")[0] for version in found["meilisearch"]} == {tested[1]}
 
 
-def test_meilisearch_prepares_no_more_memory_for_a_small_write_than_the_manual_says() -> None:
+def test_meilisearch_indexing_memory_matches_the_documentation() -> None:
     environment = compose(DEPLOY / "meilisearch" / "compose.yaml")["services"]["meilisearch"]["environment"]
     assert environment["MEILI_MAX_INDEXING_MEMORY"] == "1GiB"
     assert "`MEILI_MAX_INDEXING_MEMORY=1GiB`" in (PROJECT / "docs" / "engines.md").read_text()
 
 
-def test_an_engine_runs_as_in_its_own_compose_file() -> None:
+def test_engine_services_match_their_own_compose_files() -> None:
     together = compose(DEPLOY / "compose.yaml")["services"]
     for name in ("typesense", "meilisearch"):
         alone = compose(DEPLOY / name / "compose.yaml")["services"][name]

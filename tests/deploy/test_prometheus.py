@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard ask for what the service tells, in PromQL; each alert fires when it should."""
+"""The alert rules and the dashboard query existing metrics, in valid PromQL; each alert fires when it should."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def panels() -> list[dict[str, Any]]:
 
 
 def queries() -> list[str]:
-    """Every query of the rules and of the dashboard, with what Grafana fills in."""
+    """Return every query of the rules and of the dashboard, with Grafana's variables filled in."""
     asked = [rule["expr"] for rule in rules()]
     asked += [target["expr"] for panel in panels() for target in panel["targets"]]
     return [query.replace("$__rate_interval", "5m").replace("$instance", ".*") for query in asked]
 
 
 def selectors(query: str) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
-    """The metrics of a query, each with its matchers: label, operator, value."""
+    """Yield the metrics of a query, each with its matchers: label, operator, value."""
     rest = re.sub(r"\[[^\]]*\]", "", _WORDS.sub(" ", query))
     for name, matchers in _SELECTOR.findall(rest):
         yield name, _MATCHER.findall(matchers)
@@ -58,7 +58,7 @@ def selectors(query: str) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Samples]:
-    """What an application tells that was used a little."""
+    """The metrics of an application after a little use."""
     folder = tmp_path_factory.mktemp("service")
     app: Flask = make_app(make_settings(folder, search_url=f"tantivy://{folder / 'indexes'}"))
     tenant = register_tenant(app, "ann@example.com")
@@ -70,7 +70,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Samples]:
 
 
 @pytest.mark.parametrize("query", queries())
-def test_what_is_asked_for_is_told(samples: Samples, query: str) -> None:
+def test_queried_metrics_and_labels_exist(samples: Samples, query: str) -> None:
     asked = list(selectors(query))
     assert asked, query
     for name, matchers in asked:
@@ -85,11 +85,11 @@ def test_what_is_asked_for_is_told(samples: Samples, query: str) -> None:
             assert None not in values, f"{name} has no label {label}"
             if operator == "=":
                 assert wanted in values, f"{name} is never {label}={wanted}"
-            elif label != "status":  # Nothing has failed here.
+            elif label != "status":  # No request has failed here.
                 assert any(re.fullmatch(wanted, value or "") for value in values), f"{name}: {label} {wanted}"
 
 
-def test_a_misspelt_metric_would_be_noticed() -> None:
+def test_misspelt_metric_is_detected_by_the_selector_parser() -> None:
     ((name, matchers), second) = selectors('sum by (le) (rate(serch_seconds_bucket{operation="x"}[5m])) / serch > 1')
     assert (name, matchers, second) == ("serch_seconds_bucket", [("operation", "=", "x")], ("serch", []))
 
@@ -103,7 +103,7 @@ def test_every_metric_of_the_contract_is_on_the_dashboard() -> None:
     }  # fmt: skip
 
 
-def test_every_panel_says_what_it_shows_and_none_covers_another() -> None:
+def test_every_panel_has_a_description_and_does_not_overlap_another() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in panels():
         assert panel["description"].endswith("."), panel["title"]
@@ -118,7 +118,7 @@ def test_every_panel_says_what_it_shows_and_none_covers_another() -> None:
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_an_alert_says_what_happened_what_to_do_and_where_more_is_said(rule: dict[str, Any]) -> None:
+def test_alert_has_a_summary_an_action_and_an_existing_runbook_section(rule: dict[str, Any]) -> None:
     assert set(rule["annotations"]) == {"summary", "action", "runbook"}
     assert rule["labels"]["severity"] in ("critical", "warning")
     file, _, anchor = rule["annotations"]["runbook"].partition("#")
@@ -127,7 +127,7 @@ def test_an_alert_says_what_happened_what_to_do_and_where_more_is_said(rule: dic
     assert f"| `{rule['alert']}` |" in text
 
 
-def test_every_alert_is_fired_once_in_the_tests() -> None:
+def test_every_alert_has_a_rule_test() -> None:
     tests = (PROMETHEUS / "rules-test.yml").read_text()
     assert {rule["alert"] for rule in rules()} == set(re.findall(r'alertname="(\w+)"', tests))
 
@@ -143,15 +143,15 @@ def promtool(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_prometheus_takes_the_rules() -> None:
+def test_promtool_accepts_the_rules() -> None:
     promtool("check", "rules", PROMETHEUS / "rules.yml")
 
 
-def test_alerts_fire_when_they_should_and_only_then() -> None:
+def test_alerts_fire_only_under_their_conditions() -> None:
     promtool("test", "rules", PROMETHEUS / "rules-test.yml")
 
 
-def test_prometheus_takes_the_example(tmp_path: Path) -> None:
+def test_promtool_accepts_the_example_configuration(tmp_path: Path) -> None:
     for name in ("prometheus.yml", "rules.yml"):
         shutil.copy(PROMETHEUS / name, tmp_path)
     (tmp_path / "metrics-token").write_text("token")
@@ -159,7 +159,7 @@ def test_prometheus_takes_the_example(tmp_path: Path) -> None:
     promtool("check", "config", tmp_path / "prometheus.yml")
 
 
-def test_the_queries_of_the_dashboard_are_promql(tmp_path: Path) -> None:
+def test_all_queries_are_valid_promql(tmp_path: Path) -> None:
     recorded = [{"record": f"panel:{number}", "expr": query} for number, query in enumerate(queries())]
     file = tmp_path / "queries.yml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": recorded}]}))

@@ -1,4 +1,4 @@
-"""The service behind nginx and Caddy, as deploy/ sets them up."""
+"""The service behind nginx and Caddy, with the files from deploy/."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = ("nginx", "caddy")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A service with one worker of two threads: who holds one is felt."""
+    """A service with one worker of two threads, so that a blocked thread is noticeable."""
     folder = tmp_path_factory.mktemp("service")
     with running_server(folder, workers=1, trusted_proxies=1, default_plan="business", web_threads=2) as made:
         yield made
@@ -47,7 +47,7 @@ def document(number: int, content: str) -> dict[str, str]:
     return {"id": f"large-{number}", "title": "Large", "content": content, "url": "/large"}
 
 
-def test_documents_and_searches_pass_through(proxy: Proxy, customer: Customer) -> None:
+def test_documents_and_searches_pass_through_the_proxy(proxy: Proxy, customer: Customer) -> None:
     sent = proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json={"documents": [page(1)]})
     found = proxy.call("GET", "/v1/search?q=page", customer.tokens["search"])
 
@@ -59,7 +59,7 @@ def test_documents_and_searches_pass_through(proxy: Proxy, customer: Customer) -
     assert found.headers["X-Request-Id"]
 
 
-def test_a_bulk_request_may_be_larger_than_others(proxy: Proxy, customer: Customer) -> None:
+def test_bulk_request_may_be_larger_than_other_requests(proxy: Proxy, customer: Customer) -> None:
     body = {"documents": [document(number, "word " * 180_000) for number in range(2)]}
 
     sent = proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], json=body)
@@ -69,7 +69,7 @@ def test_a_bulk_request_may_be_larger_than_others(proxy: Proxy, customer: Custom
     assert (searched.status_code, searched.json()["error"]) == (413, "payload_too_large")
 
 
-def test_a_bulk_request_that_is_too_large_is_told_so(proxy: Proxy, customer: Customer) -> None:
+def test_oversized_bulk_request_returns_413(proxy: Proxy, customer: Customer) -> None:
     body = b"x" * (Settings().max_bulk_body_bytes + 1)
 
     answer = proxy.call("POST", "/api/v1/index/bulk", customer.tokens["private"], data=body)
@@ -77,8 +77,8 @@ def test_a_bulk_request_that_is_too_large_is_told_so(proxy: Proxy, customer: Cus
     assert (answer.status_code, answer.json()["error"]) == (413, "payload_too_large")
 
 
-def test_a_visitor_counts_by_the_address_that_is_its_own(proxy: Proxy, server: Server) -> None:
-    """A header that a client makes up does not put it into another's place."""
+def test_visitors_are_counted_by_their_real_ip_address(proxy: Proxy, server: Server) -> None:
+    """A forged header does not attribute a request to another IP address."""
 
     def remaining(**headers: str) -> int:
         answer = proxy.call("GET", "/v1/search?q=x", "svc_sea_unknown", headers=headers)
@@ -96,7 +96,7 @@ def test_metrics_are_not_public(proxy: Proxy, server: Server) -> None:
     assert requests.get(f"{server.base_url}/metrics", timeout=PATIENCE_SECONDS).status_code == 200
 
 
-def test_pages_and_scripts_keep_their_caching(proxy: Proxy, server: Server) -> None:
+def test_caching_headers_pass_through_the_proxy(proxy: Proxy, server: Server) -> None:
     for path in ("/widget.js", "/login"):
         direct = requests.get(server.base_url + path, timeout=PATIENCE_SECONDS)
         through = proxy.call("GET", path)
@@ -105,7 +105,7 @@ def test_pages_and_scripts_keep_their_caching(proxy: Proxy, server: Server) -> N
         assert through.headers.get("ETag") == direct.headers.get("ETag")
 
 
-def test_the_session_cookie_is_for_https_only(proxy: Proxy, customer: Customer) -> None:
+def test_session_cookie_is_secure_behind_the_proxy(proxy: Proxy, customer: Customer) -> None:
     answer = proxy.call("POST", "/login", data={"email": customer.email, "password": "wrong"})
     assert answer.status_code in (400, 401)
     form = {"email": customer.email, "password": PASSWORD}
@@ -115,8 +115,8 @@ def test_the_session_cookie_is_for_https_only(proxy: Proxy, customer: Customer) 
     assert "Secure" in cookie
 
 
-def test_slow_clients_hold_no_thread(proxy: Proxy, server: Server, customer: Customer) -> None:
-    """Of two threads, none waits for six clients that have sent part of a body of 2 MB."""
+def test_slow_clients_do_not_block_a_thread(proxy: Proxy, server: Server, customer: Customer) -> None:
+    """Neither of two threads waits for six clients that have sent part of a body of 2 MB."""
     target = urlsplit(proxy.base_url)
     context = ssl.create_default_context(cafile=str(proxy.certificates))
     head = (

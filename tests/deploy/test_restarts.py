@@ -1,4 +1,4 @@
-"""Restarts that no client notices: behind a socket that systemd keeps, and one machine after the other behind nginx."""
+"""Restarts without failed requests: behind a systemd socket, and one machine after the other behind nginx."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 @contextmanager
 def kept_socket() -> Iterator[socket.socket]:
-    """What site-search.socket makes: it listens whether or not the service runs."""
+    """Create a socket as site-search.socket does: it listens whether or not the service runs."""
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
         yield listening
 
@@ -66,7 +66,7 @@ def start_on(listening: socket.socket, server: Server) -> None:
         )  # fmt: skip
 
 
-def test_a_restart_behind_the_socket_refuses_nobody(tmp_path: Path) -> None:
+def test_restart_behind_the_systemd_socket_fails_no_request(tmp_path: Path) -> None:
     with (
         running_server(tmp_path, workers=2, trusted_proxies=1, default_plan="business") as server,
         kept_socket() as kept,
@@ -90,7 +90,7 @@ def test_a_restart_behind_the_socket_refuses_nobody(tmp_path: Path) -> None:
         assert len(counted_queries(server)) == len(searches.answers)
 
 
-def test_nginx_says_for_a_service_that_is_away_what_the_service_would(tmp_path: Path) -> None:
+def test_nginx_returns_503_server_busy_while_the_service_is_down(tmp_path: Path) -> None:
     with running_server(tmp_path / "data", workers=1) as server, running_nginx(tmp_path / "nginx", [server]) as proxy:
         server.stop()
 
@@ -111,7 +111,7 @@ def test_caddy_holds_requests_while_the_service_restarts(tmp_path: Path) -> None
 
 
 def ask(proxy: Proxy, method: str, path: str, token: str, body: object = None) -> Answer:
-    """A request through the proxy, over a new connection and never repeated."""
+    """Send a request through the proxy, over a new connection and without retries."""
     began = time.monotonic()
     try:
         answer = proxy.call(method, path, token, json=body)
@@ -121,7 +121,7 @@ def ask(proxy: Proxy, method: str, path: str, token: str, body: object = None) -
 
 
 def reload_nginx(proxy: Proxy) -> None:
-    """Let nginx read its files again; what is under way goes on."""
+    """Reload nginx's files while running requests continue."""
     before = children(proxy.process.pid)
     proxy.process.send_signal(signal.SIGHUP)
 
@@ -135,8 +135,8 @@ def children(pid: int) -> set[str]:
     return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
-def test_a_rolling_restart_loses_no_request(tmp_path: Path, postgres: PostgresServer, redis: RedisServer) -> None:
-    """As docs/upgrading.md says: each machine is taken out of nginx, restarted, and put back when it is ready."""
+def test_rolling_restart_loses_no_request(tmp_path: Path, postgres: PostgresServer, redis: RedisServer) -> None:
+    """As in docs/upgrading.md: each machine is removed from nginx, restarted, and added again when it is ready."""
     with two_machines(tmp_path, postgres, redis, workers=1) as servers:
         customer = register(servers, "ann@example.com")
         servers[0].set_plan(customer.email, "business", requests_per_minute="unlimited")

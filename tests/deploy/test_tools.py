@@ -1,4 +1,4 @@
-"""The files for operators in the eyes of the programs that read them."""
+"""The files for operators, checked by the programs that read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_EXPOSURE = 2.0
 
 
 def program(name: str) -> str:
-    """Where a program is. Without it, the test is skipped; with CI set, it fails."""
+    """Return the path of a program. Without it, the test is skipped; with CI set, it fails."""
     folders = (str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath), "/usr/sbin")
     found = shutil.which(name, path=os.pathsep.join(folders))
     if found is None:
@@ -35,7 +35,7 @@ def program(name: str) -> str:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A root folder with the units and what they start."""
+    """A root folder with the units and the programs they start."""
     program("systemd-analyze")
     units = tmp_path / "etc/systemd/system"
     units.mkdir(parents=True)
@@ -50,7 +50,7 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_systemd_takes_the_units(machine: Path) -> None:
+def test_systemd_accepts_the_units(machine: Path) -> None:
     done = subprocess.run(
         [program("systemd-analyze"), f"--root={machine}", "verify", "--man=no", *(unit.name for unit in UNITS)],
         capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
@@ -60,7 +60,7 @@ def test_systemd_takes_the_units(machine: Path) -> None:
     assert (done.returncode, ours) == (0, [])
 
 
-def test_systemd_finds_a_mistake_in_a_unit(machine: Path) -> None:
+def test_systemd_reports_a_mistake_in_a_unit(machine: Path) -> None:
     unit = machine / "etc/systemd/system/site-search.service"
     unit.write_text(unit.read_text().replace("Type=notify", "Type=notified"))
 
@@ -73,7 +73,7 @@ def test_systemd_finds_a_mistake_in_a_unit(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.suffix == ".service"], ids=lambda unit: unit.name)
-def test_a_unit_can_do_little_harm(unit: Path) -> None:
+def test_systemd_security_exposure_of_units_is_low(unit: Path) -> None:
     done = subprocess.run(
         [program("systemd-analyze"), "security", "--offline=true", "--no-pager", str(unit)],
         capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
@@ -93,7 +93,7 @@ def test_compose_files_follow_the_compose_specification() -> None:
 
 
 @pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.name)
-def test_kubernetes_knows_the_objects(file: Path) -> None:
+def test_kubernetes_objects_are_valid(file: Path) -> None:
     if not os.environ.get("CI"):
         pytest.importorskip("kubernetes_validate")
     import kubernetes_validate
@@ -104,7 +104,7 @@ def test_kubernetes_knows_the_objects(file: Path) -> None:
         kubernetes_validate.validate(each, kubernetes_validate.latest_version(), strict=True)
 
 
-def test_hadolint_finds_nothing_in_the_containerfile() -> None:
+def test_hadolint_reports_no_problem_in_the_containerfile() -> None:
     done = subprocess.run(
         [program("hadolint"), "--format", "json", str(DEPLOY / "Containerfile")],
         capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
