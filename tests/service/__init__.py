@@ -1,1 +1,1 @@
-"""The service as real processes, under load and in trouble. Run by ``pytest -m service tests/service``."""
+"""The service as real processes, under load and during failures. Run by ``pytest -m service tests/service``."""

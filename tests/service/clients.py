@@ -1,4 +1,4 @@
-"""Clients of a running service that never repeat a request by themselves, alone and in crowds."""
+"""Clients of a running service that never repeat a request automatically, alone and in crowds."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 
 class NoAnswer(Exception):
-    """The connection was refused or ended before the whole answer was there."""
+    """The connection was refused or ended before the response was complete."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole answer, and when it was asked for and there (``time.monotonic``)."""
+    """A complete response, with the times of the request and the response (``time.monotonic``)."""
 
     status: int
     headers: dict[str, str]
@@ -44,14 +44,14 @@ class Answer:
 
     @property
     def error(self) -> str:
-        """The error's code; empty if there is none."""
+        """The error code; empty for a success."""
         return str(self.body.get("error", "")) if isinstance(self.body, dict) else ""
 
 
 class Caller:
     """Calls the service with one key, each time over a new connection, at its servers in turn.
 
-    New connections go to whichever worker is quickest, so that consecutive calls meet different ones.
+    New connections are accepted by the quickest worker, so that consecutive calls reach different workers.
     """
 
     def __init__(self, servers: Sequence[Server], token: str | None = None, headers: dict[str, str] | None = None):
@@ -62,10 +62,10 @@ class Caller:
             self.headers["Authorization"] = f"Bearer {token}"
 
     def call(self, method: str, path: str, body: Any = None, *, timeout: float = 60, **headers: str) -> Answer:
-        """One request.
+        """Send one request.
 
         Raises:
-            NoAnswer: There was none.
+            NoAnswer: The connection ended without a complete response.
         """
         server = self.servers[next(self._turn) % len(self.servers)]
         return self.call_at(server, method, path, body, timeout=timeout, **headers)
@@ -73,7 +73,7 @@ class Caller:
     def call_at(
         self, server: Server, method: str, path: str, body: Any = None, *, timeout: float = 60, **headers: str
     ) -> Answer:
-        """One request to one of the servers."""
+        """Send one request to one of the servers."""
         sent = {
             "X-Forwarded-For": another_address(),
             **self.headers,
@@ -87,18 +87,18 @@ class Caller:
             return _ask(connection, method, path, data, {**sent, "Connection": "close"})
 
     def must(self, method: str, path: str, body: Any = None) -> Any:
-        """One request that must succeed; gives the answer's body."""
+        """Send one request that must succeed. Returns the response body."""
         answer = self.call(method, path, body)
         assert answer.status in (200, 201), (method, path, answer.status, answer.body)
         return answer.body
 
     def search(self, q: str, **parameters: Any) -> Answer:
-        """One search."""
+        """Search once."""
         query = "&".join(f"{name}={quote(str(value))}" for name, value in {"q": q, **parameters}.items())
         return self.call("GET", f"/v1/search?{query}")
 
     def found_ids(self, q: str, **parameters: Any) -> set[str]:
-        """Ids of all hits of a search that must succeed."""
+        """Return the IDs of all hits of a search that must succeed."""
         answer = self.search(q, limit=100, **parameters)
         assert answer.status == 200, answer.body
         return {hit["id"] for hit in answer.body["results"]["hits"]}
@@ -113,7 +113,7 @@ _addresses = itertools.count(1)
 
 
 def another_address() -> str:
-    """An address nobody has called from yet: the limits of callers without a valid key are by address."""
+    """Return an unused IP address, since callers without a valid key are limited by IP address."""
     number = next(_addresses)
     return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
@@ -140,7 +140,7 @@ def _ask(
 
 
 class WorkerConnection:
-    """A connection that is kept, and so always meets the same worker."""
+    """A persistent connection, which always reaches the same worker."""
 
     def __init__(self, server: Server):
         self._connection = _connect(server, 60)
@@ -148,7 +148,7 @@ class WorkerConnection:
         self.worker_pid = _other_end(self._connection.sock, server.worker_pids())
 
     def call(self, method: str, path: str, token: str = "", body: Any = None) -> Answer:
-        """One request."""
+        """Send one request."""
         headers = {"X-Forwarded-For": another_address()}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -163,7 +163,7 @@ class WorkerConnection:
 
 @contextmanager
 def connections_to_all_workers(servers: Sequence[Server]) -> Iterator[list[WorkerConnection]]:
-    """One kept connection to every worker process of ``servers``."""
+    """Open one persistent connection to every worker process of ``servers``."""
     found: dict[int, WorkerConnection] = {}
     spare: list[WorkerConnection] = []
     try:
@@ -186,13 +186,13 @@ def connections_to_all_workers(servers: Sequence[Server]) -> Iterator[list[Worke
 
 
 def _other_end(end: socket.socket, pids: Sequence[int]) -> int:
-    """The process among ``pids`` that holds the other end of a loopback connection."""
+    """Return the process among ``pids`` at the other end of a loopback connection."""
     ports = f":{end.getpeername()[1]:04X}", f":{end.getsockname()[1]:04X}"
     rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
     inode = next(row[9] for row in rows if row[1].endswith(ports[0]) and row[2].endswith(ports[1]))
     for pid in pids:
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # It was closed just now.
+            with contextlib.suppress(FileNotFoundError):  # It was closed in the meantime.
                 if str(descriptor.readlink()) == f"socket:[{inode}]":
                     return pid
     raise AssertionError("no worker holds the connection")
@@ -200,7 +200,7 @@ def _other_end(end: socket.socket, pids: Sequence[int]) -> int:
 
 @dataclass
 class Customer:
-    """A registered customer with a site and keys."""
+    """A registered tenant with a site and keys."""
 
     email: str
     account_id: int
@@ -221,12 +221,12 @@ class Customer:
         return self.with_key("private")
 
     def with_key(self, kind: str) -> Caller:
-        """A program with the key of this kind."""
+        """Return a caller with the key of this kind."""
         token = self.tokens[kind]
         return self.callers.setdefault(token, Caller(self.session.servers, token))
 
     def used_today(self) -> int:
-        """Searches charged to the account, which is new."""
+        """Return the searches charged to the account, which is new."""
         return int(self.private.must("GET", "/dashboard")["usage"]["searches_this_month"])
 
 
@@ -234,7 +234,7 @@ PASSWORD = "correct horse battery"
 
 
 def register(servers: Sequence[Server], email: str, kinds: Sequence[str] = ("search", "private")) -> Customer:
-    """Register a customer with a site and keys of these kinds."""
+    """Register a tenant with a site and keys of these kinds."""
     nobody = Caller(servers)
     answer = nobody.call("POST", "/register", {"name": "Somebody", "email": email, "password": PASSWORD})
     assert answer.status == 201, answer.body
@@ -255,15 +255,15 @@ def register(servers: Sequence[Server], email: str, kinds: Sequence[str] = ("sea
 
 
 def together(clients: int, count: int, do: Callable[[int], T]) -> list[T]:
-    """Run ``do(0)`` to ``do(count - 1)`` by so many clients at once; gives what they returned, in order."""
+    """Run ``do(0)`` to ``do(count - 1)`` with concurrent clients. Returns the results, in order."""
     with ThreadPoolExecutor(clients) as pool:
         return list(pool.map(do, range(count)))
 
 
 def until_not_busy(ask: Callable[[], Answer]) -> Answer:
-    """The answer to a request that is repeated, as clients are told, while one account asks too much at once.
+    """Repeat a request, as its Retry-After header says, while the account has too many concurrent requests.
 
-    On a slow machine that is so with every crowd that works for more than a second.
+    On a slow machine this happens with every crowd that works for more than a second.
     """
     while (answer := ask()).error == "server_busy":
         time.sleep(int(answer.headers["Retry-After"]))
@@ -271,17 +271,17 @@ def until_not_busy(ask: Callable[[], Answer]) -> Answer:
 
 
 def statuses(answers: Sequence[Answer]) -> Counter[int]:
-    """How many answers have which status."""
+    """Count the responses by status."""
     return Counter(answer.status for answer in answers)
 
 
 @dataclass
 class Crowd:
-    """Clients that go on and on.
+    """Clients that send requests continuously.
 
     Attributes:
-        answers: Number of the request and its answer, as they came.
-        unanswered: Numbers of requests that got none.
+        answers: Number of the request and its response, in order of arrival.
+        unanswered: Numbers of requests without a response.
     """
 
     answers: list[tuple[int, Answer]] = field(default_factory=list)
@@ -294,11 +294,11 @@ class Crowd:
         return len(self.answers) + len(self.unanswered)
 
     def wait_for(self, count: int, seconds: float = 60, status: int | None = None) -> None:
-        """Return when so many further answers have come, of this status if one is given."""
+        """Wait for this number of further responses, with this status if given."""
         self._wait(len(self.answers), count, seconds, status)
 
     def wait_for_all(self, count: int, seconds: float = 60, status: int | None = None) -> None:
-        """The same of all answers since the beginning, for when there are no more of a status than are waited for."""
+        """Wait for this number of responses since the start, for a status with a limited number of responses."""
         self._wait(0, count, seconds, status)
 
     def _wait(self, begin: int, count: int, seconds: float, status: int | None) -> None:
@@ -313,9 +313,9 @@ class Crowd:
 
 @contextmanager
 def crowd(clients: int, do: Callable[[int], Answer], *, pause_seconds: float = 0) -> Iterator[Crowd]:
-    """Run ``do(0)``, ``do(1)`` … by so many clients for as long as the block lasts.
+    """Run ``do(0)``, ``do(1)`` … with concurrent clients for as long as the block lasts.
 
-    A call that gets no answer is noted; any other exception fails the test at the end of the block.
+    A call without a response is recorded; any other exception fails the test at the end of the block.
     """
     made = Crowd()
     numbers = itertools.count()
@@ -348,7 +348,7 @@ def crowd(clients: int, do: Callable[[int], Answer], *, pause_seconds: float = 0
 
 
 def eventually(check: Callable[[], T], *, seconds: float = 60) -> T:
-    """Run ``check`` until it raises no AssertionError; its last one after so many seconds."""
+    """Run ``check`` until it raises no AssertionError; raise its last one after ``seconds``."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -360,7 +360,7 @@ def eventually(check: Callable[[], T], *, seconds: float = 60) -> T:
 
 
 def page(number: int | str, **fields: Any) -> dict[str, Any]:
-    """A valid document."""
+    """Return a valid document."""
     return {
         "id": f"page-{number}", "title": f"Page {number}", "content": f"The content of page {number}.",
         "url": f"/pages/{number}", **fields,

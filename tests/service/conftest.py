@@ -50,7 +50,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 def two_machines(
     folder: Path, postgres: PostgresServer, redis: RedisServer, *, workers: int = 2, **settings: str | int
 ) -> Iterator[list[Server]]:
-    """Two gunicorn masters that share a PostgreSQL database, a Redis database and the index."""
+    """Run two gunicorn masters that share a PostgreSQL database, a Redis database, and the index."""
     number = next(_numbers)
     shared: dict[str, str | int] = {
         "database_url": postgres.create_database(f"service_{number}"),
@@ -68,7 +68,7 @@ def two_machines(
 def one_machine(
     folder: Path, *, workers: int = 4, application: str = "wsgi:app", **settings: str | int
 ) -> Iterator[list[Server]]:
-    """One gunicorn master over files."""
+    """Run one gunicorn master with files."""
     values = {**COMMON, **PATIENT, **settings}
     with running_server(folder / "data", workers=workers, application=application, **values) as server:
         yield [server]
@@ -94,14 +94,14 @@ def two_machines_servers(
 
 @pytest.fixture(params=BACKINGS)
 def servers(request: pytest.FixtureRequest) -> list[Server]:
-    """Four workers of each kind in turn, shared: each test registers a customer of its own and breaks nothing."""
+    """Four workers of each kind, shared by all tests: each test registers its own tenant and breaks nothing."""
     found: list[Server] = request.getfixturevalue(f"{request.param.replace(' ', '_')}_servers")
     return found
 
 
 @pytest.fixture
 def settings() -> dict[str, str | int]:
-    """Further settings of :func:`fresh_servers`."""
+    """Additional settings of :func:`fresh_servers`."""
     return {}
 
 
@@ -109,7 +109,7 @@ def settings() -> dict[str, str | int]:
 def fresh_servers(
     request: pytest.FixtureRequest, tmp_path: Path, settings: dict[str, str | int]
 ) -> Iterator[list[Server]]:
-    """The same, new for each test, which may do to them what it likes."""
+    """Four workers of each kind, new for each test, which may break them."""
     if request.param == "one machine":
         with one_machine(tmp_path, **settings) as made:
             yield made
@@ -128,5 +128,5 @@ def machine(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def customer(servers: list[Server]) -> Customer:
-    """A new customer of :func:`servers`."""
+    """A new tenant on :func:`servers`."""
     return register(servers, f"customer-{next(_numbers)}@example.com")

@@ -1,8 +1,8 @@
-"""Runs commands of an installation in processes that kill themselves (SIGKILL) at a certain place of the program.
+"""Run commands of an installation in processes that kill themselves (SIGKILL) at a given place in the program.
 
 Its argument is JSON: a list of ``[place, which, arguments]``. A place is ``module:name`` or ``module:object.name``; the
-process dies when it is called for the ``which``-th time, counted from 1, or after its last call where ``which`` is 0.
-Prints the exit status of each, one a line; a process that nothing killed has its own.
+process dies at the ``which``-th call of that place, counted from 1, or after its last call if ``which`` is 0. Prints
+the exit status of each process, one per line; a process that was not killed has its own status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.application import create_app
 
 
 def die_at(place: str, which: int) -> None:
-    """Have this process killed at a place."""
+    """Kill this process when a place in the program is reached."""
     module, _, path = place.partition(":")
     holder: Any = importlib.import_module(module)
     *owners, name = path.split(".")
@@ -45,7 +45,7 @@ def die_at(place: str, which: int) -> None:
 
 
 def run(app: Flask, place: str, which: int, arguments: list[str]) -> None:
-    """Run a command that ends this process."""
+    """Run a command, and exit this process with its status."""
     die_at(place, which)
     result = app.test_cli_runner().invoke(args=arguments)
     print(result.output, file=sys.stderr)  # noqa: T201

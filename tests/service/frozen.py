@@ -1,4 +1,4 @@
-"""Processes that hang, or hardly get on: they keep their connections, and say nothing."""
+"""Processes that hang or run very slowly: they keep their connections without responding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.server import processes
 def frozen(*pids: int) -> Iterator[None]:
     """Stop processes and their children (SIGSTOP) for as long as the block lasts."""
     all_pids = [*pids]
-    _send(signal.SIGSTOP, pids)  # First, so that they start no further ones.
+    _send(signal.SIGSTOP, pids)  # First, so that they start no further children.
     all_pids += [pid for pid, parent in processes() if parent in pids]
     _send(signal.SIGSTOP, all_pids)
     try:
@@ -26,7 +26,7 @@ def frozen(*pids: int) -> Iterator[None]:
 
 @contextmanager
 def slowed(*pids: int) -> Iterator[None]:
-    """Have processes and their children get on for a tenth of the time for as long as the block lasts."""
+    """Let processes and their children run only a tenth of the time for as long as the block lasts."""
     ended = threading.Event()
 
     def slow() -> None:
@@ -45,5 +45,5 @@ def slowed(*pids: int) -> Iterator[None]:
 
 def _send(number: int, pids: Iterable[int]) -> None:
     for pid in pids:
-        with suppress(ProcessLookupError):  # It ended meanwhile.
+        with suppress(ProcessLookupError):  # It ended in the meantime.
             os.kill(pid, number)

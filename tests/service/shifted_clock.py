@@ -1,4 +1,4 @@
-"""The application with a clock that a test sets: it is ahead by the seconds that stand in the file CLOCK_FILE names."""
+"""The application with an adjustable clock: it is ahead by the number of seconds in the file CLOCK_FILE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that mean a server ill: many connections, each of them slow in one way."""
+"""Malicious clients: many connections, each slow in one way."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Siege:
     """Connections under attack.
 
     Attributes:
-        open: Those that the server has not ended.
-        said: What it said on those that it ended.
+        open: Connections that the server has not closed.
+        said: Data from the server on each connection that it closed.
     """
 
     open: list[socket.socket] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Siege:
 
 
 def head(path: str, method: str = "GET", **headers: str | int) -> bytes:
-    """A request's head without its end."""
+    """Return the head of a request, without its end."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"X-Forwarded-For: {another_address()}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode() + b"\r\n"
@@ -40,7 +40,7 @@ def half_a_head() -> bytes:
 
 
 def half_a_body() -> bytes:
-    """One that would fit into what is waited for before a thread has the request."""
+    """Return a partial body that fits into the buffer for reading without a thread."""
     return head("/login", "POST", Content_Type="application/json", Content_Length=30_000) + b'\r\n{"email": "'
 
 
@@ -49,7 +49,7 @@ def half_a_large_body() -> bytes:
 
 
 def half_a_chunked_body() -> bytes:
-    """One whose first chunk looks like the last."""
+    """Return a partial chunked body whose first chunk looks like the last one."""
     begin = head("/login", "POST", Content_Type="application/json", Transfer_Encoding="chunked")
     return begin + b"\r\n4000\r\n[\r\n0\r\n\r\n"
 
@@ -60,7 +60,7 @@ def nothing() -> bytes:
 
 @contextmanager
 def slow_senders(server: Server, begin: Callable[[], bytes], connections: int = CONNECTIONS) -> Iterator[Siege]:
-    """Connections that send ``begin()`` at once and then a byte a second."""
+    """Open connections that send ``begin()`` at once and then a byte per second."""
     siege, done = Siege(), threading.Event()
 
     def drip() -> None:
@@ -95,7 +95,7 @@ def slow_senders(server: Server, begin: Callable[[], bytes], connections: int = 
 
 @contextmanager
 def slow_readers(server: Server, path: str, requests: int, connections: int = CONNECTIONS) -> Iterator[Siege]:
-    """Connections that ask for the same again and again without reading."""
+    """Open connections that send the same request repeatedly without reading."""
     siege, done = Siege(), threading.Event()
 
     def look() -> None:
@@ -103,7 +103,7 @@ def slow_readers(server: Server, path: str, requests: int, connections: int = CO
             for client in list(siege.open):
                 poll = select.poll()
                 poll.register(client, 0)
-                if poll.poll(0):  # The server has reset it; what it sent before can be read even then.
+                if poll.poll(0):  # The server has reset it; the data it sent before is readable even then.
                     client.close()
                     siege.open.remove(client)
 

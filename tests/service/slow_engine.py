@@ -1,4 +1,4 @@
-"""The service with an engine that takes SLOW_SECONDS over queries with SLOW_WORD in them."""
+"""The service with an engine that takes SLOW_SECONDS for queries with SLOW_WORD."""
 
 from __future__ import annotations
 

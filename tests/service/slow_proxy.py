@@ -1,4 +1,4 @@
-"""A TCP proxy that holds answers back."""
+"""A TCP proxy that delays responses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class SlowProxy:
     """Forwards to a port of this machine.
 
     Attributes:
-        delay: Gives how long to hold back the next piece of an answer, in seconds.
+        delay: Returns the delay of the next piece of a response, in seconds.
     """
 
     def __init__(self, target: int):

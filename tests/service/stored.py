@@ -1,4 +1,4 @@
-"""What stands in an installation's database, read and changed past the service."""
+"""Direct access to an installation's database, bypassing the service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.server import Server
 
 
 def rows(server: Server, statement: str) -> Sequence[Any]:
-    """What a query gives."""
+    """Return the rows of a query."""
     with _database(server) as database, database.read() as session:
         return session.execute(text(statement)).all()
 
@@ -38,13 +38,13 @@ def _database(server: Server) -> Iterator[Database]:
 
 
 def counted_queries(server: Server) -> Counter[str]:
-    """How often each query stands in the events."""
+    """Count the recorded events of each query."""
     return Counter(row.query for row in rows(server, "SELECT query FROM search_events"))
 
 
 @contextmanager
 def locked(path: str | Path) -> Iterator[None]:
-    """Another process writes to a SQLite file for a long time."""
+    """Lock a SQLite file as another process with a long write does."""
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
     try:
         connection.execute("BEGIN EXCLUSIVE")

@@ -1,4 +1,4 @@
-"""The numbers that different parts of the service tell agree with one another."""
+"""Numbers reported by different parts of the service agree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.service.clients import Answer, Caller, Customer, register, together
 pytestmark = pytest.mark.service
 
 
-def test_numbers_agree_after_a_mixed_concurrent_run(servers: list[Server]) -> None:
+def test_reported_numbers_agree_after_a_mixed_concurrent_run(servers: list[Server]) -> None:
     kinds = ("public", "search", "private")
     customer = register(servers, f"agreement-{time.monotonic_ns()}@example.com", kinds)
     customer.private.must("POST", "/api/v1/index/bulk", {"documents": [page(number) for number in range(40)]})
@@ -60,7 +60,7 @@ def test_numbers_agree_after_a_mixed_concurrent_run(servers: list[Server]) -> No
 
 
 def analytics_with(customer: Customer, total: int) -> dict:
-    """The account's analytics when all events are in: within two seconds, and some for a busy machine."""
+    """Return the account's analytics when all events are counted, usually within two seconds."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         analytics: dict = customer.session.must("GET", "/api/analytics?period=7d")

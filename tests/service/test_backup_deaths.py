@@ -1,4 +1,4 @@
-"""``backup`` and ``restore`` are killed in every phase: nothing half is left, and both can be repeated."""
+"""``backup`` and ``restore`` are killed in every phase: no partial result remains, and both can be repeated."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield Original(server, customer, postgres)
 
 
-def test_a_backup_that_is_killed_is_whole_or_not_there_and_the_next_one_cleans_up(
-    original: Original, tmp_path: Path
-) -> None:
+def test_killed_backup_is_complete_or_absent_and_the_next_one_cleans_up(original: Original, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
     tasks = [(place, which, ["backup", str(folder / f"{n}.zip")]) for n, (place, which) in enumerate(BACKUP_PLACES)]
@@ -91,12 +89,12 @@ def test_a_backup_that_is_killed_is_whole_or_not_there_and_the_next_one_cleans_u
     assert sorted(path.name for path in folder.iterdir()) == ["end.zip", "next.zip"]
 
 
-def test_a_restore_that_is_killed_changes_nothing_and_can_be_repeated(original: Original, tmp_path: Path) -> None:
+def test_killed_restore_changes_nothing_and_can_be_repeated(original: Original, tmp_path: Path) -> None:
     file = tmp_path / "backup.zip"
     original.server.run_here("backup", str(file))
     places = RESTORE_PLACES
     settings = {"secret_key": ""}
-    if original.postgres is not None:  # Several machines are told their secret: there is no file of it to be written.
+    if original.postgres is not None:  # Several machines have a configured secret, so that no secret file is written.
         places = RESTORE_PLACES[:-2]
         settings = {"database_url": original.postgres.create_database("dying_copy")}
     with running_server(tmp_path / "copy", workers=1, started=False, **settings) as copy:

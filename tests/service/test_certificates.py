@@ -1,4 +1,4 @@
-"""Certificates of database, counters, and engine that have ended, or are of another host."""
+"""Expired certificates of the database, the counters, and the engine, and certificates of another host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.service
 
 @dataclass
 class Installation:
-    """A service that reaches all it needs through TLS."""
+    """A service that connects to all its dependencies with TLS."""
 
     server: Server
     customer: Customer
@@ -72,14 +72,14 @@ ERRORS = {
 }
 
 LOGGED = {
-    "DATABASE_URL": "SSL error: certificate verify failed",  # libpq does not say why.
+    "DATABASE_URL": "SSL error: certificate verify failed",  # libpq does not report the reason.
     "LIMITS_URL": "certificate has expired",
     "SEARCH_URL": "its certificate is invalid: certificate has expired",
 }
 
 
 @pytest.mark.parametrize("setting", ERRORS)
-def test_a_certificate_that_ended_is_said_clearly_and_its_successor_used_at_once(
+def test_expired_certificate_returns_503_and_is_logged_and_its_renewal_works_at_once(
     installation: Installation, setting: str
 ) -> None:
     server, customer, front = installation.server, installation.customer, installation.fronts[setting]
@@ -99,7 +99,7 @@ def test_a_certificate_that_ended_is_said_clearly_and_its_successor_used_at_once
     eventually(works_again)
 
 
-def test_a_certificate_of_another_host_is_refused_too(installation: Installation) -> None:
+def test_certificate_of_another_host_is_rejected(installation: Installation) -> None:
     server, customer = installation.server, installation.customer
 
     for setting, front in installation.fronts.items():

@@ -1,4 +1,4 @@
-"""Midnight and the end of a minute pass under load: windows turn over exactly once."""
+"""Midnight and the end of a minute pass under load: windows reset exactly once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Clock:
         return datetime.now(UTC) + timedelta(seconds=float(self.file.read_text()))
 
     def set(self, moment: datetime) -> None:
-        """Let it be ``moment`` now, in every process, and go on from there."""
+        """Set the clock to ``moment`` in every process; it continues from there."""
         draft = self.file.with_suffix(".new")
         draft.write_text(repr((moment - datetime.now(UTC)).total_seconds()))
         draft.replace(self.file)
@@ -61,7 +61,7 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Ite
             yield made
 
 
-def test_the_searches_of_a_day_return_at_midnight_exactly_once(servers: list[Server], clock: Clock) -> None:
+def test_daily_search_quota_resets_at_midnight_exactly_once_under_load(servers: list[Server], clock: Clock) -> None:
     quota = 40
     customer = register(servers, "ann@example.com")
     servers[0].set_plan(customer.email, "business", searches_per_day=quota, requests_per_minute="unlimited")
@@ -92,17 +92,19 @@ def test_the_searches_of_a_day_return_at_midnight_exactly_once(servers: list[Ser
     eventually(both_days_are_there)
 
 
-def test_the_requests_of_a_day_return_at_midnight_of_utc_exactly_once(servers: list[Server], clock: Clock) -> None:
+def test_daily_request_limit_resets_at_midnight_utc_exactly_once_under_load(
+    servers: list[Server], clock: Clock
+) -> None:
     customer = register(servers, "ann@example.com")
     clock.set(
         clock.now() - timedelta(hours=11)
-    )  # No day of 24 hours that begins with the first request ends at midnight.
+    )  # So that no window of 24 hours since the first request ends at midnight.
     limit = 40
     servers[0].set_plan(customer.email, "business", requests_per_day=limit, requests_per_minute="unlimited")
     day = clock.now().date()
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
 
-    # Each crowd has all its answers before the next one asks.
+    # Each crowd has all its responses before the next one starts.
     with crowd(CLIENTS, lambda number: customer.search.search("page")) as today:
         today.wait_for(20, status=429)
     clock.set(midnight - timedelta(seconds=0.7))
@@ -112,13 +114,13 @@ def test_the_requests_of_a_day_return_at_midnight_of_utc_exactly_once(servers: l
 
     answers = [answer for _, answer in (*today.answers, *tomorrow.answers)]
     waits = [int(answer.headers["Retry-After"]) for answer in answers if answer.status == 429]
-    assert 0 < sum(answer.status == 200 for _, answer in today.answers) <= limit  # Registering took some.
+    assert 0 < sum(answer.status == 200 for _, answer in today.answers) <= limit  # Registering used up some requests.
     assert sum(answer.status == 200 for _, answer in tomorrow.answers) == limit
     assert 38_000 < waits[0] < 42_000
     assert waits[-1] > 86_000
 
 
-def test_the_requests_of_a_minute_return_at_its_end_exactly_once(servers: list[Server], clock: Clock) -> None:
+def test_minute_request_limit_resets_exactly_once_under_load(servers: list[Server], clock: Clock) -> None:
     limit = 40
     customer = register(servers, "ann@example.com")
     servers[0].set_plan(customer.email, "business", requests_per_minute=limit)
@@ -142,7 +144,7 @@ def test_the_requests_of_a_minute_return_at_its_end_exactly_once(servers: list[S
     assert max(waits) <= 60
 
 
-def test_doctor_says_that_a_clock_is_wrong(
+def test_doctor_reports_a_wrong_clock(
     tmp_path: Path, clock: Clock, postgres: PostgresServer, redis: RedisServer
 ) -> None:
     clock.file.write_text("-3600")

@@ -1,4 +1,4 @@
-"""Crawls by a running service: a process of its own, which never outlives it."""
+"""Crawls of a running service: in a separate process, which never outlives the service."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 
 def crawling_pids(server: Server) -> list[int]:
-    """Processes that crawl for a service, without what they start: that has their command line for a moment."""
+    """Return the processes that crawl for a service, without their children, which briefly have the same command
+    line."""
     found = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -80,7 +81,7 @@ def part(server: Server) -> Iterator[Runtime]:
 
 @pytest.fixture
 def run_id(part: Runtime, website: Website) -> str:
-    """A run that waits."""
+    """A queued run."""
     with part.database.write() as session:
         account = accounts.create_account(session, name="A", email="a@example.com", password_hash="x", plan="pro")
     with credential_change(part.database, part.counters, account.id) as session:
@@ -93,7 +94,7 @@ def run_id(part: Runtime, website: Website) -> str:
 
 
 def priorities(server: Server) -> list[int]:
-    """The niceness of the processes that crawl for a service."""
+    """Return the niceness of the processes that crawl for a service."""
     found = []
     for pid in crawling_pids(server):
         with contextlib.suppress(ProcessLookupError):
@@ -106,7 +107,7 @@ def load(part: Runtime, run_id: str) -> SourceRun:
         return session.get_one(SourceRun, run_id)
 
 
-def test_what_the_process_counted_is_told_after_it_has_ended(
+def test_metrics_of_the_crawl_process_remain_after_it_has_ended(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
     until(lambda: load(part, run_id).status == "finished", "the run was not done")
@@ -120,7 +121,7 @@ def test_what_the_process_counted_is_told_after_it_has_ended(
     assert float(written[1]) > 0
 
 
-def test_a_queued_run_is_done_by_a_process_of_low_priority_that_ends_afterwards(
+def test_queued_run_is_done_by_one_low_priority_process_that_ends_afterwards(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
     until(lambda: priorities(server) == [NICENESS], "one process of low priority works")
@@ -130,7 +131,7 @@ def test_a_queued_run_is_done_by_a_process_of_low_priority_that_ends_afterwards(
     assert load(part, run_id).indexed == 61
 
 
-def test_of_all_workers_of_the_service_one_starts_a_process(
+def test_only_one_worker_of_the_service_starts_a_crawl_process(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
     seen: set[int] = set()
@@ -143,7 +144,7 @@ def test_of_all_workers_of_the_service_one_starts_a_process(
     assert len(seen) == 1
 
 
-def test_a_process_that_is_killed_is_followed_by_one(
+def test_killed_crawl_process_is_replaced_by_one_that_finishes_the_run(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
     until(lambda: len(website.asked) > 10, "pages are read")
@@ -164,7 +165,7 @@ def test_a_process_that_is_killed_is_followed_by_one(
     assert load(part, run_id).indexed == 61
 
 
-def test_when_the_worker_that_started_it_is_killed_one_process_goes_on(
+def test_crawl_process_ends_with_its_worker_and_another_one_finishes_the_run(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
     until(lambda: len(website.asked) > 10, "pages are read")
@@ -186,7 +187,7 @@ def test_when_the_worker_that_started_it_is_killed_one_process_goes_on(
     assert len(asked) - len(set(asked)) <= 10
 
 
-def test_when_the_service_ends_the_run_is_handed_back_and_goes_on_with_the_next_one(
+def test_stopping_the_service_releases_the_run_and_the_next_start_continues_it(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
     until(lambda: len(website.asked) > 10, "pages are read")
@@ -204,7 +205,7 @@ def test_when_the_service_ends_the_run_is_handed_back_and_goes_on_with_the_next_
     assert len(asked) - len(set(asked)) <= 4
 
 
-def test_when_the_service_is_killed_the_run_goes_on_when_its_claim_lapses(
+def test_run_of_a_killed_service_continues_when_its_lease_expires(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
     until(lambda: load(part, run_id).indexed > 0, "pages are done")
@@ -220,7 +221,7 @@ def test_when_the_service_is_killed_the_run_goes_on_when_its_claim_lapses(
     assert load(part, run_id).indexed == 61
 
 
-def test_the_command_reads_a_source_in_the_foreground_and_reports(
+def test_crawl_command_crawls_a_source_in_the_foreground_and_reports(
     server: Server, part: Runtime, website: Website, run_id: str
 ) -> None:
     until(lambda: load(part, run_id).status == "finished", "the run finishes")

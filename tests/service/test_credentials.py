@@ -1,7 +1,7 @@
-"""What one worker changes about keys, sites and plans holds in every other at the very next request.
+"""Changes to keys, sites, and plans by one worker take effect in every other worker with the next request.
 
-One connection is kept to each of the four workers, so that each is asked after every change, while further clients
-make all of them load and cache the same keys all the time.
+One persistent connection to each of the four workers checks each of them after every change, while other clients make
+all of them load and cache the same keys continuously.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ def workers(servers: list[Server], customer: Customer) -> Iterator[list[WorkerCo
 
 
 def outcomes(workers: list[WorkerConnection], token: str) -> list[str]:
-    """What each worker says to a search: ``ok`` or the code of the error."""
+    """Return the outcome of a search at each worker: ``ok`` or the error code."""
     return [worker.call("GET", "/v1/search?q=page", token).error or "ok" for worker in workers]
 
 
-def test_a_toggle_holds_everywhere_at_the_next_request(customer: Customer, workers: list[WorkerConnection]) -> None:
+def test_disabling_or_enabling_a_key_takes_effect_in_every_worker_at_the_next_request(
+    customer: Customer, workers: list[WorkerConnection]
+) -> None:
     path, token = f"/api/keys/{customer.keys['search']}/toggle", customer.tokens["search"]
     turns = itertools.cycle(workers)
     wrong = []
@@ -51,7 +53,9 @@ def test_a_toggle_holds_everywhere_at_the_next_request(customer: Customer, worke
     assert wrong == []
 
 
-def test_a_rotation_holds_everywhere_at_the_next_request(customer: Customer, workers: list[WorkerConnection]) -> None:
+def test_key_rotation_takes_effect_in_every_worker_at_the_next_request(
+    customer: Customer, workers: list[WorkerConnection]
+) -> None:
     path = f"/api/sites/{customer.site_id}/keys/{customer.keys['search']}/rotate"
     turns = itertools.cycle(workers)
     token = customer.tokens["search"]
@@ -64,7 +68,7 @@ def test_a_rotation_holds_everywhere_at_the_next_request(customer: Customer, wor
             assert outcomes(workers, token) == ["ok"] * 4
 
 
-def test_a_changed_scope_holds_everywhere_at_the_next_request(
+def test_scope_change_takes_effect_in_every_worker_at_the_next_request(
     customer: Customer, workers: list[WorkerConnection]
 ) -> None:
     keys = f"/api/sites/{customer.site_id}/keys"
@@ -81,7 +85,9 @@ def test_a_changed_scope_holds_everywhere_at_the_next_request(
             assert outcomes(workers, made["api_key"]) == [expected] * 4
 
 
-def test_a_deletion_holds_everywhere_at_the_next_request(customer: Customer, workers: list[WorkerConnection]) -> None:
+def test_key_creation_and_deletion_take_effect_in_every_worker_at_the_next_request(
+    customer: Customer, workers: list[WorkerConnection]
+) -> None:
     path = f"/api/sites/{customer.site_id}/keys"
     turns = itertools.cycle(workers)
 
@@ -94,7 +100,9 @@ def test_a_deletion_holds_everywhere_at_the_next_request(customer: Customer, wor
             assert outcomes(workers, made["api_key"]) == ["invalid_api_key"] * 4
 
 
-def test_a_pause_holds_everywhere_at_the_next_request(customer: Customer, workers: list[WorkerConnection]) -> None:
+def test_pausing_a_site_takes_effect_in_every_worker_at_the_next_request(
+    customer: Customer, workers: list[WorkerConnection]
+) -> None:
     turns = itertools.cycle(workers)
     token = customer.tokens["search"]
 
@@ -106,7 +114,7 @@ def test_a_pause_holds_everywhere_at_the_next_request(customer: Customer, worker
             assert outcomes(workers, token) == (["ok"] if active else ["site_inactive"]) * 4
 
 
-def test_a_plan_change_holds_everywhere_at_the_next_request(
+def test_plan_change_takes_effect_in_every_worker_at_the_next_request(
     servers: list[Server], customer: Customer, workers: list[WorkerConnection]
 ) -> None:
     with crowd(STIRRERS, lambda number: customer.search.search("page"), pause_seconds=0.02):

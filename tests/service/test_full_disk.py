@@ -1,4 +1,4 @@
-"""What is left of the service when its disk is full, and afterwards."""
+"""The service while its disk is full, and afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSALS = {(503, f"{what}_unavailable") for what in ("database", "counters", "s
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own, of 64 MiB."""
+    """A separate disk of 64 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
@@ -36,7 +36,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root may mount a disk")
     assert mounted.returncode == 0, mounted.stderr
     yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)  # A process that crawled may still be ending.
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)  # A crawl process may still be ending.
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def customer(server: Server) -> Customer:
 
 
 def fill(disk: Path, spared_bytes: int = 0) -> Path:
-    """Leave not a byte on the disk, or only so many."""
+    """Fill the disk, except for ``spared_bytes``."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096, 1):
@@ -70,7 +70,7 @@ def lost_events(server: Server) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("search_events_lost_total"))
 
 
-def test_searches_go_on_and_writes_wait(server: Server, disk: Path, customer: Customer) -> None:
+def test_full_disk_rejects_writes_while_searches_continue(server: Server, disk: Path, customer: Customer) -> None:
     filler = fill(disk)
 
     for _ in range(40):
@@ -88,7 +88,9 @@ def test_searches_go_on_and_writes_wait(server: Server, disk: Path, customer: Cu
     assert customer.search.search("page").body["results"]["estimatedTotalHits"] == 3
 
 
-def test_every_write_is_refused_in_words_and_taken_afterwards(server: Server, disk: Path, customer: Customer) -> None:
+def test_full_disk_rejects_every_write_with_503_and_accepts_it_afterwards(
+    server: Server, disk: Path, customer: Customer
+) -> None:
     public = customer.with_key("public")
     site, search = f"/sites/{customer.site_id}", f"/engine/indexes/site_{customer.site_id}/search"
     engine = Caller([server], public.must("GET", "/v1/client-info")["engine_key"])
@@ -128,7 +130,7 @@ def test_every_write_is_refused_in_words_and_taken_afterwards(server: Server, di
     refused = set()
     for name, write in writes.items():
         answer = write()
-        if answer.status >= 400:  # A log of SQLite's that has room in its file takes a little more.
+        if answer.status >= 400:  # SQLite's log accepts a little more while its file has room.
             assert (answer.status, answer.error) in REFUSALS, (name, answer.status, answer.body)
             assert 1 <= int(answer.headers["Retry-After"]) <= 60, name
             refused.add(name)
@@ -144,7 +146,9 @@ def test_every_write_is_refused_in_words_and_taken_afterwards(server: Server, di
     assert customer.search.found_ids("page") >= {"page-1"}
 
 
-def test_what_is_acknowledged_on_a_disk_that_fills_up_is_stored(server: Server, disk: Path, customer: Customer) -> None:
+def test_documents_acknowledged_on_a_disk_that_fills_up_are_stored(
+    server: Server, disk: Path, customer: Customer
+) -> None:
     filler = fill(disk, 400_000)
     answers = {f"page-w{number}": customer.private.index(page(f"w{number}")) for number in range(60)}
     acknowledged = {name for name, answer in answers.items() if answer.status == 200}
@@ -164,7 +168,7 @@ def test_what_is_acknowledged_on_a_disk_that_fills_up_is_stored(server: Server, 
     assert customer.private.index(page("last")).status == 200
 
 
-def test_a_backup_that_does_not_fit_leaves_nothing_and_an_upload_is_taken_later(
+def test_full_disk_leaves_no_partial_backup_and_uploads_succeed_afterwards(
     server: Server, disk: Path, customer: Customer
 ) -> None:
     file = disk / "backup.zip"
@@ -194,8 +198,8 @@ def upload(customer: Customer, lines: bytes) -> requests.Response:
     )
 
 
-def test_a_crawl_goes_on_when_there_is_room_again(server: Server, disk: Path, customer: Customer) -> None:
-    """Its pages are asked for again where they could not be kept; none is lost, and the run does not fail."""
+def test_crawl_pauses_on_a_full_disk_and_finishes_afterwards(server: Server, disk: Path, customer: Customer) -> None:
+    """Pages that could not be stored are fetched again; none is lost, and the run does not fail."""
     with serving() as website:
         website.pages = {f"/{n}": html(f"Page {n}") for n in range(40)}
         website.pages["/"] = html("Home", links=[f"/{n}" for n in range(40)])

@@ -1,4 +1,4 @@
-"""HTTP as gunicorn speaks it, through the worker that waits for clients in its event loop."""
+"""HTTP as gunicorn handles it, with the worker that waits for clients in its event loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.service
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Customer]]:
-    """A server of one worker with two threads, one of which may read large bodies."""
+    """A server with one worker of two threads, one of which may read large bodies."""
     with one_machine(tmp_path_factory.mktemp("http"), workers=1, web_threads=2) as servers:
         yield servers[0], register(servers, "ann@example.com")
 
@@ -36,7 +36,7 @@ class Wire:
             self.socket.sendall(piece)
 
     def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """The next answer."""
+        """Read the next response."""
         status = int(self.stream.readline().split()[1])
         headers = {}
         while (line := self.stream.readline().strip()) != b"":
@@ -45,7 +45,7 @@ class Wire:
         return status, headers, self.stream.read(int(headers.get("content-length", 0)))
 
     def ends(self) -> bool:
-        """Whether the server has nothing more to say."""
+        """Whether the server has closed the connection."""
         try:
             return self.stream.read(1) == b""
         except ConnectionResetError:
@@ -73,7 +73,7 @@ HEALTH = siege.head("/healthz") + b"\r\n"
 
 
 def indexing(customer: Customer, body: bytes, **headers: str | int) -> bytes:
-    """The head of a request that sends documents."""
+    """Return the head of a request that sends documents."""
     described = {"Content_Length": len(body), **headers} if "Transfer_Encoding" not in headers else headers
     token = f"Bearer {customer.tokens['private']}"
     path = "/api/v1/index/bulk"
@@ -89,7 +89,7 @@ def chunked(body: bytes, size: int) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
-def test_a_connection_is_kept_and_requests_may_come_before_the_answers(wire: Callable[[], Wire]) -> None:
+def test_connections_are_persistent_and_requests_may_be_pipelined(wire: Callable[[], Wire]) -> None:
     kept = wire()
     for _ in range(3):
         kept.send(HEALTH)
@@ -101,7 +101,7 @@ def test_a_connection_is_kept_and_requests_may_come_before_the_answers(wire: Cal
     assert (status, headers["connection"]) == (200, "keep-alive")
 
 
-def test_a_connection_ends_where_the_client_or_its_version_says_so(wire: Callable[[], Wire]) -> None:
+def test_connection_header_and_http_version_decide_whether_the_connection_closes(wire: Callable[[], Wire]) -> None:
     for head in (siege.head("/healthz", Connection="close"), b"GET /healthz HTTP/1.0\r\n"):
         ended = wire()
         ended.send(head + b"\r\n")
@@ -115,7 +115,7 @@ def test_a_connection_ends_where_the_client_or_its_version_says_so(wire: Callabl
 
 
 @pytest.mark.parametrize("characters", [100, 20_000, 1_000_000])
-def test_bodies_of_every_size_come_whole_or_in_pieces(
+def test_bodies_of_every_size_are_accepted_whole_or_in_pieces(
     served: tuple[Server, Customer], wire: Callable[[], Wire], characters: int
 ) -> None:
     _, customer = served
@@ -135,10 +135,10 @@ def test_bodies_of_every_size_come_whole_or_in_pieces(
         assert status == 200, answer
 
 
-def test_a_large_body_may_come_in_pieces_on_a_connection_that_is_used_again(
+def test_large_body_in_pieces_is_accepted_on_a_reused_connection(
     served: tuple[Server, Customer], wire: Callable[[], Wire]
 ) -> None:
-    """As it does from proxies, which keep their connections."""
+    """Proxies send such bodies, since they reuse connections."""
     _, customer = served
     client, other = wire(), wire()
     body = documents(90_000)
@@ -147,14 +147,14 @@ def test_a_large_body_may_come_in_pieces_on_a_connection_that_is_used_again(
 
     client.send(indexing(customer, body), body[:100_000])
     for at in range(100_000, len(body), 10_000):
-        other.send(HEALTH)  # The thread that reads has its turn meanwhile, and waits for more.
+        other.send(HEALTH)  # The reading thread gets its turn and waits for more.
         assert other.answer()[0] == 200
         client.send(body[at : at + 10_000])
 
     assert client.answer()[0] == 200
 
 
-def test_a_client_that_waits_for_a_go_gets_one(served: tuple[Server, Customer], wire: Callable[[], Wire]) -> None:
+def test_expect_100_continue_is_answered(served: tuple[Server, Customer], wire: Callable[[], Wire]) -> None:
     _, customer = served
     for body in (documents(100), documents(200_000)):
         asking = wire()
@@ -164,7 +164,7 @@ def test_a_client_that_waits_for_a_go_gets_one(served: tuple[Server, Customer], 
         assert asking.answer()[0] == 200
 
 
-def test_what_follows_a_body_on_the_connection_is_answered(
+def test_request_following_a_body_on_the_connection_is_answered(
     served: tuple[Server, Customer], wire: Callable[[], Wire]
 ) -> None:
     _, customer = served
@@ -187,22 +187,26 @@ def test_what_follows_a_body_on_the_connection_is_answered(
         (b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
     ],
 )
-def test_what_is_no_request_is_refused_at_once(wire: Callable[[], Wire], sent: bytes, status: int) -> None:
+def test_malformed_request_is_rejected_and_the_connection_is_closed(
+    wire: Callable[[], Wire], sent: bytes, status: int
+) -> None:
     refused = wire()
     refused.send(sent)
     assert refused.answer()[0] == status
     assert refused.ends()
 
 
-def test_no_header_makes_a_path_mean_another(wire: Callable[[], Wire]) -> None:
-    """A proxy's rules are about the path that it was asked for; some proxies let such headers through."""
+def test_headers_cannot_change_the_request_path(wire: Callable[[], Wire]) -> None:
+    """A proxy's rules apply to the requested path, and some proxies pass such headers through."""
     for header in ("SCRIPT_NAME: /public", "PATH_INFO: /healthz"):
         asking = wire()
         asking.send(siege.head("/public/healthz") + header.encode() + b"\r\n\r\n")
         assert asking.answer()[0] == 404
 
 
-def test_who_leaves_in_the_middle_disturbs_nobody(served: tuple[Server, Customer], wire: Callable[[], Wire]) -> None:
+def test_clients_that_disconnect_early_do_not_affect_other_clients(
+    served: tuple[Server, Customer], wire: Callable[[], Wire]
+) -> None:
     _, customer = served
     body = documents(100_000)
     for sent in (b"", HEALTH[:20], HEALTH, indexing(customer, body) + body[:50], indexing(customer, body) + body[:-1]):
@@ -218,7 +222,9 @@ def test_who_leaves_in_the_middle_disturbs_nobody(served: tuple[Server, Customer
     assert staying.answer()[0] == 200
 
 
-def test_large_bodies_wait_for_their_turn(served: tuple[Server, Customer], wire: Callable[[], Wire]) -> None:
+def test_slow_large_bodies_do_not_block_other_requests(
+    served: tuple[Server, Customer], wire: Callable[[], Wire]
+) -> None:
     _, customer = served
     body = documents(20_000)
     senders = [wire() for _ in range(6)]
@@ -232,7 +238,7 @@ def test_large_bodies_wait_for_their_turn(served: tuple[Server, Customer], wire:
     assert [sender.answer()[0] for sender in senders] == [200] * 6
 
 
-def test_a_file_and_a_large_answer_come_whole(wire: Callable[[], Wire]) -> None:
+def test_files_and_large_responses_are_sent_completely(wire: Callable[[], Wire]) -> None:
     reading = wire()
     for path in ("/widget.js", "/openapi.json", "/static/widget.js"):
         reading.send(siege.head(path) + b"\r\n")
@@ -240,7 +246,7 @@ def test_a_file_and_a_large_answer_come_whole(wire: Callable[[], Wire]) -> None:
         assert (status, len(body)) == (200, int(headers["content-length"]))
 
 
-def test_more_connections_than_there_may_be_make_room_for_new_ones(wire: Callable[[], Wire]) -> None:
+def test_connections_above_the_limit_replace_idle_ones(wire: Callable[[], Wire]) -> None:
     idle = [wire() for _ in range(1100)]
     fresh = wire()
     fresh.send(HEALTH)

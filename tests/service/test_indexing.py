@@ -1,4 +1,4 @@
-"""Documents that were acknowledged are found at once from every worker, whatever dies, and nothing is torn."""
+"""Acknowledged documents are found immediately by every worker, even after crashes, and no batch is partial."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEATHS = 8
 
 
 def all_ids(customer: Customer, site_id: int) -> set[str]:
-    """Ids of everything the site's index has, listed while nothing is added."""
+    """Return the IDs of all documents in the site's index, listed while nothing is added."""
     while True:
         hits: list[str] = []
         totals: set[int] = set()
@@ -40,7 +40,7 @@ def all_ids(customer: Customer, site_id: int) -> set[str]:
 
 
 def indexed_pages(customer: Customer) -> dict[int, int]:
-    """How many documents each site says it has."""
+    """Return the reported number of documents of each site."""
     return {site["id"]: site["indexed_pages"] for site in customer.private.must("GET", "/sites")["sites"]}
 
 
@@ -50,7 +50,7 @@ def unlimited(servers: list[Server], customer: Customer) -> Customer:
     return customer
 
 
-def test_what_many_clients_send_to_several_sites_is_found_by_the_next_request_of_any(unlimited: Customer) -> None:
+def test_indexed_documents_are_found_by_the_next_request_at_any_worker(unlimited: Customer) -> None:
     customer = unlimited
     more = [
         customer.private.must("POST", "/sites", {"name": "More", "url": "https://more.example/"})["site"]["id"]
@@ -80,8 +80,8 @@ def test_what_many_clients_send_to_several_sites_is_found_by_the_next_request_of
     assert sum(counts.values()) == sum(1 + number % 3 - (number % 4 == 0) for number in range(60))
 
 
-def test_acknowledged_documents_survive_the_death_of_every_process_at_any_moment(fresh_servers: list[Server]) -> None:
-    """Acknowledged batches are found at the first search after the restart; others are whole or not there."""
+def test_acknowledged_documents_survive_killing_all_processes_at_any_moment(fresh_servers: list[Server]) -> None:
+    """Acknowledged batches are found by the first search after the restart; other batches are complete or absent."""
     servers = fresh_servers
     customer = register(servers, "ann@example.com")
     servers[0].set_plan(customer.email, "business", requests_per_minute="unlimited")
@@ -129,7 +129,7 @@ def held(path: Path) -> Iterator[None]:
         yield
 
 
-def test_a_writer_that_dies_between_the_database_and_the_engine_is_caught_up_with_by_the_job(machine: Server) -> None:
+def test_document_of_a_writer_killed_before_indexing_is_indexed_by_the_job(machine: Server) -> None:
     customer = register([machine], "ann@example.com")
     assert customer.private.index(page(1)).status == 200
 

@@ -1,4 +1,4 @@
-"""Mails of a service that is killed while its mail server is away arrive later, each once."""
+"""Mails of a service that is killed while its mail server is unavailable are sent later, each exactly once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SUBJECTS = ("Confirm your e-mail address", "Choose a new password")
 
 @pytest.fixture(scope="module")
 def mail_port() -> int:
-    """Where the mail server will be."""
+    """The port of the future mail server."""
     return free_port()
 
 
@@ -34,7 +34,9 @@ def settings(mail_port: int) -> dict[str, str | int]:
     }
 
 
-def test_killed_with_its_mail_server_away_it_sends_every_mail_once(fresh_servers: list[Server], mail_port: int) -> None:
+def test_mails_queued_before_a_kill_during_a_mail_server_outage_are_sent_once(
+    fresh_servers: list[Server], mail_port: int
+) -> None:
     servers = fresh_servers
     emails = [f"owner-{number}@example.com" for number in range(OWNERS)]
     for email in emails:
@@ -45,7 +47,7 @@ def test_killed_with_its_mail_server_away_it_sends_every_mail_once(fresh_servers
 
     for server in servers:
         server.kill()
-    # The five minutes of a mail that was claimed at the very moment of the kill are over.
+    # End the five-minute claim of a mail that was claimed at the moment of the kill.
     change(servers[0], "UPDATE mails SET due_at = created_at")
     asked = [(email, subject) for email in emails for subject in SUBJECTS]
     with mail_server(port=mail_port) as mails:

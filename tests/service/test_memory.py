@@ -1,4 +1,4 @@
-"""After large bodies and answers a worker is again about as large as it was."""
+"""After large bodies and responses, a worker's memory shrinks again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def machine(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def customer(machine: Server) -> Customer:
-    """A customer whom all threads have served."""
+    """A tenant whose requests have reached all threads."""
     made = register([machine], "ann@example.com")
     machine.set_plan(made.email, "business", requests_per_minute="unlimited")
     assert made.private.index(page(1)).status == 200
@@ -37,7 +37,7 @@ def customer(machine: Server) -> Customer:
 
 
 def private_bytes(server: Server) -> int:
-    """What the worker holds of its own, beside what it shares with the master and maps of files."""
+    """Return the worker's private memory, without memory shared with the master and mapped files."""
     (pid,) = server.worker_pids()
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return 1024 * int(re.findall(r"^Private_Dirty: +(\d+) kB", text, re.MULTILINE)[0])
@@ -62,7 +62,7 @@ def invalid_documents(number: int) -> list[dict[str, Any]]:
     return [{"id": number, "title": n, "content": ["x", {"y": n}], "unknown": {"a": [n]}} for n in range(100_000)]
 
 
-def test_a_worker_gives_back_what_large_requests_held(machine: Server, customer: Customer) -> None:
+def test_worker_releases_the_memory_of_large_requests(machine: Server, customer: Customer) -> None:
     before = private_bytes(machine)
 
     for make, status in ((many_documents, 200), (large_documents, 200), (invalid_documents, 400)):

@@ -1,4 +1,4 @@
-"""Indexes are built anew, and moved to another engine, while searching and writing go on."""
+"""Indexes are rebuilt, and moved to another engine, while searches and writes continue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INTERRUPTIONS = 4
 
 @pytest.fixture(params=BACKINGS)
 def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Server]]:
-    """New machines with two workers each that know two engines."""
+    """New machines with two workers and two configured engines."""
     engines = {
         "search_url": f"tantivy://{tmp_path / 'first'}",
         "search_next_url": f"tantivy://{tmp_path / 'second'}?name=second",
@@ -52,7 +52,7 @@ def customer(servers: list[Server]) -> Customer:
 
 @contextmanager
 def load(customer: Customer) -> Iterator[tuple[Crowd, Crowd]]:
-    """Search and write; every search must see all that was acknowledged before it was asked."""
+    """Search and write; every search must see all documents acknowledged before it started."""
     acknowledged = itertools.count(SEED + 1)
     least = [SEED]
 
@@ -79,7 +79,7 @@ def load(customer: Customer) -> Iterator[tuple[Crowd, Crowd]]:
 
 
 def check_index(servers: list[Server], customer: Customer, engine: str) -> None:
-    """The index is on ``engine`` and has exactly the documents that are stored."""
+    """Assert that the index is on ``engine`` and contains exactly the stored documents."""
     stored = {row.id for row in rows(servers[0], "SELECT id FROM documents WHERE body IS NOT NULL")}
     found: set[str] = set()
     for offset in range(0, len(stored) + 100, 100):
@@ -91,7 +91,7 @@ def check_index(servers: list[Server], customer: Customer, engine: str) -> None:
     assert not rebuilding
 
 
-def test_a_move_and_a_reindex_under_load_fail_no_search_and_lose_no_document(
+def test_move_and_reindex_under_load_fail_no_search_and_lose_no_document(
     servers: list[Server], customer: Customer
 ) -> None:
     with load(customer) as (searches, writes):
@@ -114,7 +114,7 @@ def test_a_move_and_a_reindex_under_load_fail_no_search_and_lose_no_document(
     assert customer.private.found_ids("last") >= {"page-last"}
 
 
-def test_a_move_that_is_killed_at_any_moment_can_be_repeated(servers: list[Server], customer: Customer) -> None:
+def test_move_that_is_killed_at_any_moment_can_be_repeated(servers: list[Server], customer: Customer) -> None:
     moments = random.Random(7)
 
     with load(customer) as (searches, writes):

@@ -1,4 +1,4 @@
-"""Metrics add up over all workers; logs are lines of JSON that hold no secret."""
+"""Metrics are summed over all workers; logs are JSON lines without secrets."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SAMPLE = re.compile(r'^http_requests_total\{endpoint="([^"]+)",method="([^"]+)",
 
 
 def requests_counted(server: Server) -> Counter[tuple[str, str, str]]:
-    """Endpoint, method and status to how many requests the metrics say there were."""
+    """Return the number of requests in the metrics by endpoint, method, and status."""
     content = Caller([server], "metrics-token").call("GET", "/metrics").body.decode()
     return Counter({(row[0], row[1], row[2]): int(float(row[3])) for row in SAMPLE.findall(content)})
 
 
-def test_the_metrics_of_all_workers_add_up_also_when_one_dies(tmp_path: Path) -> None:
+def test_metrics_are_summed_over_all_workers_even_after_one_dies(tmp_path: Path) -> None:
     with one_machine(tmp_path, metrics_token="metrics-token") as (server,):
         customer = register([server], "ann@example.com")
         before = requests_counted(server)
@@ -57,10 +57,10 @@ def test_the_metrics_of_all_workers_add_up_also_when_one_dies(tmp_path: Path) ->
         assert 'http_request_duration_seconds_count{endpoint="search.search"} 330.0\n' in everything
 
 
-def test_every_line_of_the_log_is_json_with_a_request_id_and_without_a_secret(
+def test_every_log_line_is_json_with_a_request_id_and_without_secrets(
     tmp_path: Path, postgres: PostgresServer, redis: RedisServer
 ) -> None:
-    """Everything that has a secret is done, well and badly, also while database and counters are away."""
+    """Requests with every kind of secret succeed and fail, also while the database and the counters are unavailable."""
     with two_machines(tmp_path, postgres, redis, log_level="INFO", metrics_token="metrics-token") as servers:
         customer = register(servers, "ann@example.com", kinds=("public", "search", "private"))
         nobody = Caller(servers)

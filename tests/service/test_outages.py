@@ -1,4 +1,4 @@
-"""Database or counters are away under load: searching goes on, writing is refused in words, nothing is lost."""
+"""Outages of the database or the counters under load: searches continue, writes are rejected, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ PATIENCE_SECONDS = 5.0
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest) -> dict[str, str | int]:
-    """The wait that is shipped, for what will be away."""
+    """Use the shipped timeout for the unavailable dependency."""
     away = "database" if "database_away" in request.fixturenames else "limits"
     return {f"{away}_timeout_seconds": ""}
 
 
 @contextmanager
 def stopped(server: PostgresServer | RedisServer) -> Iterator[None]:
-    """A server is away."""
+    """Stop a server for as long as the block lasts."""
     server.stop()
     try:
         yield
@@ -56,7 +56,7 @@ def stopped(server: PostgresServer | RedisServer) -> Iterator[None]:
 
 @pytest.fixture
 def customer(fresh_servers: list[Server]) -> Customer:
-    """A customer whose keys every worker has used."""
+    """A tenant whose keys every worker has used."""
     made = register(fresh_servers, "ann@example.com")
     fresh_servers[0].set_plan(made.email, "business", requests_per_minute="unlimited")
     assert made.private.index(page(1)).status == 200
@@ -82,17 +82,17 @@ def counters_away(fresh_servers: list[Server], request: pytest.FixtureRequest) -
 
 
 def answers_between(made: Crowd, begin: float, end: float) -> list[Answer]:
-    """Answers to what was asked after ``begin`` and answered before ``end``."""
+    """Return the responses to requests sent after ``begin`` and answered before ``end``."""
     return [answer for _, answer in made.answers if begin < answer.asked_at and answer.answered_at < end]
 
 
 def run_with(
     customer: Customer, away: Callable[[], Iterator[None]], unnoticed_seconds: float = 0
 ) -> tuple[Crowd, Crowd, float, float]:
-    """Search and write before, while and after something is away; gives both crowds, and when it was away.
+    """Search and write before, during, and after an outage. Returns both crowds, and the period of the outage.
 
     Args:
-        unnoticed_seconds: How long it is away before the time that is given, since those who ask wait that long.
+        unnoticed_seconds: Seconds before the returned period begins, since requests wait that long.
     """
 
     def search(number: int) -> Answer:
@@ -117,7 +117,7 @@ def run_with(
 
 
 def check_writes(customer: Customer, writes: Crowd, begin: float, end: float, error: str) -> None:
-    """Those meanwhile were refused in words, those afterwards taken; all that were acknowledged are found."""
+    """Assert that writes during the outage were rejected, later ones accepted, and all acknowledged ones are found."""
     meanwhile = answers_between(writes, begin, end)
     assert len(meanwhile) >= WRITERS
     assert {(answer.status, answer.error) for answer in meanwhile} == {(503, error)}
@@ -134,7 +134,7 @@ def check_writes(customer: Customer, writes: Crowd, begin: float, end: float, er
     assert acknowledged <= found
 
 
-def test_searches_go_on_while_the_database_is_away_and_their_events_arrive_afterwards(
+def test_searches_continue_during_a_database_outage_and_their_events_are_stored_later(
     fresh_servers: list[Server], customer: Customer, database_away: Callable[[], Iterator[None]]
 ) -> None:
     searches, writes, begin, end = run_with(customer, database_away)
@@ -150,13 +150,13 @@ def test_searches_go_on_while_the_database_is_away_and_their_events_arrive_after
         assert counted_queries(fresh_servers[0]) == asked
 
     eventually(all_are_stored)
-    assert customer.used_today() == len(asked) + 8 + 1  # the eight that warmed the workers, the listing
+    assert customer.used_today() == len(asked) + 8 + 1  # the eight that warmed the workers, and the listing
     log = "".join(server.log for server in fresh_servers)
     assert "search events stay on disk" in log
     assert "search events are being moved to the database again" in log
 
 
-def test_searches_go_on_while_the_counters_are_away_and_writes_say_why_they_do_not(
+def test_searches_continue_during_a_counter_outage_and_writes_are_rejected(
     fresh_servers: list[Server], customer: Customer, counters_away: Callable[[], Iterator[None]]
 ) -> None:
     is_file = len(fresh_servers) == 1
@@ -169,8 +169,8 @@ def test_searches_go_on_while_the_counters_are_away_and_writes_say_why_they_do_n
     assert all("X-RateLimit-Limit" in answer.headers for answer in meanwhile)
     check_writes(customer, writes, begin, end, "counters_unavailable")
     assert "the counter store is unavailable" in "".join(server.log for server in fresh_servers)
-    answered = len(searches.answers) + 8 + 1  # the eight that warmed the workers, the listing
-    lost = 0 if is_file else SEARCHERS  # A step whose answer Redis took with it may have counted.
+    answered = len(searches.answers) + 8 + 1  # the eight that warmed the workers, and the listing
+    lost = 0 if is_file else SEARCHERS  # A step whose response was lost with Redis may have counted.
 
     def all_are_charged() -> int:
         charged = customer.used_today()

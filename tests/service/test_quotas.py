@@ -1,4 +1,4 @@
-"""Limits are exact across worker processes and machines; what is refused because a server is busy counts nowhere."""
+"""Limits are exact across worker processes and machines; requests rejected as server_busy count nowhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REQUESTS = 500
 
 
 def burst(count: int, ask: Callable[[int], Answer]) -> list[Answer]:
-    """The answers to so many requests of all clients at once, from servers that had the time."""
+    """Return the responses to concurrent requests of all clients, repeated while the server is busy."""
     return together(CLIENTS, count, lambda number: until_not_busy(lambda: ask(number)))
 
 
@@ -33,7 +33,7 @@ def _one_page(customer: Customer) -> None:
     assert customer.private.index(page(1)).status == 200
 
 
-def test_of_500_concurrent_searches_exactly_the_quota_succeeds(servers: list[Server], customer: Customer) -> None:
+def test_concurrent_searches_succeed_exactly_up_to_the_quota(servers: list[Server], customer: Customer) -> None:
     servers[0].set_plan(customer.email, "business", searches_per_day=100)
 
     answers = burst(REQUESTS, lambda number: customer.search.search(f"page {number}"))
@@ -50,7 +50,7 @@ def test_of_500_concurrent_searches_exactly_the_quota_succeeds(servers: list[Ser
 
 @contextmanager
 def busy(server: Server) -> Iterator[None]:
-    """Now another process has the counter file for seconds, now a worker that may have it is stopped."""
+    """Lock the counter file for seconds from another process, and stop a worker that may hold it, alternately."""
     ended = threading.Event()
 
     def keep() -> None:
@@ -73,7 +73,7 @@ def busy(server: Server) -> Iterator[None]:
         keeper.join()
 
 
-def test_of_500_concurrent_searches_exactly_the_quota_succeeds_while_the_counter_file_is_busy(tmp_path: Path) -> None:
+def test_concurrent_searches_succeed_exactly_up_to_the_quota_while_the_counter_file_is_busy(tmp_path: Path) -> None:
     with one_machine(tmp_path, workers=3, limits_timeout_seconds="") as servers:
         customer = register(servers, "ann@example.com")
         assert customer.private.index(page(1)).status == 200
@@ -94,9 +94,7 @@ def test_of_500_concurrent_searches_exactly_the_quota_succeeds_while_the_counter
         assert "unavailable" not in servers[0].log
 
 
-def test_of_500_concurrent_requests_exactly_the_limit_per_minute_succeeds(
-    servers: list[Server], customer: Customer
-) -> None:
+def test_concurrent_requests_succeed_exactly_up_to_the_minute_limit(servers: list[Server], customer: Customer) -> None:
     servers[0].set_plan(customer.email, "business", requests_per_minute=150)
     left = int(customer.search.search("page").headers["X-RateLimit-Remaining"])
     assert 100 < left < 150
@@ -109,7 +107,7 @@ def test_of_500_concurrent_requests_exactly_the_limit_per_minute_succeeds(
     assert {int(answer.headers["Retry-After"]) for answer in answers if answer.status == 429} <= set(range(1, 61))
 
 
-def test_a_key_that_floods_takes_nothing_of_a_sessions_requests_of_which_exactly_600_succeed(
+def test_flooding_key_does_not_reduce_the_exact_request_limit_of_sessions(
     servers: list[Server], customer: Customer
 ) -> None:
     servers[0].set_plan(customer.email, "business", requests_per_minute=20, requests_per_day=40)
@@ -130,7 +128,7 @@ def test_a_key_that_floods_takes_nothing_of_a_sessions_requests_of_which_exactly
     assert {answer.headers["X-RateLimit-Limit"] for answer in by_session} == {"600"}
 
 
-def test_500_failing_searches_cost_nothing(servers: list[Server], customer: Customer) -> None:
+def test_concurrent_failing_searches_are_not_charged(servers: list[Server], customer: Customer) -> None:
     servers[0].set_plan(customer.email, "business", searches_per_day=100, requests_per_minute="unlimited")
     wrong = ("sort=nowhere", "filters=author+%3D", "limit=0", "site_id=999999", "facets=content")
 
@@ -144,8 +142,10 @@ def test_500_failing_searches_cost_nothing(servers: list[Server], customer: Cust
     assert customer.search.search("page").body["remaining_quota"]["used_today"] == 1
 
 
-def test_failing_searches_take_no_place_that_a_good_one_needs(servers: list[Server], customer: Customer) -> None:
-    """Good and bad ones race; all places are there again when the bad ones are answered."""
+def test_failing_searches_do_not_use_up_the_quota_of_concurrent_good_ones(
+    servers: list[Server], customer: Customer
+) -> None:
+    """Good and bad searches race; the bad ones return their share of the quota."""
     servers[0].set_plan(customer.email, "business", searches_per_day=50, requests_per_minute="unlimited")
 
     def alternate(number: int) -> Answer:
@@ -161,7 +161,7 @@ def test_failing_searches_take_no_place_that_a_good_one_needs(servers: list[Serv
     assert customer.used_today() == 50
 
 
-def test_of_500_concurrent_documents_exactly_the_limit_is_taken(servers: list[Server], customer: Customer) -> None:
+def test_concurrent_documents_are_accepted_exactly_up_to_the_limit(servers: list[Server], customer: Customer) -> None:
     servers[0].set_plan(customer.email, "business", documents=100, requests_per_minute="unlimited")
 
     answers = burst(300, lambda number: customer.private.index(page(f"one-{number}")))
@@ -174,7 +174,7 @@ def test_of_500_concurrent_documents_exactly_the_limit_is_taken(servers: list[Se
     assert customer.private.index(page(1, title="Replaced")).body["updated"] == 1
 
 
-def test_of_many_concurrent_keys_exactly_the_limit_is_made(servers: list[Server], customer: Customer) -> None:
+def test_concurrent_keys_are_created_exactly_up_to_the_limit(servers: list[Server], customer: Customer) -> None:
     servers[0].set_plan(customer.email, "business", keys=10)
     path = f"/api/sites/{customer.site_id}/keys"
 
@@ -185,7 +185,7 @@ def test_of_many_concurrent_keys_exactly_the_limit_is_made(servers: list[Server]
     assert customer.private.must("GET", path)["total"] == 10
 
 
-def test_of_many_concurrent_sites_exactly_the_limit_is_made(servers: list[Server], customer: Customer) -> None:
+def test_concurrent_sites_are_created_exactly_up_to_the_limit(servers: list[Server], customer: Customer) -> None:
     servers[0].set_plan(customer.email, "business", sites=10)
     body = {"name": "Pages", "url": "https://www.example.com/"}
 

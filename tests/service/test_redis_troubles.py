@@ -1,4 +1,4 @@
-"""A Redis that comes back older, was away for a moment, or answers late: who gets in, and what is charged."""
+"""A Redis that is restored to an older state, restarts, or responds late: access and charges stay correct."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def two_workers(folder: Path, limits_url: str, **settings: str | int) -> Iterato
         yield server, customer
 
 
-def test_a_deleted_key_stays_deleted_when_redis_comes_back_older(tmp_path: Path, redis: RedisServer) -> None:
+def test_deleted_key_stays_deleted_when_redis_is_restored_to_an_older_state(tmp_path: Path, redis: RedisServer) -> None:
     got_in: list[Answer] = []
     with two_workers(tmp_path, redis.url) as (server, customer), connections_to_all_workers([server]) as workers:
         for number in range(SETS_BACK):
@@ -78,9 +78,7 @@ def test_a_deleted_key_stays_deleted_when_redis_comes_back_older(tmp_path: Path,
     assert got_in == []
 
 
-def test_every_search_that_was_answered_is_charged_though_redis_is_restarted(
-    tmp_path: Path, redis: RedisServer
-) -> None:
+def test_every_answered_search_is_charged_despite_redis_restarts(tmp_path: Path, redis: RedisServer) -> None:
     with two_workers(tmp_path, redis.url) as (_, customer):
         before = customer.used_today()
         with crowd(3, lambda _: customer.search.search("page"), pause_seconds=0.01) as searchers:
@@ -98,7 +96,7 @@ def test_every_search_that_was_answered_is_charged_though_redis_is_restarted(
         eventually(all_are_charged, seconds=30)
 
 
-def test_what_failed_costs_nothing_though_redis_answers_late(tmp_path: Path, redis: RedisServer) -> None:
+def test_failed_searches_are_not_charged_when_redis_responds_late(tmp_path: Path, redis: RedisServer) -> None:
     chance = random.Random(27)
     with slow_proxy(redis.port) as proxy:
         url = f"redis://127.0.0.1:{proxy.port}/0"
@@ -129,7 +127,7 @@ def test_what_failed_costs_nothing_though_redis_answers_late(tmp_path: Path, red
             eventually(only_reports_that_were_taken_count, seconds=30)
 
 
-def test_a_redis_that_lost_the_day_counts_on_from_what_sql_knows(tmp_path: Path, redis: RedisServer) -> None:
+def test_redis_that_lost_its_data_continues_from_the_usage_in_sql(tmp_path: Path, redis: RedisServer) -> None:
     with two_workers(tmp_path, redis.url) as (server, customer):
         for _ in range(10):
             assert customer.search.search("page").status == 200

@@ -1,4 +1,4 @@
-"""A backup taken under load is restored into an empty folder while the original goes on, on the same engine."""
+"""A backup taken under load is restored into an empty folder while the original keeps running, on the same engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = 200
 
 @pytest.fixture(params=["embedded", "typesense"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The settings of an engine that two installations share."""
+    """Settings of an engine shared by two installations."""
     if request.param == "embedded":
         yield {"search_url": f"tantivy://{tmp_path / 'indexes'}"}
         return
@@ -58,7 +58,7 @@ def all_ids(caller: Caller) -> set[str]:
 
 
 def finds_directly(info: dict[str, str]) -> bool:
-    """Whether pages are found at the engine itself with the keys that client-info gave."""
+    """Whether pages are found at the engine itself with the keys from client-info."""
     for key in ("engine_key", "engine_public_key"):
         answer = requests.get(
             f"{info['engine_host']}/collections/{info['index']}/documents/search",
@@ -71,7 +71,7 @@ def finds_directly(info: dict[str, str]) -> bool:
     return True
 
 
-def test_a_restored_copy_and_its_original_serve_side_by_side_and_touch_nothing_of_each_other(
+def test_restored_copy_and_original_run_side_by_side_without_affecting_each_other(
     tmp_path: Path, engine: dict[str, str], original: Server, customer: Customer
 ) -> None:
     file = tmp_path / "backup.zip"
@@ -121,7 +121,7 @@ def test_a_restored_copy_and_its_original_serve_side_by_side_and_touch_nothing_o
 
 
 def _complete(caller: Caller, least: set[str]) -> set[str]:
-    """All documents of the copy, once its index is built."""
+    """Return all documents of the copy, once its index is built."""
     answer = caller.call("GET", "/v1/search?q=*&limit=1")
     assert answer.status == 200, answer.body
     found = all_ids(caller)
@@ -130,7 +130,7 @@ def _complete(caller: Caller, least: set[str]) -> set[str]:
 
 
 def _end_everything(copy: Server, customer: Customer) -> None:
-    """Switch the keys of the copy off and delete its site, which ends engine keys and deletes its index."""
+    """Disable a key of the copy and delete its site, which ends engine keys and deletes its index."""
     there = Caller([copy], customer.tokens["private"])
     public = Caller([copy], customer.tokens["public"])
     public.must("GET", "/v1/client-info")
@@ -144,6 +144,6 @@ def _end_everything(copy: Server, customer: Customer) -> None:
 
 
 def _tasks(server: Server) -> int:
-    """How much is to be done at the engine now."""
+    """Return the number of due tasks at the engine."""
     due = int(time.time() * 1_000_000)
     return int(rows(server, f"SELECT count(*) FROM engine_tasks WHERE due_at <= {due}")[0][0])

@@ -1,4 +1,5 @@
-"""Database, counters, and engine are dead or hang, each alone and all at once: who is answered; nothing is lost."""
+"""Database, counters, and engine are dead or hang, one at a time and all at once: remaining operations work, and
+nothing is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ PATIENCE_SECONDS = 15.0
 
 @dataclass
 class Installation:
-    """A service with a PostgreSQL, a Redis and a Typesense, and a customer whose keys every worker knows."""
+    """A service with a PostgreSQL, a Redis, and a Typesense, and a tenant whose keys every worker has cached."""
 
     server: Server
     postgres: PostgresServer
@@ -123,7 +124,7 @@ WRITES = {
 
 @pytest.mark.parametrize("trouble", [dead, hanging])
 @pytest.mark.parametrize("part", PARTS)
-def test_what_can_be_answered_is_and_the_rest_comes_back_by_itself(
+def test_operations_without_the_unavailable_part_continue_and_the_rest_recovers(
     installation: Installation, part: str, trouble: Callable[..., AbstractContextManager[None]]
 ) -> None:
     made, name = installation, f"{part}{trouble.__name__}"
@@ -154,14 +155,14 @@ def test_what_can_be_answered_is_and_the_rest_comes_back_by_itself(
     found = made.customer.private.found_ids(f'"{name}-after"')
     made.charged += 1
     assert f"page-{name}-after" in found
-    if part == "engine":  # They were stored; the index got them afterwards.
+    if part == "engine":  # They were stored, and indexed afterwards.
         assert {f"page-{name}{number}" for number in range(2)} <= made.customer.private.found_ids(name)
         made.charged += 1
     assert made.server.worker_pids() == workers, "no worker was started anew"
 
 
-def test_afterwards_every_answered_search_is_counted_once(installation: Installation) -> None:
-    """It is about all that the tests before it did."""
+def test_every_answered_search_is_counted_once_after_the_outages(installation: Installation) -> None:
+    """Covers all searches of the previous tests."""
     made = installation
 
     def all_are_there() -> None:

@@ -1,4 +1,5 @@
-"""Whatever is killed, paused, or slowed: nothing acknowledged is lost, nothing refused is there, numbers agree."""
+"""Processes are killed, paused, and slowed: nothing acknowledged is lost, nothing rejected is stored, and numbers
+agree."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ SOUND = History(
 END = Outcome({"a", "b", "f", "g"}, {"a", "b", "f", "g"}, 4, 4, 2, Counter({"page n2": 1}))
 
 
-def test_a_history_without_a_fault_passes() -> None:
+def test_history_without_a_fault_passes_the_check() -> None:
     assert check(SOUND, END) == []
 
 
@@ -56,7 +57,7 @@ def test_a_history_without_a_fault_passes() -> None:
         ({"events": Counter({"page n2": 2})}, "events of 'page n2': 1 <= 2 <= 1 is not so"),
     ],
 )
-def test_what_is_wrong_in_the_end_is_told(change: dict[str, Any], problem: str) -> None:
+def test_wrong_outcome_is_reported(change: dict[str, Any], problem: str) -> None:
     assert problem in check(SOUND, replace(END, **change))
 
 
@@ -68,13 +69,13 @@ def test_what_is_wrong_in_the_end_is_told(change: dict[str, Any], problem: str) 
         (Search("*", "deleted", 200, 5.1), "1 searches with a deleted key: ['deleted']"),
     ],
 )
-def test_a_search_that_shows_what_it_must_not_is_told(search: Search, problem: str) -> None:
+def test_wrong_search_result_is_reported(search: Search, problem: str) -> None:
     history = History(SOUND.writes, [*SOUND.searches, search], SOUND.deletions)
 
     assert check(history, replace(END, charged=3)) == [problem]
 
 
-def test_a_failure_of_the_program_is_told() -> None:
+def test_internal_server_error_is_reported() -> None:
     history = History([*SOUND.writes, Write(5, ("h",), True, 500, 1.0)], SOUND.searches, SOUND.deletions)
 
     (problem,) = check(history, END)
@@ -84,7 +85,7 @@ def test_a_failure_of_the_program_is_told() -> None:
 
 @pytest.mark.service
 @pytest.mark.parametrize("kind", INSTALLATIONS)
-def test_nothing_acknowledged_is_lost_and_nothing_refused_is_there(
+def test_acknowledged_writes_are_not_lost_and_rejected_ones_not_stored_under_faults(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if kind != "files" and typesense_binary() is None:

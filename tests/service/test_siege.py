@@ -1,4 +1,4 @@
-"""Slow clients hold no threads: everybody else is answered meanwhile, and they are cut after a while."""
+"""Slow clients block no threads: other clients are served meanwhile, and slow ones are disconnected after a while."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEARCHES = 30
 
 @pytest.fixture(scope="module")
 def besieged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Customer]]:
-    """A server with two workers of eight threads, and a customer."""
+    """A server with two workers of eight threads, and a tenant."""
     with one_machine(tmp_path_factory.mktemp("siege"), workers=2) as servers:
         customer = register(servers, "ann@example.com")
         servers[0].set_plan(customer.email, "business", requests_per_minute="unlimited")
@@ -29,7 +29,7 @@ def besieged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server,
 
 
 def median_of_searches(customer: Customer, seconds: float) -> float:
-    """Search over and over, for so many seconds; gives the median, in seconds."""
+    """Search repeatedly for this time. Returns the median duration in seconds."""
     took = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -49,7 +49,7 @@ SLOW_SENDERS = (
 
 
 @pytest.mark.parametrize("begin", SLOW_SENDERS, ids=lambda begin: begin.__name__)
-def test_a_hundred_who_send_a_byte_a_second_keep_nobody_waiting(
+def test_clients_sending_a_byte_per_second_do_not_block_others_and_are_disconnected(
     besieged: tuple[Server, Customer], begin: Callable[[], bytes], record_property: Callable[[str, object], None]
 ) -> None:
     server, customer = besieged
@@ -65,12 +65,12 @@ def test_a_hundred_who_send_a_byte_a_second_keep_nobody_waiting(
     answers = {said.split(b"\r\n")[0] for said in attack.said}
     refusals = {b"HTTP/1.1 408 Request Timeout", b"HTTP/1.1 503 Service Unavailable"}
     if begin is siege.half_a_large_body:
-        # A body of this size is only for callers with a key; anyone else is refused before it is read.
+        # Only callers with a key may send a body of this size; others are rejected before it is read.
         refusals = {b"HTTP/1.1 413 REQUEST ENTITY TOO LARGE"}
     assert answers & refusals
 
 
-def test_a_hundred_who_do_not_read_their_answers_keep_nobody_waiting(
+def test_clients_that_do_not_read_do_not_block_others_and_are_disconnected(
     besieged: tuple[Server, Customer], record_property: Callable[[str, object], None]
 ) -> None:
     server, customer = besieged

@@ -1,4 +1,4 @@
-"""What one account does slowly leaves half of a worker's threads to the others."""
+"""Slow requests of one account leave half of a worker's threads to other accounts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def join(server: Server, email: str) -> Customer:
     return made
 
 
-def test_others_are_answered_at_once_and_the_slow_account_is_told_to_come_later(machine: Server) -> None:
+def test_other_accounts_are_served_at_once_and_the_slow_account_gets_503(machine: Server) -> None:
     slow, other = join(machine, "ann@example.com"), join(machine, "eve@example.com")
 
     with crowd(MAX_WAITING + 12, lambda _number: slow.search.search("molasses")) as attack:
@@ -45,9 +45,7 @@ def test_others_are_answered_at_once_and_the_slow_account_is_told_to_come_later(
 
 
 @pytest.mark.parametrize("searches", [8, 16])
-def test_a_page_that_sends_many_searches_at_once_is_answered_in_turn_by_a_slow_engine(
-    machine: Server, searches: int
-) -> None:
+def test_concurrent_searches_of_one_page_on_a_slow_engine_all_succeed_in_turn(machine: Server, searches: int) -> None:
     slow, other = join(machine, "ann@example.com"), join(machine, "eve@example.com")
 
     with crowd(1, lambda _number: other.search.search("page")) as visitors:
@@ -58,7 +56,7 @@ def test_a_page_that_sends_many_searches_at_once_is_answered_in_turn_by_a_slow_e
     assert max(answer.seconds for _, answer in visitors.answers) < 2
 
 
-def test_an_account_that_is_only_busy_is_answered(machine: Server) -> None:
+def test_busy_account_with_fast_requests_is_not_rejected(machine: Server) -> None:
     busy = join(machine, "ann@example.com")
 
     answers = together(24, 400, lambda _number: busy.search.search("page"))

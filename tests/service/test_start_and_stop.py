@@ -1,4 +1,4 @@
-"""Starting several processes at once, ending without losing anything, and data directories that cannot be used."""
+"""Concurrent starts, stops without losses, and unusable data directories."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def check_that_they_are_one_installation(servers: list[Server]) -> None:
     assert customer.used_today() == 4
 
 
-def test_services_that_start_at_once_in_an_empty_directory_are_one_installation(tmp_path: Path) -> None:
-    """They agree on the tables, the secret they made, and the counters."""
+def test_services_started_concurrently_in_an_empty_directory_are_one_installation(tmp_path: Path) -> None:
+    """They agree on the tables, the generated secret, and the counters."""
     with ExitStack() as stack:
         servers = start_at_once(stack, [tmp_path / "data"] * 3, secret_key="")
         check_that_they_are_one_installation(servers)
@@ -54,7 +54,7 @@ def test_services_that_start_at_once_in_an_empty_directory_are_one_installation(
         assert {path.stat().st_mode & 0o077 for path in (tmp_path / "data").glob("*.db")} == {0}
 
 
-def test_machines_that_start_at_once_on_an_empty_postgresql_are_one_installation(
+def test_machines_started_concurrently_on_an_empty_postgresql_are_one_installation(
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
     shared = {
@@ -66,13 +66,13 @@ def test_machines_that_start_at_once_on_an_empty_postgresql_are_one_installation
         check_that_they_are_one_installation(start_at_once(stack, [tmp_path / "a", tmp_path / "b"], **shared))
 
 
-def test_there_are_as_many_workers_as_web_concurrency_says(tmp_path: Path) -> None:
+def test_number_of_workers_follows_web_concurrency(tmp_path: Path) -> None:
     with running_server(tmp_path, workers=3) as server:
         assert len(server.worker_pids()) == 3
 
 
-def test_a_service_that_is_ended_finishes_what_it_has_begun(machine: Server) -> None:
-    """Four writes are under way, and wait for a lock, when it is told to end."""
+def test_stopped_service_finishes_running_writes(machine: Server) -> None:
+    """Four writes are running and waiting for a lock when the service is stopped."""
     customer = register([machine], "ann@example.com")
     assert customer.private.index(page(0)).status == 200
     sent: list[Answer] = []
@@ -104,7 +104,7 @@ def test_a_service_that_is_ended_finishes_what_it_has_begun(machine: Server) -> 
     assert rows(machine, "SELECT revision = applied_revision FROM sites") == [(1,)]
 
 
-def test_a_service_that_is_ended_under_load_answers_or_refuses_and_writes_everything_down(machine: Server) -> None:
+def test_stop_under_load_loses_no_search_events(machine: Server) -> None:
     customer = register([machine], "ann@example.com")
     machine.set_plan(customer.email, "business", requests_per_minute="unlimited")
 
@@ -121,8 +121,8 @@ def test_a_service_that_is_ended_under_load_answers_or_refuses_and_writes_everyt
     assert rows(machine, "SELECT count(*) FROM keys WHERE type = 'search' AND last_used_at IS NOT NULL") == [(1,)]
 
 
-def test_workers_that_are_replaced_one_by_one_under_load_fail_no_request(machine: Server) -> None:
-    """SIGHUP: new workers, the same sockets."""
+def test_replacing_all_workers_under_load_fails_no_request(machine: Server) -> None:
+    """SIGHUP starts new workers on the same sockets."""
     customer = register([machine], "ann@example.com")
     machine.set_plan(customer.email, "business", requests_per_minute="unlimited")
     old = set(machine.worker_pids())
@@ -143,7 +143,7 @@ def test_workers_that_are_replaced_one_by_one_under_load_fail_no_request(machine
     assert {answer.status for _, answer in searches.answers} == {200}
 
 
-def test_a_data_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Path) -> None:
+def test_unusable_data_directory_is_reported_at_startup(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
 
@@ -169,13 +169,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(file: Path) -> None:
-    """Take all the room that is left."""
+    """Fill the disk."""
     with file.open("wb", buffering=0) as stream, contextlib.suppress(OSError):
         while True:
             stream.write(bytes(4096))
 
 
-def test_on_a_full_disk_writes_say_so_searches_go_on_and_nothing_acknowledged_is_lost(small_disk: Path) -> None:
+def test_full_disk_returns_503_and_loses_nothing_acknowledged(small_disk: Path) -> None:
     with running_server(small_disk, workers=2, **COMMON) as server:
         customer = register([server], "ann@example.com")
         server.set_plan(customer.email, "business", requests_per_minute="unlimited")
@@ -219,7 +219,7 @@ def test_on_a_full_disk_writes_say_so_searches_go_on_and_nothing_acknowledged_is
         assert customer.search.found_ids("after") == {"page-after"}
 
 
-def test_nobody_answers_after_the_end(machine: Server) -> None:
+def test_stopped_service_accepts_no_connections(machine: Server) -> None:
     customer = register([machine], "ann@example.com")
     machine.stop()
     with pytest.raises(NoAnswer):

@@ -1,4 +1,5 @@
-"""Several processes send one sync, and are killed while it sweeps: what was not seen goes, once, and nothing else."""
+"""Several processes send one sync, and are killed during its sweep: unseen documents are removed once, and no
+others."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ KILLS = 6
 
 
 def send(customer: Customer, sync_id: str, numbers: range) -> None:
-    """Send pages in batches, by several clients at once, to all servers."""
+    """Send pages in batches, with concurrent clients, to all servers."""
 
     def one(number: int) -> Answer:
         batch = [page(n) for n in numbers[number * BATCH : (number + 1) * BATCH]]
@@ -47,7 +48,7 @@ def kept_ids(customer: Customer) -> set[str]:
             return ids
 
 
-def test_a_sweep_removes_each_document_once_though_its_processes_are_killed(fresh_servers: list[Server]) -> None:
+def test_sweep_removes_each_document_once_although_its_processes_are_killed(fresh_servers: list[Server]) -> None:
     customer = register(fresh_servers, "ann@example.com")
     fresh_servers[0].set_plan(customer.email, "business", requests_per_minute="unlimited")
     first = begin(customer)

@@ -1,7 +1,7 @@
-"""An installation of the first release is upgraded with all it holds, and versions that do not fit say so.
+"""An installation of the first release is upgraded with all its data, and incompatible versions are reported.
 
-``first_release.json`` has the rows that version 1.0.0 wrote itself: an account with two sites, keys, documents (one of
-them deleted), five searches, and a login; and the tokens that it gave out.
+``first_release.json`` contains the rows written by version 1.0.0 itself: an account with two sites, keys, documents
+(one of them deleted), five searches, and a login; and the tokens that it issued.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ JSON_COLUMNS = {"limit_overrides", "field_kinds", "search_settings"}
 
 
 def as_of_today(column: str, value: Any) -> Any:
-    """A value of the recording, in a database of today."""
+    """Return a recorded value with its date shifted to today."""
     passed = datetime.now(UTC).date() - WRITTEN_ON
     if value is None:
         return None
@@ -52,7 +52,7 @@ def as_of_today(column: str, value: Any) -> Any:
 
 
 def fill(url: str) -> None:
-    """Make the tables of the first release, with its rows."""
+    """Create the tables of the first release, with its rows."""
     database = Database(url)
     command.upgrade(alembic_config(database), "0001")
     with database.write() as session:
@@ -69,7 +69,7 @@ def fill(url: str) -> None:
 
 
 def leave_a_journal(folder: Path) -> None:
-    """A search that the old program had not yet moved into the database when it ended."""
+    """Leave the journal of a search that the old program had not yet moved into the database."""
     moment = int(datetime.now(UTC).timestamp() * 1_000_000)
     payload = orjson.dumps([1, moment, moment, 1, 4, None, "left behind"])
     events = folder / "events"
@@ -79,7 +79,7 @@ def leave_a_journal(folder: Path) -> None:
 
 @pytest.fixture(params=BACKINGS)
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    """An installation of the first release that does not run."""
+    """A stopped installation of the first release."""
     folder = tmp_path / "data"
     folder.mkdir()
     leave_a_journal(folder)
@@ -92,7 +92,7 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def test_an_installation_of_the_first_release_goes_on_after_the_upgrade_and_waits_for_it(old: Server) -> None:
+def test_first_release_returns_503_until_the_database_is_upgraded_and_keeps_its_data(old: Server) -> None:
     old.start(ready=False)
     search, private = (Caller([old], FIRST["tokens"][kind]) for kind in ("search", "private"))
     session = Caller([old], headers={"Cookie": FIRST["cookie"], "X-CSRF-Token": FIRST["csrf_token"]})
@@ -146,7 +146,8 @@ def test_an_installation_of_the_first_release_goes_on_after_the_upgrade_and_wait
 
 
 def _newer_tables(server: Server) -> Callable[[], None]:
-    """Change the tables as a newer version might: its revision is unknown, and a column has another name."""
+    """Change the tables as a newer version might: an unknown revision, and a renamed column. Returns a function to undo
+    it."""
     ((revision,),) = rows(server, "SELECT version_num FROM alembic_version")
     change(
         server,
@@ -164,7 +165,7 @@ def _newer_tables(server: Server) -> Callable[[], None]:
     return undo
 
 
-def test_a_process_that_is_older_than_the_tables_refuses_what_it_cannot_do_and_serves_the_rest(
+def test_process_older_than_the_tables_searches_and_rejects_incompatible_writes(
     servers: list[Server],
 ) -> None:
     customer = register(servers, f"older-{len(servers)}@example.com")

@@ -1,4 +1,4 @@
-"""The wheel in an environment of its own and an empty folder: whole, without the project beside it."""
+"""The wheel in a separate environment and an empty folder: complete, without the project's files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INSTALL_SECONDS = 600
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``site-search`` of an environment that has the wheel and what the lock file says, and nothing else."""
+    """``site-search`` in an environment with only the wheel and the dependencies of the lock file."""
     folder = tmp_path_factory.mktemp("wheel")
     wheel = build_wheel(folder)
     shutil.rmtree(folder / "project")
@@ -43,7 +43,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(command: Path, folder: Path, name: str) -> Iterator[tuple[str, Path]]:
-    """Run ``site-search NAME`` in a folder until it is ready; gives its address and what it prints."""
+    """Run ``site-search NAME`` in a folder until it is ready. Returns its URL and the file with its output."""
     port = free_port()
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     printed = folder.with_suffix(".log")
@@ -68,7 +68,7 @@ def serving(command: Path, folder: Path, name: str) -> Iterator[tuple[str, Path]
         assert process.wait(STOP_SECONDS) == 0
 
 
-def test_it_serves_all_pages_from_an_empty_folder(command: Path, tmp_path: Path) -> None:
+def test_wheel_serves_all_pages_from_an_empty_folder(command: Path, tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
 
@@ -80,11 +80,11 @@ def test_it_serves_all_pages_from_an_empty_folder(command: Path, tmp_path: Path)
         metrics = requests.get(f"{base_url}/metrics", timeout=30).text
 
     assert set(statuses.values()) == {200}, statuses
-    assert 'worker="' not in metrics  # Of all processes together: gunicorn has the shipped settings.
+    assert 'worker="' not in metrics  # Summed over all processes: gunicorn uses the shipped settings.
     assert [path.name for path in folder.iterdir()] == ["var"]
 
 
-def test_its_demo_is_searched(command: Path, tmp_path: Path) -> None:
+def test_wheel_demo_is_searchable_with_the_printed_command(command: Path, tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
 

@@ -1,4 +1,4 @@
-"""A server that speaks TLS for one that does not, with a certificate that a test may let end and renew."""
+"""A TLS front for a server without TLS, with a certificate that a test can expire and renew."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ENDED = datetime(2020, 1, 2, 3, 4, tzinfo=UTC)
 
 
 class TlsFront:
-    """Listens on a loopback port and passes on what it decrypts.
+    """Listens on a loopback port and forwards the decrypted data.
 
     Args:
         target: Port of the server behind.
-        postgresql: Whether clients ask for TLS first, as PostgreSQL's do.
+        postgresql: Whether clients request TLS first, as PostgreSQL's do.
     """
 
     def __init__(self, authority: trustme.CA, target: int, *, postgresql: bool = False):
@@ -33,7 +33,7 @@ class TlsFront:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def show(self, name: str = "localhost", *, ends_at: datetime | None = None) -> None:
-        """Show another certificate from now on; connections that are open end."""
+        """Use another certificate from now on; open connections end."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._authority.issue_cert(name, not_after=ends_at).configure_cert(context)
         self._context = context
@@ -49,7 +49,7 @@ class TlsFront:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # It was closed.
+        with contextlib.suppress(OSError):  # The listener was closed.
             while True:
                 threading.Thread(target=self._serve, args=(self._listener.accept()[0],), daemon=True).start()
 
@@ -81,7 +81,7 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 @contextmanager
 def tls_front(authority: trustme.CA, target: int, *, postgresql: bool = False) -> Iterator[TlsFront]:
-    """Such a server for as long as the block lasts."""
+    """Run a TLS front for as long as the block lasts."""
     front = TlsFront(authority, target, postgresql=postgresql)
     try:
         yield front
@@ -90,7 +90,7 @@ def tls_front(authority: trustme.CA, target: int, *, postgresql: bool = False) -
 
 
 def trusted_file(authority: trustme.CA, folder: Path) -> Path:
-    """A file with the authority's certificate."""
+    """Write a file with the authority's certificate."""
     file = folder / "authority.pem"
     authority.cert_pem.write_to_path(str(file))
     return file
