@@ -14,7 +14,7 @@ from app.pages.search_box import RESULTS_SCRIPT, SCRIPT
 
 SCRIPT_ELEMENT = '<script src="/widget.js" data-key="svc_pub_test" async></script>'
 OPEN, CLOSE = "\ue000", "\ue001"
-"""Marks in the answers of :class:`Stub`; those that the box asked for are sent."""
+"""Highlight marks in configured responses of :class:`Stub`; it replaces them with the requested tags."""
 
 STRICT = (
     "default-src 'none'; script-src 'self' 'nonce-page'; connect-src 'self'; img-src data:; "
@@ -117,7 +117,7 @@ def running_stub() -> Iterator[Stub]:
         do_GET = do_POST = _answer
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Tests print nothing."""
+            """Do not log requests."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
         stub.base_url = f"http://127.0.0.1:{httpd.server_port}"

@@ -133,7 +133,7 @@ def test_gateway_form_uses_an_engine_key_derived_from_the_readers_key(server: Se
     assert "Opening hours" in reader.find(f"{trial} .answer pre").text
 
 
-def test_anonymous_reader_is_told_about_missing_and_invalid_keys(reader: Reader) -> None:
+def test_anonymous_reader_sees_errors_for_missing_and_invalid_keys(reader: Reader) -> None:
     reader.go(DOCUMENTS)
     trial = reader.trial("listDocuments")
     reader.send(trial)

@@ -87,7 +87,7 @@ def write_manual(folder: Path) -> int:
     return len(pages) + 1
 
 
-def test_first_day_of_a_site_owner_from_registration_to_inviting_a_colleague(
+def test_site_owner_can_complete_the_first_day_from_registration_to_an_invitation(
     server: Server, browser: Any, other_origin: tuple[str, Path]
 ) -> None:
     from selenium.webdriver.common.action_chains import ActionChains

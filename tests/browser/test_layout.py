@@ -34,7 +34,7 @@ for (const part of document.querySelectorAll("main *, header *, footer *")) {
 }
 return cut;
 """
-"""What has more text than it shows. Code scrolls in its box, and so do tables of the documentation."""
+"""Finds elements with overflowing text. Code and tables of the documentation may scroll in their boxes."""
 
 PLACES = """
 return [...document.querySelectorAll(arguments[0])].map(part => {

@@ -19,7 +19,7 @@ from tests.patience import PATIENCE_SECONDS
 pytestmark = pytest.mark.deploy
 
 MOST_EXPOSURE = 2.0
-"""systemd's measure of what a unit could do to its machine, from 0 (nothing) to 10; up to 2 it says "OK" or better."""
+"""Maximum exposure level from systemd-analyze security, from 0 to 10; up to 2 it reports "OK" or better."""
 
 
 def program(name: str) -> str:

@@ -366,7 +366,7 @@ def test_analytics_header_excludes_a_search_from_analytics(tenant: Tenant, value
     assert queries(tenant) == counted
 
 
-def test_session_id_that_is_too_long_is_ignored(tenant: Tenant) -> None:
+def test_overlong_session_id_is_ignored(tenant: Tenant) -> None:
     gateway = Gateway(tenant)
     for session, text in (("x" * 65, "pa"), ("x" * 65, "page"), ("x" * 64, "to"), ("y" * 64, "tour")):
         gateway.send({"q": text}, headers={"X-Search-Session": session})

@@ -92,7 +92,7 @@ def test_filter_in_a_query_string_may_be_a_json_array(tenant: Tenant, gateway: G
     assert sorted(hit["id"] for hit in answer["hits"]) == ["page-1", "page-3"]
 
 
-# --- windows
+# --- pagination
 
 
 def test_page_or_hits_per_page_returns_page_counts(tenant: Tenant, gateway: Gateway) -> None:

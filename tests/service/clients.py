@@ -208,9 +208,9 @@ class Customer:
     session: Caller
     tokens: dict[str, str]
     keys: dict[str, str]
-    """Kind of key to its public id."""
+    """Public ID of each kind of key."""
     callers: dict[str, Caller] = field(default_factory=dict)
-    """Token to who calls with it, at the servers in turn."""
+    """Caller for each token, at the servers in turn."""
 
     @property
     def search(self) -> Caller:

@@ -16,10 +16,10 @@ from tests.service.clients import Customer, register
 
 _numbers = itertools.count(1)
 COMMON: dict[str, str | int] = {"default_plan": "business", "trusted_proxies": 1}
-"""Generous limits, and clients that say where they call from."""
+"""Generous limits, and trust in the clients' forwarded IP addresses."""
 
 PATIENT: dict[str, str | int] = {"limits_timeout_seconds": 20, "database_timeout_seconds": 20}
-"""Long waits for a database and counters that are there, but slow because a whole installation shares this machine."""
+"""Long timeouts, since the whole installation shares this machine and responds slowly."""
 
 
 @pytest.fixture(scope="session")
@@ -31,10 +31,9 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 LASTING = ("--appendonly", "yes", "--appendfsync", "no", "--databases", "200")
-"""Options of a Redis whose every write is in its file before it is answered: it survives the process.
+"""Options of a Redis that writes every change to its file before responding, so that data survives a kill.
 
-The tests end processes, not the machine. Waiting until the file is on disk too would be waiting for all that others
-write to the disk.
+The tests kill processes, not the machine, so that waiting for the disk, which other tests also use, is unnecessary.
 """
 
 
@@ -75,7 +74,7 @@ def one_machine(
 
 
 BACKINGS = ("one machine", "two machines")
-"""Four workers: of one master over SQLite files, and of two masters over PostgreSQL and Redis."""
+"""Four workers: of one master with SQLite files, and of two masters with PostgreSQL and Redis."""
 
 
 @pytest.fixture(scope="session")

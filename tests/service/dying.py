@@ -53,8 +53,8 @@ def run(app: Flask, place: str, which: int, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    application = create_app()  # It opens nothing before it is used.
-    application.cli.list_commands(click.Context(application.cli))  # They are loaded now.
+    application = create_app()  # It opens no connections before its first use.
+    application.cli.list_commands(click.Context(application.cli))  # Load them before forking.
     for task in json.loads(sys.argv[1]):
         pid = os.fork()
         if pid == 0:

@@ -29,7 +29,7 @@ BACKUP_PLACES = [
     ("app.storage.backup_file:os.fsync", 1),
     ("app.storage.backup_file:os.link", 1),
 ]
-"""Before the first table, in the middle, after the last, before and after the file is on the disk."""
+"""Before the first table, in the middle, after the last table, and before and after the file is on disk."""
 RESTORE_PLACES = [
     ("app.storage.backup_file:_drop_tables", 1),
     ("app.storage.backup_file:_drop_tables", 0),
@@ -40,7 +40,7 @@ RESTORE_PLACES = [
     ("app.commands.backup:_replace", 1),
     ("app.commands.backup:_replace", 0),
 ]
-"""Before the tables are dropped, after it, while rows are loaded, before they are upgraded, and before the commit."""
+"""Before and after the tables are dropped, while rows are loaded, before they are upgraded, and before the commit."""
 
 
 def dying(server: Server, tasks: list[tuple[str, int, list[str]]]) -> list[int]:

@@ -27,7 +27,7 @@ class Installation:
     server: Server
     customer: Customer
     fronts: dict[str, TlsFront]
-    """By the setting that names it."""
+    """By the setting with its URL."""
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ class Clock:
 
 @pytest.fixture
 def clock(tmp_path: Path) -> Clock:
-    """Tomorrow, ten minutes before midnight."""
+    """A clock that starts tomorrow, ten minutes before midnight."""
     made = Clock(tmp_path / "clock")
     tomorrow = datetime.now(UTC).date() + timedelta(days=1)
     made.set(datetime(tomorrow.year, tomorrow.month, tomorrow.day, 23, 50, tzinfo=UTC))

@@ -154,7 +154,7 @@ def test_large_body_in_pieces_is_accepted_on_a_reused_connection(
     assert client.answer()[0] == 200
 
 
-def test_expect_100_continue_is_answered(served: tuple[Server, Customer], wire: Callable[[], Wire]) -> None:
+def test_expect_100_continue_gets_a_100_response(served: tuple[Server, Customer], wire: Callable[[], Wire]) -> None:
     _, customer = served
     for body in (documents(100), documents(200_000)):
         asking = wire()
@@ -164,7 +164,7 @@ def test_expect_100_continue_is_answered(served: tuple[Server, Customer], wire: 
         assert asking.answer()[0] == 200
 
 
-def test_request_following_a_body_on_the_connection_is_answered(
+def test_request_pipelined_after_a_body_gets_a_response(
     served: tuple[Server, Customer], wire: Callable[[], Wire]
 ) -> None:
     _, customer = served

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.service
 
 OWNERS = 8
 SUBJECTS = ("Confirm your e-mail address", "Choose a new password")
-"""Of what registering sends, and of what a forgotten password sends."""
+"""Subjects of the mails for registration and for a forgotten password."""
 
 
 @pytest.fixture(scope="module")

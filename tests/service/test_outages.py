@@ -28,13 +28,12 @@ from tests.service.stored import counted_queries, locked
 pytestmark = pytest.mark.service
 
 AWAY_SECONDS = 12.0
-"""More than twice as long as a write waits: one that was under way at the beginning is followed by one within."""
+"""More than twice a write's timeout, so that a write begins and ends within the outage."""
 
 SEARCHERS, WRITERS = 8, 3
-"""Writers wait for long, and all are one account's: fewer than its share of the threads of one worker, should all of
-them be there."""
+"""Few enough slow writers of one account for its share of the threads of a single worker."""
 PATIENCE_SECONDS = 5.0
-"""Longest that a search may take meanwhile."""
+"""Maximum duration of a search during the outage."""
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def test_deleted_key_stays_deleted_when_redis_is_restored_to_an_older_state(tmp_
     assert got_in == []
 
 
-def test_every_answered_search_is_charged_despite_redis_restarts(tmp_path: Path, redis: RedisServer) -> None:
+def test_every_successful_search_is_charged_despite_redis_restarts(tmp_path: Path, redis: RedisServer) -> None:
     with two_workers(tmp_path, redis.url) as (_, customer):
         before = customer.used_today()
         with crowd(3, lambda _: customer.search.search("page"), pause_seconds=0.01) as searchers:

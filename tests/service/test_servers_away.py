@@ -21,8 +21,7 @@ from tests.service.stored import counted_queries
 pytestmark = pytest.mark.service
 
 PATIENCE_SECONDS = 15.0
-"""Longest that any request may take: each part it needs has two seconds, and a database that hangs more than one turn.
-"""
+"""Maximum duration of a request: each dependency has two seconds, and a hanging database more than one attempt."""
 
 
 @dataclass
@@ -35,10 +34,10 @@ class Installation:
     node: TypesenseNode
     customer: Customer
     counted: set[str] = field(default_factory=set)
-    """Queries of searches that were answered, all of them different."""
+    """Queries of successful searches, all different."""
     charged: int = 0
     uncertain: int = 0
-    """Searches asked while the counters hung: they may count them when they go on."""
+    """Searches sent while the counters hung, which may count them later."""
 
     def search(self, name: str, *, counting: bool = True) -> Answer:
         query = f"page {name}"
@@ -113,7 +112,7 @@ SEARCHES = {
     "counters": {""},
     "all": {"search_engine_unavailable", "database_unavailable"},
 }
-"""What a search may be refused with; empty: it is answered."""
+"""Possible error codes of a search; empty for a success."""
 WRITES = {
     "engine": {"search_engine_unavailable"},
     "database": {"database_unavailable"},
@@ -161,7 +160,7 @@ def test_operations_without_the_unavailable_part_continue_and_the_rest_recovers(
     assert made.server.worker_pids() == workers, "no worker was started anew"
 
 
-def test_every_answered_search_is_counted_once_after_the_outages(installation: Installation) -> None:
+def test_every_successful_search_is_counted_once_after_the_outages(installation: Installation) -> None:
     """Covers all searches of the previous tests."""
     made = installation
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.service
 
 FIRST = json.loads((Path(__file__).parent / "first_release.json").read_text())
 WRITTEN_ON = date(2026, 11, 23)
-"""When: the searches of a test's installation are of today."""
+"""Date of the recording; a test shifts its searches to today."""
 JSON_COLUMNS = {"limit_overrides", "field_kinds", "search_settings"}
 
 

@@ -26,7 +26,7 @@ def analytics_total(customer: Customer) -> int:
     return total
 
 
-def test_answered_searches_are_counted_exactly_once_although_workers_are_killed(fresh_servers: list[Server]) -> None:
+def test_successful_searches_are_counted_exactly_once_although_workers_are_killed(fresh_servers: list[Server]) -> None:
     servers = fresh_servers
     customer = register(servers, "ann@example.com")
     servers[0].set_plan(customer.email, "business", requests_per_minute="unlimited")
@@ -72,7 +72,7 @@ def test_answered_searches_are_counted_exactly_once_although_workers_are_killed(
     assert customer.search.search("page").body["remaining_quota"]["used_today"] == charged + 1
 
 
-def test_events_answered_just_before_all_processes_were_killed_are_counted_after_a_restart(
+def test_searches_just_before_all_processes_are_killed_are_counted_after_a_restart(
     fresh_servers: list[Server],
 ) -> None:
     servers = fresh_servers

@@ -156,7 +156,7 @@ TABLE = [
     Row("POST", "/api/webhooks/{webhook}/deliveries/{delivery}/redeliver", None, NO_WEBHOOK),
 ]
 NOT_FOR_KEYS = ("/profile/totp", "/profile/sessions")
-"""How addresses begin at which no key may do anything."""
+"""Prefixes of paths that accept no key."""
 NOTHING = {
     "source": "src_0000000000000000",
     "run": "run_00000000000000000000",

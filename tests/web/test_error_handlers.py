@@ -213,7 +213,7 @@ class TestContentTypes:
 
 
 class TestSizes:
-    """Bodies over the limit: 16 MiB on bulk, 1 MiB elsewhere."""
+    """Bodies over the limit: 16 MiB for bulk requests, 1 MiB for others."""
 
     @pytest.mark.parametrize(
         ("path", "size"),

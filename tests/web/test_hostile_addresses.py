@@ -32,7 +32,7 @@ HOSTILE = [
     "http://%",
     "https://\udcff.example.com".encode("utf-8", "replace").decode(),
 ]
-"""Python's ``urlsplit`` raises for some of them, a browser's parser for others."""
+"""Python's ``urlsplit`` raises for some of these URLs, and a browser's parser for others."""
 
 
 @pytest.fixture(params=HOSTILE)

@@ -160,7 +160,7 @@ NAMING: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/analytics/export?site_id={site}", None),
     ("PUT", "/api/analytics/inbox", {"query": "x", "ignored": True}),
 ]
-"""Requests that name a site: in the address where it has a place for one, else in the body."""
+"""Requests that name a site, in the query string if it has a placeholder, otherwise in the body."""
 
 
 class TestOneSite:

@@ -52,7 +52,7 @@ FOR_ANYONE = UNCOUNTED | OPENING_SESSIONS | GUIDE | {
     "pages.show_docs_markdown", "pages.show_llms_txt", "pages.show_reset", "pages.show_unsubscribe",
     "pages.stop_digest", "sources.run_source_by_hook",
 }  # fmt: skip
-"""Every door that is open: whoever adds one says so here."""
+"""Every endpoint that is open to anyone; a new one must be added here."""
 
 FOR_KEYS = {
     "client-info.show_client_info": ANY_KEY,
@@ -139,7 +139,7 @@ SCOPES = (
     (r"\w+ /(sites|dashboard)\b", Scope.SITES),
     (r"\w+ (/profile|/api/members|/api/invitations|/api/webhooks|(/api)?/audit-log)\b", Scope.ACCOUNT),
 )
-"""The scope that a private key needs, by method and address."""
+"""The scope that a private key needs, by method and path."""
 
 
 def test_access_of_each_operation_matches_the_list(shared_app: Flask) -> None:

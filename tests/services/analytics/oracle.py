@@ -149,7 +149,7 @@ def _clicked_pages(clicks: Sequence[Click]) -> list[ClickedPage]:
 
 
 def visitors(events: Sequence[Event], site_id: int, query: str, first_day: date) -> list[int]:
-    """Return the distinct visitors who searched a query from a day on, who did so with results, and without."""
+    """Count the distinct visitors of a query since a day: all, with results, and without results."""
     own = merged(event for event in events if isinstance(event, SearchEvent) and event.site_id == site_id)
     made = [
         event

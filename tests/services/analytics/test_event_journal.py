@@ -1,4 +1,4 @@
-"""Recorded events are counted exactly once, whatever happens to processes, disk, and database."""
+"""Recorded events are counted exactly once, despite failures of processes, disk, and database."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def test_journal_containing_only_a_truncated_record_is_removed(recorder: EventRe
 
 
 def leave_journal(recorded: Recorded, queries: list[str]) -> Path:
-    """Leave a journal as a dead process does."""
+    """Create a journal without an owner, as a dead process leaves it."""
     journal = Journal.create(recorded.directory)
     for query in queries:
         journal.append(encode(search(query), 1))

@@ -40,7 +40,7 @@ History = list[Event]
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every deletion takes many steps."""
+    """Use small deletion steps, so that every deletion takes many of them."""
     monkeypatch.setattr(event_retention, "STEP", 7)
 
 

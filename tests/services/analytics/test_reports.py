@@ -1,4 +1,4 @@
-"""Analytics equal a full recount, whatever events arrive in whatever order."""
+"""Analytics equal a full recount for any events in any order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUERIES = ("a", "ab", "abc", " A  B", "ab c", "b", "B", "ba", "é", "e\u0301", "
 
 @dataclass(frozen=True)
 class PassDays:
-    """Time passes (or, as seen by a machine with a slow clock, goes back)."""
+    """Days that pass; negative for a machine with a slow clock."""
 
     days: int
 

@@ -1,4 +1,4 @@
-"""Reports stay exact from one day to the next, whatever arrives late."""
+"""Reports stay exact from one day to the next, including late events."""
 
 from __future__ import annotations
 

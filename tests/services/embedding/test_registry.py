@@ -1,4 +1,4 @@
-"""The embedder follows from the setting, and is closed with its process."""
+"""The setting determines the embedder."""
 
 from __future__ import annotations
 

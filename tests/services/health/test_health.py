@@ -1,4 +1,4 @@
-"""A check detects failures with their beginning, and no request waits for it."""
+"""A health check detects failures and their start, and no request waits for it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def health(part: Runtime) -> HealthMonitor:
 
 
 def failing(health: HealthMonitor) -> dict[str, datetime | None]:
-    """Return the dependencies that fail according to the last check, with their beginning."""
+    """Return the dependencies that failed in the last check, with the start of each failure."""
     found = {name: health.failing_since(name) for name in health.findings}
     return {name: since for name, since in found.items() if since is not None}
 

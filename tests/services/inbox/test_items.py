@@ -1,4 +1,4 @@
-"""The inbox lists queries by the counts of the last 30 days."""
+"""The inbox lists queries from the counts of the last 30 days."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TestCandidates:
 
         assert queries(tenant) == []
 
-    def test_visitors_who_found_results_are_not_counted_as_missing_them(self, tenant: Tenant) -> None:
+    def test_visitors_with_results_do_not_count_as_visitors_without_results(self, tenant: Tenant) -> None:
         count(tenant, "mixed", searches=20, zero_results=2, partial_results=3, found_visitors=17, missed_visitors=2)
 
         assert candidates(tenant) == [Candidate("mixed", 20, {NO_RESULTS: 2, PARTIAL: 3})]

@@ -42,7 +42,7 @@ def reasons(database: Database) -> list[str]:
 
 
 def call_together(group: GroupCommit, calls: list) -> list:
-    """Hold the first writer until all others wait, so that these share the next transaction."""
+    """Hold the first writer until all others are waiting, so that they share the next transaction."""
     gate, entered = threading.Event(), threading.Event()
     outcomes: list = [None] * len(calls)
 

@@ -1,4 +1,4 @@
-"""Mail tests use an SMTP server of their own."""
+"""Mail tests use their own SMTP server."""
 
 from tests.mail_installation import app, part, server, stranger, tenant
 

@@ -51,7 +51,7 @@ def forget_pauses(mailer: Mailer) -> None:
     mailer._away = Backoff()
 
 
-def test_a_mail_is_sent_when_the_transaction_has_committed(part: Runtime, server: MailServer) -> None:
+def test_mail_is_sent_only_after_its_transaction_has_committed(part: Runtime, server: MailServer) -> None:
     with part.database.read() as session:
         queue_mail(session, "eve@example.org", "Never", "", "", kind="test")
     queue(part)
@@ -64,7 +64,7 @@ def test_a_mail_is_sent_when_the_transaction_has_committed(part: Runtime, server
     assert waiting(part) == 0
 
 
-def test_the_jobs_send_it(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_background_jobs_send_queued_mails(app: Flask, part: Runtime, server: MailServer) -> None:
     queue(part)
 
     app.extensions["jobs"].run_all()
@@ -72,7 +72,7 @@ def test_the_jobs_send_it(app: Flask, part: Runtime, server: MailServer) -> None
     assert len(server.mails) == 1
 
 
-def test_what_expires_first_goes_first(part: Runtime, server: MailServer) -> None:
+def test_mail_that_expires_first_is_sent_first(part: Runtime, server: MailServer) -> None:
     queue(part, "digest@example.org")
     queue(part, "reset@example.org", expires_at=datetime.now(UTC) + timedelta(minutes=30))
 
@@ -81,7 +81,7 @@ def test_what_expires_first_goes_first(part: Runtime, server: MailServer) -> Non
     assert [mail.to for mail in server.mails] == [["reset@example.org"], ["digest@example.org"]]
 
 
-def test_two_machines_and_many_threads_send_each_mail_once(part: Runtime, server: MailServer) -> None:
+def test_concurrent_machines_and_threads_send_each_mail_once(part: Runtime, server: MailServer) -> None:
     for number in range(30):
         queue(part, f"n{number}@example.org")
     other = create_runtime(part.settings, background=False)
@@ -100,12 +100,12 @@ def test_two_machines_and_many_threads_send_each_mail_once(part: Runtime, server
     assert waiting(part) == 0
 
 
-def test_a_mail_whose_process_was_killed_is_sent_by_another_under_the_same_name(
+def test_mail_of_a_killed_process_is_sent_again_with_the_same_message_id(
     part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue(part)
     with monkeypatch.context() as patch:
-        # Killed after the server took the mail, and before the row was gone.
+        # Killed after the server accepted the mail, and before the row was deleted.
         patch.setattr(Mailer, "_finish", lambda *_: None)
         part.mailer.send_due()
     assert part.mailer.send_due() == 0
@@ -117,7 +117,7 @@ def test_a_mail_whose_process_was_killed_is_sent_by_another_under_the_same_name(
     assert waiting(part) == 0
 
 
-def test_a_process_whose_claim_lapsed_leaves_the_mail_to_the_other(
+def test_process_with_an_expired_claim_does_not_remove_the_mail(
     part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     queue(part)
@@ -133,7 +133,7 @@ def test_a_process_whose_claim_lapsed_leaves_the_mail_to_the_other(
 
 
 @pytest.mark.slow
-def test_a_server_that_is_down_is_tried_again_and_the_mail_arrives(
+def test_mail_to_an_unavailable_server_is_retried_with_growing_pauses_until_it_is_sent(
     part: Runtime, server: MailServer, clock: time_machine.Traveller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "PAUSES", replace(delivery.PAUSES, chance=lambda: 1.0))
@@ -156,7 +156,7 @@ def test_a_server_that_is_down_is_tried_again_and_the_mail_arrives(
     assert len(server.mails) == 1
 
 
-def test_many_mails_do_not_ask_a_server_that_is_down_again_and_again(
+def test_unavailable_mail_server_is_contacted_once_for_many_mails(
     part: Runtime, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in range(5):
@@ -171,7 +171,7 @@ def test_many_mails_do_not_ask_a_server_that_is_down_again_and_again(
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["mails are waiting"]
 
 
-def test_after_a_day_a_mail_is_given_up_and_the_log_says_so(
+def test_undelivered_mail_is_dropped_and_logged_after_a_day(
     part: Runtime, clock: time_machine.Traveller, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue(part)

@@ -20,7 +20,7 @@ from tests.conftest import close_app, make_app, make_settings
 from tests.gateway.callers import Gateway, assert_engine_error
 
 MOST = 20_000
-"""Bytes of documents in an answer of these tests."""
+"""Maximum bytes of documents in a response in these tests."""
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ class TestAnswers:
         finally:
             tracemalloc.stop()
 
-        # One hit shows that the answer is too large, unless the engine knows that before it reads any.
+        # The first hit exceeds the limit, unless the engine detects it before reading any hit.
         assert len(encoded) in (40, 1 + 40)
         if not has_native_filters(app.extensions["runtime"].engines.current):  # A server's reply is read whole.
             assert used < 6_000_000

@@ -30,7 +30,7 @@ from tests.callers import Tenant, page
 from tests.work import Work, work_of
 
 CALLS_A_SECOND = 2_000_000
-"""Calls that Python makes in a CPU second at the least, with what is done between them."""
+"""Minimum number of Python calls, including their work, in a CPU second."""
 
 WORDS = ["boat", "harbor", "island", "lake", "river"]
 OTHERS = [f"word{number}" for number in range(500)]

@@ -83,7 +83,7 @@ def receiving() -> Iterator[Receiver]:
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, request: Any, client_address: Any) -> None:
-            pass  # Whoever asked has given up.
+            pass  # The client has disconnected.
 
     server = Server(("127.0.0.1", 0), Handler)
     receiver.base_url = f"http://127.0.0.1:{server.server_port}"

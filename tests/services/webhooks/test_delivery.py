@@ -500,7 +500,7 @@ class TestDeliveries:
         Verifier(secret).verify(receiver.received[1].body, receiver.received[1].headers)
         assert [each["status"] for each in deliveries(tenant, webhook)] == ["delivered"]
 
-    def test_failed_delivery_can_be_redelivered_to_a_webhook_that_is_off(
+    def test_failed_delivery_can_be_redelivered_to_a_disabled_webhook(
         self, app: Flask, tenant: Tenant, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(tenant, receiver.base_url)
