@@ -21,7 +21,7 @@ def test_site_deleted_during_a_rebuild_leaves_no_index(app: Flask, tenant: Tenan
     assert part.engines.current.list_indexes() == []
 
 
-def test_rebuild_indexes_every_document_and_keeps_the_old_index_for_now(app: Flask, tenant: Tenant) -> None:
+def test_rebuild_indexes_every_document_in_a_new_index(app: Flask, tenant: Tenant) -> None:
     part = app.extensions["runtime"]
     tenant.index(page(1), page(2))
     before = part.engines.current.list_indexes()
