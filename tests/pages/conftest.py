@@ -1,4 +1,4 @@
-"""Fixtures of the pages."""
+"""Fixtures for tests of pages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.pages.people import Person, person_of
 
 @pytest.fixture
 def person(tenant: Tenant) -> Person:
-    """The customer, logged in, before the pages."""
+    """The customer, logged in, in a browser."""
     return person_of(tenant)
 
 
 @pytest.fixture
 def passer_by(app: Flask) -> Person:
-    """Somebody without an account."""
+    """A visitor without an account."""
     return Person(app)

@@ -1,4 +1,4 @@
-"""Reading pages as a browser with JavaScript off does, strictly: what is not well-formed fails."""
+"""Parses pages strictly, as a browser without JavaScript; HTML that is not well-formed fails."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 
 VOID = frozenset({"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"})
 SHAPES = frozenset({"path", "rect", "circle"})
-"""SVG elements that close themselves."""
+"""SVG elements that may be self-closing."""
 
 
 @dataclass
 class Element:
-    """An element, with its text and its descendants."""
+    """An element with its text and descendants."""
 
     tag: str
     attributes: dict[str, str]
@@ -21,12 +21,12 @@ class Element:
 
     @property
     def text(self) -> str:
-        """What it says, with single spaces."""
+        """The element's text with normalized whitespace."""
         return " ".join("".join(self._strings()).split())
 
     @property
     def raw_text(self) -> str:
-        """What it says, as it stands."""
+        """The element's text, unchanged."""
         return "".join(self._strings())
 
     def _strings(self) -> Iterator[str]:
@@ -37,14 +37,14 @@ class Element:
                 yield from child._strings()
 
     def walk(self) -> Iterator[Element]:
-        """It and all in it, in order."""
+        """Yield the element and all its descendants, in document order."""
         yield self
         for child in self.children:
             if isinstance(child, Element):
                 yield from child.walk()
 
     def all(self, tag: str, **attributes: str | None) -> list[Element]:
-        """Elements of this kind in it, with these attributes. ``class_`` is ``class``; ``None`` asks for no value."""
+        """Return descendants with this tag and attributes. ``class_`` is ``class``; ``None`` requires absence."""
         wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
         wanted = {("csrf_token" if name == "csrf-token" else name): value for name, value in wanted.items()}
         return [
@@ -54,13 +54,13 @@ class Element:
         ]
 
     def one(self, tag: str, **attributes: str | None) -> Element:
-        """The only such element."""
+        """Return the only matching descendant."""
         found = self.all(tag, **attributes)
         assert len(found) == 1, f"{len(found)} of <{tag} {attributes}> in {self.text[:300]}"
         return found[0]
 
     def first(self, tag: str, says: str) -> Element:
-        """The first such element that says this."""
+        """Return the first descendant with this tag and text."""
         for found in self.all(tag):
             if found.text == says:
                 return found
@@ -98,7 +98,7 @@ class _Reader(HTMLParser):
 
 
 def read_html(text: str) -> Element:
-    """The document, which must be well-formed: every element closed in its turn, no attribute twice."""
+    """Parse a document, which must be well-formed: properly nested elements, no duplicate attributes."""
     reader = _Reader()
     assert text.lstrip().lower().startswith("<!doctype html>")
     reader.feed(text)

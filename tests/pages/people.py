@@ -1,4 +1,4 @@
-"""Somebody with a browser that runs no JavaScript: they read pages, follow links and send forms."""
+"""A person whose browser runs no JavaScript: they read pages, follow links, and submit forms."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BROWSER_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.
 
 
 class Person:
-    """A person before a browser.
+    """A person who uses a browser.
 
     Attributes:
-        page: What they see.
-        response: How it came.
-        path: Where they are.
+        page: The current page.
+        response: The last response.
+        path: The current path.
     """
 
     page: Element
@@ -31,7 +31,7 @@ class Person:
         self.client = app.test_client() if client is None else client
 
     def call(self, method: str, path: str, **kwargs: Any) -> TestResponse:
-        """One request, without following anything."""
+        """Send one request without following redirects."""
         headers = {"Accept": BROWSER_ACCEPT, **kwargs.pop("headers", {})}
         self.response = self.client.open(path, method=method, headers=headers, **kwargs)
         self.path = path
@@ -40,7 +40,7 @@ class Person:
         return self.response
 
     def go(self, path: str) -> Element:
-        """Go to a page, wherever it leads."""
+        """Open a page, and follow redirects."""
         self.call("GET", path)
         return self._arrive()
 
@@ -52,14 +52,14 @@ class Person:
         raise AssertionError(f"redirected for ever, at last to {self.path}")
 
     def form(self, button: str) -> Element:
-        """The form whose button says this."""
+        """Return the form with this button."""
         for form in self.page.all("form"):
             if any(found.text == button for found in form.all("button")):
                 return form
         raise AssertionError(f"no button says {button!r}: {[found.text for found in self.page.all('button')]}")
 
     def send(self, button: str, **values: str) -> TestResponse:
-        """Fill in a form and press its button; gives the answer to the form itself."""
+        """Submit a form with its button, and return the response without following redirects."""
         form = self.form(button)
         pressed = next(found.attributes for found in form.all("button") if found.text == button)
         sent = filled(form) | values
@@ -73,7 +73,7 @@ class Person:
         return self.call(form.attributes["method"].upper(), action, data=sent)
 
     def press(self, button: str, **values: str) -> Element:
-        """The same, and on to where the answer leads."""
+        """Submit a form with its button, and follow redirects."""
         self.send(button, **values)
         return self._arrive()
 
@@ -83,16 +83,16 @@ class Person:
 
     @property
     def alerts(self) -> list[str]:
-        """What the page warns of."""
+        """The texts of the page's alerts."""
         return [found.text for found in self.page.walk() if found.attributes.get("role") == "alert"]
 
     @property
     def notice(self) -> str:
-        """What the page reports."""
+        """The page's notice."""
         return " ".join(found.text for found in self.page.all("p", class_="notice"))
 
     def problem_of(self, name: str) -> str:
-        """What stands beside a field as its problem, tied to it for screen readers."""
+        """Return the error message of a field, which must be linked to it for screen readers."""
         named = [
             f for f in self.page.walk() if f.attributes.get("name") == name and f.attributes.get("type") != "hidden"
         ]
@@ -105,7 +105,7 @@ class Person:
 
 
 def filled(form: Element) -> dict[str, str]:
-    """What a browser would send of a form as it stands."""
+    """Return the values that a browser would submit for the unchanged form."""
     values: dict[str, str] = {}
     for found in form.walk():
         name = found.attributes.get("name")
@@ -125,13 +125,13 @@ def filled(form: Element) -> dict[str, str]:
 
 
 def person_of(tenant: Tenant | Browser) -> Person:
-    """A registered customer, before the pages."""
+    """Return a registered customer as a person with a browser."""
     browser = tenant.browser if isinstance(tenant, Tenant) else tenant
     return Person(browser.client.application, browser.client)
 
 
 def register_person(app: Flask, email: str) -> Person:
-    """Register through the form."""
+    """Register a person through the form."""
     person = Person(app)
     person.go("/register")
     person.press("Create account", name="Ann", email=email, password=PASSWORD)

@@ -1,4 +1,4 @@
-"""The chart of searches a day."""
+"""The chart of searches per day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def series(*counts: tuple[int, int]) -> list[DayCount]:
         st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)).map(lambda c: (max(c), min(c))), min_size=1, max_size=90
     )
 )
-def test_bars_stand_on_the_ground_stay_inside_and_keep_their_proportions(counts: list[tuple[int, int]]) -> None:
+def test_chart_bars_start_at_the_baseline_stay_inside_and_are_proportional(counts: list[tuple[int, int]]) -> None:
     chart = draw_chart(series(*counts))
     assert len(chart.bars) == len(counts)
     for bar, (searches, zero) in zip(chart.bars, counts, strict=True):
@@ -37,13 +37,13 @@ def test_bars_stand_on_the_ground_stay_inside_and_keep_their_proportions(counts:
 
 
 @given(st.integers(0, 10**12))
-def test_the_top_is_a_round_number_not_far_above_the_most(most: int) -> None:
+def test_axis_maximum_is_a_round_number_at_most_twice_the_largest_value(most: int) -> None:
     top = nice_ceiling(most)
     assert most <= top <= max(4, 2 * most)
     assert set(str(top)[1:]) <= {"0"}
 
 
-def test_the_chart_says_what_it_shows() -> None:
+def test_chart_has_a_text_summary() -> None:
     assert draw_chart(series((0, 0), (0, 0))).summary == "No searches in the last 2 days."
     assert draw_chart(series((3, 1), (1200, 20), (0, 0))).summary == (
         "1,203 searches in 3 days, 21 of them without results; the busiest day was 2 May 2024 with 1,200."
@@ -58,7 +58,7 @@ def test_the_chart_says_what_it_shows() -> None:
         (90, ["1 May", "19 May", "6 Jun", "24 Jun", "12 Jul"]),
     ],
 )
-def test_the_axis_of_days_has_labels_at_even_distances(days: int, labels: list[str]) -> None:
+def test_day_axis_labels_are_evenly_spaced(days: int, labels: list[str]) -> None:
     chart = draw_chart(series(*[(1, 0)] * days))
 
     assert [tick.text for tick in chart.ticks] == labels
@@ -66,11 +66,11 @@ def test_the_axis_of_days_has_labels_at_even_distances(days: int, labels: list[s
 
 
 @pytest.mark.parametrize(("most", "levels"), [(0, (4, 2, 0)), (5, (5, 0)), (37, (40, 20, 0)), (450, (500, 250, 0))])
-def test_the_axis_of_searches_has_whole_numbers(most: int, levels: tuple[int, ...]) -> None:
+def test_search_axis_levels_are_whole_numbers(most: int, levels: tuple[int, ...]) -> None:
     assert tuple(draw_chart(series((most, 0))).levels) == levels
 
 
-def test_each_day_is_told_in_words() -> None:
+def test_each_bar_has_a_text_description() -> None:
     assert draw_chart(series((1200, 1))).bars[0].text == "1 May 2024: 1,200 searches, 1 without results"
     day = QueryDayCount(FIRST, 1, 0, 2)
     assert draw_chart([day]).bars[0].text == "1 May 2024: 1 search, 0 without results, 2 clicks"

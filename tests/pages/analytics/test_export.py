@@ -1,4 +1,4 @@
-"""The lists of analytics as a file."""
+"""Exports the analytics lists as a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.callers import Tenant, page
 from tests.pages.people import Person, person_of
 
 
-def test_a_link_gives_the_lists_as_csv(person: Person, tenant: Tenant) -> None:
+def test_download_link_returns_the_lists_as_csv(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1))
     tenant.find("page")
     tenant.find('zeppelin, "red"')
@@ -30,7 +30,7 @@ def test_a_link_gives_the_lists_as_csv(person: Person, tenant: Tenant) -> None:
     ]
 
 
-def test_it_is_one_sites_or_all_of_the_account(person: Person, tenant: Tenant, stranger: Tenant) -> None:
+def test_export_covers_one_site_or_the_whole_account(person: Person, tenant: Tenant, stranger: Tenant) -> None:
     assert person.call("GET", "/analytics/export").status_code == 200
     assert 'filename="analytics-30d.csv"' in person.response.headers["Content-Disposition"]
     eve = person_of(stranger)
@@ -38,5 +38,5 @@ def test_it_is_one_sites_or_all_of_the_account(person: Person, tenant: Tenant, s
 
 
 @pytest.mark.parametrize("query", ["period=1d", "site_id=x"])
-def test_other_parameters_are_refused(person: Person, query: str) -> None:
+def test_export_with_invalid_parameters_returns_400(person: Person, query: str) -> None:
     assert person.call("GET", f"/analytics/export?{query}").status_code == 400

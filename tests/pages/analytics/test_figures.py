@@ -1,4 +1,4 @@
-"""Figures, and what is said of their change."""
+"""The analytics figures and their comparison with the previous period."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def figures(now: dict[str, int], before: dict[str, int]) -> dict[str, Figure]:
     return {figure.label: figure for figure in make_figures(analytics)}
 
 
-def test_without_searches_nothing_is_measured() -> None:
+def test_figures_without_searches_show_no_rates() -> None:
     values = {label: (figure.value, figure.change) for label, figure in figures({}, {}).items()}
 
     assert values == {
@@ -49,7 +49,7 @@ def test_without_searches_nothing_is_measured() -> None:
         (0, 3, "100% fewer than 3 before"),
     ],
 )
-def test_counts_are_compared_in_parts_of_what_they_were(now: int, before: int, change: str) -> None:
+def test_counts_are_compared_as_percentages_of_the_previous_period(now: int, before: int, change: str) -> None:
     assert figures({"total_searches": now}, {"total_searches": before})["Searches"].change == change
 
 
@@ -61,7 +61,7 @@ def test_counts_are_compared_in_parts_of_what_they_were(now: int, before: int, c
         (20, 20, "same as before", ""),
     ],
 )
-def test_fewer_searches_without_results_are_better(now: int, before: int, change: str, tone: str) -> None:
+def test_fewer_searches_without_results_are_marked_better(now: int, before: int, change: str, tone: str) -> None:
     told = figures({"total_searches": 100, "zero_results": now}, {"total_searches": 100, "zero_results": before})[
         "Searches without results"
     ]
@@ -69,7 +69,7 @@ def test_fewer_searches_without_results_are_better(now: int, before: int, change
     assert told == Figure("Searches without results", f"{now}%", change, tone)
 
 
-def test_more_clicks_higher_up_and_quicker_answers_are_better() -> None:
+def test_more_clicks_higher_positions_and_faster_responses_are_marked_better() -> None:
     now = {
         "total_searches": 10, "clicks": 5, "clicked_searches": 5, "positioned_clicks": 4, "click_positions": 6,
         "measured_searches": 2, "response_ms": 20,
@@ -88,7 +88,7 @@ def test_more_clicks_higher_up_and_quicker_answers_are_better() -> None:
     assert better["Average response time"].value == "10 ms"
 
 
-def test_clicks_are_not_compared_with_a_period_in_which_none_were_reported() -> None:
+def test_clicks_are_not_compared_with_a_period_without_clicks() -> None:
     told = figures({"total_searches": 10, "clicks": 5, "clicked_searches": 5}, {"total_searches": 10})
 
     assert told["Clicks"] == Figure("Clicks", "5")
@@ -96,12 +96,12 @@ def test_clicks_are_not_compared_with_a_period_in_which_none_were_reported() -> 
 
 
 @pytest.mark.parametrize(("rate", "text"), [(0, "0%"), (1, "100%"), (0.125, "12.5%"), (1 / 3, "33.3%")])
-def test_rates_are_per_cent(rate: float, text: str) -> None:
+def test_rates_are_shown_as_percentages(rate: float, text: str) -> None:
     assert percent(rate) == text
 
 
 @pytest.mark.parametrize(("finds", "text"), [(None, "–"), (0, "none"), (1, "1 page"), (1200, "1,200 pages")])
-def test_a_query_tells_what_it_finds_now(finds: int | None, text: str) -> None:
+def test_query_figures_show_the_current_number_of_results(finds: int | None, text: str) -> None:
     told = QueryAnalytics("q", 0, 0, None, None, [], [])
 
     assert {figure.label: figure.value for figure in make_query_figures(told, finds)} == {
@@ -113,7 +113,7 @@ def test_a_query_tells_what_it_finds_now(finds: int | None, text: str) -> None:
     }
 
 
-def test_searches_ordered_by_meaning_are_told_where_there_are_any() -> None:
+def test_semantic_searches_are_shown_only_if_there_are_any() -> None:
     assert "Semantic searches" not in figures({"total_searches": 4}, {})
     told = figures({"mixed_searches": 3}, {"mixed_searches": 2})
     assert told["Semantic searches"].change == "50% more than 2 before"

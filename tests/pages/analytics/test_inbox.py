@@ -1,4 +1,4 @@
-"""The page of the inbox."""
+"""The inbox page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def queries(person: Person) -> list[str]:
     return [link.text for link in found[0].all("a") if "/query?" in link.attributes["href"]] if found else []
 
 
-def test_the_inbox_is_a_tab_of_the_site_and_opens_with_the_first_site(person: Person, tenant: Tenant) -> None:
+def test_inbox_is_a_tab_of_analytics_and_defaults_to_the_first_site(person: Person, tenant: Tenant) -> None:
     missed(tenant, "zeppelin", 3)
 
     person.go(f"/sites/{tenant.site_id}")
@@ -30,7 +30,7 @@ def test_the_inbox_is_a_tab_of_the_site_and_opens_with_the_first_site(person: Pe
     assert person.path.endswith(f"?site_id={tenant.site_id}")
 
 
-def test_a_query_is_ignored_and_shown_again_with_one_press(person: Person, tenant: Tenant) -> None:
+def test_query_can_be_ignored_and_restored_with_one_button(person: Person, tenant: Tenant) -> None:
     missed(tenant, "zeppelin", 3)
     missed(tenant, "a <b> & “c”", 1)
     person.go(f"{INBOX}?site_id={tenant.site_id}")
@@ -52,7 +52,7 @@ def test_a_query_is_ignored_and_shown_again_with_one_press(person: Person, tenan
     assert queries(person) == ["zeppelin", "a <b> & “c”"]
 
 
-def test_long_inboxes_are_paged_and_keep_their_site(person: Person, tenant: Tenant) -> None:
+def test_long_inbox_is_paginated_for_the_same_site(person: Person, tenant: Tenant) -> None:
     for number in range(25):
         missed(tenant, f"query {number:02}", 1)
     person.go(f"{INBOX}?site_id={tenant.site_id}")
@@ -63,7 +63,7 @@ def test_long_inboxes_are_paged_and_keep_their_site(person: Person, tenant: Tena
     assert len(queries(person)) == 20
 
 
-def test_a_notice_is_only_about_queries_that_were_made(person: Person, tenant: Tenant) -> None:
+def test_notice_appears_only_for_real_queries(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1))
     missed(tenant, "zeppelin", 3)
 
@@ -74,19 +74,19 @@ def test_a_notice_is_only_about_queries_that_were_made(person: Person, tenant: T
 
 
 class TestEmpty:
-    """What an empty inbox says comes next."""
+    """An empty inbox suggests the next step."""
 
-    def test_without_a_site(self, app: Flask) -> None:
+    def test_inbox_without_a_site_offers_to_add_one(self, app: Flask) -> None:
         browser, _ = register_browser(app, "new@example.com")
         person = person_of(browser)
         person.go(INBOX)
         assert person.page.first("a", "Add a site").attributes["href"] == "/sites/create"
 
-    def test_without_searches(self, person: Person, tenant: Tenant) -> None:
+    def test_inbox_without_searches_says_so(self, person: Person, tenant: Tenant) -> None:
         person.go(f"{INBOX}?site_id={tenant.site_id}")
         assert "No searches yet" in person.page.text
 
-    def test_when_all_is_done(self, person: Person, tenant: Tenant) -> None:
+    def test_inbox_says_when_all_queries_are_resolved(self, person: Person, tenant: Tenant) -> None:
         tenant.index(page(1))
         missed(tenant, "page", 3)
         person.go(f"{INBOX}?site_id={tenant.site_id}")
@@ -94,7 +94,9 @@ class TestEmpty:
         assert "If you report clicks" in person.page.text
 
     @pytest.mark.parametrize("query", ["ignored=true", "offset=5"])
-    def test_of_a_part_of_it(self, person: Person, tenant: Tenant, query: str) -> None:
+    def test_empty_part_of_the_inbox_links_back_to_the_full_inbox(
+        self, person: Person, tenant: Tenant, query: str
+    ) -> None:
         missed(tenant, "zeppelin", 3)
         person.go(f"{INBOX}?site_id={tenant.site_id}&{query}")
         assert queries(person) == []
@@ -107,7 +109,7 @@ class TestEmpty:
         assert queries(person) == ["zeppelin"]
 
 
-def test_a_strangers_inbox_is_not_found(tenant: Tenant, stranger: Tenant) -> None:
+def test_inbox_of_another_account_returns_404(tenant: Tenant, stranger: Tenant) -> None:
     eve = person_of(stranger)
     eve.go(f"{INBOX}?site_id={tenant.site_id}")
     assert eve.response.status_code == 404

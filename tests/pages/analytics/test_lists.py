@@ -1,4 +1,4 @@
-"""Long lists of queries: sorted and paged as the address asks."""
+"""Long lists of queries are sorted and paginated by URL parameters."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def shown(query: str, items: list[QueryCount] = ITEMS) -> LongList:
         ("nonsense", "cab", "count", "descending"),
     ],
 )
-def test_a_list_is_sorted_by_any_column(sort: str, queries: str, column: str, order: str) -> None:
+def test_list_can_be_sorted_by_any_column(sort: str, queries: str, column: str, order: str) -> None:
     told = shown(f"sort={sort}")
 
     assert [item.query for item in told.items] == list(queries)
     assert {each.name: each.order for each in told.columns if each.order} == {column: order}
 
 
-def test_a_heading_sorts_by_its_column_and_once_more_the_other_way_round() -> None:
+def test_column_heading_links_sort_by_the_column_and_reverse_the_order() -> None:
     addresses = {each.name: each.address for each in shown("sort=clicks").columns}
 
     assert addresses["count"] == "?period=7d&list=top_queries&sort=count"
@@ -67,7 +67,7 @@ MANY = [QueryCount(f"query {number:03}", 1) for number in range(120)]
         ("²", 1, 50),
     ],
 )
-def test_a_list_is_paged(page: str, first: int, length: int) -> None:
+def test_list_is_paginated_and_invalid_page_numbers_are_corrected(page: str, first: int, length: int) -> None:
     told = shown(f"page={page}&sort=-query", MANY)
 
     assert (told.first, len(told.items), told.total) == (first, length, 120)

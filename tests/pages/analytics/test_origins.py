@@ -1,4 +1,4 @@
-"""Rates by day, clicked pages, and where searches came from, on the page of analytics."""
+"""Daily rates, clicked pages, channels, and referring pages in analytics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOX = {"X-Search-Channel": "box", "X-Search-Page": "/docs/start"}
 
 @pytest.fixture
 def searched(tenant: Tenant) -> Tenant:
-    """One search of the box from a page, one of another client of the gateway, one of the API; the first clicked."""
+    """Searches from the search box, another gateway client, and the API; only the first has a click."""
     tenant.index(page(1, title="Tram"))
     gateway = Gateway(tenant, visitors=repeat("198.51.100.1"))
     gateway.send({"q": "tram"}, headers=BOX)
@@ -44,7 +44,7 @@ def told(tenant: Tenant, **parameters: str) -> dict[str, object]:
     return assert_ok(tenant.private.get("/api/analytics", query_string={"site_id": tenant.site_id, **parameters}))
 
 
-def test_each_search_has_its_channel_and_its_page(searched: Tenant) -> None:
+def test_searches_are_counted_by_channel_and_page(searched: Tenant) -> None:
     answer = told(searched)
 
     assert answer["channels"] == [
@@ -61,7 +61,7 @@ def test_each_search_has_its_channel_and_its_page(searched: Tenant) -> None:
     ]
 
 
-def test_a_channel_alone_can_be_asked_for(searched: Tenant) -> None:
+def test_analytics_can_be_filtered_by_channel(searched: Tenant) -> None:
     answer = told(searched, channel="box")
 
     assert (answer["total_searches"], answer["clicks"], answer["unique_queries"]) == (1, 1, 1)
@@ -75,7 +75,7 @@ def test_a_channel_alone_can_be_asked_for(searched: Tenant) -> None:
     assert "nothing" not in csv
 
 
-def test_any_two_dates_can_be_asked_for(searched: Tenant) -> None:
+def test_analytics_can_be_limited_to_any_date_range(searched: Tenant) -> None:
     today = told(searched)["to"]
 
     one_day = told(searched, **{"from": today, "to": today})
@@ -92,11 +92,11 @@ def test_any_two_dates_can_be_asked_for(searched: Tenant) -> None:
     [{"from": "2020-02-30"}, {"from": "20200201"}, {"from": "2020-03-01", "to": "2020-02-01"}, {"to": "2020-02-01"},
      {"from": "2000-01-01", "to": "2020-01-01"}, {"channel": "fax"}],
 )  # fmt: skip
-def test_what_is_no_choice_of_days_or_channel_is_refused(tenant: Tenant, parameters: dict[str, str]) -> None:
+def test_invalid_date_ranges_and_channels_return_400(tenant: Tenant, parameters: dict[str, str]) -> None:
     assert tenant.private.get("/api/analytics", query_string=parameters).status_code == 400
 
 
-def test_the_page_shows_what_the_api_tells(searched: Tenant) -> None:
+def test_analytics_page_shows_channels_pages_and_date_filters(searched: Tenant) -> None:
     whole = shown(searched)
 
     for text in (
@@ -116,7 +116,7 @@ def test_the_page_shows_what_the_api_tells(searched: Tenant) -> None:
     assert 'value="2020-02-29"' in dated
 
 
-def test_days_without_searches_leave_gaps_in_the_lines() -> None:
+def test_days_without_searches_leave_gaps_in_the_chart_lines() -> None:
     days = [DayCount(TODAY, *numbers) for numbers in ((10, 1, 0, 0), (0, 0, 0, 0), (4, 1, 1, 1), (4, 2, 0, 0))]
 
     empty, clicked = draw_rates(days, has_clicks=True).lines
@@ -126,7 +126,9 @@ def test_days_without_searches_leave_gaps_in_the_lines() -> None:
     assert empty.summary == "Without results: 10% to 50% of a day’s searches."
 
 
-def test_pages_beyond_a_bound_are_added_up(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_beyond_the_limit_are_not_listed_but_their_searches_count(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.services.analytics.visits.MAX_PAGES", 2)
     for number in range(4):
         log = {"query": f"query {number}", "results_count": 1}
@@ -140,7 +142,7 @@ def test_pages_beyond_a_bound_are_added_up(tenant: Tenant, monkeypatch: pytest.M
     assert answer["channels"][0]["searches"] == 4
 
 
-def test_one_button_switches_learning_from_clicks_and_one_forgets(searched: Tenant) -> None:
+def test_buttons_toggle_learning_from_clicks_and_reset_learned_changes(searched: Tenant) -> None:
     path = f"/sites/{searched.site_id}/learned-clicks"
     settings = f"/sites/{searched.site_id}/search-settings"
     assert "Start learning from clicks" in shown(searched)

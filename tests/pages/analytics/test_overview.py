@@ -1,4 +1,4 @@
-"""The page of analytics."""
+"""The analytics overview page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def listed(person: Person, name: str) -> list[list[str]]:
     return [[cell.text for cell in row.all("th") + row.all("td")] for row in section.one("tbody").all("tr")]
 
 
-def test_no_mean_response_is_shown_where_none_was_measured(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_average_response_time_is_shown_only_if_measured(app: Flask, person: Person, tenant: Tenant) -> None:
     tenant.index(page(1))
     assert figures(app, person)["Average response time"] == "–"
     logged = tenant.public.post("/api/v1/search-log", json={"query": "page", "results_count": 1})
@@ -50,7 +50,9 @@ def test_no_mean_response_is_shown_where_none_was_measured(app: Flask, person: P
     assert shown["Average response time"] == f"{tenant.browser.get(ANALYTICS).get_json()['avg_response_time_ms']} ms"
 
 
-def test_searches_without_results_are_listed_and_lead_to_their_page(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_searches_without_results_are_listed_and_link_to_the_query_page(
+    app: Flask, person: Person, tenant: Tenant
+) -> None:
     tenant.index(page(1))
     tenant.find("page")
     tenant.find("zeppelin <b>")
@@ -67,7 +69,7 @@ def test_searches_without_results_are_listed_and_lead_to_their_page(app: Flask, 
     assert link.attributes["href"] == address
 
 
-def test_a_long_list_is_shown_in_full_sorted_and_paged(person: Person, tenant: Tenant) -> None:
+def test_full_list_of_queries_can_be_sorted_and_paginated(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1))
     tenant.find("page")
     tenant.app.extensions["runtime"].events.flush()
@@ -93,7 +95,7 @@ def test_a_long_list_is_shown_in_full_sorted_and_paged(person: Person, tenant: T
     assert person.page.one("h1").text == "No results"
 
 
-def test_clicks_are_shown_where_they_are_reported(person: Person, tenant: Tenant) -> None:
+def test_click_lists_are_shown_only_if_clicks_are_reported(person: Person, tenant: Tenant) -> None:
     tenant.find("page")
     tenant.app.extensions["runtime"].events.flush()
     count(tenant, "unclicked", searches=4, found_visitors=4)
@@ -104,7 +106,9 @@ def test_clicks_are_shown_where_they_are_reported(person: Person, tenant: Tenant
 
 
 @pytest.mark.parametrize(("query", "offered"), [("", "Go to sites"), ("?site_id={site}", "Add the search box")])
-def test_without_searches_it_says_what_comes_next(person: Person, tenant: Tenant, query: str, offered: str) -> None:
+def test_overview_without_searches_links_to_the_next_step(
+    person: Person, tenant: Tenant, query: str, offered: str
+) -> None:
     person.go(ANALYTICS + query.format(site=tenant.site_id))
 
     assert "No searches in this period" in person.page.text
@@ -112,7 +116,7 @@ def test_without_searches_it_says_what_comes_next(person: Person, tenant: Tenant
     assert person.response.status_code == 200
 
 
-def test_an_empty_list_leads_back(person: Person, tenant: Tenant) -> None:
+def test_empty_list_links_back_to_analytics(person: Person, tenant: Tenant) -> None:
     person.go(f"{ANALYTICS}?site_id={tenant.site_id}&list=partial_queries")
 
     assert "Nothing to list" in person.page.text

@@ -1,4 +1,4 @@
-"""The page of one query."""
+"""The analytics page of one query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUERY = "/api/analytics/query"
 
 @pytest.fixture
 def museum(tenant: Tenant) -> Tenant:
-    """A site whose visitors look for opening hours."""
+    """A site whose visitors search for opening hours."""
     tenant.index(page(1, title="Opening hours"), page(2, title="Hours of work"))
     return tenant
 
@@ -39,7 +39,7 @@ def show(person: Person, tenant: Tenant, query: str, **parameters: str) -> None:
     person.call("GET", QUERY, query_string={"site_id": tenant.site_id, "q": query, **parameters})
 
 
-def test_it_tells_searches_clicks_and_what_is_found_now(person: Person, museum: Tenant) -> None:
+def test_query_page_shows_searches_clicks_and_current_results(person: Person, museum: Tenant) -> None:
     search(museum, "Hours", ("page-2", 2), ("gone", 1))
 
     show(person, museum, " HOURS ")
@@ -59,7 +59,7 @@ def test_it_tells_searches_clicks_and_what_is_found_now(person: Person, museum: 
     assert {item.text for item in now.all("li")} == {"Opening hours", "Hours of work"}
 
 
-def test_it_tells_which_sections_clicks_led_to(person: Person, museum: Tenant) -> None:
+def test_query_page_shows_the_clicked_sections(person: Person, museum: Tenant) -> None:
     for session, anchor in (("s", "<b>"), ("t", "<b>"), ("u", "prices"), ("v", None)):
         body = {"query": "hours", "id": "page-2", "session_id": session, "anchor": anchor}
         assert_ok(museum.public.post("/api/v1/click", json=body))
@@ -71,7 +71,7 @@ def test_it_tells_which_sections_clicks_led_to(person: Person, museum: Tenant) -
     assert [item.text for item in clicked.all("li")] == ["#<b>: 2", "#prices: 1"]
 
 
-def test_its_remedies_are_those_of_the_inbox(person: Person, museum: Tenant) -> None:
+def test_query_page_offers_the_same_remedies_as_the_inbox(person: Person, museum: Tenant) -> None:
     search(museum, "zeppelin")
     show(person, museum, "zeppelin")
     assert "No results. Add a synonym that your pages use, or pin a page." in person.page.text
@@ -86,7 +86,7 @@ def test_its_remedies_are_those_of_the_inbox(person: Person, museum: Tenant) -> 
     assert "“zeppelin” is no longer ignored." in person.page.text
 
 
-def test_a_pinned_page_is_told(person: Person, museum: Tenant) -> None:
+def test_query_page_marks_pinned_results(person: Person, museum: Tenant) -> None:
     pinned = [{"query": "work", "ids": ["page-1"]}]
     museum.private.put(f"/sites/{museum.site_id}/search-settings", json={"pinned": pinned})
 
@@ -95,14 +95,16 @@ def test_a_pinned_page_is_told(person: Person, museum: Tenant) -> None:
     assert "Opening hours Pinned" in [item.text for item in person.page.all("li")]
 
 
-def test_a_query_that_nobody_made_says_so(person: Person, museum: Tenant) -> None:
+def test_query_page_without_searches_says_so(person: Person, museum: Tenant) -> None:
     show(person, museum, "hours", period="7d")
 
     assert "No searches in this period" in person.page.text
     assert figures(person)["Searches with a click"] == "–"
 
 
-def test_without_the_engine_the_rest_is_told(person: Person, museum: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_page_shows_everything_else_if_the_engine_is_unavailable(
+    person: Person, museum: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     search(museum, "hours")
 
     def fail(*args: Any, **kwargs: Any) -> Any:
@@ -118,11 +120,11 @@ def test_without_the_engine_the_rest_is_told(person: Person, museum: Tenant, mon
 
 
 @pytest.mark.parametrize("query", ["", "site_id=1", "q=x", "site_id=1&q=%20", "site_id=1&q=x&period=1d"])
-def test_what_it_cannot_show_is_refused(person: Person, museum: Tenant, query: str) -> None:
+def test_query_page_with_invalid_parameters_returns_400(person: Person, museum: Tenant, query: str) -> None:
     person.call("GET", f"{QUERY}?{query}")
     assert person.response.status_code == 400
 
 
-def test_a_strangers_query_is_not_found(person: Person, museum: Tenant, stranger: Tenant) -> None:
+def test_query_page_for_another_accounts_site_returns_404(person: Person, museum: Tenant, stranger: Tenant) -> None:
     show(person, stranger, "hours")
     assert person.response.status_code == 404

@@ -1,4 +1,4 @@
-"""The remedies of the inbox: what each does is shown before it is saved."""
+"""Inbox remedies show their effect before they are saved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.services.inbox.test_items import missed
 
 @pytest.fixture
 def museum(tenant: Tenant) -> Tenant:
-    """A site on which visitors look for zeppelins and picnics in vain."""
+    """A site whose visitors search for zeppelins and picnics without results."""
     tenant.index(
         page(1, title="Airships of the harbour"),
         page(2, title="Getting here", content="Take the tram. Cars stop at the garage."),
@@ -37,7 +37,7 @@ def remedy(person: Person, label: str) -> None:
 
 
 def effect(person: Person) -> tuple[list[str], list[str]]:
-    """What is found now, and then."""
+    """Return the titles of the results before and after the change."""
     section = person.page.one("section", **{"aria-labelledby": "effect-title"})
     now, then = section.one("div", class_="grid two").children[1::2]
     assert isinstance(now, Element)
@@ -54,7 +54,7 @@ def settings(tenant: Tenant) -> dict[str, Any]:
     return found
 
 
-def test_a_synonym_is_tried_saved_and_settles_the_query(person: Person, museum: Tenant) -> None:
+def test_synonym_is_previewed_saved_and_resolves_the_query(person: Person, museum: Tenant) -> None:
     open_inbox(person, museum)
     remedy(person, "Add a synonym for zeppelin")
     person.press("Show the effect", synonyms="airships")
@@ -68,7 +68,7 @@ def test_a_synonym_is_tried_saved_and_settles_the_query(person: Person, museum: 
     assert settings(museum)["synonyms"] == [["zeppelin", "airships"]]
 
 
-def test_the_word_that_finds_nothing_is_offered_first(person: Person, museum: Tenant) -> None:
+def test_word_without_results_is_preselected_for_a_synonym(person: Person, museum: Tenant) -> None:
     person.go(f"/sites/{museum.site_id}/inbox/synonym?q=car+parking")
 
     options = person.page.one("select", id="word").all("option")
@@ -80,7 +80,7 @@ def test_the_word_that_finds_nothing_is_offered_first(person: Person, museum: Te
     assert [option.attributes["value"] for option in options if "selected" in option.attributes] == ["parking"]
 
 
-def test_what_changes_nothing_says_so(person: Person, museum: Tenant) -> None:
+def test_synonym_without_effect_says_so(person: Person, museum: Tenant) -> None:
     open_inbox(person, museum)
     remedy(person, "Add a synonym for zeppelin")
     person.press("Show the effect", synonyms="balloon, blimp")
@@ -89,7 +89,7 @@ def test_what_changes_nothing_says_so(person: Person, museum: Tenant) -> None:
     assert "This changes nothing: your pages don’t use these words either." in person.page.text
 
 
-def test_frequent_searches_that_it_changes_too_are_named(person: Person, museum: Tenant) -> None:
+def test_synonym_preview_lists_other_affected_searches(person: Person, museum: Tenant) -> None:
     museum.find("harbour")
     museum.find("hours")
     museum.app.extensions["runtime"].events.flush()
@@ -107,7 +107,7 @@ def test_frequent_searches_that_it_changes_too_are_named(person: Person, museum:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_mistake_is_told_beside_the_field(
+def test_invalid_synonyms_show_the_problem_next_to_the_field(
     person: Person, museum: Tenant, method: str, synonyms: str, problem: str
 ) -> None:
     path = f"/sites/{museum.site_id}/inbox/synonym"
@@ -125,7 +125,7 @@ def test_a_mistake_is_told_beside_the_field(
     assert settings(museum)["synonyms"] == []
 
 
-def test_a_page_is_looked_for_pinned_and_settles_the_query(person: Person, museum: Tenant) -> None:
+def test_page_is_searched_pinned_and_resolves_the_query(person: Person, museum: Tenant) -> None:
     open_inbox(person, museum)
     remedy(person, "Pin a page for zeppelin")
     assert "No pages found for “zeppelin”." in person.page.text
@@ -141,7 +141,7 @@ def test_a_page_is_looked_for_pinned_and_settles_the_query(person: Person, museu
     assert settings(museum)["pinned"] == [{"query": "zeppelin", "ids": ["page-1"]}]
 
 
-def test_a_page_that_went_meanwhile_is_not_pinned(person: Person, museum: Tenant) -> None:
+def test_page_removed_in_the_meantime_is_not_pinned(person: Person, museum: Tenant) -> None:
     path = f"/sites/{museum.site_id}/inbox/pin?q=zeppelin&find=harbour&id=page-1"
     person.go(path)
     museum.private.delete("/api/v1/index/destroy?id=page-1")
@@ -155,7 +155,7 @@ def test_a_page_that_went_meanwhile_is_not_pinned(person: Person, museum: Tenant
     assert settings(museum)["pinned"] == []
 
 
-def test_other_settings_stay_as_they_are(person: Person, museum: Tenant) -> None:
+def test_saving_a_synonym_does_not_change_other_settings(person: Person, museum: Tenant) -> None:
     before = settings(museum) | {"language": "en", "weights": {"title": 2.0}, "synonyms": [["tram", "bus"]]}
     museum.private.put(f"/sites/{museum.site_id}/search-settings", json=before)
 
@@ -167,19 +167,19 @@ def test_other_settings_stay_as_they_are(person: Person, museum: Tenant) -> None
 
 @pytest.mark.parametrize("query", ["", "%20", "x" * 513])
 @pytest.mark.parametrize("form", ["synonym", "pin"])
-def test_without_a_query_there_is_no_remedy(person: Person, museum: Tenant, form: str, query: str) -> None:
+def test_remedy_without_a_valid_query_returns_400(person: Person, museum: Tenant, form: str, query: str) -> None:
     person.call("GET", f"/sites/{museum.site_id}/inbox/{form}?q={query}")
     assert person.response.status_code == 400
 
 
 @pytest.mark.parametrize("find", ["é" * 400, "\x00harbour", "   "])
-def test_any_text_can_be_looked_for(person: Person, museum: Tenant, find: str) -> None:
+def test_any_text_can_be_searched_for_on_the_pin_page(person: Person, museum: Tenant, find: str) -> None:
     path = f"/sites/{museum.site_id}/inbox/pin"
     person.call("GET", path, query_string={"q": "zeppelin", "find": find})
     assert person.response.status_code == 200
 
 
-def test_effects_are_searches_that_are_tried_of_which_a_day_has_so_many(
+def test_synonym_previews_count_against_the_daily_preview_limit(
     person: Person, museum: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.services.usage.quota.SETTINGS_PREVIEW_LIMIT", 1)  # Other frequent queries are tried, too.
@@ -189,7 +189,7 @@ def test_effects_are_searches_that_are_tried_of_which_a_day_has_so_many(
     assert person.call("GET", path).status_code == 429
 
 
-def test_the_effect_for_a_paused_site_is_told_when_it_is_resumed(person: Person, museum: Tenant) -> None:
+def test_synonym_preview_on_a_paused_site_returns_403(person: Person, museum: Tenant) -> None:
     museum.browser.put(f"/sites/{museum.site_id}", json={"active": False})
     person.call("GET", f"/sites/{museum.site_id}/inbox/synonym?q=zeppelin&synonyms=airships")
 

@@ -1,4 +1,4 @@
-"""One click on the pages of analytics keeps a query out of the suggestions."""
+"""One click on an analytics page removes a query from the suggestions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUERY = "/api/analytics/query?site_id={site}&period=7d&q=opening+hours"
 
 @pytest.fixture
 def museum(tenant: Tenant) -> Tenant:
-    """A site of which a query is suggested."""
+    """A site with a query that appears in suggestions."""
     tenant.index(page(1, title="Hours of opening"))
     for number in range(3):
         tenant.find("Opening hours", session_id=f"visitor-{number}")
@@ -31,7 +31,7 @@ def settings(tenant: Tenant) -> list[str]:
 
 
 @pytest.mark.parametrize("address", [OVERVIEW, LIST, QUERY])
-def test_one_click_where_a_query_is_listed_hides_it_for_ever(person: Person, museum: Tenant, address: str) -> None:
+def test_never_suggest_button_hides_the_query_from_suggestions(person: Person, museum: Tenant, address: str) -> None:
     person.go(address.format(site=museum.site_id))
 
     person.press("Never suggest")
@@ -43,7 +43,7 @@ def test_one_click_where_a_query_is_listed_hides_it_for_ever(person: Person, mus
     assert texts(museum.search, "opening ho") == ["Hours of opening"]
 
 
-def test_a_second_click_changes_nothing_and_a_full_list_is_told(person: Person, museum: Tenant) -> None:
+def test_hiding_a_suggestion_twice_is_harmless_and_a_full_list_returns_400(person: Person, museum: Tenant) -> None:
     person.go(QUERY.format(site=museum.site_id))
     for _ in range(2):
         assert person.send("Never suggest").status_code == 303
@@ -55,7 +55,7 @@ def test_a_second_click_changes_nothing_and_a_full_list_is_told(person: Person, 
     assert settings(museum) == full
 
 
-def test_it_needs_the_sessions_token_and_a_site_of_the_account(
+def test_hiding_a_suggestion_requires_the_csrf_token_and_the_accounts_own_site(
     person: Person, museum: Tenant, stranger: Tenant
 ) -> None:
     person.go(QUERY.format(site=museum.site_id))

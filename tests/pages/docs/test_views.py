@@ -1,4 +1,4 @@
-"""The documentation on the service itself."""
+"""The documentation pages that the service itself serves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = "/docs/reference/keys"
 
 
 def tags(app: Flask) -> list[str]:
-    """Names of the reference's pages about operations."""
+    """Return the names of the API reference's pages of operations."""
     with app.app_context():
         described = document()
     used = {
@@ -34,7 +34,7 @@ def tags(app: Flask) -> list[str]:
     return [tag["name"] for tag in described["tags"] if tag["name"] in used]
 
 
-def test_the_overview_has_a_customers_and_an_operators_part(passer_by: Person) -> None:
+def test_docs_overview_has_parts_for_customers_and_operators(passer_by: Person) -> None:
     shown = passer_by.go("/docs").one("article")
     assert [heading.text for heading in shown.all("h2")] == list(GROUPS) == ["Using the service", "Self-hosting"]
     listed = [[found.attributes["href"] for found in part.all("a")] for part in shown.all("dl")]
@@ -42,7 +42,7 @@ def test_the_overview_has_a_customers_and_an_operators_part(passer_by: Person) -
     assert all(found.text.endswith((".", "?", ":")) for found in shown.all("dd"))
 
 
-def test_all_pages_are_read_one_after_another(app: Flask, passer_by: Person) -> None:
+def test_docs_pages_link_to_previous_and_next_in_order(app: Flask, passer_by: Person) -> None:
     passer_by.go("/docs")
     read = []
     while following := passer_by.page.all("a", rel="next"):
@@ -59,7 +59,7 @@ def test_all_pages_are_read_one_after_another(app: Flask, passer_by: Person) -> 
     assert read == guide[:place] + reference + guide[place + 1 :]
 
 
-def test_links_within_the_documentation_lead_to_what_is_there(app: Flask, passer_by: Person) -> None:
+def test_internal_docs_links_lead_to_existing_pages_and_anchors(app: Flask, passer_by: Person) -> None:
     names = ["", *documentation_files(), REFERENCE, *(f"{REFERENCE}/{name}" for name in [*tags(app), "schemas"])]
     ids: dict[str, set[str]] = {}
     links: dict[str, set[str]] = {}
@@ -78,7 +78,7 @@ def test_links_within_the_documentation_lead_to_what_is_there(app: Flask, passer
             assert not anchor or anchor in ids[path], f"{page}: {target}"
 
 
-def test_a_page_says_where_it_is_and_what_it_is_about(passer_by: Person) -> None:
+def test_docs_page_marks_its_navigation_entry_and_has_a_description(passer_by: Person) -> None:
     shown = passer_by.go("/docs/limits")
     chosen = [
         found for found in shown.one("nav", aria_label="Documentation").all("a") if "aria-current" in found.attributes
@@ -87,7 +87,7 @@ def test_a_page_says_where_it_is_and_what_it_is_about(passer_by: Person) -> None
     assert shown.one("meta", name="description").attributes["content"].startswith("The rate limits of the API")
 
 
-def test_headings_link_to_themselves(passer_by: Person) -> None:
+def test_docs_headings_link_to_themselves(passer_by: Person) -> None:
     article = passer_by.go("/docs/limits").one("article")
     heading = article.first("h2", "Plans")
     (link,) = heading.all("a")
@@ -95,7 +95,7 @@ def test_headings_link_to_themselves(passer_by: Person) -> None:
     assert not article.one("h1").all("a")
 
 
-def test_pictures_are_shown(passer_by: Person) -> None:
+def test_docs_images_are_served(passer_by: Person) -> None:
     shown = passer_by.go("/docs/readme")
     sources = [found.attributes["src"] for found in shown.one("article").all("img")]
     assert sources
@@ -106,7 +106,7 @@ def test_pictures_are_shown(passer_by: Person) -> None:
 
 
 @pytest.mark.parametrize("name", ["nope.png", "..", "%2e%2e%2fREADME.md", "..%2f..%2fREADME.md", "%00"])
-def test_other_pictures_are_404(passer_by: Person, name: str) -> None:
+def test_unknown_docs_images_return_404(passer_by: Person, name: str) -> None:
     assert passer_by.call("GET", f"/docs/images/{name}").status_code == 404
 
 
@@ -125,7 +125,7 @@ def test_other_pictures_are_404(passer_by: Person, name: str) -> None:
         "reference/",
     ],
 )
-def test_other_names_are_404(passer_by: Person, name: str) -> None:
+def test_unknown_docs_pages_return_404(passer_by: Person, name: str) -> None:
     assert passer_by.call("GET", f"/docs/{name}").status_code == 404
 
 
@@ -133,11 +133,11 @@ def test_other_names_are_404(passer_by: Person, name: str) -> None:
 
 
 def operation_of(shown: Element, name: str) -> Element:
-    """An operation's section."""
+    """Return an operation's section of the page."""
     return shown.one("section", aria_labelledby=f"operation-{name}")
 
 
-def test_every_operation_is_on_the_page_of_its_noun_and_in_the_overview(app: Flask, passer_by: Person) -> None:
+def test_every_api_operation_is_on_its_tag_page_and_in_the_overview(app: Flask, passer_by: Person) -> None:
     with app.app_context():
         paths = document()["paths"]
     overview = passer_by.go("/docs/reference")
@@ -156,7 +156,7 @@ def test_every_operation_is_on_the_page_of_its_noun_and_in_the_overview(app: Fla
     assert count > 60
 
 
-def test_every_schema_is_a_table(app: Flask, passer_by: Person) -> None:
+def test_every_schema_has_a_section_in_the_reference(app: Flask, passer_by: Person) -> None:
     shown = passer_by.go("/docs/reference/schemas")
     with app.app_context():
         schemas = document()["components"]["schemas"]
@@ -164,7 +164,7 @@ def test_every_schema_is_a_table(app: Flask, passer_by: Person) -> None:
         assert shown.one("h2", id=f"schema-{name}").text == name
 
 
-def test_the_address_of_the_service_is_in_the_samples_and_in_the_guide(tmp_path: Path) -> None:
+def test_docs_samples_use_the_services_public_url(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, public_url="https://find.example.net"))
     reader = Person(app)
     for path in (KEYS, "/docs/start", "/docs/search-box"):
@@ -174,7 +174,7 @@ def test_the_address_of_the_service_is_in_the_samples_and_in_the_guide(tmp_path:
     close_app(app)
 
 
-def test_samples_come_in_the_language_that_was_chosen_last(passer_by: Person) -> None:
+def test_samples_default_to_the_last_chosen_language(passer_by: Person) -> None:
     def chosen() -> set[str]:
         return {found.attributes["value"] for found in passer_by.go(KEYS).all("input") if "checked" in found.attributes}
 
@@ -185,7 +185,7 @@ def test_samples_come_in_the_language_that_was_chosen_last(passer_by: Person) ->
     assert chosen() == {"curl"}
 
 
-def test_a_key_is_never_in_the_page_and_the_page_in_no_cache(person: Person, passer_by: Person) -> None:
+def test_docs_pages_contain_no_real_keys_and_are_not_cached(person: Person, passer_by: Person) -> None:
     passer_by.call("GET", "/openapi.json")
     examples = _tokens(passer_by)
     for reader in (person, passer_by):
@@ -198,11 +198,11 @@ def test_a_key_is_never_in_the_page_and_the_page_in_no_cache(person: Person, pas
 
 
 def _tokens(reader: Person) -> set[str]:
-    """The keys in the answer that a person got last."""
+    """Return the API keys in the last response."""
     return set(re.findall(r"svc_(?:prv|srch|pub)_\w+", reader.response.get_data(as_text=True)))
 
 
-def test_who_is_logged_in_may_make_a_key_for_one_of_their_sites(person: Person, passer_by: Person) -> None:
+def test_logged_in_users_can_choose_one_of_their_sites_for_a_docs_key(person: Person, passer_by: Person) -> None:
     def sites(reader: Person) -> list[str]:
         selects = reader.go(KEYS).all("select", id="docs-site")
         return [option.text for select in selects for option in select.all("option")]
@@ -213,7 +213,7 @@ def test_who_is_logged_in_may_make_a_key_for_one_of_their_sites(person: Person, 
     assert f"/login?next={KEYS}" in {found.attributes["href"] for found in passer_by.page.all("a")}
 
 
-def test_without_scripts_there_are_samples_and_no_forms_to_try(passer_by: Person) -> None:
+def test_docs_without_scripts_show_samples_but_no_trial_forms(passer_by: Person) -> None:
     shown = passer_by.go(KEYS)
     assert shown.all("noscript")
     trials = shown.all("details", class_="trial scripted")
@@ -222,8 +222,8 @@ def test_without_scripts_there_are_samples_and_no_forms_to_try(passer_by: Person
     assert "scripted" in shown.one("form", id="docs-key-form").attributes["class"]
 
 
-def test_pages_are_small(app: Flask) -> None:
-    """Of a size that is quick on a phone, as it is sent."""
+def test_docs_pages_are_at_most_16_kb_compressed(app: Flask) -> None:
+    """Compressed pages are small enough to load quickly on a phone."""
     heavy = {}
     for name in ["", *documentation_files(), REFERENCE, *(f"{REFERENCE}/{name}" for name in tags(app))]:
         headers = {"Accept-Encoding": "gzip", "Accept": BROWSER_ACCEPT}
@@ -233,10 +233,10 @@ def test_pages_are_small(app: Flask) -> None:
     assert {name: size for name, size in heavy.items() if size > 16_000} == {}
 
 
-# --- The page of the box
+# --- The search box page
 
 
-def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, passer_by: Person) -> None:
+def test_search_box_page_hides_the_trial_from_browsers_without_scripts(app: Flask, passer_by: Person) -> None:
     shown = passer_by.go("/docs/search-box")
     titles = [heading.text for heading in shown.all("h2")]
     assert titles.index("Try it") < titles.index("Attributes")
@@ -245,7 +245,7 @@ def test_the_page_of_the_box_is_documentation_that_offers_to_try_it(app: Flask, 
     assert all(not script.raw_text.strip() for script in shown.all("script"))
 
 
-def test_who_has_sites_is_led_to_their_boxes(person: Person, passer_by: Person, tenant: Tenant) -> None:
+def test_search_box_page_links_to_the_users_own_search_boxes(person: Person, passer_by: Person, tenant: Tenant) -> None:
     def addresses(reader: Person) -> list[str]:
         links = reader.go("/docs/search-box").one("p", id="try-key-help").all("a")
         return [link.attributes["href"] for link in links]
@@ -255,7 +255,7 @@ def test_who_has_sites_is_led_to_their_boxes(person: Person, passer_by: Person, 
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/engines", KEYS])
-def test_the_documentation_can_be_searched_with_a_key_for_that(tmp_path: Path, passer_by: Person, path: str) -> None:
+def test_docs_search_box_appears_only_with_a_docs_search_key(tmp_path: Path, passer_by: Person, path: str) -> None:
     assert not passer_by.go(path).all("div", id="docs-search")
     public_url = "http://127.0.0.1:7700"
     app = make_app(
@@ -278,7 +278,7 @@ def test_the_documentation_can_be_searched_with_a_key_for_that(tmp_path: Path, p
 # --- Markdown
 
 
-def test_markdown_shows_html_as_text_and_leaves_comments_out() -> None:
+def test_markdown_html_is_escaped_and_comments_are_removed() -> None:
     shown = render_markdown("# A *b* `c`\n<!-- gone -->\n<script>alert(1)</script>\n\n[x](javascript:alert(1))\n").html
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
@@ -287,7 +287,7 @@ def test_markdown_shows_html_as_text_and_leaves_comments_out() -> None:
     assert '<h1 id="a-b-c">' in shown
 
 
-def test_markdown_links_between_files_lead_to_pages() -> None:
+def test_markdown_links_between_files_become_page_urls() -> None:
     shown = render_markdown(
         "[a](docs/engines.md#size) [b](engines.md) [c](../README.md#keys) [d](https://a.example/x.md) [e](#x)"
     ).html
@@ -295,11 +295,11 @@ def test_markdown_links_between_files_lead_to_pages() -> None:
     assert hrefs == ["/docs/engines#size", "/docs/engines", "/docs/readme#keys", "https://a.example/x.md", "#x"]
 
 
-def test_the_lead_is_the_first_paragraph_as_text() -> None:
+def test_lead_is_the_first_paragraph_as_plain_text() -> None:
     assert render_markdown("# A\n\nIt is `b`,\nand [c](d.md). More.\n\nNext.\n").lead == "It is b, and c. More."
 
 
-def test_what_stands_for_a_key_is_marked_in_code_alone() -> None:
+def test_key_placeholders_are_marked_only_in_code_blocks() -> None:
     assert mark_own('curl -H "Bearer YOUR_KEY" <x>') == (
         'curl -H &#34;Bearer <span class="own">YOUR_KEY</span>&#34; &lt;x&gt;'
     )
@@ -307,11 +307,11 @@ def test_what_stands_for_a_key_is_marked_in_code_alone() -> None:
     assert shown.count('<span class="own">svc_prv_…</span>') == 1
 
 
-def test_anchors_are_made_of_headings() -> None:
+def test_anchors_are_slugs_of_headings() -> None:
     assert anchor_of("A tour of the `API`!") == "a-tour-of-the-api"
 
 
-def test_the_documentation_is_there_for_agents(app: Flask) -> None:
+def test_docs_are_available_as_llms_txt_and_markdown(app: Flask) -> None:
     client = ApiClient(app)
 
     contents = client.get("/llms.txt")

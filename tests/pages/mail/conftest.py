@@ -1,4 +1,4 @@
-"""Pages of an installation that sends mail."""
+"""Pages of an installation that sends e-mail."""
 
 from tests.mail_installation import app, part, server, stranger, tenant
 

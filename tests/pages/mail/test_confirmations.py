@@ -1,4 +1,4 @@
-"""Confirming the e-mail of an account that somebody registered, where mail is sent."""
+"""Confirming the e-mail address of a newly registered account, if the installation sends e-mail."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def clock() -> Iterator[time_machine.Traveller]:
 
 @pytest.fixture
 def new(app: Flask, clock: time_machine.Traveller) -> Tenant:
-    """Somebody who has just registered."""
+    """A customer who has just registered."""
     return register_tenant(app, "ann@example.com")
 
 
 def link_of(part: Runtime, server: MailServer) -> str:
-    """The link in the last mail about a confirmation."""
+    """Return the path of the link in the last confirmation e-mail."""
     part.mailer.send_due()
     text = [mail.text for mail in server.mails if mail.message["Subject"] == "Confirm your e-mail address"][-1]
     found = re.search(r"https://search\.example\.com(/email/confirm\?token=\S+)", text)
@@ -52,7 +52,7 @@ def confirm(app: Flask, link: str) -> Person:
     return person
 
 
-def test_keys_work_for_a_day_and_then_from_the_confirmation_on(
+def test_unconfirmed_accounts_keys_stop_after_a_day_until_confirmation(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     link = link_of(part, server)
@@ -73,7 +73,7 @@ def test_keys_work_for_a_day_and_then_from_the_confirmation_on(
     assert "Confirm your e-mail address" not in person_of(new).go("/dashboard").text
 
 
-def test_engine_keys_stop_too(new: Tenant, clock: time_machine.Traveller) -> None:
+def test_engine_keys_of_an_unconfirmed_account_stop_after_a_day(new: Tenant, clock: time_machine.Traveller) -> None:
     clock.shift(DAY - timedelta(seconds=1))
     given = assert_ok(new.public.get("/v1/client-info"))
     headers = {"Authorization": f"Bearer {given['engine_public_key']}"}
@@ -83,7 +83,7 @@ def test_engine_keys_stop_too(new: Tenant, clock: time_machine.Traveller) -> Non
     assert ApiClient(new.app).post(path, json={"q": "x"}, headers=headers).status_code == 403
 
 
-def test_looking_at_the_page_confirms_nothing(
+def test_opening_the_confirmation_page_confirms_nothing(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     person = Person(app)
@@ -94,7 +94,7 @@ def test_looking_at_the_page_confirms_nothing(
     assert_error(new.search.get("/v1/search?q=x"), 403, "email_not_confirmed")
 
 
-def test_the_dashboard_tells_and_sends_another_mail(
+def test_dashboard_shows_the_deadline_and_sends_another_confirmation_mail(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     first = link_of(part, server)
@@ -112,24 +112,24 @@ def test_the_dashboard_tells_and_sends_another_mail(
         person.form("Send another mail")
 
 
-def test_five_mails_an_hour(new: Tenant) -> None:
+def test_confirmation_mails_are_limited_to_five_per_hour(new: Tenant) -> None:
     person = person_of(new)
     person.go("/dashboard")
     assert [person.send("Send another mail").status_code for _ in range(6)] == [303] * 5 + [429]
 
 
-def test_a_key_has_no_mail_sent(new: Tenant) -> None:
+def test_api_key_cannot_request_a_confirmation_mail(new: Tenant) -> None:
     assert_error(new.private.post("/profile/confirmation"), 403, "insufficient_permission")
 
 
 @pytest.mark.parametrize("token", ["", "x", "W10.x.y", "é"])
-def test_a_link_that_is_none_of_ours(app: Flask, new: Tenant, token: str) -> None:
+def test_invalid_confirmation_token_returns_400(app: Flask, new: Tenant, token: str) -> None:
     person = Person(app)
     for method, sent in (("GET", {"query_string": {"token": token}}), ("POST", {"data": {"token": token}})):
         assert person.call(method, "/email/confirm", **sent).status_code == 400
 
 
-def test_a_link_ends_after_three_days_or_with_the_address(
+def test_confirmation_link_expires_after_three_days_or_with_the_email_address(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     link = link_of(part, server)
@@ -145,7 +145,7 @@ def test_a_link_ends_after_three_days_or_with_the_address(
     assert "This link no longer works" in page.text
 
 
-def test_a_new_password_by_mail_confirms_the_address(
+def test_password_reset_by_mail_confirms_the_email_address(
     app: Flask, part: Runtime, server: MailServer, new: Tenant, clock: time_machine.Traveller
 ) -> None:
     person = Person(app)
@@ -161,7 +161,7 @@ def test_a_new_password_by_mail_confirms_the_address(
     assert_ok(new.search.get("/v1/search?q=x"))
 
 
-def test_an_account_that_the_operator_made_needs_no_confirmation(
+def test_operator_created_account_gets_no_confirmation_mail(
     app: Flask, part: Runtime, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     account_operations.create_account(part, name="Ann", email="ann@example.com", password=PASSWORD, plan="pro")
@@ -169,7 +169,7 @@ def test_an_account_that_the_operator_made_needs_no_confirmation(
     assert server.mails == []
 
 
-def test_without_mail_nothing_stops_and_nothing_is_asked(
+def test_installation_without_mail_requires_no_confirmation(
     tmp_path: Path, server: MailServer, clock: time_machine.Traveller
 ) -> None:
     app = make_app(make_settings(tmp_path))

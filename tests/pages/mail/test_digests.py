@@ -1,4 +1,4 @@
-"""The weekly digest is turned off by one press of a button, and by no program that only looks."""
+"""One button turns off the weekly digest; link scanners that only fetch the page do not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WEDNESDAY = datetime(2031, 5, 14, 9, 0, tzinfo=UTC)
 
 @pytest.fixture
 def link(tenant: Tenant) -> str:
-    """The path in the tenant's mails."""
+    """The path of the unsubscribe link in the tenant's e-mails."""
     return unsubscribe_url("", SECRET, tenant.account_id)
 
 
@@ -31,7 +31,7 @@ def wants_digest(tenant: Tenant) -> bool:
         return session.get_one(Account, tenant.account_id).weekly_digest
 
 
-def test_the_link_in_a_mail_leads_to_one_button(app: Flask, server: MailServer) -> None:
+def test_unsubscribe_link_leads_to_a_page_with_one_button(app: Flask, server: MailServer) -> None:
     part: Runtime = app.extensions["runtime"]
     with time_machine.travel(WEDNESDAY, tick=False) as clock:
         tenant = register_tenant(app, "ann@example.com")
@@ -52,7 +52,7 @@ def test_the_link_in_a_mail_leads_to_one_button(app: Flask, server: MailServer) 
     assert not wants_digest(tenant)
 
 
-def test_a_program_of_mails_ends_it_with_one_request(app: Flask, tenant: Tenant, link: str) -> None:
+def test_mail_client_unsubscribes_with_one_post_request(app: Flask, tenant: Tenant, link: str) -> None:
     response = app.test_client().post(link, data={"List-Unsubscribe": "One-Click"})
 
     assert response.status_code == 200
@@ -60,13 +60,13 @@ def test_a_program_of_mails_ends_it_with_one_request(app: Flask, tenant: Tenant,
 
 
 @pytest.mark.parametrize("kind", ["multipart/form-data", "application/x-www-form-urlencoded"])
-def test_both_ways_to_send_that_request_work(app: Flask, tenant: Tenant, link: str, kind: str) -> None:
+def test_one_click_unsubscribe_accepts_both_form_encodings(app: Flask, tenant: Tenant, link: str, kind: str) -> None:
     response = app.test_client().post(link, data={"List-Unsubscribe": "One-Click"}, content_type=kind)
 
     assert (response.status_code, wants_digest(tenant)) == (200, False)
 
 
-def test_a_program_that_only_looks_ends_nothing(app: Flask, tenant: Tenant, link: str) -> None:
+def test_fetching_the_unsubscribe_link_does_not_unsubscribe(app: Flask, tenant: Tenant, link: str) -> None:
     client = app.test_client()
     for method in ("GET", "HEAD", "OPTIONS"):
         client.open(link, method=method)
@@ -74,7 +74,7 @@ def test_a_program_that_only_looks_ends_nothing(app: Flask, tenant: Tenant, link
     assert wants_digest(tenant)
 
 
-def test_who_is_logged_in_can_press_the_button_too(tenant: Tenant, link: str) -> None:
+def test_logged_in_user_can_unsubscribe_with_the_link(tenant: Tenant, link: str) -> None:
     person = person_of(tenant)
     person.go(link)
     person.press("Unsubscribe")
@@ -82,14 +82,16 @@ def test_who_is_logged_in_can_press_the_button_too(tenant: Tenant, link: str) ->
     assert not wants_digest(tenant)
 
 
-def test_it_ends_the_digest_of_nobody_else(app: Flask, tenant: Tenant, stranger: Tenant, link: str) -> None:
+def test_unsubscribe_link_does_not_affect_other_accounts(
+    app: Flask, tenant: Tenant, stranger: Tenant, link: str
+) -> None:
     app.test_client().post(link)
 
     assert (wants_digest(tenant), wants_digest(stranger)) == (False, True)
 
 
 @pytest.mark.parametrize("spoilt", ["", "x", "MQ.x", "x" * 5000, "ü"])
-def test_an_invented_link_ends_nothing(app: Flask, tenant: Tenant, spoilt: str) -> None:
+def test_invalid_unsubscribe_token_returns_400(app: Flask, tenant: Tenant, spoilt: str) -> None:
     for method in ("GET", "POST"):
         person = Person(app)
         response = person.call(method, "/digest/unsubscribe", query_string={"token": spoilt}, data={})
@@ -98,13 +100,13 @@ def test_an_invented_link_ends_nothing(app: Flask, tenant: Tenant, spoilt: str) 
     assert wants_digest(tenant)
 
 
-def test_a_link_of_an_account_that_is_gone_is_harmless(app: Flask, tenant: Tenant, link: str) -> None:
+def test_unsubscribe_link_of_a_deleted_account_returns_200(app: Flask, tenant: Tenant, link: str) -> None:
     app.test_cli_runner().invoke(args=["account", "delete", tenant.email, "--yes"])
 
     assert app.test_client().post(link).status_code == 200
 
 
-def test_the_profile_turns_it_off_and_on(tenant: Tenant) -> None:
+def test_profile_page_turns_the_digest_off_and_on(tenant: Tenant) -> None:
     person = person_of(tenant)
     person.go("/profile/edit")
     form = person.form("Save notifications")
@@ -118,7 +120,7 @@ def test_the_profile_turns_it_off_and_on(tenant: Tenant) -> None:
     assert wants_digest(tenant)
 
 
-def test_a_program_sets_it_through_the_api(tenant: Tenant) -> None:
+def test_weekly_digest_can_be_set_through_the_api(tenant: Tenant) -> None:
     assert tenant.private.put("/profile", json={"weekly_digest": False}).status_code == 200
     assert not wants_digest(tenant)
     fields = tenant.private.get("/profile/edit").get_json()["form"]["fields"]
@@ -126,7 +128,7 @@ def test_a_program_sets_it_through_the_api(tenant: Tenant) -> None:
     assert tenant.private.put("/profile", json={"weekly_digest": "no"}).status_code == 400
 
 
-def test_where_no_mail_is_sent_the_profile_offers_none(shared_app: Flask, ann: Tenant) -> None:
+def test_profile_without_mail_server_offers_no_digest(shared_app: Flask, ann: Tenant) -> None:
     person = person_of(ann)
     person.go("/profile/edit")
 

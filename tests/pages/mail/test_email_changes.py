@@ -1,4 +1,4 @@
-"""A changed e-mail: the old address is told, and can undo it for a week."""
+"""After an e-mail address changes, the old address is notified and can undo the change for a week."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by_key(tenant: Tenant, email: str) -> None:
 
 
 def told(part: Runtime, server: MailServer) -> list[tuple[str, str]]:
-    """Whom the mails that came are to, and the path each leads to."""
+    """Return the recipient and link path of each delivered e-mail."""
     part.mailer.send_due()
     mails = [
         (mail.to[0], re.findall(r"https://search\.example\.com(/\S+)$", mail.text, re.MULTILINE)[0])
@@ -52,7 +52,7 @@ def told(part: Runtime, server: MailServer) -> list[tuple[str, str]]:
 
 
 def link_of(part: Runtime, server: MailServer, to: str = ANN) -> str:
-    """The path of the one mail that came."""
+    """Return the link path of the only delivered e-mail."""
     ((recipient, path),) = told(part, server)
     assert recipient == to
     assert path.startswith("/email/undo?token=")
@@ -68,7 +68,7 @@ def undo(app: Flask, link: str) -> Person:
 
 
 def ended(app: Flask, link: str) -> bool:
-    """Tell whether a link works no more, in whichever way it is used."""
+    """Whether a link is invalid for both GET and POST."""
     seen = Person(app).call("GET", link)
     sent = Person(app).call("POST", "/email/undo", data={"token": link.partition("=")[2]})
     assert seen.status_code == sent.status_code
@@ -84,7 +84,7 @@ def can_log_in(app: Flask, email: str, password: str = PASSWORD) -> bool:
     return bool(app.test_client().post("/login", json={"email": email, "password": password}).status_code == 200)
 
 
-def test_the_old_address_is_told_and_undoes_a_change_that_a_leaked_key_made(
+def test_old_email_address_is_notified_and_can_undo_a_leaked_keys_change(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     gateway = Gateway(tenant)
@@ -115,7 +115,7 @@ def test_the_old_address_is_told_and_undoes_a_change_that_a_leaked_key_made(
     assert not can_log_in(app, NEW, NEW_PASSWORD)
 
 
-def test_a_session_that_changes_the_e_mail_is_undone_as_well(
+def test_undoing_a_change_made_in_a_session_ends_sessions_and_keys(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     by_session(tenant.browser, NEW)
@@ -126,7 +126,7 @@ def test_a_session_that_changes_the_e_mail_is_undone_as_well(
     assert_error(tenant.private.get("/dashboard"), 401, "key_disabled")
 
 
-def test_to_look_at_the_page_undoes_nothing(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_opening_the_undo_page_undoes_nothing(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     by_key(tenant, NEW)
     link = link_of(part, server)
 
@@ -140,7 +140,9 @@ def test_to_look_at_the_page_undoes_nothing(app: Flask, part: Runtime, tenant: T
     undo(app, link)
 
 
-def test_a_form_of_another_origin_undoes_nothing(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_undo_form_from_another_origin_returns_403(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     by_key(tenant, NEW)
     token = link_of(part, server).partition("=")[2]
 
@@ -150,7 +152,7 @@ def test_a_form_of_another_origin_undoes_nothing(app: Flask, part: Runtime, tena
     assert email_of(tenant) == NEW
 
 
-def test_a_link_works_once(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_undo_link_works_only_once(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     by_key(tenant, NEW)
     link = link_of(part, server)
     late = Person(app)
@@ -162,7 +164,7 @@ def test_a_link_works_once(app: Flask, part: Runtime, tenant: Tenant, server: Ma
     assert ended(app, link)
 
 
-def test_of_two_who_press_the_button_at_once_one_is_told_that_it_is_done(
+def test_of_concurrent_uses_of_an_undo_link_only_one_succeeds(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     by_key(tenant, NEW)
@@ -176,7 +178,7 @@ def test_of_two_who_press_the_button_at_once_one_is_told_that_it_is_done(
     assert statuses == [303, 400, 400, 400]
 
 
-def test_a_link_works_for_seven_days(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_undo_link_expires_after_seven_days(app: Flask, part: Runtime, server: MailServer) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         first, second = (register_tenant(app, email) for email in (ANN, "eve@example.com"))
         for tenant in (first, second):
@@ -197,12 +199,12 @@ def test_a_link_works_for_seven_days(app: Flask, part: Runtime, server: MailServ
 
 
 @pytest.mark.parametrize("token", ["", "x", "x" * 43, "é" * 43, "\x00" * 43])
-def test_what_is_no_link_is_refused(app: Flask, token: str) -> None:
+def test_invalid_undo_token_returns_400(app: Flask, token: str) -> None:
     assert Person(app).call("GET", "/email/undo", query_string={"token": token}).status_code == 400
     assert Person(app).call("POST", "/email/undo", data={"token": token}).status_code == 400
 
 
-def test_the_first_link_works_after_a_second_change_and_ends_the_second_one(
+def test_first_undo_link_works_after_a_second_change_and_invalidates_the_second(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     by_session(tenant.browser, NEW)
@@ -215,7 +217,7 @@ def test_the_first_link_works_after_a_second_change_and_ends_the_second_one(
     assert ended(app, second)
 
 
-def test_the_second_link_leads_to_the_second_address_and_leaves_the_first(
+def test_second_undo_link_restores_the_second_address_and_the_first_still_works(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     by_session(tenant.browser, NEW)
@@ -229,10 +231,10 @@ def test_the_second_link_leads_to_the_second_address_and_leaves_the_first(
     assert email_of(tenant) == ANN
 
 
-def test_an_address_that_a_key_set_is_sent_no_way_back_to_it(
+def test_email_address_set_with_a_key_gets_no_undo_link_that_restores_it(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
-    """Else who found the key would be told, at their own address, how to take the account from its owner again."""
+    """Otherwise the finder of a key would receive a link at their own address to take the account over again."""
     by_key(tenant, NEW)
     first = link_of(part, server)
     by_session(tenant.browser, THIRD)
@@ -245,7 +247,7 @@ def test_an_address_that_a_key_set_is_sent_no_way_back_to_it(
     assert ended(app, first)
 
 
-def test_the_owner_who_takes_the_address_back_needs_no_link(
+def test_changing_the_email_back_sends_no_mail_and_invalidates_the_undo_link(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     by_key(tenant, NEW)
@@ -259,7 +261,7 @@ def test_the_owner_who_takes_the_address_back_needs_no_link(
     assert [to for to, _ in told(part, server)] == [ANN]
 
 
-def test_an_address_that_a_key_set_gets_no_new_password_until_the_change_stands(
+def test_email_address_set_with_a_key_gets_no_password_reset_for_seven_days(
     app: Flask, part: Runtime, server: MailServer
 ) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
@@ -272,7 +274,7 @@ def test_an_address_that_a_key_set_gets_no_new_password_until_the_change_stands(
             assert [to for to, _ in told(part, server)] == mails
 
 
-def test_nobody_else_takes_the_old_address_while_it_can_come_back(
+def test_old_email_address_is_reserved_while_the_change_can_be_undone(
     app: Flask, part: Runtime, server: MailServer
 ) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
@@ -294,10 +296,10 @@ def test_nobody_else_takes_the_old_address_while_it_can_come_back(
 
 
 @pytest.mark.parametrize("email", ["ann@stra\u00dfe.example", "ann@EXAMPLE.com"])
-def test_only_the_same_mailbox_stays_confirmed(
+def test_changed_email_stays_confirmed_only_for_the_same_mailbox(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer, email: str
 ) -> None:
-    """Without case, the address of another person's mailbox may be equal."""
+    """Case folding can make another person's e-mail address equal."""
     is_same = email.isascii()
     if not is_same:
         by_session(tenant.browser, "ann@strasse.example")
@@ -311,8 +313,8 @@ def test_only_the_same_mailbox_stays_confirmed(
         assert (member.email, member.email_confirmed) == (email, is_same)
 
 
-def test_an_address_that_nobody_confirmed_is_held_against_nobody(app: Flask, part: Runtime, server: MailServer) -> None:
-    """Else a stranger could register an address and change it, again and again, and keep its owner from registering."""
+def test_unconfirmed_old_email_address_is_not_reserved(app: Flask, part: Runtime, server: MailServer) -> None:
+    """Otherwise a stranger could register and change an address repeatedly to keep its owner from registering."""
     stranger = register_tenant(app, ANN)
     by_session(stranger.browser, NEW)
     register_browser(app, ANN)
@@ -326,7 +328,7 @@ def ended_by_looking(app: Flask, link: str) -> bool:
     return Person(app).call("GET", link).status_code == 400
 
 
-def test_of_two_changes_at_once_the_later_one_tells_the_address_of_the_earlier(
+def test_concurrent_email_changes_each_notify_the_previous_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     others = [tenant.browser.client, app.test_client()]
@@ -350,7 +352,7 @@ def test_of_two_changes_at_once_the_later_one_tells_the_address_of_the_earlier(
 
 
 @pytest.mark.parametrize(("role", "keys"), [("viewer", "active"), ("editor", "disabled"), ("owner", "disabled")])
-def test_members_are_told_too_and_disable_keys_if_they_may(
+def test_undo_by_a_member_disables_keys_only_if_the_role_allows_it(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer, role: str, keys: str
 ) -> None:
     bob = add_member(tenant, "bob@example.com", role)
@@ -365,7 +367,9 @@ def test_members_are_told_too_and_disable_keys_if_they_may(
     assert email_of(tenant) == ANN
 
 
-def test_who_was_removed_comes_back_by_no_link(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_undo_link_of_a_removed_member_is_invalid(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     bob = add_member(tenant, "bob@example.com", "owner")
     told(part, server)
     by_session(bob, "bo@example.com")
@@ -376,8 +380,8 @@ def test_who_was_removed_comes_back_by_no_link(app: Flask, part: Runtime, tenant
     register_browser(app, "bob@example.com")
 
 
-def test_a_links_token_is_stored_nowhere(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
-    """In the queue neither: a mail's link is made when it is sent."""
+def test_undo_token_is_not_stored_in_plain_text(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+    """The mail queue does not contain it either: the link is created when the e-mail is sent."""
     by_key(tenant, NEW)
     with part.database.read() as session:
         assert session.scalar(select(func.count()).select_from(EmailChangeLink)) == 0
@@ -386,7 +390,7 @@ def test_a_links_token_is_stored_nowhere(app: Flask, part: Runtime, tenant: Tena
     assert token.encode() not in stored_bytes(app)
 
 
-def test_a_mail_that_is_sent_twice_leads_to_the_page_twice(
+def test_both_links_of_a_notification_sent_twice_work_until_one_is_used(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     by_key(tenant, NEW)
@@ -402,7 +406,7 @@ def test_a_mail_that_is_sent_twice_leads_to_the_page_twice(
     assert ended(app, second)
 
 
-def test_at_most_ten_changes_a_day_are_told_and_a_keys_do_not_count_as_a_members(
+def test_email_changes_are_limited_to_ten_per_day_separately_for_keys_and_members(
     app: Flask, part: Runtime, server: MailServer
 ) -> None:
     with time_machine.travel(NOON, tick=False):
@@ -414,7 +418,9 @@ def test_at_most_ten_changes_a_day_are_told_and_a_keys_do_not_count_as_a_members
         by_session(tenant.browser, NEW)
 
 
-def test_the_log_names_what_came_back(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_audit_log_records_the_restored_email_address(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     by_key(tenant, NEW)
     undo(app, link_of(part, server))
     (_, reset) = told(part, server)[0]
@@ -432,7 +438,7 @@ def test_the_log_names_what_came_back(app: Flask, part: Runtime, tenant: Tenant,
     assert sum(entry["object"]["kind"] == "key" and off in entry["changes"] for entry in entries) == 3
 
 
-def test_without_mail_nobody_is_told_and_the_old_address_is_free(tmp_path: Path) -> None:
+def test_installation_without_mail_does_not_reserve_the_old_email_address(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path / "silent"))
     try:
         tenant = register_tenant(app, ANN)

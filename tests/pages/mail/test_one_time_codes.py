@@ -1,4 +1,4 @@
-"""Mails about one-time codes, and what links by mail do to them."""
+"""E-mails about one-time codes, and the effect of e-mailed links on the codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def clock() -> Iterator[time_machine.Traveller]:
 
 
 def switch_on(browser: Browser) -> list[str]:
-    """Set codes up; gives the recovery codes."""
+    """Turn on one-time codes, and return the recovery codes."""
     secret = assert_ok(browser.post("/profile/totp", json={"current_password": PASSWORD}))["secret"]
     code = pyotp.TOTP(secret).at(datetime.now(UTC))
     recovery: list[str] = assert_ok(browser.post("/profile/totp/confirm", json={"code": code}))["recovery_codes"]
@@ -42,7 +42,7 @@ def log_in(app: Flask, password: str, email: str = ANN, **code: str) -> int:
 
 
 def told(part: Runtime, server: MailServer) -> list[tuple[str, str, str]]:
-    """Whom the mails that came are to, their subjects, and what they say."""
+    """Return recipient, subject, and text of each delivered e-mail."""
     part.mailer.send_due()
     mails = [(mail.to[0], str(mail.message["Subject"]), mail.text) for mail in server.mails]
     server.mails.clear()
@@ -53,7 +53,9 @@ def link_in(text: str) -> str:
     return re.findall(r"https://search\.example\.com(/\S+)$", text, re.MULTILINE)[0]
 
 
-def test_their_member_is_told_what_becomes_of_codes(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_member_is_notified_of_changes_to_two_factor_authentication(
+    app: Flask, part: Runtime, server: MailServer
+) -> None:
     browser, _ = register_browser(app, ANN)
     confirm_everybody(part)
 
@@ -71,7 +73,7 @@ def test_their_member_is_told_what_becomes_of_codes(app: Flask, part: Runtime, s
     assert [mail[:2] for mail in told(part, server)] == [(ANN, "Two-factor authentication was turned off")]
 
 
-def test_a_new_password_by_mail_does_not_switch_codes_off(app: Flask, part: Runtime, server: MailServer) -> None:
+def test_password_reset_by_mail_does_not_turn_off_one_time_codes(app: Flask, part: Runtime, server: MailServer) -> None:
     browser, _ = register_browser(app, ANN)
     recovery = switch_on(browser)
     confirm_everybody(part)
@@ -87,8 +89,8 @@ def test_a_new_password_by_mail_does_not_switch_codes_off(app: Flask, part: Runt
     assert log_in(app, NEW_PASSWORD, code=recovery[0]) == 200
 
 
-def test_a_new_password_by_mail_forgives_wrong_codes(app: Flask, part: Runtime, server: MailServer) -> None:
-    """Who knew the password before locks nobody out with them."""
+def test_password_reset_by_mail_clears_failed_code_attempts(app: Flask, part: Runtime, server: MailServer) -> None:
+    """Otherwise a person who knew the old password could lock the member out."""
     browser, _ = register_browser(app, ANN)
     recovery = switch_on(browser)
     told(part, server)
@@ -106,10 +108,10 @@ def test_a_new_password_by_mail_forgives_wrong_codes(app: Flask, part: Runtime, 
 
 
 @pytest.mark.parametrize("codes_are_older", [False, True])
-def test_undoing_a_changed_email_ends_codes_that_came_after_it(
+def test_undoing_an_email_change_removes_codes_set_up_after_it(
     app: Flask, part: Runtime, server: MailServer, clock: time_machine.Traveller, codes_are_older: bool
 ) -> None:
-    """A thief who knows the password keeps nobody out with codes; a member keeps theirs."""
+    """Codes set up by a thief are removed; the member's own codes stay."""
     browser, _ = register_browser(app, ANN)
     if codes_are_older:
         switch_on(browser)

@@ -1,4 +1,4 @@
-"""A forgotten password: a link by mail, which works once, for 30 minutes, and tells strangers nothing."""
+"""Password reset by e-mail: the link works once, for 30 minutes, and does not reveal whether an account exists."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ask(app: Flask, email: str, address: str = "10.0.0.1", **options: object) ->
 
 
 def link_of(part: Runtime, server: MailServer) -> str:
-    """The path that the one mail that came leads to."""
+    """Return the link path of the only delivered e-mail."""
     part.mailer.send_due()
     (mail,) = server.mails
     server.mails.clear()
@@ -60,7 +60,7 @@ def can_log_in(app: Flask, email: str, password: str) -> bool:
     return bool(answer.status_code == 200)
 
 
-def test_a_new_password_by_mail(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_password_can_be_reset_by_mail(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     person = Person(app)
     person.go("/login")
     person.follow("Forgot your password?")
@@ -75,7 +75,7 @@ def test_a_new_password_by_mail(app: Flask, part: Runtime, tenant: Tenant, serve
     assert not can_log_in(app, tenant.email, PASSWORD)
 
 
-def test_it_ends_all_sessions(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_password_reset_ends_all_sessions(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     assert tenant.browser.get("/dashboard").status_code == 200
     ask(app, tenant.email)
     person = Person(app)
@@ -85,7 +85,7 @@ def test_it_ends_all_sessions(app: Flask, part: Runtime, tenant: Tenant, server:
     assert tenant.browser.get("/dashboard").status_code == 401
 
 
-def test_the_mail_goes_to_the_accounts_own_address(
+def test_reset_mail_goes_to_the_stored_email_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email.upper())
@@ -94,7 +94,9 @@ def test_the_mail_goes_to_the_accounts_own_address(
     assert [mail.to for mail in server.mails] == [[tenant.email]]
 
 
-def test_a_link_works_once(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_reset_link_works_only_once_and_invalidates_older_links(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     with time_machine.travel(now() - timedelta(minutes=10), tick=False):
         ask(app, tenant.email)
         first = link_of(part, server)
@@ -113,7 +115,7 @@ def test_a_link_works_once(app: Flask, part: Runtime, tenant: Tenant, server: Ma
     assert can_log_in(app, tenant.email, NEW_PASSWORD)
 
 
-def test_of_two_who_use_a_link_at_once_one_succeeds(
+def test_of_concurrent_uses_of_a_reset_link_only_one_succeeds(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email)
@@ -133,7 +135,7 @@ def test_of_two_who_use_a_link_at_once_one_succeeds(
     assert can_log_in(app, tenant.email, f"password number {answers.index(303)}")
 
 
-def test_looking_at_a_link_does_not_use_it_up(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_opening_a_reset_link_does_not_use_it_up(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     ask(app, tenant.email)
     link = link_of(part, server)
     scanner = app.test_client()
@@ -148,7 +150,7 @@ def test_looking_at_a_link_does_not_use_it_up(app: Flask, part: Runtime, tenant:
 
 
 @pytest.mark.parametrize(("minutes", "status"), [(29, 303), (30, 400)])
-def test_a_link_works_for_30_minutes(
+def test_reset_link_expires_after_30_minutes(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer, minutes: int, status: int
 ) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
@@ -162,9 +164,7 @@ def test_a_link_works_for_30_minutes(
         assert person.send("Set password", new_password=NEW_PASSWORD).status_code == status
 
 
-def test_a_mail_that_cannot_be_sent_in_time_is_not_sent(
-    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
-) -> None:
+def test_expired_reset_mail_is_not_sent(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         ask(app, tenant.email)
         clock.shift(timedelta(minutes=30))
@@ -174,7 +174,7 @@ def test_a_mail_that_cannot_be_sent_in_time_is_not_sent(
 
 
 @pytest.mark.parametrize("change", [{"email": "anna@example.com"}, {"password": True}])
-def test_a_link_ends_with_the_password_or_the_address_that_it_was_for(
+def test_reset_link_is_invalid_after_a_password_or_email_change(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer, change: dict[str, object]
 ) -> None:
     ask(app, tenant.email)
@@ -186,7 +186,7 @@ def test_a_link_ends_with_the_password_or_the_address_that_it_was_for(
     assert Person(app).call("GET", link).status_code == 400
 
 
-def test_unknown_addresses_are_answered_alike_and_get_no_mail(
+def test_unknown_email_address_gets_the_same_response_and_no_mail(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     known, unknown = ask(app, tenant.email), ask(app, "nobody@example.com")
@@ -202,9 +202,7 @@ def test_unknown_addresses_are_answered_alike_and_get_no_mail(
         assert session.scalars(select(Mail)).all() == []
 
 
-def test_a_request_takes_alike_since_no_account_is_looked_up(
-    app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reset_request_looks_up_no_account(app: Flask, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     def look_up(*_: object) -> None:
         raise AssertionError("the request tells whether there is such an account")
 
@@ -215,10 +213,10 @@ def test_a_request_takes_alike_since_no_account_is_looked_up(
 
 
 @pytest.mark.parametrize("email", ["ann@example.com", "nobody@example.com"])
-def test_strangers_cannot_use_up_the_requests_of_an_address(
+def test_strangers_cannot_exhaust_the_reset_requests_of_an_email_address(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer, email: str
 ) -> None:
-    """They can ask for it as often as they like: its owner has a link that works, and is not flooded."""
+    """However often they ask, the owner gets a working link and is not flooded with e-mail."""
     with time_machine.travel(NOON, tick=False) as clock:
         for minute in range(60):
             for number in range(3):
@@ -237,7 +235,7 @@ def test_strangers_cannot_use_up_the_requests_of_an_address(
         assert can_log_in(app, email, NEW_PASSWORD)
 
 
-def test_a_link_that_has_ended_is_replaced_at_once(
+def test_used_reset_link_can_be_replaced_immediately(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
@@ -250,10 +248,10 @@ def test_a_link_that_has_ended_is_replaced_at_once(
         person.go(link_of(part, server))
 
 
-def test_a_link_to_a_new_password_ends_the_codes_of_an_address_that_nobody_confirmed(
+def test_password_reset_removes_codes_of_an_unconfirmed_email_address(
     app: Flask, part: Runtime, stranger: Tenant, server: MailServer
 ) -> None:
-    """A stranger could register somebody else's address and keep its owner out with codes of their own."""
+    """Otherwise a stranger could register another person's e-mail address and lock the owner out with codes."""
     for is_confirmed in (True, False):
         with part.database.write() as session:
             member = first_owner(session, stranger.account_id)
@@ -266,7 +264,7 @@ def test_a_link_to_a_new_password_ends_the_codes_of_an_address_that_nobody_confi
         assert can_log_in(app, stranger.email, NEW_PASSWORD) is not is_confirmed
 
 
-def test_20_an_hour_of_one_client(app: Flask) -> None:
+def test_reset_requests_are_limited_to_20_per_hour_and_ip_address(app: Flask) -> None:
     with time_machine.travel(NOON, tick=False):
         for number in range(20):
             assert ask(app, f"n{number}@example.com").response.status_code == 303
@@ -274,7 +272,9 @@ def test_20_an_hour_of_one_client(app: Flask) -> None:
         assert ask(app, "another@example.com", "10.0.0.2").response.status_code == 303
 
 
-def test_a_link_is_the_members_who_asked_for_it(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_reset_link_changes_only_the_requesting_members_password(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     add_member(tenant, "bo@example.com", "editor")
     part.mailer.send_due()
     server.mails.clear()
@@ -290,7 +290,9 @@ def test_a_link_is_the_members_who_asked_for_it(app: Flask, part: Runtime, tenan
     assert (changed["actor"]["name"], changed["changes"]) == ("bo@example.com", [{"field": "password"}])
 
 
-def test_only_a_hash_of_the_token_is_stored(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_only_a_hash_of_the_reset_token_is_stored(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     ask(app, tenant.email)
     token = link_of(part, server).partition("token=")[2]
 
@@ -300,7 +302,9 @@ def test_only_a_hash_of_the_token_is_stored(app: Flask, part: Runtime, tenant: T
     assert reset.member_id == member_id(tenant, tenant.email)
 
 
-def test_the_token_leaks_to_no_other_address(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_reset_page_sends_no_token_in_referrers_and_is_not_cached(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     ask(app, tenant.email)
     person = Person(app)
     person.go(link_of(part, server))
@@ -311,14 +315,16 @@ def test_the_token_leaks_to_no_other_address(app: Flask, part: Runtime, tenant: 
     assert person.response.headers.getlist("Referrer-Policy") == ["same-origin"]
 
 
-def test_a_hostile_host_is_in_no_mail(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
+def test_spoofed_host_header_does_not_appear_in_reset_mail(
+    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
+) -> None:
     ask(app, tenant.email, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"})
     part.mailer.send_due()
 
     assert b"evil.example" not in server.mails[0].raw
 
 
-def test_another_sites_page_cannot_send_the_forms(app: Flask, tenant: Tenant) -> None:
+def test_reset_forms_from_another_origin_return_403(app: Flask, tenant: Tenant) -> None:
     assert ask(app, tenant.email, headers={"Origin": "https://evil.example"}).response.status_code == 403
     person = Person(app)
     form = {"token": "x" * 43, "new_password": NEW_PASSWORD}
@@ -329,16 +335,14 @@ def test_another_sites_page_cannot_send_the_forms(app: Flask, tenant: Tenant) ->
 @pytest.mark.parametrize(
     "email", ["", "ann", "ann@example.com\nBcc: eve@example.com", "ann@example.com, eve@example.com"]
 )
-def test_what_is_no_address_is_said_beside_the_field(app: Flask, email: str) -> None:
+def test_invalid_email_address_shows_the_problem_next_to_the_field(app: Flask, email: str) -> None:
     person = ask(app, email)
 
     assert person.response.status_code == 400
     assert person.problem_of("email")
 
 
-def test_a_password_that_is_too_short_is_asked_for_again(
-    app: Flask, part: Runtime, tenant: Tenant, server: MailServer
-) -> None:
+def test_too_short_new_password_can_be_corrected(app: Flask, part: Runtime, tenant: Tenant, server: MailServer) -> None:
     ask(app, tenant.email)
     person = Person(app)
     person.go(link_of(part, server))
@@ -350,7 +354,7 @@ def test_a_password_that_is_too_short_is_asked_for_again(
 
 
 @pytest.mark.parametrize("token", ["", "x", "x" * 43, "ü" * 43, "x" * 5000, "\x00"])
-def test_invented_links_do_not_work(app: Flask, token: str) -> None:
+def test_invalid_reset_token_returns_400(app: Flask, token: str) -> None:
     person = Person(app)
     person.call("GET", "/password/reset", query_string={"token": token})
 
@@ -358,7 +362,7 @@ def test_invented_links_do_not_work(app: Flask, token: str) -> None:
     assert "no longer works" in person.alerts[0]
 
 
-def test_who_failed_too_often_can_log_in_with_the_new_password(
+def test_password_reset_unblocks_login_after_too_many_failures(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     for _ in range(11):
@@ -372,7 +376,7 @@ def test_who_failed_too_often_can_log_in_with_the_new_password(
     assert can_log_in(app, tenant.email, NEW_PASSWORD)
 
 
-def test_an_account_that_was_deleted_meanwhile_gets_nothing(
+def test_deleted_account_gets_no_reset_mail_and_its_link_is_invalid(
     app: Flask, part: Runtime, tenant: Tenant, server: MailServer
 ) -> None:
     ask(app, tenant.email)
@@ -386,10 +390,10 @@ def test_an_account_that_was_deleted_meanwhile_gets_nothing(
 
 
 @pytest.mark.parametrize("is_older", [True, False])
-def test_a_link_changes_the_password_of_the_very_mailbox_that_it_was_sent_to(
+def test_reset_link_changes_only_the_password_of_the_exact_email_address(
     app: Flask, part: Runtime, server: MailServer, is_older: bool
 ) -> None:
-    """Without case, `straße.example` is `strasse.example`, but it is another person's domain."""
+    """Case folding maps `straße.example` to `strasse.example`, which is another person's domain."""
     names = {"victim": "ann@strasse.example", "attacker": "ann@stra\u00dfe.example"}
     first, second = ("attacker", "victim") if is_older else ("victim", "attacker")
     register_tenant(app, names[first])
@@ -419,7 +423,9 @@ CONTACTS = [
 
 
 @pytest.mark.parametrize(("contact", "target"), CONTACTS)
-def test_without_a_mail_server_the_page_names_whom_to_ask(tmp_path: Path, contact: str, target: str) -> None:
+def test_forgot_password_page_without_mail_server_shows_the_operators_contact(
+    tmp_path: Path, contact: str, target: str
+) -> None:
     app = make_app(make_settings(tmp_path, operator_contact=contact))
     tenant = register_tenant(app, "ann@example.com")
     person = Person(app)
@@ -436,14 +442,14 @@ def test_without_a_mail_server_the_page_names_whom_to_ask(tmp_path: Path, contac
     close_app(app)
 
 
-def test_without_a_contact_it_is_the_operator(shared_app: Flask) -> None:
+def test_forgot_password_page_without_contact_refers_to_the_operator(shared_app: Flask) -> None:
     person = Person(shared_app)
     person.go("/password/forgot")
 
     assert "ask the operator of this service." in person.page.text
 
 
-def test_of_an_e_mail_with_several_accounts_all_get_the_new_password(
+def test_password_reset_applies_to_all_accounts_of_the_email_address(
     app: Flask, part: Runtime, tenant: Tenant, stranger: Tenant, server: MailServer
 ) -> None:
     browser = add_member(tenant, stranger.email, "viewer")

@@ -1,4 +1,4 @@
-"""An installation whose people log in with a provider."""
+"""An installation with an OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def provider() -> Iterator[IdentityProvider]:
 
 @pytest.fixture
 def app(tmp_path: Path, provider: IdentityProvider) -> Iterator[Flask]:
-    """The installation."""
+    """An installation that uses the provider."""
     made = make_app(make_settings(tmp_path, **provider.settings()))
     yield made
     close_app(made)

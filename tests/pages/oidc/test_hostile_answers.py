@@ -1,4 +1,4 @@
-"""Answers of a provider, or in its name, that nobody may be logged in with."""
+"""Hostile or malformed responses of an identity provider never log anyone in."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.pages.people import Person
 
 
 def assert_nobody_came(app: Flask, person: Person, said: str) -> None:
-    """The page says why, and neither session nor account nor identity was made."""
+    """Assert that the page shows the reason, and that no session, account, or identity was created."""
     assert person.response.status_code in (401, 403, 503), person.response.status_code
     assert said in " ".join(person.alerts)
     assert "session" not in "".join(person.response.headers.getlist("Set-Cookie"))
@@ -70,7 +70,7 @@ def assert_nobody_came(app: Flask, person: Person, said: str) -> None:
         pytest.param({"email": ["ann@example.com"]}, "no e-mail address", id="an e-mail that is no text"),
     ],
 )
-def test_an_id_token_with_a_wrong_claim(
+def test_id_token_with_an_invalid_claim_is_rejected(
     app: Flask, provider: IdentityProvider, claims: dict[str, Any], said: str
 ) -> None:
     provider.claims = claims
@@ -80,10 +80,10 @@ def test_an_id_token_with_a_wrong_claim(
 @pytest.mark.parametrize(
     ("seconds", "comes"), [(-361, False), (-359, True), (59, True), (61, False)], ids=["late", "slow", "fast", "early"]
 )
-def test_a_clock_that_is_off_by_more_than_a_minute(
+def test_provider_clock_skew_of_more_than_a_minute_is_rejected(
     app: Flask, provider: IdentityProvider, seconds: int, comes: bool
 ) -> None:
-    """Its tokens are good for five minutes; a minute more is for clocks that differ."""
+    """Tokens are valid for five minutes, with one minute of tolerance for clock skew."""
     with time_machine.travel(now(), tick=False):
         moment = int(now().timestamp()) + seconds
         provider.claims = {"iat": moment, "exp": moment + 300}
@@ -94,14 +94,14 @@ def test_a_clock_that_is_off_by_more_than_a_minute(
             assert_nobody_came(app, person, "not valid")
 
 
-def test_no_signature(app: Flask, provider: IdentityProvider) -> None:
+def test_unsigned_id_token_is_rejected(app: Flask, provider: IdentityProvider) -> None:
     provider.algorithm = "none"
     assert_nobody_came(app, come(app, provider), "unsupported_algorithm")
 
 
 @pytest.mark.parametrize("secret", [CLIENT_SECRET, "public key"])
-def test_a_signature_with_what_others_know(app: Flask, provider: IdentityProvider, secret: str) -> None:
-    """``HS256``, with the client's secret or the text of the provider's public key as the key."""
+def test_hs256_signature_with_a_known_key_is_rejected(app: Flask, provider: IdentityProvider, secret: str) -> None:
+    """``HS256`` with the client secret or the provider's public key as the signing key."""
     known = provider.key.as_pem(private=False).hex() if secret == "public key" else secret
     key = OctKey.import_key(known, {"kid": "first"})
     person = Person(app)
@@ -114,22 +114,22 @@ def test_a_signature_with_what_others_know(app: Flask, provider: IdentityProvide
     assert_nobody_came(app, person, "unsupported_algorithm")
 
 
-def test_another_key_of_the_same_name(app: Flask, provider: IdentityProvider) -> None:
+def test_signature_of_another_key_with_the_same_id_is_rejected(app: Flask, provider: IdentityProvider) -> None:
     provider.key = ECKey.generate_key("P-256", parameters={"kid": "first"})
     assert_nobody_came(app, come(app, provider), "bad_signature")
 
 
 @pytest.mark.parametrize("token", ["", "a.b.c", "e30.e30.", "x" * 200_000, "é.é.é"])
-def test_no_token_at_all(app: Flask, provider: IdentityProvider, token: str) -> None:
+def test_malformed_id_token_is_rejected(app: Flask, provider: IdentityProvider, token: str) -> None:
     provider.token = token
     assert_nobody_came(app, come(app, provider), "not valid")
 
 
-def test_keys_that_were_rotated_in_between_are_read_anew(app: Flask, provider: IdentityProvider) -> None:
+def test_rotated_provider_keys_are_fetched_again(app: Flask, provider: IdentityProvider) -> None:
     assert is_logged_in(come(app, provider))
     provider.rotate("second")
     assert is_logged_in(come(app, provider))
-    provider.rotate("second")  # A careless provider gives its next key the same name.
+    provider.rotate("second")  # A careless provider reuses the key ID for its next key.
     assert is_logged_in(come(app, provider))
     assert provider.asked.count("/keys") == 3
     assert is_logged_in(come(app, provider))
@@ -137,14 +137,14 @@ def test_keys_that_were_rotated_in_between_are_read_anew(app: Flask, provider: I
     assert provider.asked.count("/.well-known/openid-configuration") == 1
 
 
-def test_an_old_key_ends_with_the_rotation(app: Flask, provider: IdentityProvider) -> None:
+def test_token_signed_with_a_rotated_out_key_is_rejected(app: Flask, provider: IdentityProvider) -> None:
     old = provider.key
     provider.rotate()
     provider.key = old
     assert_nobody_came(app, come(app, provider), "invalid_key_id")
 
 
-def test_a_code_that_was_used_already(app: Flask, provider: IdentityProvider) -> None:
+def test_authorization_response_cannot_be_replayed(app: Flask, provider: IdentityProvider) -> None:
     person = Person(app)
     path = provider.log_in(begin(person))
     cookie = person.client.get_cookie("login_attempt", path="/login/oidc")
@@ -162,7 +162,7 @@ def test_a_code_that_was_used_already(app: Flask, provider: IdentityProvider) ->
     assert provider.asked.count("/token") == 1
 
 
-def test_a_code_that_the_provider_refuses(app: Flask, provider: IdentityProvider) -> None:
+def test_code_refused_by_the_provider_logs_nobody_in(app: Flask, provider: IdentityProvider) -> None:
     person = Person(app)
     path = provider.log_in(begin(person))
     provider._codes.clear()
@@ -170,8 +170,8 @@ def test_a_code_that_the_provider_refuses(app: Flask, provider: IdentityProvider
     assert_nobody_came(app, person, "The provider returned 400.")
 
 
-def test_the_code_of_another_login_has_another_verifier(app: Flask, provider: IdentityProvider) -> None:
-    """Somebody who caught a code cannot use it in a login of their own."""
+def test_stolen_code_fails_in_another_login(app: Flask, provider: IdentityProvider) -> None:
+    """An attacker who intercepted a code cannot use it in their own login."""
     caught = parse_qs(urlsplit(provider.log_in(begin(Person(app)))).query)["code"][0]
     thief = Person(app)
     query = parse_qs(urlsplit(provider.log_in(begin(thief))).query)
@@ -179,8 +179,8 @@ def test_the_code_of_another_login_has_another_verifier(app: Flask, provider: Id
     assert_nobody_came(app, thief, "The provider returned 400.")
 
 
-def test_the_state_of_another_browser(app: Flask, provider: IdentityProvider) -> None:
-    """Nobody is logged in as somebody else by a link that these sent."""
+def test_state_of_another_browser_is_rejected(app: Flask, provider: IdentityProvider) -> None:
+    """An attacker's link cannot log a victim in as the attacker."""
     attacker, victim = Person(app), Person(app)
     path = provider.log_in(begin(attacker))
     victim.call("GET", path)
@@ -192,7 +192,7 @@ def test_the_state_of_another_browser(app: Flask, provider: IdentityProvider) ->
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "e30.a.b", "é"])
-def test_a_cookie_that_is_none_of_ours(app: Flask, provider: IdentityProvider, cookie: str) -> None:
+def test_forged_login_attempt_cookie_is_rejected(app: Flask, provider: IdentityProvider, cookie: str) -> None:
     person = Person(app)
     path = provider.log_in(begin(person))
     person.client.set_cookie("login_attempt", cookie, path="/login/oidc")
@@ -200,7 +200,7 @@ def test_a_cookie_that_is_none_of_ours(app: Flask, provider: IdentityProvider, c
     assert_nobody_came(app, person, "another browser")
 
 
-def test_a_login_that_took_longer_than_ten_minutes(app: Flask, provider: IdentityProvider) -> None:
+def test_login_attempt_expires_after_ten_minutes(app: Flask, provider: IdentityProvider) -> None:
     with time_machine.travel(now(), tick=False) as clock:
         person = Person(app)
         path = provider.log_in(begin(person))
@@ -212,8 +212,8 @@ def test_a_login_that_took_longer_than_ten_minutes(app: Flask, provider: Identit
         assert_nobody_came(app, person, "10 minutes")
 
 
-def test_the_answer_of_another_provider(app: Flask, provider: IdentityProvider) -> None:
-    """RFC 9207: a provider that says who it is."""
+def test_response_of_another_issuer_is_rejected(app: Flask, provider: IdentityProvider) -> None:
+    """RFC 9207: the response identifies its issuer."""
     person = Person(app)
     path = provider.log_in(begin(person)).replace(urlencode({"iss": provider.issuer}), "iss=https%3A%2F%2Fevil.example")
     person.call("GET", path)
@@ -221,14 +221,14 @@ def test_the_answer_of_another_provider(app: Flask, provider: IdentityProvider) 
     assert "/token" not in provider.asked
 
 
-def test_who_says_no_at_the_provider(app: Flask, provider: IdentityProvider) -> None:
+def test_denied_login_at_the_provider_shows_the_reason(app: Flask, provider: IdentityProvider) -> None:
     person = Person(app)
     state = parse_qs(urlsplit(begin(person)).query)["state"][0]
     person.call("GET", f"/login/oidc/callback?error=access_denied&state={state}")
     assert_nobody_came(app, person, "did not log you in")
 
 
-def test_the_userinfo_of_another_person(app: Flask, provider: IdentityProvider) -> None:
+def test_userinfo_of_another_subject_is_rejected(app: Flask, provider: IdentityProvider) -> None:
     provider.userinfo = {**provider.person, "sub": "another"}
     provider.person = {"sub": provider.person["sub"]}
     assert_nobody_came(app, come(app, provider), "a different person")
@@ -251,7 +251,7 @@ def test_the_userinfo_of_another_person(app: Flask, provider: IdentityProvider) 
         {"token_endpoint_auth_methods_supported": {"client_secret_basic": True}},
     ],
 )
-def test_a_configuration_that_is_not_believed(
+def test_invalid_provider_configuration_is_rejected(
     app: Flask, provider: IdentityProvider, configuration: dict[str, Any]
 ) -> None:
     provider.configuration = configuration
@@ -274,7 +274,7 @@ def test_a_configuration_that_is_not_believed(
         pytest.param({"sub": "a\ud800b"}, "no valid subject", id="half a character in the subject"),
     ],
 )
-def test_what_is_told_of_a_person_must_be_what_can_be_kept(
+def test_unstorable_email_addresses_and_subjects_are_rejected(
     app: Flask, provider: IdentityProvider, person: dict[str, str], said: str
 ) -> None:
     provider.person |= person
@@ -282,7 +282,7 @@ def test_what_is_told_of_a_person_must_be_what_can_be_kept(
 
 
 @pytest.mark.parametrize("name", ["\x00", "\ud800", "A\x00n\ud800n", "x" * 10_000, ""])
-def test_a_name_that_cannot_be_kept_is_cut(app: Flask, provider: IdentityProvider, name: str) -> None:
+def test_unstorable_name_is_cleaned_and_cut(app: Flask, provider: IdentityProvider, name: str) -> None:
     provider.person["name"] = name
     person = come_with(app, provider, {"alg": "ES256", "kid": "first"})
     assert is_logged_in(person)
@@ -291,7 +291,7 @@ def test_a_name_that_cannot_be_kept_is_cut(app: Flask, provider: IdentityProvide
     assert shown.isprintable()
 
 
-def test_an_unverified_address_of_the_userinfo_is_not_made_good_by_the_token(
+def test_verified_claim_in_the_token_does_not_apply_to_the_userinfo_email(
     app: Flask, provider: IdentityProvider
 ) -> None:
     provider.userinfo = {**provider.person, "email_verified": False}
@@ -309,10 +309,10 @@ def test_an_unverified_address_of_the_userinfo_is_not_made_good_by_the_token(
         ("sam@example.com", "\u017fam@example.com"),
     ],
 )
-def test_another_mailbox_whose_address_only_looks_alike(
+def test_similar_email_address_of_another_mailbox_cannot_log_in(
     app: Flask, provider: IdentityProvider, member: str, person: str
 ) -> None:
-    """Without case they are equal, but other people may have them: `straße.example` is another domain."""
+    """Case folding makes them equal, but they can belong to different people: `straße.example` is another domain."""
     victim = register_tenant(app, member)
     confirm_everybody(app.extensions["runtime"])
     provider.person |= {"email": person}
@@ -326,7 +326,7 @@ def test_another_mailbox_whose_address_only_looks_alike(
     assert is_logged_in(come(app, provider))
 
 
-def test_an_invitation_is_for_the_very_address(app: Flask, provider: IdentityProvider) -> None:
+def test_invitation_accepts_only_the_exact_email_address(app: Flask, provider: IdentityProvider) -> None:
     owner = register_tenant(app, "owner@example.com")
     body = {"email": "ann@strasse.example", "role": "owner"}
     path = urlsplit(assert_ok(owner.browser.post("/api/invitations", json=body), 201)["url"]).path
@@ -337,8 +337,8 @@ def test_an_invitation_is_for_the_very_address(app: Flask, provider: IdentityPro
     assert "for a different e-mail address" in " ".join(person.alerts)
 
 
-def test_a_person_whom_the_provider_calls_otherwise_is_another_person(app: Flask, provider: IdentityProvider) -> None:
-    """The address of somebody who left was given to a successor; or the provider mixes people up."""
+def test_same_email_address_with_another_subject_is_rejected(app: Flask, provider: IdentityProvider) -> None:
+    """A former employee's e-mail address was reassigned, or the provider confuses people."""
     first = come(app, provider)
     assert is_logged_in(first)
     provider.person["sub"] = "successor"
@@ -351,8 +351,10 @@ def test_a_person_whom_the_provider_calls_otherwise_is_another_person(app: Flask
 
 
 @pytest.mark.parametrize("more", ["jwk", "jku", "x5c", "crit", "b64"])
-def test_a_token_that_brings_its_own_key(app: Flask, provider: IdentityProvider, more: str) -> None:
-    """Nothing in a token's header says which key is right, but for the name of one that the provider publishes."""
+def test_token_with_an_embedded_key_or_critical_header_is_rejected(
+    app: Flask, provider: IdentityProvider, more: str
+) -> None:
+    """A token's header selects a key only by the ID of one of the provider's published keys."""
     own = ECKey.generate_key("P-256", parameters={"kid": "first"})
     values: dict[str, Any] = {
         "jwk": own.as_dict(private=False),
@@ -367,7 +369,7 @@ def test_a_token_that_brings_its_own_key(app: Flask, provider: IdentityProvider,
 
 
 def come_with(app: Flask, provider: IdentityProvider, header: dict[str, Any], key: Key | None = None) -> Person:
-    """Log in with a token that has whatever header and text, which libraries refuse to write."""
+    """Log in with a token whose header and text libraries refuse to produce."""
     person = Person(app)
     path = provider.log_in(begin(person))
     nonce = next(iter(provider._codes.values()))["nonce"]
@@ -381,7 +383,7 @@ def come_with(app: Flask, provider: IdentityProvider, header: dict[str, Any], ke
     return person
 
 
-def test_a_token_that_is_nested_without_end(app: Flask, provider: IdentityProvider) -> None:
+def test_deeply_nested_token_is_rejected(app: Flask, provider: IdentityProvider) -> None:
     deep = urlsafe_b64encode(("[" * 50_000 + "]" * 50_000).encode()).decode()
     provider.token = f"{deep}.{deep}.{deep}"
     assert_nobody_came(app, come(app, provider), "not valid")
@@ -395,10 +397,10 @@ def test_a_token_that_is_nested_without_end(app: Flask, provider: IdentityProvid
         [{}, {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "bad"}],
     ],
 )
-def test_keys_of_kinds_that_nobody_knows_yet_keep_nobody_out(
+def test_unknown_key_types_in_the_key_set_are_ignored(
     app: Flask, provider: IdentityProvider, others: list[dict[str, str]]
 ) -> None:
-    """RFC 7517: who reads a set of keys passes over those that it does not understand."""
+    """RFC 7517: a reader of a key set ignores keys that it does not understand."""
     keys = [*others, provider.key.as_dict(private=False)]
     body = json.dumps({"keys": keys}).encode()
     provider.raw["/keys"] = lambda out: out.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)  # type: ignore[func-returns-value]
@@ -406,7 +408,7 @@ def test_keys_of_kinds_that_nobody_knows_yet_keep_nobody_out(
 
 
 @pytest.mark.parametrize("keys", [[], ["x"], [None], {}, 7, [{"kty": "AKP", "pub": "AAAA"}]])
-def test_without_a_key_that_can_be_read_nobody_is_logged_in(app: Flask, provider: IdentityProvider, keys: Any) -> None:
+def test_key_set_without_a_usable_key_is_rejected(app: Flask, provider: IdentityProvider, keys: Any) -> None:
     body = json.dumps({"keys": keys}).encode()
     provider.raw["/keys"] = lambda out: out.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)  # type: ignore[func-returns-value]
     person = come(app, provider)
@@ -435,7 +437,9 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
     ],
 )
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/keys", "/token"])
-def test_an_answer_that_is_none(app: Flask, provider: IdentityProvider, path: str, answer: bytes) -> None:
+def test_malformed_provider_response_is_rejected(
+    app: Flask, provider: IdentityProvider, path: str, answer: bytes
+) -> None:
     provider.raw[path] = lambda out: out.write(answer)  # type: ignore[func-returns-value]
     person = Person(app)
     began = person.call("GET", "/login/oidc")
@@ -445,10 +449,10 @@ def test_an_answer_that_is_none(app: Flask, provider: IdentityProvider, path: st
 
 
 @pytest.mark.parametrize("begin_with", [b"", b"HTTP/1.1 200 OK\r\nX: ", HEAD + b"Content-Length: 900\r\n\r\n"])
-def test_an_answer_that_comes_a_byte_at_a_time_is_given_up(
+def test_provider_response_sent_byte_by_byte_times_out(
     app: Flask, provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, begin_with: bytes
 ) -> None:
-    """Each byte comes in time, so that only the whole answer can be too slow."""
+    """Each byte arrives in time, so only the total time limit can apply."""
     monkeypatch.setattr("app.services.accounts.oidc_provider.LONGEST_SECONDS", 0.5)
     ended = threading.Event()
 
@@ -468,8 +472,8 @@ def test_an_answer_that_comes_a_byte_at_a_time_is_given_up(
     assert took < 5
 
 
-def test_a_clock_that_jumps_back_keeps_nobody_out(app: Flask, provider: IdentityProvider) -> None:
-    """What was noted in the hour that comes again is of no use."""
+def test_login_works_after_the_clock_jumps_back(app: Flask, provider: IdentityProvider) -> None:
+    """A failure recorded in the repeated hour must not block logins."""
     moment = now()
     with time_machine.travel(moment + timedelta(hours=1), tick=False):
         part: Runtime = app.extensions["runtime"]
@@ -481,7 +485,7 @@ def test_a_clock_that_jumps_back_keeps_nobody_out(app: Flask, provider: Identity
         assert is_logged_in(come(app, provider))
 
 
-def test_a_provider_that_fails_says_so_and_is_left_alone_for_a_while(app: Flask, provider: IdentityProvider) -> None:
+def test_provider_error_is_reported_and_login_works_once_it_recovers(app: Flask, provider: IdentityProvider) -> None:
     provider.status = 500
     person = Person(app)
     person.call("GET", "/login/oidc")
@@ -490,7 +494,7 @@ def test_a_provider_that_fails_says_so_and_is_left_alone_for_a_while(app: Flask,
     assert is_logged_in(come(app, provider))
 
 
-def test_a_provider_that_is_down_is_not_asked_again_for_ten_seconds(app: Flask, provider: IdentityProvider) -> None:
+def test_unreachable_provider_is_not_contacted_again_for_ten_seconds(app: Flask, provider: IdentityProvider) -> None:
     part: Runtime = app.extensions["runtime"]
     assert part.provider is not None
     there, part.provider.issuer = part.provider.issuer, "http://127.0.0.1:1"
@@ -504,7 +508,7 @@ def test_a_provider_that_is_down_is_not_asked_again_for_ten_seconds(app: Flask, 
         assert person.call("GET", "/login/oidc").status_code == 303
 
 
-def test_a_slow_provider_holds_two_threads_and_no_more(app: Flask, provider: IdentityProvider) -> None:
+def test_slow_provider_blocks_at_most_two_threads(app: Flask, provider: IdentityProvider) -> None:
     provider.held.clear()
     answers: list[int] = []
     threads = [

@@ -1,4 +1,4 @@
-"""Logging in with a provider: who comes, who is known, and what ends when an address is proved."""
+"""Logging in with an identity provider: new, known, and invited people, and the effects of a verified address."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANN = "ann@example.com"
 
 
 def account_of(person: Person) -> int:
-    """The id of the account that a browser is logged in to."""
+    """Return the ID of the account that the browser is logged in to."""
     return int(person.client.get("/profile/edit").get_json()["user"]["id"])
 
 
@@ -32,7 +32,7 @@ def log_in(app: Flask, email: str = ANN, password: str = PASSWORD) -> Any:
     return ApiClient(app).post("/login", json={"email": email, "password": password})
 
 
-def test_somebody_new_has_an_account_that_is_confirmed(app: Flask, provider: IdentityProvider) -> None:
+def test_new_person_gets_a_confirmed_account(app: Flask, provider: IdentityProvider) -> None:
     person = Person(app)
     person.go("/login?next=/sites")
     link = person.page.first("a", "Sign in with Example").attributes["href"]
@@ -48,7 +48,9 @@ def test_somebody_new_has_an_account_that_is_confirmed(app: Flask, provider: Ide
     assert_error(log_in(app), 401, "invalid_credentials")
 
 
-def test_afterwards_people_are_known_by_what_the_provider_calls_them(app: Flask, provider: IdentityProvider) -> None:
+def test_people_are_recognized_by_issuer_and_subject_after_the_first_login(
+    app: Flask, provider: IdentityProvider
+) -> None:
     first = account_of(come(app, provider))
     provider.person |= {"email": "ann@other.example"}
     assert account_of(come(app, provider)) == first
@@ -58,14 +60,16 @@ def test_afterwards_people_are_known_by_what_the_provider_calls_them(app: Flask,
     assert f"{ANN} already belongs to another person's account here" in person.alerts[0]
 
 
-def test_an_e_mail_that_is_only_in_the_userinfo(app: Flask, provider: IdentityProvider) -> None:
+def test_email_from_the_userinfo_is_used_only_if_verified(app: Flask, provider: IdentityProvider) -> None:
     provider.userinfo, provider.person = provider.person, {"sub": provider.person["sub"]}
     assert is_logged_in(come(app, provider))
     provider.userinfo = {**provider.userinfo, "email_verified": False}
     assert come(app, provider).response.status_code == 401
 
 
-def test_a_confirmed_member_is_known_by_their_e_mail_and_nothing_ends(app: Flask, provider: IdentityProvider) -> None:
+def test_confirmed_member_is_recognized_by_email_and_keeps_sessions_and_keys(
+    app: Flask, provider: IdentityProvider
+) -> None:
     part: Runtime = app.extensions["runtime"]
     tenant = register_tenant(app, ANN.upper())
     with part.database.write() as session:
@@ -76,7 +80,7 @@ def test_a_confirmed_member_is_known_by_their_e_mail_and_nothing_ends(app: Flask
     assert_ok(tenant.search.get("/v1/search?q=x"))
 
 
-def test_an_account_that_the_operator_made_is_confirmed(app: Flask, provider: IdentityProvider) -> None:
+def test_operator_created_account_is_recognized_and_keeps_its_password(app: Flask, provider: IdentityProvider) -> None:
     part: Runtime = app.extensions["runtime"]
     made = account_operations.create_account(part, name="Ann", email=ANN, password=PASSWORD, plan="pro")
     assert account_of(come(app, provider)) == made.id
@@ -84,9 +88,9 @@ def test_an_account_that_the_operator_made_is_confirmed(app: Flask, provider: Id
 
 
 class TestAnAddressTakenInAdvance:
-    """The provider's proof wins against whoever typed the address first."""
+    """The provider's verification overrides an earlier registration of the same e-mail address."""
 
-    def test_password_sessions_and_keys_end(self, app: Flask, provider: IdentityProvider) -> None:
+    def test_unconfirmed_accounts_password_sessions_and_keys_end(self, app: Flask, provider: IdentityProvider) -> None:
         attacker = register_tenant(app, ANN)
         victim = come(app, provider)
         assert account_of(victim) == attacker.account_id
@@ -95,7 +99,7 @@ class TestAnAddressTakenInAdvance:
         for kind in ("public", "search", "private"):
             assert_error(attacker.client(kind).get("/v1/client-info"), 401, "key_disabled")
 
-    def test_whom_the_attacker_let_in_is_out(self, app: Flask, provider: IdentityProvider) -> None:
+    def test_attackers_invited_members_are_removed(self, app: Flask, provider: IdentityProvider) -> None:
         attacker = register_tenant(app, ANN)
         accomplice = add_member(attacker, "eve@example.com", "owner")
         body = {"email": "mallory@example.com", "role": "owner"}
@@ -116,7 +120,9 @@ class TestAnAddressTakenInAdvance:
             ("logged_in", "member", ANN),
         } <= found
 
-    def test_an_account_whose_owner_took_the_address_later(self, app: Flask, provider: IdentityProvider) -> None:
+    def test_account_that_adopted_the_email_address_later_loses_sessions_and_keys(
+        self, app: Flask, provider: IdentityProvider
+    ) -> None:
         attacker = register_tenant(app, "eve@example.com")
         part: Runtime = app.extensions["runtime"]
         with part.database.write() as session:
@@ -126,7 +132,7 @@ class TestAnAddressTakenInAdvance:
         assert_error(attacker.browser.get("/dashboard"), 401, "missing_api_key")
         assert_error(attacker.search.get("/v1/search?q=x"), 401, "key_disabled")
 
-    def test_a_members_own_password_ends_but_not_their_colleagues_keys(
+    def test_unconfirmed_members_password_and_session_end_but_not_the_accounts_keys(
         self, app: Flask, provider: IdentityProvider
     ) -> None:
         owner = register_tenant(app, "owner@example.com")
@@ -142,8 +148,8 @@ class TestAnAddressTakenInAdvance:
         assert_ok(owner.search.get("/v1/search?q=x"))
 
 
-def test_a_key_that_changed_the_e_mail_gives_nobody_the_account(app: Flask, provider: IdentityProvider) -> None:
-    """Who found a key sets an address of their own, which their provider has verified."""
+def test_email_address_set_with_a_leaked_key_does_not_grant_the_account(app: Flask, provider: IdentityProvider) -> None:
+    """The finder of a leaked key sets their own e-mail address, which the provider has verified."""
     tenant = register_tenant(app, "owner@example.com")
     assert_ok(tenant.private.put("/profile", json={"email": ANN}))
     thief = come(app, provider)
@@ -153,9 +159,9 @@ def test_a_key_that_changed_the_e_mail_gives_nobody_the_account(app: Flask, prov
 
 
 class TestConnecting:
-    """Somebody who is logged in shows the provider's proof of the same person."""
+    """A logged-in member connects their identity at the provider."""
 
-    def test_nothing_ends(self, app: Flask, provider: IdentityProvider) -> None:
+    def test_connecting_a_provider_keeps_password_and_keys(self, app: Flask, provider: IdentityProvider) -> None:
         tenant = register_tenant(app, ANN)
         person = person_of(tenant)
         person.go("/profile/edit")
@@ -167,8 +173,10 @@ class TestConnecting:
         assert account_of(come(app, provider)) == tenant.account_id
         assert "Connect" not in person.go("/profile/edit").text
 
-    def test_it_is_for_whom_began_it(self, app: Flask, provider: IdentityProvider) -> None:
-        """The attacker's attempt in the victim's browser connects nobody."""
+    def test_connection_started_by_an_attacker_does_not_apply_to_the_victim(
+        self, app: Flask, provider: IdentityProvider
+    ) -> None:
+        """An attacker's login attempt in the victim's browser does not connect the victim's identity."""
         tenant = register_tenant(app, ANN)
         attacker = person_of(tenant)
         attacker.go("/profile/edit")
@@ -183,7 +191,7 @@ class TestConnecting:
         assert_error(tenant.browser.get("/dashboard"), 401, "missing_api_key")
 
 
-def test_several_accounts_of_one_person_are_chosen_from(app: Flask, provider: IdentityProvider) -> None:
+def test_person_with_several_accounts_chooses_one(app: Flask, provider: IdentityProvider) -> None:
     first = account_of(come(app, provider))
     other = register_tenant(app, "owner@example.com")
     assert_ok(other.browser.put("/profile", json={"name": "The other"}))
@@ -204,7 +212,7 @@ def test_several_accounts_of_one_person_are_chosen_from(app: Flask, provider: Id
         ("ann@example.com.evil", False),
     ],
 )
-def test_only_people_of_the_allowed_domains(
+def test_only_email_addresses_of_allowed_domains_can_log_in(
     tmp_path: Path, provider: IdentityProvider, email: str, comes: bool
 ) -> None:
     app = make_app(make_settings(tmp_path, **provider.settings(oidc_allowed_domains="Example.com, other.example")))
@@ -214,9 +222,7 @@ def test_only_people_of_the_allowed_domains(
     close_app(app)
 
 
-def test_where_registration_is_closed_only_those_come_who_are_known_or_invited(
-    tmp_path: Path, provider: IdentityProvider
-) -> None:
+def test_closed_registration_admits_only_known_and_invited_people(tmp_path: Path, provider: IdentityProvider) -> None:
     app = make_app(make_settings(tmp_path, **provider.settings(registration=False)))
     part: Runtime = app.extensions["runtime"]
     account_operations.create_account(part, name="O", email="owner@example.com", password=PASSWORD, plan="pro")
@@ -240,7 +246,7 @@ def test_where_registration_is_closed_only_those_come_who_are_known_or_invited(
 
 
 class TestWithoutPasswords:
-    """``PASSWORD_LOGIN=false`` leaves only the provider."""
+    """``PASSWORD_LOGIN=false`` allows only the provider."""
 
     @pytest.fixture
     def app(self, tmp_path: Path, provider: IdentityProvider) -> Any:
@@ -248,7 +254,7 @@ class TestWithoutPasswords:
         yield made
         close_app(made)
 
-    def test_no_password_opens_anything(self, app: Flask, provider: IdentityProvider) -> None:
+    def test_password_endpoints_return_403_without_password_login(self, app: Flask, provider: IdentityProvider) -> None:
         part: Runtime = app.extensions["runtime"]
         account_operations.create_account(part, name="Ann", email=ANN, password=PASSWORD, plan="pro")
         body = {"email": "new@example.com", "name": "N", "password": PASSWORD}
@@ -267,7 +273,7 @@ class TestWithoutPasswords:
             assert person.call("POST", path, data=form).status_code == 403
         assert is_logged_in(come(app, provider))
 
-    def test_pages_show_only_the_provider(self, app: Flask) -> None:
+    def test_login_pages_show_only_the_provider(self, app: Flask) -> None:
         person = Person(app)
         page = person.go("/register")
         assert person.path == "/login"
@@ -278,7 +284,7 @@ class TestWithoutPasswords:
         }
 
 
-def test_without_a_provider_there_is_none(tmp_path: Path) -> None:
+def test_oidc_routes_return_404_without_a_provider(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path))
     register_browser(app, ANN)
     assert "Sign in with" not in Person(app).go("/login").text
@@ -287,8 +293,8 @@ def test_without_a_provider_there_is_none(tmp_path: Path) -> None:
     close_app(app)
 
 
-def test_who_comes_by_the_provider_is_asked_for_no_code(app: Flask, provider: IdentityProvider) -> None:
-    """A second factor is the provider's; codes that somebody set up for an address of others end."""
+def test_provider_login_requires_no_one_time_code(app: Flask, provider: IdentityProvider) -> None:
+    """The provider is responsible for a second factor; password logins still require the code."""
     tenant = register_tenant(app, ANN)
     secret = assert_ok(tenant.browser.post("/profile/totp", json={"current_password": PASSWORD}))["secret"]
     assert_ok(tenant.browser.post("/profile/totp/confirm", json={"code": pyotp.TOTP(secret).now()}))
@@ -300,7 +306,7 @@ def test_who_comes_by_the_provider_is_asked_for_no_code(app: Flask, provider: Id
     assert_error(log_in(app), 401, "code_required")
 
 
-def test_codes_of_an_address_taken_in_advance_end(app: Flask, provider: IdentityProvider) -> None:
+def test_provider_login_removes_codes_of_an_unconfirmed_account(app: Flask, provider: IdentityProvider) -> None:
     attacker = register_tenant(app, ANN)
     secret = assert_ok(attacker.browser.post("/profile/totp", json={"current_password": PASSWORD}))["secret"]
     assert_ok(attacker.browser.post("/profile/totp/confirm", json={"code": pyotp.TOTP(secret).now()}))

@@ -1,4 +1,4 @@
-"""The page on which a site's search is tried: found like any other search, but free and left out of analytics."""
+"""The page to try a site's search: results as in any search, but free and excluded from analytics."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def _set_quota(app: Flask, tenant: Tenant, searches: int) -> None:
         accounts.set_plan(session, tenant.account_id, "pro", {"searches_per_day": searches})
 
 
-def test_a_search_is_shown_but_neither_charged_nor_counted(app: Flask, person: Person, harbour: Tenant) -> None:
+def test_search_on_the_try_page_is_free_and_excluded_from_analytics(
+    app: Flask, person: Person, harbour: Tenant
+) -> None:
     person.go(f"/sites/{harbour.site_id}/try")
     assert _used(harbour) == 0
     person.press("Search", q="harbur")
@@ -60,14 +62,14 @@ def test_a_search_is_shown_but_neither_charged_nor_counted(app: Flask, person: P
     assert "harbur" not in person.page.text
 
 
-def test_a_key_is_charged_and_counted_there_like_everywhere(app: Flask, harbour: Tenant) -> None:
+def test_search_with_a_key_on_the_try_page_counts_normally(app: Flask, harbour: Tenant) -> None:
     assert harbour.private.get(f"/sites/{harbour.site_id}/try?q=harbur").status_code == 200
     app.extensions["runtime"].events.flush()
     assert _used(harbour) == 1
     assert harbour.private.get("/api/analytics").get_json()["total_searches"] == 1
 
 
-def test_the_dates_of_documents_can_be_read(person: Person, tenant: Tenant) -> None:
+def test_document_dates_are_shown_readably(person: Person, tenant: Tenant) -> None:
     tenant.index(
         page(1, title="Harbour A", date="2024-05-01"),
         page(2, title="Harbour B", date="2024-05-01T23:30:00-01:00"),
@@ -77,14 +79,14 @@ def test_the_dates_of_documents_can_be_read(person: Person, tenant: Tenant) -> N
     assert times == {"2024-05-01": "1 May 2024", "2024-05-02T00:30:00.000Z": "2 May 2024, 00:30 UTC"}
 
 
-def test_looking_at_the_empty_form_costs_nothing(person: Person, harbour: Tenant) -> None:
+def test_empty_search_form_uses_no_quota(person: Person, harbour: Tenant) -> None:
     for address in ("", "?q=", "?q=%20", "?f=section:news"):
         person.go(f"/sites/{harbour.site_id}/try{address}")
         assert person.response.status_code == 200
     assert _used(harbour) == 0
 
 
-def test_results_have_pages(person: Person, harbour: Tenant) -> None:
+def test_search_results_are_paginated(person: Person, harbour: Tenant) -> None:
     person.go(f"/sites/{harbour.site_id}/try?q=harbour")
     titles = []
     for number in (1, 2, 3):
@@ -97,7 +99,7 @@ def test_results_have_pages(person: Person, harbour: Tenant) -> None:
     assert "No more results." in person.page.text
 
 
-def test_results_are_narrowed_down_and_widened_again(person: Person, harbour: Tenant) -> None:
+def test_results_can_be_narrowed_and_widened_with_facets(person: Person, harbour: Tenant) -> None:
     base = f"/sites/{harbour.site_id}/try"
     person.go(f"{base}?q=harbour")
     groups = [found.text for found in person.page.one("aside").all("h3")]
@@ -115,7 +117,7 @@ def test_results_are_narrowed_down_and_widened_again(person: Person, harbour: Te
     assert "12 results" in person.page.text or "13 results" in person.page.text
 
 
-def test_nothing_found_says_what_to_do(person: Person, harbour: Tenant) -> None:
+def test_search_without_results_says_so(person: Person, harbour: Tenant) -> None:
     person.go(f"/sites/{harbour.site_id}/try?q=zeppelin")
     assert "No results for “zeppelin”" in person.page.text
 
@@ -124,7 +126,7 @@ def test_nothing_found_says_what_to_do(person: Person, harbour: Tenant) -> None:
     ("harbuor ships", "Showing results for harbour ships instead of “harbuor ships”."),
     ("harbour zeppelin", "No page contains all the words. These pages contain some of them."),
 ])  # fmt: skip
-def test_words_that_no_page_has_are_told(person: Person, harbour: Tenant, q: str, said: str) -> None:
+def test_corrected_and_missing_words_are_reported(person: Person, harbour: Tenant, q: str, said: str) -> None:
     person.go(f"/sites/{harbour.site_id}/try?q={q}")
     assert said in person.page.text
     person.go(f"/sites/{harbour.site_id}/try?q=harbour+ships")
@@ -132,12 +134,12 @@ def test_words_that_no_page_has_are_told(person: Person, harbour: Tenant, q: str
     assert "every word" not in person.page.text
 
 
-def test_a_site_without_pages_says_so(person: Person, tenant: Tenant) -> None:
+def test_try_page_of_a_site_without_pages_says_so(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/try")
     assert "No pages yet" in person.page.text
 
 
-def test_a_paused_site_says_so_and_charges_nothing(person: Person, harbour: Tenant) -> None:
+def test_try_page_of_a_paused_site_says_so_and_uses_no_quota(person: Person, harbour: Tenant) -> None:
     harbour.browser.put(f"/sites/{harbour.site_id}", json={"active": False})
     response = person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour")
     assert response.status_code == 403
@@ -146,14 +148,14 @@ def test_a_paused_site_says_so_and_charges_nothing(person: Person, harbour: Tena
     assert _used(harbour) == 0
 
 
-def test_when_the_searches_are_used_up_the_page_still_finds(app: Flask, person: Person, harbour: Tenant) -> None:
+def test_try_page_works_when_the_daily_search_quota_is_used_up(app: Flask, person: Person, harbour: Tenant) -> None:
     _set_quota(app, harbour, 1)
     harbour.find("harbour")
 
     assert person.call("GET", f"/sites/{harbour.site_id}/try?q=harbour").status_code == 200
 
 
-def test_a_thousand_searches_a_day_can_be_tried(
+def test_try_page_searches_are_limited_per_day(
     app: Flask, person: Person, harbour: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.services.usage.quota.PREVIEW_LIMIT", 1)
@@ -166,7 +168,7 @@ def test_a_thousand_searches_a_day_can_be_tried(
     harbour.find("harbour")
 
 
-def test_when_the_engine_is_away_the_page_says_so_and_charges_nothing(
+def test_try_page_with_the_engine_unavailable_returns_503_and_uses_no_quota(
     app: Flask, person: Person, harbour: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*args: object, **kwargs: object) -> None:
@@ -183,14 +185,16 @@ def test_when_the_engine_is_away_the_page_says_so_and_charges_nothing(
     "address",
     ["?q=x&filters=nonsense(", "?q=x&limit=1000", "?q=x&page=0", "?q=" + "x" * 600, "?q=%ff", "?q=x&f=unknown:1"],
 )
-def test_what_cannot_be_searched_is_explained_and_charged_not(person: Person, harbour: Tenant, address: str) -> None:
+def test_invalid_search_on_the_try_page_returns_400_and_uses_no_quota(
+    person: Person, harbour: Tenant, address: str
+) -> None:
     response = person.call("GET", f"/sites/{harbour.site_id}/try{address}")
     assert response.status_code == 400
     assert "The search failed" in person.page.text
     assert _used(harbour) == 0
 
 
-def test_programs_get_the_search_answer(harbour: Tenant) -> None:
+def test_try_page_returns_the_search_response_as_json(harbour: Tenant) -> None:
     answer = harbour.browser.get(f"/sites/{harbour.site_id}/try?q=harbour").get_json()
     expected = harbour.search.get("/v1/search?q=harbour&limit=10&highlight=true&facets=*").get_json()
     for results in (answer["results"], expected["results"]):
@@ -202,7 +206,7 @@ def test_programs_get_the_search_answer(harbour: Tenant) -> None:
     assert_error(response, 400, "validation_failed", field="q")
 
 
-def test_a_head_is_neither_charged_nor_counted(app: Flask, harbour: Tenant) -> None:
+def test_head_request_on_the_try_page_is_not_counted(app: Flask, harbour: Tenant) -> None:
     response = harbour.browser.call("HEAD", f"/sites/{harbour.site_id}/try?q=harbour")
     assert (response.status_code, response.data) == (200, b"")
     app.extensions["runtime"].events.flush()
@@ -210,7 +214,9 @@ def test_a_head_is_neither_charged_nor_counted(app: Flask, harbour: Tenant) -> N
     assert harbour.browser.get("/api/analytics").get_json()["total_searches"] == 0
 
 
-def test_nobody_else_searches_there(harbour: Tenant, stranger: Tenant, passer_by: Person) -> None:
+def test_try_page_is_unavailable_to_other_accounts_and_search_keys(
+    harbour: Tenant, stranger: Tenant, passer_by: Person
+) -> None:
     path = f"/sites/{harbour.site_id}/try?q=harbour"
     assert_error(stranger.browser.get(path), 404, "site_not_found")
     assert passer_by.call("GET", path).status_code == 302
@@ -219,7 +225,7 @@ def test_nobody_else_searches_there(harbour: Tenant, stranger: Tenant, passer_by
     assert _used(stranger) == 0
 
 
-def test_each_result_tells_why_it_is_here(person: Person, tenant: Tenant) -> None:
+def test_each_result_explains_its_position(person: Person, tenant: Tenant) -> None:
     tenant.index(page("a", title="Harbours", content="Ships."), page("b", title="A pier", content="Near the harbour."))
     settings = {"boosts": [{"path": "/pages/b", "rank": 2}]}
     assert tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200
@@ -238,7 +244,7 @@ def test_each_result_tells_why_it_is_here(person: Person, tenant: Tenant) -> Non
     assert "1.56 (rank)" in reasons["A pier"]
 
 
-def test_a_pinned_page_says_so(person: Person, tenant: Tenant) -> None:
+def test_pinned_result_explains_that_it_is_pinned(person: Person, tenant: Tenant) -> None:
     tenant.index(page("a", title="Harbour"))
     settings = {"pinned": [{"query": "ferry", "ids": ["page-a"]}]}
     assert tenant.browser.put(f"/sites/{tenant.site_id}/search-settings", json=settings).status_code == 200

@@ -1,4 +1,4 @@
-"""Explanations of hits as sentences."""
+"""Turns explanations of hits into sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from app.pages.search.hits import show_reasons
         ]),
     ],
 )  # fmt: skip
-def test_each_reason_for_a_place_has_a_sentence_with_its_figures(
+def test_each_reason_for_a_position_has_a_sentence_with_its_figures(
     explanation: dict[str, Any], sentences: list[str]
 ) -> None:
     reasons = show_reasons(explanation)
@@ -52,7 +52,7 @@ def test_each_reason_for_a_place_has_a_sentence_with_its_figures(
     assert list(reasons.sentences) == sentences
 
 
-def test_a_score_that_does_not_order_alone_is_named_as_what_it_is() -> None:
+def test_score_is_marked_as_partial_if_meaning_also_orders_results() -> None:
     meaning = {"place_by_words": 1, "cosine": 0.5, "score": 0.7}
     by_words, mixed = show_reasons({"score": 2.0}), show_reasons({"score": 2.0, "meaning": meaning})
 

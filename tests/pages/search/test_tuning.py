@@ -1,4 +1,4 @@
-"""Pinning and hiding results on the page where they are found."""
+"""Pinning and hiding results on the page to try a site's search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.pages.people import Person
 
 @pytest.fixture
 def bakery(person: Person, tenant: Tenant) -> Tenant:
-    """A customer with four pages, who looks at what "bread" finds."""
+    """A customer with four pages, who has searched for "bread"."""
     tenant.index(
         page(1, title="Bread", content="Bread, bread, bread."),
         page(2, title="Bread rolls", content="Small bread."),
@@ -29,7 +29,7 @@ def titles(person: Person) -> list[str]:
 
 
 def click(person: Person, label: str) -> None:
-    """Press the button that screen readers call this."""
+    """Press the button with this accessible name."""
     for form in person.page.all("form"):
         for button in form.all("button"):
             if button.attributes.get("aria-label") == label:
@@ -50,7 +50,7 @@ def told(person: Person) -> str:
     return " ".join(found.text for found in person.page.all("div", class_="notice tuned"))
 
 
-def test_a_page_is_pinned_with_one_click_and_the_same_search_shows_it(person: Person, bakery: Tenant) -> None:
+def test_page_is_pinned_with_one_click_and_can_be_unpinned(person: Person, bakery: Tenant) -> None:
     before = titles(person)
     assert before[-1] == "Opening hours"
 
@@ -65,7 +65,7 @@ def test_a_page_is_pinned_with_one_click_and_the_same_search_shows_it(person: Pe
     assert settings(bakery)["pinned"] == []
 
 
-def test_the_page_pinned_last_comes_first_and_undo_gives_it_its_place_back(person: Person, bakery: Tenant) -> None:
+def test_last_pinned_page_comes_first_and_undo_restores_its_position(person: Person, bakery: Tenant) -> None:
     for title in ("Rye bread", "Bread rolls", "Opening hours"):
         click(person, f"Pin: {title}")
     assert titles(person)[:3] == ["Opening hours", "Bread rolls", "Rye bread"]
@@ -77,7 +77,7 @@ def test_the_page_pinned_last_comes_first_and_undo_gives_it_its_place_back(perso
     assert titles(person)[:3] == ["Opening hours", "Bread rolls", "Rye bread"]
 
 
-def test_a_page_is_hidden_with_one_click_listed_and_shown_again(person: Person, bakery: Tenant) -> None:
+def test_page_is_hidden_with_one_click_listed_and_can_be_restored(person: Person, bakery: Tenant) -> None:
     before = titles(person)
 
     click(person, "Hide: Bread rolls")
@@ -93,7 +93,7 @@ def test_a_page_is_hidden_with_one_click_listed_and_shown_again(person: Person, 
     assert settings(bakery)["hidden"] == [{"query": "bread", "ids": ["page-2"]}]
 
 
-def test_page_and_facets_of_the_search_are_kept(person: Person, bakery: Tenant) -> None:
+def test_tuning_preserves_page_number_and_facets_of_the_search(person: Person, bakery: Tenant) -> None:
     bakery.index(*(page(number, title=f"Bread {number}", section="ab"[number % 2]) for number in range(10, 40)))
     person.go(f"/sites/{bakery.site_id}/try?q=Bread+1&f=section:a&page=2")
     first = titles(person)[0]
@@ -104,7 +104,7 @@ def test_page_and_facets_of_the_search_are_kept(person: Person, bakery: Tenant) 
     assert "Page 2 of 2" in person.page.text
 
 
-def test_what_other_settings_say_stays(person: Person, bakery: Tenant) -> None:
+def test_pinning_does_not_change_other_settings(person: Person, bakery: Tenant) -> None:
     bakery.private.put(
         f"/sites/{bakery.site_id}/search-settings",
         json={
@@ -125,7 +125,7 @@ def test_what_other_settings_say_stays(person: Person, bakery: Tenant) -> None:
     assert settings(bakery)["pinned"][0]["ids"] == ["page-3"]
 
 
-def test_a_full_setting_is_explained_and_the_search_still_shown(person: Person, bakery: Tenant) -> None:
+def test_tuning_beyond_a_limit_shows_the_error_and_the_results(person: Person, bakery: Tenant) -> None:
     path = f"/sites/{bakery.site_id}/search-settings"
     bakery.private.put(path, json={"pinned": [{"query": "bread", "ids": [f"x{number}" for number in range(50)]}]})
     click(person, "Pin: Rye bread")
@@ -138,7 +138,7 @@ def test_a_full_setting_is_explained_and_the_search_still_shown(person: Person, 
     assert person.alerts == ["Hidden results can have pages for at most 500 searches."]
 
 
-def test_changes_that_come_together_do_not_lose_one_another(bakery: Tenant) -> None:
+def test_concurrent_pins_are_all_saved(bakery: Tenant) -> None:
     path, token = f"/sites/{bakery.site_id}/try?q=bread", bakery.browser.csrf_token
     statuses: list[int] = []
 
@@ -165,7 +165,9 @@ def test_changes_that_come_together_do_not_lose_one_another(bakery: Tenant) -> N
     "form",
     [{"do": "pin"}, {"do": "pin", "id": "x" * 513}, {"do": "pin", "id": "\x00"}, {"do": "erase", "id": "page-1"}, {}],
 )
-def test_a_form_that_is_not_the_pages_changes_nothing(person: Person, bakery: Tenant, form: dict[str, str]) -> None:
+def test_malformed_tuning_form_returns_400_and_changes_nothing(
+    person: Person, bakery: Tenant, form: dict[str, str]
+) -> None:
     form = {**form, "csrf_token": bakery.browser.csrf_token}
     assert person.call("POST", f"/sites/{bakery.site_id}/try?q=bread", data=form).status_code == 400
     assert person.alerts
@@ -173,7 +175,7 @@ def test_a_form_that_is_not_the_pages_changes_nothing(person: Person, bakery: Te
     assert settings(bakery)["pinned"] == []
 
 
-def test_only_the_sites_own_people_with_their_token_can_tune(person: Person, bakery: Tenant, stranger: Tenant) -> None:
+def test_tuning_requires_the_sites_own_account_and_csrf_token(person: Person, bakery: Tenant, stranger: Tenant) -> None:
     form = {"do": "pin", "id": "page-1"}
     path = f"/sites/{bakery.site_id}/try?q=bread"
     assert person.call("POST", path, data=form).status_code == 403
@@ -183,9 +185,7 @@ def test_only_the_sites_own_people_with_their_token_can_tune(person: Person, bak
     assert settings(bakery)["pinned"] == []
 
 
-def test_of_a_query_that_is_listed_twice_the_last_entry_holds_and_is_the_one_changed(
-    person: Person, bakery: Tenant
-) -> None:
+def test_last_entry_of_a_query_pinned_twice_applies_and_is_changed(person: Person, bakery: Tenant) -> None:
     twice = [{"query": "bread", "ids": ["page-1"]}, {"query": "bread", "ids": ["page-2"]}]
     bakery.private.put(f"/sites/{bakery.site_id}/search-settings", json={"pinned": twice})
     person.go(f"/sites/{bakery.site_id}/try?q=bread")

@@ -1,4 +1,4 @@
-"""The page that says why an address is not found."""
+"""The page that explains why a URL is not in the index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.pages.people import Person
 from tests.pages.sources.test_views import URL, change_run, leave_out, make_source
 
 
-def test_an_address_is_looked_up_where_the_sources_are(person: Person, tenant: Tenant) -> None:
+def test_url_can_be_looked_up_on_the_sources_page(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     leave_out(tenant, source, http_404=1)
     person.go(f"/api/sites/{tenant.site_id}/sources")
@@ -24,14 +24,14 @@ def test_an_address_is_looked_up_where_the_sources_are(person: Person, tenant: T
     assert person.page.one("input", name="url").attributes["value"] == " www.example.com/http_404/0 "
 
 
-def test_what_is_indexed_leads_to_what_is_stored(person: Person, tenant: Tenant) -> None:
+def test_lookup_of_an_indexed_url_links_to_the_stored_page(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, url=f"{URL}hours"))
     person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={URL}hours")
     person.follow("View the stored page")
     assert person.page.one("h1").text == "Page 1"
 
 
-def test_pages_and_the_twin_of_a_duplicate_are_named(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_lookup_and_report_link_a_duplicate_to_its_original(app: Flask, person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     leave_out(tenant, source, duplicate=1)
     with app.extensions["runtime"].database.write() as session:
@@ -47,14 +47,16 @@ def test_pages_and_the_twin_of_a_duplicate_are_named(app: Flask, person: Person,
 
 
 @pytest.mark.parametrize("asked", ["http://", "ftp://example.com"])
-def test_what_is_no_address_is_told_and_stays_in_its_field(person: Person, tenant: Tenant, asked: str) -> None:
+def test_lookup_of_an_invalid_url_shows_the_error_and_preserves_the_input(
+    person: Person, tenant: Tenant, asked: str
+) -> None:
     person.go(f"/api/sites/{tenant.site_id}/sources/lookup?url={asked}")
     assert person.response.status_code == 400
     assert person.alerts == ["The URL must be an absolute http or https URL."]
     assert person.page.one("input", name="url").attributes["value"] == asked
 
 
-def test_dead_links_are_listed_and_downloaded(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_dead_links_are_listed_and_can_be_downloaded(app: Flask, person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     leave_out(tenant, source, http_404=1, http_410=1, robots=1)
     path = f"/api/sites/{tenant.site_id}/sources/{source['id']}"

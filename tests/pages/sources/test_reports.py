@@ -1,4 +1,4 @@
-"""What became of a run, in words."""
+"""Describes the outcome of a run in words."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def a_run(**counts: int) -> SourceRun:
         ),
     ],
 )
-def test_a_run_in_one_sentence(run: SourceRun, reasons: dict[str, int], sentence: str) -> None:
+def test_run_is_summarized_in_one_sentence(run: SourceRun, reasons: dict[str, int], sentence: str) -> None:
     assert summarize(run, reasons) == sentence
 
 
-def test_every_reason_is_explained() -> None:
+def test_every_skip_reason_has_an_explanation() -> None:
     assert set(Reason) <= set(EXPLANATIONS)
 
 
-def test_other_statuses_are_explained_too() -> None:
+def test_unlisted_http_statuses_have_explanations() -> None:
     assert explain_reason("http_418").short == "with HTTP status 418"
     assert "The next run tries again" in explain_reason("http_502").remedy
 
@@ -61,6 +61,6 @@ def test_other_statuses_are_explained_too() -> None:
         ({"code": "site_inactive", "message": "The site is paused."}, "The site is paused."),
     ],
 )
-def test_a_failure_says_what_to_do(error: dict[str, str] | None, text: str) -> None:
+def test_run_failure_explains_what_to_do(error: dict[str, str] | None, text: str) -> None:
     assert text in explain_failure(error)
     assert "max_removed_percent" not in explain_failure(error)
