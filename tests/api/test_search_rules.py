@@ -1,4 +1,4 @@
-"""Rules of the search settings, and what answers say of them."""
+"""Rules of the search settings, and their effect on search responses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gateway(tenant: Tenant) -> Gateway:
         ("words", "été", ["ete", "etes"], ["etc"]),
     ],
 )
-def test_a_rule_holds_by_how_it_compares(
+def test_rule_matches_queries_by_its_match_mode(
     tenant: Tenant, match: str, query: str, holds: list[str], holds_not: list[str]
 ) -> None:
     tenant.index(page(1))
@@ -49,7 +49,7 @@ def test_a_rule_holds_by_how_it_compares(
     assert [q for q in holds + holds_not if holding(tenant, q)] == holds
 
 
-def test_a_rule_holds_once_however_many_languages_have_its_words(tenant: Tenant) -> None:
+def test_rule_with_word_match_applies_once_across_languages(tenant: Tenant) -> None:
     tenant.index(page(1, title="Boats", kind="a"), page(2, title="Boats", kind="b"))
     boost = {"filters": "kind = b", "rank": 1}
     put(
@@ -65,7 +65,7 @@ def test_a_rule_holds_once_however_many_languages_have_its_words(tenant: Tenant)
     assert {hit["id"]: hit["_explain"]["rank"] for hit in found} == {"page-1": 0, "page-2": 1}
 
 
-def test_the_first_48_words_of_a_search_are_compared(tenant: Tenant) -> None:
+def test_only_the_first_48_words_of_a_query_are_matched(tenant: Tenant) -> None:
     tenant.index(page(1))
     put(tenant, rules=[rule({"redirect": "/"}, query="boat", match="words")])
     others = [f"w{number}" for number in range(60)]
@@ -74,7 +74,7 @@ def test_the_first_48_words_of_a_search_are_compared(tenant: Tenant) -> None:
     assert holding(tenant, " ".join([*others[:48], "boats"])) == []
 
 
-def test_words_are_inflected_in_the_sites_language(tenant: Tenant) -> None:
+def test_word_match_uses_the_sites_language(tenant: Tenant) -> None:
     tenant.index(page(1))
     rules = [rule({"redirect": "/"}, query="Häuser", match="words")]
 
@@ -86,7 +86,7 @@ def test_words_are_inflected_in_the_sites_language(tenant: Tenant) -> None:
     assert holding(tenant, "neue häuser") == ["a"]
 
 
-def test_without_a_query_a_rule_always_holds_unless_it_is_off(tenant: Tenant) -> None:
+def test_rule_without_a_query_always_applies_unless_disabled(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     put(tenant, rules=[rule({"pin": ["page-2"]}, "on"), rule({"pin": ["page-1"]}, "off", enabled=False)])
 
@@ -94,9 +94,7 @@ def test_without_a_query_a_rule_always_holds_unless_it_is_off(tenant: Tenant) ->
     assert tenant.find("*")["hits"][0]["id"] == "page-2"
 
 
-def test_a_rule_holds_from_its_first_moment_until_before_its_last(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rule_applies_from_its_start_until_before_its_end(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant.index(page(1))
     when = {"from": "2024-03-01", "to": "2024-03-02T12:00:00+02:00"}
     put(tenant, rules=[{"id": "a", "when": when, "do": {"redirect": "/"}}])
@@ -110,7 +108,9 @@ def test_a_rule_holds_from_its_first_moment_until_before_its_last(
     assert found == [False, True, True, False]
 
 
-def test_a_rule_holds_where_the_searchs_own_filter_names_its_conditions(tenant: Tenant, gateway: Gateway) -> None:
+def test_rule_with_a_filter_applies_when_the_search_filter_includes_its_conditions(
+    tenant: Tenant, gateway: Gateway
+) -> None:
     tenant.index(page(1, lang="en", kind="x"), page(2, lang="de"))
     put(tenant, rules=[rule({"redirect": "/"}, filters="lang = en AND NOT kind = x")])
 
@@ -125,7 +125,7 @@ def test_a_rule_holds_where_the_searchs_own_filter_names_its_conditions(tenant: 
     assert not holds()
 
 
-def test_all_rules_that_hold_apply_in_their_order(tenant: Tenant) -> None:
+def test_matching_rules_apply_in_order_and_the_first_redirect_and_notice_win(tenant: Tenant) -> None:
     tenant.index(*(page(at, title="Boats", content="Boats", kind="a" if at % 2 else "b") for at in range(1, 7)))
     put(
         tenant,
@@ -147,7 +147,7 @@ def test_all_rules_that_hold_apply_in_their_order(tenant: Tenant) -> None:
     assert results["notice"] == {"text": "First", "url": "/n"}
 
 
-def test_pins_of_rules_obey_filters_and_a_rules_own_filter_bounds_what_is_found(tenant: Tenant) -> None:
+def test_pinned_documents_of_rules_respect_search_and_rule_filters(tenant: Tenant) -> None:
     tenant.index(page(1, kind="a"), page(2, kind="b"), page(3, kind="b"))
     put(tenant, rules=[rule({"pin": ["page-1", "page-3"], "filters": "kind = b"}), rule({"filters": "nope = 1"}, "b")])
 
@@ -155,7 +155,7 @@ def test_pins_of_rules_obey_filters_and_a_rules_own_filter_bounds_what_is_found(
     assert tenant.found_ids("page", filters=tenant.equals("kind", "a")) == []
 
 
-def test_a_rule_may_search_for_something_else(tenant: Tenant) -> None:
+def test_rule_can_replace_the_query(tenant: Tenant) -> None:
     tenant.index(page(1, title="Vessels"), page(2, title="Boats"))
     put(
         tenant,
@@ -170,7 +170,7 @@ def test_a_rule_may_search_for_something_else(tenant: Tenant) -> None:
     assert results["rules"] == ["a"]
 
 
-def test_rules_rank(tenant: Tenant) -> None:
+def test_rule_can_boost_documents(tenant: Tenant) -> None:
     tenant.index(*(page(at, title="Boats", content="Boats", kind=f"k{at}") for at in range(1, 4)))
     put(tenant, rules=[rule({"boost": {"filters": "kind = k3", "rank": 2}}, query="boats")])
 
@@ -178,7 +178,7 @@ def test_rules_rank(tenant: Tenant) -> None:
     assert tenant.found_ids("boat")[0] == "page-1"
 
 
-def test_analytics_know_what_was_typed(tenant: Tenant) -> None:
+def test_analytics_count_the_original_query_when_a_rule_replaces_it(tenant: Tenant) -> None:
     tenant.index(page(1, title="Vessels"))
     put(tenant, rules=[rule({"replace": "vessels"}, query="ships")])
     tenant.find("ships")
@@ -188,7 +188,7 @@ def test_analytics_know_what_was_typed(tenant: Tenant) -> None:
     assert [each["query"] for each in answer["top_queries"]] == ["ships"]
 
 
-def test_the_gateway_says_it_beside_the_hits(tenant: Tenant, gateway: Gateway) -> None:
+def test_gateway_returns_rules_redirect_notice_and_links(tenant: Tenant, gateway: Gateway) -> None:
     tenant.index(page(1, title="Boats"), page(2, title="Ships"))
     put(
         tenant,
@@ -203,7 +203,7 @@ def test_the_gateway_says_it_beside_the_hits(tenant: Tenant, gateway: Gateway) -
     assert gateway.search("zeppelin")["no_results_links"] == [{"text": "All", "url": "/all"}]
 
 
-def test_links_are_answered_only_where_nothing_is_found(tenant: Tenant) -> None:
+def test_no_results_links_are_returned_only_when_nothing_matches(tenant: Tenant) -> None:
     tenant.index(page(1, title="Boats"))
     assert "no_results_links" not in tenant.find("zeppelin")
 
@@ -214,7 +214,7 @@ def test_links_are_answered_only_where_nothing_is_found(tenant: Tenant) -> None:
     assert not {"rules", "redirect", "notice"} & set(tenant.find("boats"))
 
 
-def test_a_preview_shows_what_rules_and_ranks_would_change(tenant: Tenant) -> None:
+def test_settings_preview_shows_the_effect_of_rules_and_boosts(tenant: Tenant) -> None:
     tenant.index(*(page(at, title="Boats", content="Boats", kind=f"k{at}") for at in range(1, 4)))
     settings = {
         "rules": [rule({"pin": ["page-3"]}, query="boat", match="contains"), rule({"pin": ["nobody"]}, "b", query="x")],

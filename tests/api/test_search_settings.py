@@ -17,7 +17,7 @@ def put(tenant: Tenant, **settings: Any) -> None:
     assert response.status_code == 200, response.get_json()
 
 
-def test_a_new_site_has_the_defaults(tenant: Tenant) -> None:
+def test_new_site_has_default_search_settings(tenant: Tenant) -> None:
     answer = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()
 
     assert answer == {
@@ -30,7 +30,7 @@ def test_a_new_site_has_the_defaults(tenant: Tenant) -> None:
     }  # fmt: skip
 
 
-def test_settings_are_answered_as_written_and_what_is_absent_is_the_default(tenant: Tenant) -> None:
+def test_settings_are_normalized_and_absent_fields_reset_to_defaults(tenant: Tenant) -> None:
     put(tenant, language="de", weights={"title": 2})
     put(tenant, synonyms=[["car", "automobile"]], suggestions_hidden=["  Evil   CORP ", "*casino*"])
 
@@ -42,7 +42,7 @@ def test_settings_are_answered_as_written_and_what_is_absent_is_the_default(tena
     assert answer["settings"]["suggestions_hidden"] == ["evil corp", "*casino*"]
 
 
-def test_synonyms_hold_from_the_next_search_on(tenant: Tenant) -> None:
+def test_synonyms_apply_to_the_next_search(tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"))
     assert tenant.found_ids("car") == []
 
@@ -61,7 +61,7 @@ def test_pinned_documents_come_first(tenant: Tenant) -> None:
     assert sorted(tenant.found_ids("hours")) == ["page-1", "page-2", "page-3"]
 
 
-def test_hidden_documents_are_not_found_by_that_query(tenant: Tenant) -> None:
+def test_hidden_documents_are_not_returned_for_that_query(tenant: Tenant) -> None:
     tenant.index(page(1, title="Opening hours"), page(2, title="Hours of work"))
 
     put(tenant, hidden=[{"query": "  Hours ", "ids": ["page-2"]}])
@@ -70,7 +70,7 @@ def test_hidden_documents_are_not_found_by_that_query(tenant: Tenant) -> None:
     assert sorted(tenant.found_ids("hour")) == ["page-1", "page-2"]
 
 
-def test_ids_that_no_document_has_are_a_warning(tenant: Tenant) -> None:
+def test_unknown_document_ids_in_settings_cause_a_warning(tenant: Tenant) -> None:
     tenant.index(page(1))
     settings = {
         "pinned": [{"query": "a", "ids": ["page-1", "gone"]}],
@@ -87,7 +87,7 @@ def test_ids_that_no_document_has_are_a_warning(tenant: Tenant) -> None:
     assert "warnings" not in tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings).get_json()
 
 
-def test_weights_change_which_field_counts(tenant: Tenant) -> None:
+def test_weights_change_which_field_ranks_higher(tenant: Tenant) -> None:
     tenant.index(
         page("title", title="Harbour", content="Nothing of that kind."),
         page("content", title="Something", content="The harbour, the old harbour and the new harbour."),
@@ -120,7 +120,9 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("body", "field"), MISTAKES)
-def test_bad_settings_are_named_and_change_nothing(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+def test_invalid_settings_return_400_naming_the_field_and_change_nothing(
+    tenant: Tenant, body: dict[str, Any], field: str
+) -> None:
     response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=body)
 
     assert response.status_code == 400
@@ -130,7 +132,7 @@ def test_bad_settings_are_named_and_change_nothing(tenant: Tenant, body: dict[st
     assert unchanged["synonyms"] == []
 
 
-def test_a_strangers_settings_are_not_found(tenant: Tenant, stranger: Tenant) -> None:
+def test_another_accounts_search_settings_return_404(tenant: Tenant, stranger: Tenant) -> None:
     path = f"/sites/{stranger.site_id}/search-settings"
 
     assert tenant.private.get(path).status_code == 404
@@ -144,7 +146,7 @@ def ask(tenant: Tenant, **body: Any) -> dict[str, Any]:
     return answer
 
 
-def test_a_preview_tells_what_the_settings_would_change_and_saves_nothing(tenant: Tenant) -> None:
+def test_preview_shows_the_effect_of_settings_and_saves_nothing(tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"))
     automobile = {"id": "page-1", "title": "Automobile repair"}
 
@@ -162,7 +164,7 @@ def test_a_preview_tells_what_the_settings_would_change_and_saves_nothing(tenant
     assert tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()["settings"]["pinned"] == []
 
 
-def test_without_queries_the_most_frequent_of_the_last_week_are_previewed(tenant: Tenant) -> None:
+def test_preview_without_queries_uses_the_most_frequent_recent_ones(tenant: Tenant) -> None:
     events = tenant.app.extensions["runtime"].events
     tenant.index(page(1, title="Bread"))
     assert ask(tenant, settings={}) == {"queries": []}
@@ -173,7 +175,7 @@ def test_without_queries_the_most_frequent_of_the_last_week_are_previewed(tenant
     assert [each["query"] for each in ask(tenant, settings={})["queries"]] == ["bread", "rolls"]
 
 
-def test_a_preview_costs_no_search_and_is_not_in_analytics(tenant: Tenant) -> None:
+def test_preview_uses_no_quota_and_is_not_in_analytics(tenant: Tenant) -> None:
     tenant.index(page(1, title="Bread"))
 
     ask(tenant, settings={}, queries=["bread"])
@@ -184,7 +186,7 @@ def test_a_preview_costs_no_search_and_is_not_in_analytics(tenant: Tenant) -> No
     assert tenant.search.get("/v1/client-info").get_json()["limits"]["used_today"] == 0
 
 
-def test_a_preview_warns_of_ids_that_no_document_has(tenant: Tenant) -> None:
+def test_preview_warns_of_unknown_document_ids(tenant: Tenant) -> None:
     tenant.index(page(1))
     settings = {"pinned": [{"query": "a", "ids": ["gone", "page-1"]}]}
 
@@ -194,7 +196,7 @@ def test_a_preview_warns_of_ids_that_no_document_has(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize(("body", "field"), MISTAKES)
-def test_a_preview_names_the_mistakes_that_saving_does(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+def test_preview_rejects_invalid_settings_like_saving_does(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     saved = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=body)
     response = tenant.private.post(f"/sites/{tenant.site_id}/search-settings/preview", json={"settings": body})
 
@@ -215,14 +217,16 @@ def test_a_preview_names_the_mistakes_that_saving_does(tenant: Tenant, body: dic
         ({"settings": {}, "query": "a"}, "query"),
     ],
 )
-def test_a_preview_names_what_is_wrong_with_its_queries(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+def test_preview_with_invalid_queries_returns_400_naming_the_field(
+    tenant: Tenant, body: dict[str, Any], field: str
+) -> None:
     response = tenant.private.post(f"/sites/{tenant.site_id}/search-settings/preview", json=body)
 
     assert response.status_code == 400
     assert response.get_json()["details"][0]["field"] == field
 
 
-def test_a_preview_is_refused_for_a_paused_site_a_strangers_and_while_the_engine_is_away(
+def test_preview_fails_for_paused_or_foreign_sites_and_during_engine_outages(
     tenant: Tenant, stranger: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a"]}
@@ -239,7 +243,9 @@ def _away(*_: Any) -> None:
     raise BackendUnavailable("The search engine does not answer.")
 
 
-def test_previews_of_a_day_are_limited(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_previews_are_limited_per_day_separately_for_keys_and_members(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(quota, "SETTINGS_PREVIEW_LIMIT", 2)
     path, body = f"/sites/{tenant.site_id}/search-settings/preview", {"settings": {}, "queries": ["a", "b"]}
 
@@ -247,9 +253,7 @@ def test_previews_of_a_day_are_limited(tenant: Tenant, monkeypatch: pytest.Monke
     assert [tenant.browser.post(path, json=body).status_code for _ in range(3)] == [200, 200, 429], "keys spent theirs"
 
 
-def test_previews_of_a_minute_are_limited_apart_from_other_requests(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_previews_have_their_own_limit_per_minute(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quota, "SETTINGS_PREVIEW_RATE", 2)
     path = f"/sites/{tenant.site_id}/search-settings/preview"
 
@@ -263,7 +267,7 @@ def test_previews_of_a_minute_are_limited_apart_from_other_requests(
     assert tenant.private.get(f"/sites/{tenant.site_id}").status_code == 200
 
 
-def test_what_members_try_as_they_type_counts_as_searches_that_are_tried(
+def test_single_query_previews_of_members_share_the_limit_of_tried_searches(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quota, "SETTINGS_PREVIEW_LIMIT", 0)
@@ -285,7 +289,7 @@ RULE = {
 }  # fmt: skip
 
 
-def test_rules_ranks_and_links_are_answered_as_written(tenant: Tenant) -> None:
+def test_rules_boosts_and_links_are_returned_as_saved(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     written = {
         "rules": [RULE, {"id": "always", "do": {"replace": "x"}}],
@@ -347,7 +351,7 @@ def test_rules_ranks_and_links_are_answered_as_written(tenant: Tenant) -> None:
          "invalid_url"),
     ],
 )  # fmt: skip
-def test_a_wrong_rule_rank_or_link_is_refused_by_name(
+def test_invalid_rule_boost_or_link_is_rejected_naming_the_field(
     tenant: Tenant, settings: dict[str, Any], field: str, code: str
 ) -> None:
     response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings)
@@ -356,7 +360,7 @@ def test_a_wrong_rule_rank_or_link_is_refused_by_name(
     assert [(each["field"], each["code"]) for each in response.get_json()["details"]] == [(field, code)]
 
 
-def test_what_others_changed_meanwhile_is_not_overwritten(tenant: Tenant) -> None:
+def test_settings_update_with_a_stale_etag_returns_412(tenant: Tenant) -> None:
     path = f"/sites/{tenant.site_id}/search-settings"
     read = tenant.private.get(path).headers["ETag"]
     mine = tenant.private.put(path, json={"distinct": "mine"}, headers={"If-Match": read})
@@ -374,7 +378,7 @@ def test_what_others_changed_meanwhile_is_not_overwritten(tenant: Tenant) -> Non
 
 
 @pytest.mark.parametrize("headers", [{}, {"If-Match": "*"}])
-def test_who_does_not_say_what_may_be_replaced_wins(tenant: Tenant, headers: dict[str, str]) -> None:
+def test_settings_update_without_a_specific_etag_overwrites(tenant: Tenant, headers: dict[str, str]) -> None:
     put(tenant, distinct="first")
     path = f"/sites/{tenant.site_id}/search-settings"
 

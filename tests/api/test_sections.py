@@ -1,4 +1,4 @@
-"""Sections of documents: sent, found in markup, kept, listed, and led to."""
+"""Sections of documents: sent explicitly or found in markup, stored, listed, and linked from hits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sections(tenant: Tenant, q: str, **parameters: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_hit_names_the_places_on_its_page(tenant: Tenant) -> None:
+def test_hit_contains_its_matching_sections_with_urls(tenant: Tenant) -> None:
     tenant.index(HARBOR)
 
     assert sections(tenant, "cancelled cruise") == [
@@ -42,7 +42,7 @@ def test_a_hit_names_the_places_on_its_page(tenant: Tenant) -> None:
     assert sections(tenant, "opening") == []
 
 
-def test_sections_are_given_to_those_who_ask_for_them(tenant: Tenant) -> None:
+def test_sections_are_returned_only_on_request(tenant: Tenant) -> None:
     tenant.index(HARBOR)
 
     for parameters in ({}, {"sections": 0}, {"highlight": "true"}):
@@ -55,14 +55,14 @@ def test_sections_are_given_to_those_who_ask_for_them(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("value", ["6", "-1", "x", "1.0"])
-def test_how_many_is_a_number_up_to_five(ann: Tenant, value: str) -> None:
+def test_sections_parameter_out_of_range_returns_400(ann: Tenant, value: str) -> None:
     response = ann.search.get("/v1/search", query_string={"q": "x", "sections": value})
 
     assert_error(response, 400, "validation_failed")
     assert response.get_json()["details"][0]["field"] == "sections"
 
 
-def test_the_gateway_gives_them_too_with_the_tags_that_were_asked_for(tenant: Tenant) -> None:
+def test_gateway_returns_sections_with_custom_highlight_tags(tenant: Tenant) -> None:
     tenant.index(HARBOR)
     gateway = Gateway(tenant)
 
@@ -77,7 +77,7 @@ def test_the_gateway_gives_them_too_with_the_tags_that_were_asked_for(tenant: Te
     assert gateway.send({"q": "refunds", "sections": 6}).get_json()["code"] == "invalid_search_sections"
 
 
-def test_sections_come_back_as_they_were_sent(tenant: Tenant) -> None:
+def test_sections_round_trip_unchanged(tenant: Tenant) -> None:
     tenant.index(HARBOR)
 
     kept = stored(tenant)
@@ -87,7 +87,7 @@ def test_sections_come_back_as_they_were_sent(tenant: Tenant) -> None:
     assert stored(tenant)["sections"] == [TICKETS, REFUNDS]
 
 
-def test_a_patch_keeps_sections_unless_the_content_changes(tenant: Tenant) -> None:
+def test_patch_keeps_sections_unless_the_content_changes(tenant: Tenant) -> None:
     tenant.index(HARBOR)
 
     def patch(**fields: Any) -> None:
@@ -106,7 +106,7 @@ def test_a_patch_keeps_sections_unless_the_content_changes(tenant: Tenant) -> No
     assert "sections" not in stored(tenant)
 
 
-def test_a_patch_whose_sections_lie_beyond_the_content_is_refused(tenant: Tenant) -> None:
+def test_patch_with_sections_beyond_the_content_is_rejected(tenant: Tenant) -> None:
     tenant.index(HARBOR)
 
     changed = {"id": "page-harbor", "sections": [{**TICKETS, "start": 5_000}]}
@@ -150,7 +150,7 @@ def test_a_patch_whose_sections_lie_beyond_the_content_is_refused(tenant: Tenant
         pytest.param([{**TICKETS, "anchor": str(at)} for at in range(MAX_SECTIONS + 1)], id="too many"),
     ],
 )  # fmt: skip
-def test_a_document_with_a_wrong_section_is_refused(ann: Tenant, wrong: list[Any]) -> None:
+def test_document_with_an_invalid_section_is_rejected(ann: Tenant, wrong: list[Any]) -> None:
     response = ann.private.post(BULK, json={"documents": [page(1), {**HARBOR, "sections": wrong}]})
 
     assert_error(response, 400, "validation_failed")
@@ -158,7 +158,7 @@ def test_a_document_with_a_wrong_section_is_refused(ann: Tenant, wrong: list[Any
     assert (problem["field"], problem["code"]) == ("documents[1].sections", "invalid_section")
 
 
-def test_as_many_sections_as_allowed_and_equal_starts_are_taken(tenant: Tenant) -> None:
+def test_maximum_number_of_sections_with_equal_starts_is_accepted(tenant: Tenant) -> None:
     most = [{**TICKETS, "anchor": str(at), "start": len(CONTENT)} for at in range(MAX_SECTIONS)]
 
     tenant.index({**HARBOR, "sections": most})
@@ -166,14 +166,14 @@ def test_as_many_sections_as_allowed_and_equal_starts_are_taken(tenant: Tenant) 
     assert len(stored(tenant)["sections"]) == MAX_SECTIONS
 
 
-def test_a_list_of_strings_of_that_name_stays_a_further_field(tenant: Tenant) -> None:
+def test_list_of_strings_named_sections_is_a_custom_field(tenant: Tenant) -> None:
     tenant.index(page(1, sections=["north", "south"]), HARBOR)
 
     assert tenant.found_ids("page", filters=tenant.equals("sections", "north")) == ["page-1"]
     assert tenant.find("page", facets="sections")["facetDistribution"]["sections"] == {"north": 1, "south": 1}
 
 
-def test_a_patch_brings_no_wrong_sections_either(tenant: Tenant) -> None:
+def test_patch_with_invalid_sections_is_rejected(tenant: Tenant) -> None:
     tenant.index(HARBOR)
     for wrong in ("here", 7, TICKETS):
         change = {"documents": [{"id": "page-harbor", "sections": wrong}]}
@@ -190,7 +190,9 @@ def test_a_patch_brings_no_wrong_sections_either(tenant: Tenant) -> None:
         ({"filters": "sections = tickets"}, "invalid_filter"),
     ],
 )
-def test_sections_are_no_filter_facet_or_sort_key(tenant: Tenant, parameters: dict[str, str], code: str) -> None:
+def test_sections_cannot_be_used_as_filter_facet_or_sort_key(
+    tenant: Tenant, parameters: dict[str, str], code: str
+) -> None:
     tenant.index(HARBOR)
     if code == "invalid_filter":
         parameters = {"filters": tenant.equals("sections", "tickets")}
@@ -198,7 +200,7 @@ def test_sections_are_no_filter_facet_or_sort_key(tenant: Tenant, parameters: di
     assert_error(tenant.search.get("/v1/search", query_string={"q": "x", **parameters}), 400, code)
 
 
-def test_sections_count_in_no_quota_and_as_no_field(tenant: Tenant) -> None:
+def test_sections_are_not_counted_as_documents_or_facets(tenant: Tenant) -> None:
     tenant.index(HARBOR)
 
     assert tenant.browser.get(f"/sites/{tenant.site_id}").get_json()["site"]["indexed_pages"] == 1
@@ -212,7 +214,7 @@ def test_sections_count_in_no_quota_and_as_no_field(tenant: Tenant) -> None:
         ("markdown", "Opening.\n\n## Tickets\n\nAt the pier.\n"),
     ],
 )  # fmt: skip
-def test_markup_brings_its_sections(tenant: Tenant, markup: str, content: str) -> None:
+def test_markup_headings_become_sections(tenant: Tenant, markup: str, content: str) -> None:
     document = page("harbor", title="Harbor", url="/harbor?from=list#top", content=content)
 
     response = tenant.private.post(f"{BULK}?format={markup}", json={"documents": [document]})
@@ -222,7 +224,7 @@ def test_markup_brings_its_sections(tenant: Tenant, markup: str, content: str) -
     assert [found["url"] for found in sections(tenant, "pier")] == ["/harbor?from=list#tickets"]
 
 
-def test_sections_that_were_sent_are_kept_beside_markup(tenant: Tenant) -> None:
+def test_explicit_sections_take_precedence_over_markup(tenant: Tenant) -> None:
     own = {"anchor": "own", "title": "Own", "level": 1, "start": 0}
     document = page("harbor", content="<h2 id=a>Tickets</h2>", sections=[own])
 
@@ -231,7 +233,7 @@ def test_sections_that_were_sent_are_kept_beside_markup(tenant: Tenant) -> None:
     assert stored(tenant)["sections"] == [own]
 
 
-def test_sections_survive_a_rebuild_of_the_index(tenant: Tenant) -> None:
+def test_sections_survive_a_reindex(tenant: Tenant) -> None:
     tenant.index(HARBOR)
 
     result = tenant.app.test_cli_runner().invoke(args=["search", "reindex", "--site", str(tenant.site_id)])

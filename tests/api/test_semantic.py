@@ -1,4 +1,4 @@
-"""Searches of sites that order by meaning, too."""
+"""Searches of sites with semantic ranking enabled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = "Get the ticket here, get the ticket there."
 
 @pytest.fixture
 def shop(site: Tenant) -> Tenant:  # noqa: F811
-    """Two pages of which the second means what is asked for."""
+    """Index three pages, the second of which matches the question in meaning."""
     site.index(
         page(1, title="Ticket", content=WORDS, author="ann"),
         page(2, title="Reimbursement", content="Your money for a ticket.", author="bob"),
@@ -40,13 +40,13 @@ def switch(tenant: Tenant, **settings: Any) -> None:
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json=settings))
 
 
-def test_a_sentence_finds_first_what_means_the_same(shop: Tenant) -> None:
+def test_question_ranks_the_page_with_the_same_meaning_first(shop: Tenant) -> None:
     assert ids(shop)[0] == "page-2"
     switch(shop)
     assert ids(shop)[0] == "page-1"
 
 
-def test_everything_else_is_ordered_by_words(shop: Tenant) -> None:
+def test_other_searches_are_ranked_by_words_only(shop: Tenant) -> None:
     switch(shop)
     plain = {query: ids(shop, query, **options) for query, options in OTHERS}
     switch(shop, semantic=True)
@@ -62,7 +62,7 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_filters_pages_totals_and_facets_are_those_of_the_words(shop: Tenant) -> None:
+def test_semantic_ranking_keeps_filters_pagination_totals_and_facets(shop: Tenant) -> None:
     results = shop.find(QUESTION, filters=shop.equals("author", "bob"), facets="author", highlight="true")
     first, second = shop.find(QUESTION, limit=1), shop.find(QUESTION, limit=1, page=2)
 
@@ -74,20 +74,20 @@ def test_filters_pages_totals_and_facets_are_those_of_the_words(shop: Tenant) ->
     assert first["estimatedTotalHits"] == 3
 
 
-def test_pinned_pages_come_first_and_hidden_ones_not_at_all(shop: Tenant) -> None:
+def test_pinned_and_hidden_pages_apply_to_semantic_ranking(shop: Tenant) -> None:
     switch(shop, semantic=True, pinned=[{"query": QUESTION, "ids": ["page-3"]}])
     assert ids(shop)[:2] == ["page-3", "page-2"]
     switch(shop, semantic=True, hidden=[{"query": QUESTION, "ids": ["page-2"]}])
     assert "page-2" not in ids(shop)
 
 
-def test_without_the_embedder_the_order_is_that_of_words(shop: Tenant, embedder: StubEmbedder) -> None:  # noqa: F811
+def test_embedder_outage_falls_back_to_ranking_by_words(shop: Tenant, embedder: StubEmbedder) -> None:  # noqa: F811
     embedder.is_away = True
 
     assert ids(shop)[0] == "page-1"
 
 
-def test_explanations_tell_the_cosine_and_the_place_by_words(shop: Tenant) -> None:
+def test_explanations_contain_cosine_and_rank_by_words(shop: Tenant) -> None:
     explained = shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}).get_json()
 
     hits = explained["results"]["hits"]
@@ -101,7 +101,7 @@ def test_explanations_tell_the_cosine_and_the_place_by_words(shop: Tenant) -> No
     assert [each["score"] for each in meanings] == sorted((each["score"] for each in meanings), reverse=True)
 
 
-def test_only_hits_that_are_ordered_by_meaning_tell_of_it(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_hits_ranked_by_meaning_have_a_meaning_explanation(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     switch(shop, semantic=True, pinned=[{"query": QUESTION, "ids": ["page-3"]}])
     monkeypatch.setattr("app.services.search.ordering.MIXED_HITS", 2)
     answer = assert_ok(shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}))
@@ -112,7 +112,7 @@ def test_only_hits_that_are_ordered_by_meaning_tell_of_it(shop: Tenant, monkeypa
     assert told["page-3"]["pinned"] is True
 
 
-def test_the_page_tells_in_words_why_a_hit_is_before_one_with_a_higher_score(shop: Tenant) -> None:
+def test_preview_page_explains_semantic_ranking_in_words(shop: Tenant) -> None:
     response = shop.browser.get(
         f"/sites/{shop.site_id}/try", query_string={"q": QUESTION}, headers={"Accept": "text/html"}
     )
@@ -131,13 +131,13 @@ def test_the_page_tells_in_words_why_a_hit_is_before_one_with_a_higher_score(sho
     assert ("Its word score, " in first) == has_scores
 
 
-def test_an_answer_is_of_the_hits_as_they_are_shown(shop: Tenant) -> None:
+def test_answer_comes_from_the_semantically_ranked_hits(shop: Tenant) -> None:
     switch(shop, semantic=True, answers=True)
 
     assert shop.find("what money is there for a ticket")["answer"]["id"] == "page-2"
 
 
-def test_a_preview_compares_the_order_with_and_without(shop: Tenant) -> None:
+def test_settings_preview_compares_ranking_with_and_without_semantic_search(shop: Tenant) -> None:
     switch(shop)
     path = f"/sites/{shop.site_id}/search-settings/preview"
     preview = shop.private.post(path, json={"settings": {"semantic": True}, "queries": [QUESTION, "ticket"]}).get_json()
@@ -146,7 +146,7 @@ def test_a_preview_compares_the_order_with_and_without(shop: Tenant) -> None:
     assert preview["queries"][0]["after"][0]["id"] == "page-2"
 
 
-def test_a_preview_before_it_is_switched_on_has_the_vectors_made(site: Tenant) -> None:  # noqa: F811
+def test_settings_preview_creates_missing_vectors(site: Tenant) -> None:  # noqa: F811
     switch(site)
     site.index(page(1, title="Ticket", content=WORDS), page(2, title="Reimbursement", content="Your money, a ticket."))
     vectorizer = site.app.extensions["runtime"].vectorizer
@@ -166,7 +166,7 @@ def test_a_preview_before_it_is_switched_on_has_the_vectors_made(site: Tenant) -
     assert ids(site)[0] == "page-1"
 
 
-def test_without_an_embedder_the_setting_warns_and_changes_nothing(tenant: Tenant) -> None:
+def test_enabling_semantic_search_without_an_embedder_warns_and_has_no_effect(tenant: Tenant) -> None:
     tenant.index(
         page(1, title="Ticket", content=WORDS), page(2, title="Reimbursement", content="Your money, a ticket.")
     )
@@ -177,7 +177,7 @@ def test_without_an_embedder_the_setting_warns_and_changes_nothing(tenant: Tenan
     assert ids(tenant)[0] == "page-1"
 
 
-def test_analytics_tell_how_many_searches_were_ordered_so(shop: Tenant, embedder: StubEmbedder) -> None:  # noqa: F811
+def test_analytics_count_semantically_ranked_searches(shop: Tenant, embedder: StubEmbedder) -> None:  # noqa: F811
     ids(shop)
     ids(shop, "ticket")
     embedder.is_away = True
@@ -189,7 +189,7 @@ def test_analytics_tell_how_many_searches_were_ordered_so(shop: Tenant, embedder
     assert (told["total_searches"], told["mixed_searches"], told["previous"]["mixed_searches"]) == (3, 1, 0)
 
 
-def test_a_site_whose_vectors_are_still_to_be_made_is_searched_by_words(site: Tenant) -> None:  # noqa: F811
+def test_site_without_vectors_is_ranked_by_words(site: Tenant) -> None:  # noqa: F811
     site.index(page(1, title="Ticket", content=WORDS), page(2, title="Reimbursement", content="Money for a ticket."))
 
     assert ids(site) == ["page-1", "page-2"]
@@ -197,14 +197,14 @@ def test_a_site_whose_vectors_are_still_to_be_made_is_searched_by_words(site: Te
     assert assert_ok(site.private.get("/api/analytics?period=7d"))["mixed_searches"] == 0
 
 
-def test_vectors_of_other_dimensions_count_for_nothing(shop: Tenant) -> None:
+def test_vectors_of_other_dimensions_are_ignored(shop: Tenant) -> None:
     with shop.app.extensions["runtime"].database.write() as session:
         session.execute(update(DocumentVector).values(vector=b"\x7f" * 7))
 
     assert ids(shop)[0] == "page-1"
 
 
-def test_explanations_are_of_the_search_that_found_the_hits(shop: Tenant) -> None:
+def test_semantic_ranking_does_not_change_other_explanations(shop: Tenant) -> None:
     def explained() -> dict[str, Any]:
         answer = assert_ok(shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}))
         return {hit["id"]: hit["_explain"] for hit in answer["results"]["hits"]}

@@ -1,4 +1,4 @@
-"""Sessions of a member: listed, and ended at once wherever they are used."""
+"""Sessions of a member: listing them and ending them in every process at once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_logged_in(browser: Browser) -> bool:
 
 @pytest.fixture
 def workers(tmp_path: Path) -> Iterator[tuple[Flask, Flask]]:
-    """Two applications over the same files, as two worker processes are."""
+    """Yield two applications that use the same files, like two worker processes."""
     settings = make_settings(tmp_path)
     first, second = make_app(settings), create_app(settings, background=False)
     yield first, second
@@ -47,7 +47,7 @@ def workers(tmp_path: Path) -> Iterator[tuple[Flask, Flask]]:
     close_app(first)
 
 
-def test_the_list_tells_where_somebody_is_logged_in(app: Flask) -> None:
+def test_session_list_shows_time_browser_and_truncated_ip_address(app: Flask) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         here, _ = register_browser(app, ANN)
         clock.shift(60)
@@ -73,13 +73,13 @@ def test_the_list_tells_where_somebody_is_logged_in(app: Flask) -> None:
     assert cookie.value not in str(answer)
 
 
-def test_of_ipv6_the_list_tells_the_network(app: Flask) -> None:
+def test_session_list_truncates_ipv6_addresses_to_their_network(app: Flask) -> None:
     register_browser(app, ANN)
     browser = log_in(app, environ_overrides={"REMOTE_ADDR": "2001:db8:1:2:3::4"})
     assert sessions_of(browser)[0]["address"] == "2001:db8:1:2::/64"
 
 
-def test_an_ended_session_has_ended_in_every_worker(workers: tuple[Flask, Flask]) -> None:
+def test_ended_session_is_rejected_by_every_worker(workers: tuple[Flask, Flask]) -> None:
     first, second = workers
     here, _ = register_browser(first, ANN)
     there = log_in(second)
@@ -93,7 +93,7 @@ def test_an_ended_session_has_ended_in_every_worker(workers: tuple[Flask, Flask]
     assert_error(here.delete(f"/profile/sessions/{other}"), 404, "session_not_found")
 
 
-def test_all_others_end_together(workers: tuple[Flask, Flask]) -> None:
+def test_ending_other_sessions_keeps_the_current_one(workers: tuple[Flask, Flask]) -> None:
     here, _ = register_browser(workers[0], ANN)
     others = [log_in(worker) for worker in workers]
 
@@ -103,22 +103,22 @@ def test_all_others_end_together(workers: tuple[Flask, Flask]) -> None:
     assert len(sessions_of(here)) == 1
 
 
-def test_ending_the_session_that_asks_logs_out(app: Flask) -> None:
+def test_ending_the_current_session_logs_out(app: Flask) -> None:
     browser, _ = register_browser(app, ANN)
     (own,) = sessions_of(browser)
     assert_ok(browser.delete(f"/profile/sessions/{own['id']}"))
     assert not is_logged_in(browser)
 
 
-def test_sessions_that_have_run_out_are_not_listed(app: Flask) -> None:
+def test_expired_sessions_are_not_listed(app: Flask) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         register_browser(app, ANN)
         clock.shift(15 * 86_400)
         assert len(sessions_of(log_in(app))) == 1
 
 
-def test_nobody_sees_or_ends_somebody_elses(tenant: Tenant, stranger: Tenant) -> None:
-    """Neither a stranger's nor another member's of the account, whose owner asks; not even by guessing all of it."""
+def test_sessions_of_other_users_cannot_be_listed_or_ended(tenant: Tenant, stranger: Tenant) -> None:
+    """An owner cannot touch sessions of strangers or of other members, even with the right session IDs."""
     bo = add_member(tenant, "bo@example.com", "viewer")
     for other in (stranger.browser, bo):
         (theirs,) = sessions_of(other)
@@ -132,7 +132,7 @@ def test_nobody_sees_or_ends_somebody_elses(tenant: Tenant, stranger: Tenant) ->
     assert is_logged_in(stranger.browser)
 
 
-def test_no_key_sees_or_ends_sessions(tenant: Tenant) -> None:
+def test_keys_cannot_list_or_end_sessions(tenant: Tenant) -> None:
     (own,) = sessions_of(tenant.browser)
     for client in (tenant.private, tenant.search, tenant.public):
         for response in (
@@ -144,7 +144,7 @@ def test_no_key_sees_or_ends_sessions(tenant: Tenant) -> None:
     assert is_logged_in(tenant.browser)
 
 
-def test_one_login_too_many_ends_the_session_that_was_not_used_for_the_longest_time(
+def test_login_above_the_session_limit_ends_the_least_recently_used_session(
     app: Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)

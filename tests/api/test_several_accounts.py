@@ -1,4 +1,4 @@
-"""One e-mail that belongs to several accounts, of which one is chosen after the login."""
+"""An e-mail address that belongs to several accounts, and choosing one of them at login."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OTHER_PASSWORD = "another horse battery"
 
 @pytest.fixture
 def both(tenant: Tenant, stranger: Tenant) -> tuple[Tenant, Tenant]:
-    """Ann's account, and Eve's, which Ann has joined with a password of its own."""
+    """Return Ann's account and Eve's account, which Ann has joined with a different password."""
     join(tenant.app, stranger, tenant.email, OTHER_PASSWORD)
     return tenant, stranger
 
 
 def join(app: Flask, tenant: Tenant, email: str, password: str = PASSWORD) -> None:
-    """Become an editor of a tenant's account by an invitation."""
+    """Join the tenant's account as an editor by invitation."""
     url = assert_ok(tenant.browser.post("/api/invitations", json={"email": email}), 201)["url"]
     assert_ok(
         ApiClient(app).post(url.removeprefix("http://localhost"), json={"name": "Ann", "password": password}), 201
@@ -39,7 +39,7 @@ def log_in(app: Flask, email: str, password: str = PASSWORD, **fields: Any) -> A
     return ApiClient(app).post("/login", json={"email": email, "password": password, **fields})
 
 
-def test_each_password_leads_to_its_account(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+def test_each_password_logs_in_to_its_account(app: Flask, both: tuple[Tenant, Tenant]) -> None:
     ann, eve = both
     first, second = assert_ok(log_in(app, ann.email)), assert_ok(log_in(app, ann.email.upper(), OTHER_PASSWORD))
     assert [first["user"]["id"], second["user"]["id"]] == [ann.account_id, eve.account_id]
@@ -47,7 +47,7 @@ def test_each_password_leads_to_its_account(app: Flask, both: tuple[Tenant, Tena
     assert_error(log_in(app, ann.email, "neither of the two"), 401, "invalid_credentials")
 
 
-def test_of_one_password_the_oldest_account_is_meant_unless_one_is_named(
+def test_shared_password_logs_in_to_the_oldest_account_unless_account_id_is_given(
     app: Flask, tenant: Tenant, stranger: Tenant
 ) -> None:
     join(app, stranger, tenant.email)
@@ -65,7 +65,7 @@ def test_of_one_password_the_oldest_account_is_meant_unless_one_is_named(
     assert_error(log_in(app, tenant.email, account_id=0), 400, "validation_failed", field="account_id")
 
 
-def test_a_page_asks_which_account(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
+def test_login_page_asks_which_account_to_use(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
     join(app, stranger, tenant.email)
     assert_ok(stranger.browser.put("/profile", json={"name": "Eve's shop"}))
     passer_by = Person(app)
@@ -78,7 +78,7 @@ def test_a_page_asks_which_account(app: Flask, tenant: Tenant, stranger: Tenant)
     assert "Your role in this account: editor" in passer_by.page.text
 
 
-def test_what_was_offered_ends_with_the_password(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
+def test_account_choice_is_invalidated_by_a_password_change(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
     join(app, stranger, tenant.email)
     passer_by = Person(app)
     passer_by.go("/login")
@@ -96,7 +96,7 @@ def test_what_was_offered_ends_with_the_password(app: Flask, tenant: Tenant, str
     assert passer_by.call("POST", "/login/account", data=chosen).status_code == 303
 
 
-def test_nobody_else_registers_or_takes_an_e_mail_that_somebody_has(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+def test_email_of_another_user_cannot_be_registered_or_taken(app: Flask, both: tuple[Tenant, Tenant]) -> None:
     ann, eve = both
     third = register_tenant(app, "cy@example.com")
     for response in (
@@ -108,7 +108,7 @@ def test_nobody_else_registers_or_takes_an_e_mail_that_somebody_has(app: Flask, 
         assert assert_error(response, 400, "validation_failed", field="email")["details"][0]["code"] == "taken"
 
 
-def test_the_e_mail_stays_the_others_when_one_account_is_deleted(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+def test_email_stays_reserved_when_one_of_its_accounts_is_deleted(app: Flask, both: tuple[Tenant, Tenant]) -> None:
     ann, eve = both
     assert_ok(ann.browser.delete("/profile", json={"password": PASSWORD}))
     assert_error(log_in(app, ann.email), 401, "invalid_credentials")
@@ -117,7 +117,7 @@ def test_the_e_mail_stays_the_others_when_one_account_is_deleted(app: Flask, bot
     assert_error(ApiClient(app).post("/register", json=body), 400, "validation_failed", field="email")
 
 
-def test_a_shared_e_mail_can_be_changed_and_then_be_somebody_elses(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+def test_changing_a_shared_email_affects_only_that_account(app: Flask, both: tuple[Tenant, Tenant]) -> None:
     ann, eve = both
     client = app.test_client()
     body = {"email": ann.email, "password": OTHER_PASSWORD}
@@ -129,7 +129,7 @@ def test_a_shared_e_mail_can_be_changed_and_then_be_somebody_elses(app: Flask, b
     assert assert_ok(log_in(app, ann.email))["user"]["id"] == ann.account_id
 
 
-def test_operators_name_an_account_by_its_id_if_an_e_mail_has_several(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+def test_operator_commands_require_an_account_id_for_a_shared_email(app: Flask, both: tuple[Tenant, Tenant]) -> None:
     ann, eve = both
     runner = app.test_cli_runner()
     result = runner.invoke(args=["account", "set-plan", ann.email, "business"])
@@ -142,7 +142,7 @@ def test_operators_name_an_account_by_its_id_if_an_e_mail_has_several(app: Flask
     assert "No account has the id 999." in result.output
 
 
-def test_operators_set_the_password_of_all_accounts(app: Flask, both: tuple[Tenant, Tenant]) -> None:
+def test_operator_password_reset_applies_to_all_accounts_of_the_email(app: Flask, both: tuple[Tenant, Tenant]) -> None:
     ann, _ = both
     new = "a password of the operator"
     result = app.test_cli_runner().invoke(args=["account", "reset-password", ann.email, "--password", new])
@@ -152,7 +152,7 @@ def test_operators_set_the_password_of_all_accounts(app: Flask, both: tuple[Tena
 
 @pytest.fixture
 def many(app: Flask, tenant: Tenant, stranger: Tenant) -> list[int]:
-    """The accounts of Ann's 24 memberships, oldest first, each with a password of its own that tells its number."""
+    """Return the IDs of Ann's 24 accounts, oldest first; each has a password that ends in its number."""
     part: Runtime = app.extensions["runtime"]
     with part.database.write() as session:
         for number in range(1, 24):
@@ -172,7 +172,7 @@ def many(app: Flask, tenant: Tenant, stranger: Tenant) -> list[int]:
         return [member.account_id for member in find_members(session, tenant.email)]
 
 
-def test_no_account_hides_another_however_many_are_older(app: Flask, tenant: Tenant, many: list[int]) -> None:
+def test_every_account_of_an_email_with_many_accounts_can_log_in(app: Flask, tenant: Tenant, many: list[int]) -> None:
     for number in (1, 9, 10, 23):
         password = f"{OTHER_PASSWORD} {number}"
         assert assert_ok(log_in(app, tenant.email, password))["user"]["id"] == many[number]
@@ -181,10 +181,10 @@ def test_no_account_hides_another_however_many_are_older(app: Flask, tenant: Ten
         assert_error(log_in(app, tenant.email, password, account_id=many[0]), 401, "invalid_credentials")
 
 
-def test_every_ten_accounts_count_as_an_attempt_of_the_client(
+def test_every_ten_accounts_count_as_one_login_attempt(
     app: Flask, tenant: Tenant, many: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each password takes a while to compare: who invites an address to many accounts multiplies no attack."""
+    """Password checks are slow: inviting an e-mail address to many accounts must not multiply an attack."""
     compared: list[object] = []
     monkeypatch.setattr("app.services.accounts.accounts.check_password", lambda who, _: compared.append(who))
     for number in range(100):
@@ -199,9 +199,7 @@ def test_every_ten_accounts_count_as_an_attempt_of_the_client(
     assert number < 50
 
 
-def test_of_one_password_a_confirmed_e_mail_goes_before_one_that_anybody_may_have_typed(
-    app: Flask, tenant: Tenant, stranger: Tenant
-) -> None:
+def test_account_with_a_confirmed_email_precedes_unconfirmed_ones(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
     join(app, stranger, tenant.email)
     part: Runtime = app.extensions["runtime"]
     with part.database.write() as session:

@@ -35,7 +35,7 @@ def create(tenant: Tenant, **fields: Any) -> dict[str, Any]:
     return site
 
 
-def test_a_new_site(app: Flask) -> None:
+def test_created_site_has_the_expected_record(app: Flask) -> None:
     with time_machine.travel(datetime(2031, 5, 14, 12, 30, 15, 250_000, tzinfo=UTC), tick=False):
         browser, _ = register_browser(app, "ann@example.com")
         response = browser.post("/sites", json={"name": "  Shop ", "url": "HTTPS://Shop.Example:8443/a?b"})
@@ -68,7 +68,7 @@ def test_a_new_site(app: Flask) -> None:
         ("https://example.com/" + "x" * 2028, "example.com"),
     ],
 )
-def test_the_domain_is_the_urls_host(ann: Tenant, url: str, domain: str) -> None:
+def test_site_domain_is_the_normalized_host_of_its_url(ann: Tenant, url: str, domain: str) -> None:
     assert create(ann, url=url)["domain"] == domain
 
 
@@ -88,14 +88,14 @@ def test_the_domain_is_the_urls_host(ann: Tenant, url: str, domain: str) -> None
         ({"domains": [f"https://{number}.example/" for number in range(11)]}, "domains"),
     ],
 )  # fmt: skip
-def test_a_site_that_cannot_be(ann: Tenant, fields: dict[str, Any], field: str) -> None:
+def test_site_with_invalid_fields_is_rejected(ann: Tenant, fields: dict[str, Any], field: str) -> None:
     total = ann.private.get("/sites").get_json()["total"]
 
     assert_error(ann.private.post("/sites", json={**NEW, **fields}), 400, "validation_failed", field=field)
     assert ann.private.get("/sites").get_json()["total"] == total
 
 
-def test_the_list_is_oldest_first_and_paged(app: Flask) -> None:
+def test_site_list_is_oldest_first_and_paginated(app: Flask) -> None:
     tenant = register_tenant(app, "ann@example.com")
     made = [tenant.site_id, *(create(tenant, name=f"Site {number}")["id"] for number in range(4))]
 
@@ -110,7 +110,7 @@ def test_the_list_is_oldest_first_and_paged(app: Flask) -> None:
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=x", "limit=", "offset=-1", "offset=1.0"])
-def test_paging_out_of_bounds(ann: Tenant, query: str) -> None:
+def test_pagination_out_of_range_returns_400(ann: Tenant, query: str) -> None:
     field = query.partition("=")[0]
 
     assert_error(ann.private.get(f"/sites?{query}"), 400, "validation_failed", field=field)
@@ -119,7 +119,7 @@ def test_paging_out_of_bounds(ann: Tenant, query: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_omitted_fields_stay(ann: Tenant, method: str) -> None:
+def test_omitted_fields_stay_unchanged_on_update(ann: Tenant, method: str) -> None:
     site = create(ann)
 
     renamed = assert_ok(ann.private.call(method, f"/sites/{site['id']}", json={"name": "Other"}))
@@ -136,14 +136,14 @@ def test_omitted_fields_stay(ann: Tenant, method: str) -> None:
     [({}, "body"), ({"name": ""}, "name"), ({"url": "x"}, "url"), ({"active": "false"}, "active"),
      ({"active": None}, "active"), ({"plan": "business"}, "plan"), ({"name": "x", "id": 5}, "id")],
 )  # fmt: skip
-def test_a_change_that_cannot_be(ann: Tenant, body: dict[str, Any], field: str) -> None:
+def test_site_update_with_invalid_fields_is_rejected(ann: Tenant, body: dict[str, Any], field: str) -> None:
     site = create(ann)
 
     assert_error(ann.private.put(f"/sites/{site['id']}", json=body), 400, "validation_failed", field=field)
     assert ann.private.get(f"/sites/{site['id']}").get_json() == {"site": site}
 
 
-def test_a_paused_site_is_not_searched_but_managed(tenant: Tenant) -> None:
+def test_paused_site_rejects_searches_but_can_be_managed(tenant: Tenant) -> None:
     tenant.index(page(1))
     paused = assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False}))
 
@@ -160,7 +160,7 @@ def test_a_paused_site_is_not_searched_but_managed(tenant: Tenant) -> None:
     assert tenant.found_ids("page") == ["page-1"]
 
 
-def test_indexed_pages_follow_the_documents(tenant: Tenant) -> None:
+def test_indexed_pages_equals_the_number_of_documents(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     tenant.index(page(2), page(3))
     tenant.private.delete("/api/v1/index/destroy", json={"id": "page-1"})
@@ -171,13 +171,13 @@ def test_indexed_pages_follow_the_documents(tenant: Tenant) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("number", [2**63, 10**19 - 1, -(10**19) + 1])
-def test_a_number_beyond_64_bits_is_no_site(tenant: Tenant, method: str, number: int) -> None:
+def test_site_id_beyond_64_bits_returns_404(tenant: Tenant, method: str, number: int) -> None:
     body = {"json": {"name": "New"}} if method == "PUT" else {}
 
     assert_error(tenant.private.call(method, f"/sites/{number}", **body), 404, "site_not_found")
 
 
-def test_a_purged_site_is_gone_with_its_keys_and_documents(tenant: Tenant) -> None:
+def test_purging_a_site_removes_its_keys_and_documents(tenant: Tenant) -> None:
     site = create(tenant)
     token = tenant.browser.post(f"/api/sites/{site['id']}/keys", json={"name": "k"}).get_json()["api_key"]
     tenant.private.post(f"/api/v1/index/bulk?site_id={site['id']}", json={"documents": [page(1)]})
@@ -192,7 +192,7 @@ def test_a_purged_site_is_gone_with_its_keys_and_documents(tenant: Tenant) -> No
     assert create(tenant)["id"] > site["id"], "ids are never reused"
 
 
-def test_the_days_charges_stay_when_the_site_goes(tenant: Tenant) -> None:
+def test_usage_today_remains_when_the_site_is_purged(tenant: Tenant) -> None:
     site = create(tenant)
     assert_ok(tenant.private.get(f"/v1/search?q=x&site_id={site['id']}"))
     report = {"operation": "search", "count": 5, "index": site["index"]}
@@ -204,7 +204,7 @@ def test_the_days_charges_stay_when_the_site_goes(tenant: Tenant) -> None:
     assert assert_ok(tenant.public.get("/v1/client-info"))["limits"]["used_today"] == 6
 
 
-def test_the_form_that_creates(ann: Tenant) -> None:
+def test_site_creation_form_has_name_url_and_domains(ann: Tenant) -> None:
     form = assert_ok(ann.private.get("/sites/create"))["form"]
 
     assert (form["method"], form["action"]) == ("POST", "/sites")
@@ -217,7 +217,7 @@ def test_the_form_that_creates(ann: Tenant) -> None:
     assert "csrf_token" not in form
 
 
-def test_the_form_that_edits(ann: Tenant) -> None:
+def test_site_edit_form_can_be_submitted_unchanged(ann: Tenant) -> None:
     site = create(ann, name="Edited")
 
     answer = assert_ok(ann.browser.get(f"/sites/{site['id']}/edit"))
@@ -234,7 +234,7 @@ def test_the_form_that_edits(ann: Tenant) -> None:
     assert_ok(ann.browser.call(form["method"], form["action"], json=sent))
 
 
-def test_further_addresses_of_a_site_are_kept_each_once_until_they_are_replaced(ann: Tenant) -> None:
+def test_additional_domains_are_deduplicated_and_kept_until_replaced(ann: Tenant) -> None:
     blog, shop = "https://blog.example.org/", "HTTP://Shop.Example.net:8080"
     site = create(ann, domains=[blog, shop, blog])
     path = f"/sites/{site['id']}"

@@ -44,7 +44,7 @@ def create(tenant: Tenant, **fields: Any) -> dict[str, Any]:
 
 
 def end_run(app: Flask, source: dict[str, Any], status: str = "finished", **values: Any) -> None:
-    """The newest run of a source ends."""
+    """End the newest run of a source."""
     with app.extensions["runtime"].database.write() as session:
         session.execute(
             update(SourceRun)
@@ -54,7 +54,7 @@ def end_run(app: Flask, source: dict[str, Any], status: str = "finished", **valu
 
 
 def add_documents(tenant: Tenant, source: dict[str, Any] | None, *numbers: int) -> None:
-    """Documents as a run of the source writes them; without one, as the API does."""
+    """Add documents as a run of the source would, or as the API would if `source` is `None`."""
     tenant.index(*(page(number) for number in numbers))
     if source is not None:
         with tenant.app.extensions["runtime"].database.write() as session:
@@ -67,7 +67,7 @@ def add_documents(tenant: Tenant, source: dict[str, Any] | None, *numbers: int) 
 
 
 def document_sources(tenant: Tenant) -> dict[str, str]:
-    """Id to source of the tenant's documents."""
+    """Map the IDs of the tenant's documents to their sources."""
     with tenant.app.extensions["runtime"].database.read() as session:
         rows = session.execute(
             select(StoredDocument.id, StoredDocument.source).where(
@@ -77,7 +77,7 @@ def document_sources(tenant: Tenant) -> dict[str, str]:
         return {row.id: row.source for row in rows}
 
 
-def test_a_new_source_and_its_first_run(tenant: Tenant) -> None:
+def test_created_source_has_the_expected_record_and_queues_its_first_run(tenant: Tenant) -> None:
     response = tenant.browser.post(sources_of(tenant), json={"kind": "website", "url": " https://WWW.example.com "})
 
     source = assert_ok(response, 201)["source"]
@@ -116,7 +116,7 @@ def settings_of(tenant: Tenant) -> dict[str, Any]:
     return settings
 
 
-def test_a_new_site_with_a_source_follows_the_ranks_of_its_pages(tenant: Tenant) -> None:
+def test_first_source_of_a_new_site_sets_rank_field(tenant: Tenant) -> None:
     assert settings_of(tenant)["rank_field"] is None
     tenant.find("warm")
 
@@ -127,7 +127,7 @@ def test_a_new_site_with_a_source_follows_the_ranks_of_its_pages(tenant: Tenant)
     assert tenant.found_ids("tea") == ["page-2", "page-1"]
 
 
-def test_a_site_with_documents_or_settings_of_its_own_keeps_its_order(tenant: Tenant) -> None:
+def test_first_source_keeps_rank_field_of_sites_with_documents_or_settings(tenant: Tenant) -> None:
     tenant.index(page(1))
     create(tenant)
     assert settings_of(tenant)["rank_field"] is None
@@ -138,7 +138,7 @@ def test_a_site_with_documents_or_settings_of_its_own_keeps_its_order(tenant: Te
     assert settings_of(other)["rank_field"] is None
 
 
-def test_all_that_a_source_can_be(tenant: Tenant) -> None:
+def test_source_accepts_every_option(tenant: Tenant) -> None:
     fields = {
         "kind": "sitemap",
         "url": "https://docs.example.com:8443/sitemap.xml?v=1",
@@ -161,7 +161,7 @@ def test_all_that_a_source_can_be(tenant: Tenant) -> None:
     assert {name: source[name] for name in fields} == fields
 
 
-def test_request_headers_are_kept_and_never_shown(tenant: Tenant) -> None:
+def test_source_headers_are_stored_but_never_returned(tenant: Tenant) -> None:
     secret = "Basic c3RhZ2luZzpzZWNyZXQ="
     source = create(tenant, headers={"Authorization": secret})
     changed = assert_ok(tenant.browser.put(path_of(source), json={"headers": {"Cookie": secret}}))["source"]
@@ -258,13 +258,13 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "field"), MISTAKES)
-def test_a_source_that_cannot_be(ann: Tenant, fields: dict[str, Any], field: str) -> None:
+def test_source_with_invalid_fields_is_rejected(ann: Tenant, fields: dict[str, Any], field: str) -> None:
     body = {"kind": "website", "url": URL, **fields}
     assert_error(ann.browser.post(sources_of(ann), json=body), 400, "validation_failed", field=field)
     assert ann.browser.get(sources_of(ann)).get_json()["total"] == 0
 
 
-def test_no_error_repeats_the_value_of_a_header(ann: Tenant) -> None:
+def test_validation_errors_do_not_repeat_header_values(ann: Tenant) -> None:
     body = {"kind": "website", "url": URL, "headers": {"X-A": "top\nsecret"}}
     assert "secret" not in ann.browser.post(sources_of(ann), json=body).get_data(as_text=True)
 
@@ -273,7 +273,7 @@ def test_no_error_repeats_the_value_of_a_header(ann: Tenant) -> None:
     "url",
     ["https://www.example.com/", "http://www.example.com/", "https://example.com/", "https://a.b.example.com:8080/x"],
 )
-def test_an_address_may_be_on_the_sites_host_or_below_its_domain(tenant: Tenant, url: str) -> None:
+def test_source_url_may_be_on_the_sites_host_or_domain(tenant: Tenant, url: str) -> None:
     assert create(tenant, url=url)["url"] == url
 
 
@@ -281,7 +281,7 @@ def test_an_address_may_be_on_the_sites_host_or_below_its_domain(tenant: Tenant,
     "url", ["https://example.org/", "https://example.com.evil.org/", "https://myexample.com/", "https://com/",
             "https://www.example.com@evil.org/", "http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/"],
 )  # fmt: skip
-def test_an_address_elsewhere_is_refused(ann: Tenant, url: str) -> None:
+def test_source_url_on_another_domain_is_rejected(ann: Tenant, url: str) -> None:
     answer = ann.browser.post(sources_of(ann), json={"kind": "website", "url": url})
     assert_error(answer, 400, "validation_failed", field="url")
 
@@ -289,14 +289,14 @@ def test_an_address_elsewhere_is_refused(ann: Tenant, url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1/", "http://10.1.2.3:8080/", "http://[::1]/", "http://2130706433/", "http://0x7f.1/"]
 )
-def test_a_private_address_is_refused_at_once(ann: Tenant, url: str) -> None:
+def test_source_url_on_a_private_network_is_rejected(ann: Tenant, url: str) -> None:
     site = assert_ok(ann.browser.post("/sites", json={"name": "Intranet", "url": url}), 201)["site"]
     answer = ann.browser.post(f"/api/sites/{site['id']}/sources", json={"kind": "website", "url": url})
     detail = assert_error(answer, 400, "validation_failed", field="url")
     assert "private network" in str(detail) + answer.get_data(as_text=True)
 
 
-def test_the_same_kind_and_address_twice_is_refused(tenant: Tenant) -> None:
+def test_duplicate_source_of_the_same_kind_and_url_is_rejected(tenant: Tenant) -> None:
     create(tenant)
     create(tenant, kind="wordpress")
     twice = {"kind": "website", "url": URL + "?utm_source=mail#top"}
@@ -306,7 +306,7 @@ def test_the_same_kind_and_address_twice_is_refused(tenant: Tenant) -> None:
     assert_ok(tenant.browser.put(path_of(other), json={"url": URL + "other"}))
 
 
-def test_the_twentyfirst_source_is_refused(tenant: Tenant) -> None:
+def test_source_above_the_limit_of_twenty_is_rejected(tenant: Tenant) -> None:
     for number in range(20):
         create(tenant, url=f"{URL}{number}")
     answer = tenant.browser.post(sources_of(tenant), json={"kind": "website", "url": URL})
@@ -315,7 +315,7 @@ def test_the_twentyfirst_source_is_refused(tenant: Tenant) -> None:
     create(tenant)
 
 
-def test_the_list_is_oldest_first_and_paged(tenant: Tenant) -> None:
+def test_source_list_is_oldest_first_and_paginated(tenant: Tenant) -> None:
     made = [create(tenant, url=f"{URL}{number}") for number in range(3)]
 
     everything = assert_ok(tenant.private.get(sources_of(tenant)))
@@ -326,7 +326,7 @@ def test_the_list_is_oldest_first_and_paged(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_omitted_fields_stay(tenant: Tenant, method: str) -> None:
+def test_omitted_fields_stay_unchanged_on_update(tenant: Tenant, method: str) -> None:
     source = create(tenant, schedule="daily", include=["/a/*"], max_pages=5, headers={"X-A": "1"})
 
     changed = assert_ok(tenant.browser.call(method, path_of(source), json={"include": [], "max_pages": None}))["source"]
@@ -339,13 +339,13 @@ def test_omitted_fields_stay(tenant: Tenant, method: str) -> None:
 @pytest.mark.parametrize(
     ("body", "field"), [({"kind": "feed"}, "kind"), ({}, "body"), ({"url": "https://example.org/"}, "url")]
 )
-def test_what_cannot_be_changed(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+def test_source_update_with_invalid_fields_is_rejected(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     source = create(tenant)
     assert_error(tenant.browser.put(path_of(source), json=body), 400, "validation_failed", field=field)
     assert_ok(tenant.browser.put(path_of(source), json={"kind": "website"}))
 
 
-def test_the_schedule_says_when_the_next_run_is(tenant: Tenant) -> None:
+def test_schedule_determines_the_next_run(tenant: Tenant) -> None:
     def next_run_at() -> datetime | None:
         with tenant.app.extensions["runtime"].database.read() as session:
             return session.get_one(Source, source["id"]).next_run_at
@@ -374,7 +374,7 @@ def test_the_schedule_says_when_the_next_run_is(tenant: Tenant) -> None:
         ({"schedule": "daily"}, False),
     ],
 )
-def test_pages_are_read_anew_when_it_changes_how_they_are_read(
+def test_changing_extraction_options_refetches_pages(
     tenant: Tenant, change: dict[str, Any], is_read_anew: bool
 ) -> None:
     source = create(tenant)
@@ -388,7 +388,7 @@ def test_pages_are_read_anew_when_it_changes_how_they_are_read(
         assert (session.get_one(SourcePage, (source["id"], URL)).etag is None) is is_read_anew
 
 
-def test_a_run_is_requested_once(tenant: Tenant) -> None:
+def test_run_request_returns_the_queued_run_or_queues_another(tenant: Tenant) -> None:
     source = create(tenant)
 
     again = assert_ok(tenant.private.post(path_of(source, "/run")))
@@ -402,7 +402,7 @@ def test_a_run_is_requested_once(tenant: Tenant) -> None:
         assert session.get_one(SourceRun, new["run"]["id"]).options == {"max_removed_percent": 100}
 
 
-def test_a_run_of_some_addresses(tenant: Tenant) -> None:
+def test_run_can_be_limited_to_urls(tenant: Tenant) -> None:
     source = create(tenant)
     end_run(tenant.app, source)
     run = assert_ok(tenant.private.post(path_of(source, "/run"), json={"urls": [URL + "a#x", "http://example.com/b"]}))
@@ -422,12 +422,12 @@ def test_a_run_of_some_addresses(tenant: Tenant) -> None:
         ({"max_removed": 1}, "max_removed"),
     ],
 )
-def test_a_run_that_cannot_be(tenant: Tenant, body: dict[str, Any], field: str) -> None:
+def test_run_with_invalid_options_is_rejected(tenant: Tenant, body: dict[str, Any], field: str) -> None:
     source = create(tenant)
     assert_error(tenant.private.post(path_of(source, "/run"), json=body), 400, "validation_failed", field=field)
 
 
-def test_cancelling(tenant: Tenant) -> None:
+def test_cancelling_a_queued_run_stops_it_and_a_second_time_returns_404(tenant: Tenant) -> None:
     source = create(tenant)
 
     cancelled = assert_ok(tenant.private.post(path_of(source, "/cancel")))
@@ -438,7 +438,7 @@ def test_cancelling(tenant: Tenant) -> None:
     assert_error(tenant.private.post(path_of(source, "/cancel")), 404, "run_not_found")
 
 
-def test_the_status_is_that_of_the_newest_run(tenant: Tenant) -> None:
+def test_source_status_follows_its_newest_run(tenant: Tenant) -> None:
     source = create(tenant)
     end_run(tenant.app, source, "failed", error={"code": "internal_error", "message": "It broke."})
     shown = assert_ok(tenant.private.get(path_of(source)))["source"]
@@ -450,7 +450,7 @@ def test_the_status_is_that_of_the_newest_run(tenant: Tenant) -> None:
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["status"] == "idle"
 
 
-def test_a_report_names_what_was_left_out(tenant: Tenant) -> None:
+def test_run_report_lists_skipped_and_failed_pages(tenant: Tenant) -> None:
     source = create(tenant)
     run = source["last_run"]["id"]
     pages = [("a", "indexed", None), ("b", "skipped", "robots"), ("c", "failed", "http_500"), ("d", "unchanged", None)]
@@ -470,7 +470,7 @@ def test_a_report_names_what_was_left_out(tenant: Tenant) -> None:
     assert listed == {"runs": [report["run"]], "total": 1, "limit": 20, "offset": 0}
 
 
-def test_another_accounts_sources_do_not_exist(ann: Tenant, eve: Tenant) -> None:
+def test_another_accounts_sources_return_404(ann: Tenant, eve: Tenant) -> None:
     source = create(ann)
     run = source["last_run"]["id"]
     hers = create(eve)
@@ -491,7 +491,7 @@ def test_another_accounts_sources_do_not_exist(ann: Tenant, eve: Tenant) -> None
 
 
 @pytest.mark.parametrize("identifier", [GONE, "src_", "x" * 500, "%00", "preview", "a%2Fb"])
-def test_a_source_that_is_not_there(ann: Tenant, identifier: str) -> None:
+def test_unknown_source_or_run_returns_404(ann: Tenant, identifier: str) -> None:
     source = create(ann, url=URL + "there")
 
     assert ann.private.get(f"{sources_of(ann)}/{identifier}").status_code == 404
@@ -500,11 +500,11 @@ def test_a_source_that_is_not_there(ann: Tenant, identifier: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["public", "search"])
-def test_sources_are_for_private_keys_and_sessions(ann: Tenant, kind: str) -> None:
+def test_public_and_search_keys_cannot_list_sources(ann: Tenant, kind: str) -> None:
     assert_error(ann.client(kind).get(sources_of(ann)), 403, "insufficient_permission")
 
 
-def test_nothing_is_crawled_for_a_paused_site(tenant: Tenant) -> None:
+def test_paused_site_rejects_new_sources_and_runs(tenant: Tenant) -> None:
     source = create(tenant)
     end_run(tenant.app, source)
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
@@ -515,7 +515,7 @@ def test_nothing_is_crawled_for_a_paused_site(tenant: Tenant) -> None:
     assert_ok(tenant.browser.put(path_of(source), json={"schedule": "daily"}))
 
 
-def test_the_documents_of_a_deleted_source_go_with_it(tenant: Tenant) -> None:
+def test_deleting_a_source_removes_its_documents(tenant: Tenant) -> None:
     source = create(tenant)
     add_documents(tenant, None, 1)
     add_documents(tenant, source, 2, 3)
@@ -530,7 +530,7 @@ def test_the_documents_of_a_deleted_source_go_with_it(tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("place", ["query", "body"])
-def test_the_documents_of_a_deleted_source_may_stay(tenant: Tenant, place: str) -> None:
+def test_deleting_a_source_can_keep_its_documents(tenant: Tenant, place: str) -> None:
     source = create(tenant)
     add_documents(tenant, source, 1, 2)
 
@@ -544,13 +544,13 @@ def test_the_documents_of_a_deleted_source_may_stay(tenant: Tenant, place: str) 
     assert len(tenant.found_ids("content")) == 2
 
 
-def test_a_source_can_be_added_again_after_it_was_deleted(tenant: Tenant) -> None:
+def test_deleted_source_can_be_added_again(tenant: Tenant) -> None:
     source = create(tenant)
     assert_ok(tenant.private.delete(path_of(source)))
     assert create(tenant)["id"] != source["id"]
 
 
-def test_deleting_goes_in_steps_that_others_continue(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_source_deletion_is_continued_by_jobs(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "STEP", 2)
     monkeypatch.setattr(removal, "WORK_SECONDS", 0.0)
     source = create(tenant)
@@ -565,7 +565,7 @@ def test_deleting_goes_in_steps_that_others_continue(tenant: Tenant, monkeypatch
     assert left == [3, 1, 0]
 
 
-def test_what_a_run_still_writes_after_its_source_was_deleted_goes_too(tenant: Tenant) -> None:
+def test_documents_written_after_source_deletion_are_removed_later(tenant: Tenant) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         source = create(tenant)
         assert_ok(tenant.private.delete(path_of(source)))
@@ -578,7 +578,7 @@ def test_what_a_run_still_writes_after_its_source_was_deleted_goes_too(tenant: T
             assert session.scalars(select(EngineTask)).all() == []
 
 
-def test_the_documents_of_a_source_of_a_paused_site_go_when_it_is_resumed(tenant: Tenant) -> None:
+def test_documents_of_a_deleted_source_are_removed_after_a_paused_site_resumes(tenant: Tenant) -> None:
     with time_machine.travel(NOON, tick=False) as clock:
         source = create(tenant)
         add_documents(tenant, source, 1)
@@ -591,7 +591,7 @@ def test_the_documents_of_a_source_of_a_paused_site_go_when_it_is_resumed(tenant
         assert document_sources(tenant) == {}
 
 
-def test_deleting_a_site_deletes_its_sources_and_what_is_known_of_their_pages(tenant: Tenant, stranger: Tenant) -> None:
+def test_purging_a_site_deletes_its_sources_and_their_pages(tenant: Tenant, stranger: Tenant) -> None:
     source, other = create(tenant), create(stranger)
     database = tenant.app.extensions["runtime"].database
     with database.write() as session:
@@ -608,7 +608,9 @@ def test_deleting_a_site_deletes_its_sources_and_what_is_known_of_their_pages(te
         assert [row.id for row in session.scalars(select(Source))] == [other["id"]]
 
 
-def test_deleting_a_source_forgets_all_its_pages_in_steps(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_a_source_removes_all_its_page_records_in_steps(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(removal, "PAGE_STEP", 2)
     source, other = create(tenant), create(tenant, kind="feed")
     database = tenant.app.extensions["runtime"].database
@@ -626,7 +628,7 @@ def test_deleting_a_source_forgets_all_its_pages_in_steps(tenant: Tenant, monkey
         assert {row.run_id for row in session.scalars(select(RunPage))} == {other["last_run"]["id"]}
 
 
-def test_a_source_may_lie_on_a_further_address_of_the_site(tenant: Tenant) -> None:
+def test_source_url_may_be_on_an_additional_domain_of_the_site(tenant: Tenant) -> None:
     wanted = {"kind": "website", "url": "https://docs.blog.example.org/"}
     refused = tenant.private.post(sources_of(tenant), json=wanted)
     assert_error(refused, 400, "validation_failed", field="url")
@@ -641,7 +643,7 @@ def test_a_source_may_lie_on_a_further_address_of_the_site(tenant: Tenant) -> No
     message = elsewhere.get_json()["details"][0]["message"]
     assert "on example.org or one of its subdomains, or on the site’s host, 10.1.1.1" in message
 
-    # What lies there stays when the address goes; what is new is refused again.
+    # Existing sources stay when the domain is removed; new ones are rejected again.
     assert_ok(tenant.private.put(f"/sites/{tenant.site_id}", json={"domains": []}))
     assert assert_ok(tenant.private.get(path_of(source)))["source"]["url"] == wanted["url"]
     refused = tenant.private.post(sources_of(tenant), json={**wanted, "url": "https://example.org/"})
@@ -652,7 +654,7 @@ def import_config(tenant: Tenant, config: Any, form: str = "docsearch") -> Any:
     return tenant.private.post(f"/api/sites/{tenant.site_id}/import-config?format={form}", json=config)
 
 
-def test_a_configuration_of_docsearch_becomes_sources_that_are_audited(tenant: Tenant) -> None:
+def test_imported_docsearch_configuration_creates_audited_sources(tenant: Tenant) -> None:
     config = {
         "index_name": "any",
         "start_urls": [f"{URL}docs/", f"{URL}faq/"],
@@ -680,7 +682,7 @@ def test_a_configuration_of_docsearch_becomes_sources_that_are_audited(tenant: T
         ([f"{URL}taken/"], 400, "validation_failed", "start_urls[0].url"),
     ],
 )
-def test_a_configuration_is_taken_whole_or_not_at_all(
+def test_invalid_configuration_import_creates_no_sources(
     tenant: Tenant, config: list[str], status: int, code: str, field: str | None
 ) -> None:
     create(tenant, url=f"{URL}taken/")
@@ -701,13 +703,13 @@ def test_a_configuration_is_taken_whole_or_not_at_all(
         ("https://.*/", "invalid_url"),
     ],
 )
-def test_a_configuration_leads_nowhere_else(tenant: Tenant, address: str, code: str) -> None:
+def test_configuration_import_rejects_urls_outside_the_site(tenant: Tenant, address: str, code: str) -> None:
     body = assert_error(import_config(tenant, {"start_urls": [f"{URL}a/", address]}), 400, "validation_failed")
     assert [(each["field"], each["code"]) for each in body["details"]] == [("start_urls[1].url", code)]
     assert assert_ok(tenant.private.get(sources_of(tenant)))["total"] == 0
 
 
-def test_a_source_is_refused_with_a_user_however_its_address_is_written(tenant: Tenant) -> None:
+def test_source_url_with_credentials_is_rejected_in_every_notation(tenant: Tenant) -> None:
     for address in (
         "https://ann@www.example.com/",
         "https://:secret@www.example.com/",
@@ -718,13 +720,13 @@ def test_a_source_is_refused_with_a_user_however_its_address_is_written(tenant: 
         assert "user name" in body["message"]
 
 
-def test_other_formats_and_what_is_no_object_are_refused(tenant: Tenant) -> None:
+def test_configuration_import_rejects_unknown_formats_and_non_objects(tenant: Tenant) -> None:
     assert_error(import_config(tenant, {}, "sphinx"), 400, "validation_failed", field="format")
     assert_error(import_config(tenant, []), 400, "validation_failed", field="body")
 
 
 @pytest.mark.parametrize("answering", ["https", "http"])
-def test_an_address_without_a_scheme_gets_that_with_which_it_answers(
+def test_source_url_without_a_scheme_gets_the_responding_scheme(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, answering: str
 ) -> None:
     asked: list[str] = []

@@ -21,7 +21,7 @@ from tests.gateway.callers import Gateway
 
 
 def searched(tenant: Tenant, *, missed: int = 0, **visitors: int) -> None:
-    """Say of queries how many visitors searched them with results in 30 days."""
+    """Record how many visitors searched each query with results."""
     with tenant.app.extensions["runtime"].database.write() as session:
         for query, found in visitors.items():
             session.merge(
@@ -40,7 +40,7 @@ def searched(tenant: Tenant, *, missed: int = 0, **visitors: int) -> None:
 
 
 def suggest(client: ApiClient, q: str | None = None, **parameters: Any) -> list[dict[str, Any]]:
-    """Ask for suggestions, which must work."""
+    """Return the suggestions of a request that must succeed."""
     wanted = parameters if q is None else {"q": q, **parameters}
     response = client.get("/v1/suggest", query_string=wanted)
     assert response.status_code == 200, response.get_json()
@@ -52,7 +52,7 @@ def texts(client: ApiClient, q: str | None = None, **parameters: Any) -> list[st
     return [each["text"] for each in suggest(client, q, **parameters)]
 
 
-def test_queries_come_first_by_visitors_and_then_titles(tenant: Tenant) -> None:
+def test_suggestions_are_queries_by_visitors_and_then_titles(tenant: Tenant) -> None:
     tenant.index(page(1, title="Winter  opening", url="/winter"), page(2, title="Opening of the bridge"), page(3))
     searched(tenant, **{"opening hours": 4, "open data": 9, "reopen": 20})
 
@@ -64,7 +64,7 @@ def test_queries_come_first_by_visitors_and_then_titles(tenant: Tenant) -> None:
     ]
 
 
-def test_what_fewer_than_three_visitors_searched_is_never_shown(tenant: Tenant) -> None:
+def test_queries_of_fewer_than_three_visitors_are_never_suggested(tenant: Tenant) -> None:
     tenant.index(page(1, title="Something else"))
     searched(tenant, **{"salary of john": 2, "salary table": 3}, missed=50)
 
@@ -72,7 +72,7 @@ def test_what_fewer_than_three_visitors_searched_is_never_shown(tenant: Tenant) 
     assert texts(tenant.search) == ["salary table"]
 
 
-def test_a_query_is_suggested_once_three_sessions_made_it_with_results(tenant: Tenant) -> None:
+def test_query_is_suggested_after_three_sessions_searched_it_with_results(tenant: Tenant) -> None:
     tenant.index(page(1, title="Opening hours"))
     made = [("opening hours", f"visitor-{number}") for number in range(3)]
     made += [("opening", "one visitor"), ("hours", "one visitor"), ("hours", "another"), ("ope hour", "one visitor")]
@@ -80,7 +80,7 @@ def test_a_query_is_suggested_once_three_sessions_made_it_with_results(tenant: T
     for text, session in made:
         tenant.find(text, session_id=session)
     for _ in range(9):
-        tenant.find("opening hours page")  # Nobody knows whether these are one visitor.
+        tenant.find("opening hours page")  # Without session IDs, these may all be one visitor.
         tenant.find("hours", session_id="one visitor")
     tenant.app.extensions["runtime"].events.flush()
 
@@ -88,7 +88,7 @@ def test_a_query_is_suggested_once_three_sessions_made_it_with_results(tenant: T
 
 
 def logged(tenant: Tenant, query: str, *addresses: str, results: int = 5) -> None:
-    """Say that visitors at these addresses searched an engine that is reached directly."""
+    """Log searches by visitors at these IP addresses, as sent directly to the engine."""
     for number, address in enumerate(addresses):
         response = tenant.public.post(
             "/api/v1/search-log",
@@ -102,7 +102,7 @@ def logged(tenant: Tenant, query: str, *addresses: str, results: int = 5) -> Non
 ADDRESSES = ("198.51.100.1", "198.51.100.2", "2001:db8::1")
 
 
-def test_sessions_that_a_public_key_names_are_no_visitors(tenant: Tenant) -> None:
+def test_session_ids_sent_with_public_keys_do_not_count_as_visitors(tenant: Tenant) -> None:
     tenant.index(page(1, title="Buy at Evil Corp"))
     logged(tenant, "buy at evil corp", *["198.51.100.1"] * 9)
     gateway = Gateway(tenant)
@@ -113,7 +113,7 @@ def test_sessions_that_a_public_key_names_are_no_visitors(tenant: Tenant) -> Non
     assert [each["kind"] for each in suggest(tenant.search, "buy")] == ["title"]
 
 
-def test_three_addresses_are_three_visitors_and_an_ipv6_network_is_one(tenant: Tenant) -> None:
+def test_three_ip_addresses_count_as_three_visitors_and_an_ipv6_network_as_one(tenant: Tenant) -> None:
     tenant.index(page(1, title="Opening hours"))
     logged(tenant, "opening", *(f"2001:db8::{number}" for number in range(1, 9)), "198.51.100.1")
     logged(tenant, "hours", *ADDRESSES)
@@ -122,7 +122,7 @@ def test_three_addresses_are_three_visitors_and_an_ipv6_network_is_one(tenant: T
 
 
 @pytest.mark.parametrize("session_id", [None, "one visitor"])
-def test_a_visitor_on_three_days_is_one(app: Flask, session_id: str | None) -> None:
+def test_visitor_returning_on_many_days_counts_once(app: Flask, session_id: str | None) -> None:
     with time_machine.travel(datetime(2026, 3, 10, 12, tzinfo=UTC), tick=False) as clock:
         tenant = register_tenant(app, "days@example.com")
         tenant.index(page(1, title="Opening hours"))
@@ -137,7 +137,7 @@ def test_a_visitor_on_three_days_is_one(app: Flask, session_id: str | None) -> N
         assert [each["kind"] for each in suggest(tenant.search, "opening hours")] == ["title"]
 
 
-def test_what_the_last_search_found_decides(tenant: Tenant) -> None:
+def test_query_is_suggested_only_if_its_last_search_matched_fully(tenant: Tenant) -> None:
     for number in range(3):
         tenant.find("tram timetable", session_id=f"visitor-{number}")
     tenant.app.extensions["runtime"].events.flush()
@@ -156,7 +156,7 @@ def test_what_the_last_search_found_decides(tenant: Tenant) -> None:
     assert suggested_after(page(1, title="Bus")) == []
 
 
-def test_a_misspelt_query_is_never_suggested(tenant: Tenant) -> None:
+def test_misspelled_query_is_never_suggested(tenant: Tenant) -> None:
     tenant.index(page(1, title="Commit message"))
     for number in range(5):
         assert tenant.find("comit message", session_id=f"visitor-{number}")["matched"] == "corrected"
@@ -166,7 +166,7 @@ def test_a_misspelt_query_is_never_suggested(tenant: Tenant) -> None:
     assert texts(tenant.search) == ["commit message"]
 
 
-def test_what_was_only_logged_counts_if_the_service_finds_it_itself(tenant: Tenant) -> None:
+def test_logged_query_is_suggested_only_if_it_finds_documents_here(tenant: Tenant) -> None:
     tenant.index(page(1, title="Opening hours"))
     logged(tenant, "opening hours", *ADDRESSES)
     logged(tenant, "buy at evil corp", *ADDRESSES)
@@ -177,7 +177,7 @@ def test_what_was_only_logged_counts_if_the_service_finds_it_itself(tenant: Tena
     assert tenant.private.get("/v1/client-info").get_json()["limits"]["used_today"] == 0
 
 
-def test_one_request_searches_for_few_of_the_queries_that_were_only_logged(
+def test_one_request_verifies_a_limited_number_of_logged_queries(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant.index(page(1, title="Opening hours"))
@@ -208,7 +208,9 @@ def test_one_request_searches_for_few_of_the_queries_that_were_only_logged(
         (["*"], []),
     ],
 )
-def test_hidden_texts_are_never_suggested(tenant: Tenant, hidden: list[str], left: list[str]) -> None:
+def test_hidden_texts_are_not_suggested_from_the_next_request_on(
+    tenant: Tenant, hidden: list[str], left: list[str]
+) -> None:
     tenant.index(page(1, title="Opening of the bridge"))
     searched(tenant, **{"opening hours": 3, "opening day": 4})
     assert len(texts(tenant.search, "opening")) == 3
@@ -216,10 +218,10 @@ def test_hidden_texts_are_never_suggested(tenant: Tenant, hidden: list[str], lef
     response = tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"suggestions_hidden": hidden})
 
     assert response.status_code == 200, response.get_json()
-    assert texts(tenant.search, "opening") == left  # With the next request.
+    assert texts(tenant.search, "opening") == left  # From the next request on.
 
 
-def test_hidden_titles_make_room_for_others(tenant: Tenant) -> None:
+def test_hidden_titles_are_replaced_by_other_titles(tenant: Tenant) -> None:
     tenant.index(*(page(number, title=f"Ticket {'sale' if number < 5 else 'office'} {number}") for number in range(10)))
     tenant.private.put(f"/sites/{tenant.site_id}/search-settings", json={"suggestions_hidden": ["ticket sale*"]})
 
@@ -227,7 +229,7 @@ def test_hidden_titles_make_room_for_others(tenant: Tenant) -> None:
     assert not any("sale" in text for text in texts(tenant.search, "ticket", limit=20))
 
 
-def test_titles_follow_the_filters_of_the_search(tenant: Tenant) -> None:
+def test_suggested_titles_respect_the_search_filters(tenant: Tenant) -> None:
     tenant.index(page(1, title="Tram timetable", section="visit"), page(2, title="Tram accident", section="news"))
     searched(tenant, **{"tram stop": 3})
 
@@ -245,7 +247,7 @@ def test_titles_follow_the_filters_of_the_search(tenant: Tenant) -> None:
         ("", ["Tram accident", "Tram timetable"]),
     ],
 )
-def test_titles_follow_the_filter_at_the_gateway(tenant: Tenant, filter: Any, titles: list[str]) -> None:
+def test_gateway_suggestions_respect_the_filter(tenant: Tenant, filter: Any, titles: list[str]) -> None:
     tenant.index(page(1, title="Tram timetable", section="visit"), page(2, title="Tram accident", section="news"))
 
     response = Gateway(tenant).client.post("/engine/suggest", json={"q": "tram", "filter": filter})
@@ -254,21 +256,21 @@ def test_titles_follow_the_filter_at_the_gateway(tenant: Tenant, filter: Any, ti
     assert sorted(each["text"] for each in response.get_json()["suggestions"]) == titles
 
 
-def test_a_bad_filter_is_named_at_the_gateway(tenant: Tenant) -> None:
+def test_gateway_suggestions_with_an_invalid_filter_return_400(tenant: Tenant) -> None:
     response = Gateway(tenant).client.get("/engine/suggest", query_string={"q": "tram", "filter": "section = = x"})
 
     assert (response.status_code, response.get_json()["code"]) == (400, "invalid_search_filter")
 
 
 @pytest.mark.parametrize("q", [None, "", "  "])
-def test_where_nothing_was_typed_the_most_frequent_queries_are_shown(tenant: Tenant, q: str | None) -> None:
+def test_empty_input_suggests_the_most_frequent_queries(tenant: Tenant, q: str | None) -> None:
     tenant.index(page(1))
     searched(tenant, hours=3, tickets=7)
 
     assert suggest(tenant.search, q) == [{"text": "tickets", "kind": "query"}, {"text": "hours", "kind": "query"}]
 
 
-def test_there_are_eight_unless_another_number_is_asked_for(tenant: Tenant) -> None:
+def test_suggestions_are_limited_to_eight_by_default(tenant: Tenant) -> None:
     tenant.index(*(page(number, title=f"Ticket number {number}") for number in range(30)))
     searched(tenant, **{f"tickets {number}": 3 for number in range(6)})
 
@@ -278,7 +280,7 @@ def test_there_are_eight_unless_another_number_is_asked_for(tenant: Tenant) -> N
     assert [len(suggest(tenant.search, "tick", limit=limit)) for limit in (1, 6, 20)] == [1, 6, 20]
 
 
-def test_a_deleted_page_is_suggested_no_more(tenant: Tenant) -> None:
+def test_deleted_page_is_no_longer_suggested(tenant: Tenant) -> None:
     tenant.index(page(1, title="Tram timetable"), page(2, title="Tram map"))
     assert sorted(texts(tenant.search, "tram")) == ["Tram map", "Tram timetable"]
 
@@ -287,13 +289,13 @@ def test_a_deleted_page_is_suggested_no_more(tenant: Tenant) -> None:
     assert texts(tenant.search, "tram") == ["Tram map"]
 
 
-def test_queries_of_a_site_whose_documents_are_all_gone_are_not_suggested(tenant: Tenant) -> None:
+def test_queries_are_not_suggested_for_a_site_without_documents(tenant: Tenant) -> None:
     searched(tenant, hours=9)
 
     assert texts(tenant.search, "ho") == []
 
 
-def test_a_long_title_is_cut(tenant: Tenant) -> None:
+def test_long_title_is_truncated(tenant: Tenant) -> None:
     tenant.index(page(1, title="Regulation " + "x" * 300))
 
     (title,) = texts(tenant.search, "reg")
@@ -301,7 +303,7 @@ def test_a_long_title_is_cut(tenant: Tenant) -> None:
     assert title == "Regulation " + "x" * 188 + "…"
 
 
-def test_no_search_is_charged_and_none_is_in_the_analytics(tenant: Tenant) -> None:
+def test_suggestions_use_no_quota_and_are_not_in_analytics(tenant: Tenant) -> None:
     tenant.index(page(1))
     for _ in range(3):
         suggest(tenant.search, "page")
@@ -311,7 +313,7 @@ def test_no_search_is_charged_and_none_is_in_the_analytics(tenant: Tenant) -> No
     assert tenant.private.get("/api/analytics").get_json()["total_searches"] == 0
 
 
-def test_it_goes_on_when_the_searches_of_the_day_are_used_up(tenant: Tenant) -> None:
+def test_suggestions_continue_when_the_daily_search_quota_is_used_up(tenant: Tenant) -> None:
     tenant.index(page(1))
     tenant.set_plan("pro", searches_per_day=1)
     tenant.find("page")
@@ -320,22 +322,22 @@ def test_it_goes_on_when_the_searches_of_the_day_are_used_up(tenant: Tenant) -> 
     assert texts(tenant.search, "page") == ["Page 1"]
 
 
-def test_a_request_with_a_search_key_counts_in_the_requests_of_the_account(tenant: Tenant) -> None:
+def test_suggestions_with_a_search_key_count_towards_its_rate_limit(tenant: Tenant) -> None:
     before = int(tenant.search.get("/v1/suggest").headers["X-RateLimit-Remaining"])
     after = int(tenant.search.get("/v1/search?q=x").headers["X-RateLimit-Remaining"])
 
     assert before - after == 1
 
 
-# --- who may
+# --- permissions
 
 
 @pytest.mark.parametrize("kind", ["search", "private"])
-def test_search_and_private_keys_may_ask(tenant: Tenant, kind: str) -> None:
+def test_search_and_private_keys_can_get_suggestions(tenant: Tenant, kind: str) -> None:
     assert suggest(tenant.client(kind), "x") == []
 
 
-def test_a_public_key_is_told_what_to_do_instead(tenant: Tenant) -> None:
+def test_public_key_gets_403_pointing_to_client_info(tenant: Tenant) -> None:
     response = tenant.public.get("/v1/suggest?q=x")
 
     assert response.status_code == 403
@@ -343,12 +345,12 @@ def test_a_public_key_is_told_what_to_do_instead(tenant: Tenant) -> None:
     assert "/v1/client-info" in response.get_json()["message"]
 
 
-def test_nobody_and_a_session_are_401(tenant: Tenant) -> None:
+def test_suggestions_without_an_api_key_return_401(tenant: Tenant) -> None:
     assert ApiClient(tenant.app).get("/v1/suggest?q=x").status_code == 401
     assert tenant.browser.get("/v1/suggest?q=x").status_code == 401
 
 
-def test_a_stranger_sees_nothing_of_another_account(tenant: Tenant, stranger: Tenant) -> None:
+def test_suggestions_exclude_other_accounts(tenant: Tenant, stranger: Tenant) -> None:
     tenant.index(page(1, title="Secret plan"))
     searched(tenant, **{"secret plan": 9})
     stranger.index(page(1, title="Secretary"))
@@ -359,7 +361,7 @@ def test_a_stranger_sees_nothing_of_another_account(tenant: Tenant, stranger: Te
         assert (response.status_code, response.get_json()["error"]) == (404, "site_not_found")
 
 
-def test_a_private_key_may_name_a_site_of_its_account_and_a_search_key_only_its_own(tenant: Tenant) -> None:
+def test_private_keys_may_choose_a_site_but_search_keys_may_not(tenant: Tenant) -> None:
     other = tenant.browser.post("/sites", json={"name": "Other", "url": "https://other.example/"}).get_json()["site"]
     tenant.private.post("/api/v1/index/bulk", json={"site_id": other["id"], "documents": [page(1, title="Elsewhere")]})
 
@@ -368,7 +370,7 @@ def test_a_private_key_may_name_a_site_of_its_account_and_a_search_key_only_its_
     assert tenant.search.get(f"/v1/suggest?q=else&site_id={other['id']}").status_code == 403
 
 
-def test_a_paused_site_suggests_nothing(tenant: Tenant) -> None:
+def test_suggestions_of_a_paused_site_return_403(tenant: Tenant) -> None:
     tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False})
 
     response = tenant.search.get("/v1/suggest?q=x")
@@ -376,12 +378,10 @@ def test_a_paused_site_suggests_nothing(tenant: Tenant) -> None:
     assert (response.status_code, response.get_json()["error"]) == (403, "site_inactive")
 
 
-# --- without its parts
+# --- outages
 
 
-def test_without_the_engine_and_without_the_database_it_is_unavailable(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_suggestions_return_503_without_the_engine_or_database(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     part = tenant.app.extensions["runtime"]
     tenant.index(page(1))
 
@@ -392,7 +392,7 @@ def test_without_the_engine_and_without_the_database_it_is_unavailable(
         patch.setattr(part.engines.current, "find_titles", be_away)
         response = tenant.search.get("/v1/suggest?q=page")
         assert (response.status_code, response.get_json()["error"]) == (503, "search_engine_unavailable")
-        assert tenant.search.get("/v1/suggest").status_code == 200  # Nothing was typed: no title is looked for.
+        assert tenant.search.get("/v1/suggest").status_code == 200  # Without a query, no titles are searched.
     part.suggester.frequent_queries = FrequentQueryCache(part.database)
     with shared_servers.database_away(tenant.app):
         response = tenant.search.get("/v1/suggest?q=page")
@@ -400,13 +400,13 @@ def test_without_the_engine_and_without_the_database_it_is_unavailable(
     assert texts(tenant.search, "page") == ["Page 1"]
 
 
-def test_it_goes_on_without_counters(tenant: Tenant) -> None:
+def test_suggestions_continue_without_counters(tenant: Tenant) -> None:
     tenant.index(page(1))
     with shared_servers.counters_away(tenant.app):
         assert texts(tenant.search, "page") == ["Page 1"]
 
 
-def test_an_index_that_was_lost_is_built_again(tenant: Tenant) -> None:
+def test_lost_index_is_rebuilt_for_suggestions(tenant: Tenant) -> None:
     tenant.index(page(1))
     engine = tenant.app.extensions["runtime"].engines.current
     for index in engine.list_indexes():
@@ -415,9 +415,7 @@ def test_an_index_that_was_lost_is_built_again(tenant: Tenant) -> None:
     assert texts(tenant.search, "page") == ["Page 1"]
 
 
-def test_documents_that_are_too_large_for_an_engines_answer_are_named(
-    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oversized_engine_response_returns_answer_too_large(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer_too_much(*args: object, **wishes: object) -> None:
         raise ReplyTooLarge
 
@@ -444,7 +442,7 @@ def test_documents_that_are_too_large_for_an_engines_answer_are_named(
         ("site_id=abc", "site_id"),
     ],
 )
-def test_bad_parameters_are_named(ann: Tenant, query: str, field: str) -> None:
+def test_invalid_suggestion_parameters_return_400_naming_the_field(ann: Tenant, query: str, field: str) -> None:
     response = ann.search.get(f"/v1/suggest?{query}")
 
     assert response.status_code == 400
@@ -452,7 +450,7 @@ def test_bad_parameters_are_named(ann: Tenant, query: str, field: str) -> None:
     assert [detail["field"] for detail in response.get_json()["details"]] == [field]
 
 
-def test_an_unknown_parameter_is_a_warning(ann: Tenant) -> None:
+def test_unknown_suggestion_parameter_causes_a_warning(ann: Tenant) -> None:
     answer = ann.search.get("/v1/suggest?q=x&fuzzy=1&limit=3").get_json()
 
     assert answer["warnings"] == [{"code": "unknown_parameter", "field": "fuzzy"}]
@@ -460,5 +458,5 @@ def test_an_unknown_parameter_is_a_warning(ann: Tenant) -> None:
 
 
 @pytest.mark.parametrize("q", ["\u202e\u202dabc", "x" * 512, "日" * 170, "\u0301" * 256, "a " * 256, "%", "\\n", "😀"])
-def test_any_text_is_taken(ann: Tenant, q: str) -> None:
+def test_suggestions_accept_any_unicode_text(ann: Tenant, q: str) -> None:
     assert suggest(ann.search, q) == []

@@ -1,4 +1,4 @@
-"""Syncs over HTTP: what was not sent again goes."""
+"""Syncs over HTTP: finishing one removes the source's documents that were not sent again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ids(tenant: Tenant) -> list[str]:
     return sorted(document["id"] for document in answer["documents"])
 
 
-def test_the_way_of_a_sync(tenant: Tenant) -> None:
+def test_sync_removes_documents_that_were_not_sent_again(tenant: Tenant) -> None:
     response = tenant.private.post(BEGIN, json={"source": "wordpress"})
     assert response.status_code == 201
     answer = response.get_json()
@@ -57,7 +57,7 @@ def test_the_way_of_a_sync(tenant: Tenant) -> None:
     assert shown["ended_at"] >= shown["started_at"]
 
 
-def test_too_much_is_refused_in_words_and_allowed_by_a_second_call(tenant: Tenant) -> None:
+def test_sync_removing_too_much_needs_a_higher_allowed_percentage(tenant: Tenant) -> None:
     first = begin(tenant)
     send(tenant, first, *range(20))
     assert tenant.private.post(f"{BEGIN}/{first}/finish").status_code == 200
@@ -75,7 +75,7 @@ def test_too_much_is_refused_in_words_and_allowed_by_a_second_call(tenant: Tenan
 
 
 @pytest.mark.parametrize("source", ["api", "src_museum", "", "Word", "a b", "a" * 65, "ä", "a\n", 5, None])
-def test_names_that_are_none_or_taken_are_refused(tenant: Tenant, source: Any) -> None:
+def test_invalid_or_reserved_source_names_are_rejected(tenant: Tenant, source: Any) -> None:
     response = tenant.private.post(BEGIN, json={"source": source})
 
     assert response.status_code == 400
@@ -83,14 +83,14 @@ def test_names_that_are_none_or_taken_are_refused(tenant: Tenant, source: Any) -
 
 
 @pytest.mark.parametrize("percent", [-1, 101, "20", True, 1.5])
-def test_a_share_that_is_none_is_refused(tenant: Tenant, percent: Any) -> None:
+def test_invalid_max_removed_percent_is_rejected(tenant: Tenant, percent: Any) -> None:
     response = tenant.private.post(f"{BEGIN}/{begin(tenant)}/finish", json={"max_removed_percent": percent})
 
     assert response.status_code == 400
     assert response.get_json()["details"][0]["field"] == "max_removed_percent"
 
 
-def test_one_sync_at_a_time_unless_it_is_replaced(tenant: Tenant) -> None:
+def test_second_sync_of_a_source_requires_replacing_the_first(tenant: Tenant) -> None:
     first = begin(tenant)
     refused = tenant.private.post(BEGIN, json={"source": "wordpress"})
     assert (refused.status_code, refused.get_json()["error"]) == (400, "sync_running")
@@ -111,7 +111,7 @@ def test_one_sync_at_a_time_unless_it_is_replaced(tenant: Tenant) -> None:
     assert ids(tenant) == []
 
 
-def test_syncs_of_others_and_of_other_sites_do_not_exist(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
+def test_syncs_of_other_accounts_and_sites_return_404(app: Flask, tenant: Tenant, stranger: Tenant) -> None:
     mine = begin(tenant)
     other = tenant.browser.post("/sites", json={"name": "Other", "url": "https://other.example/"}).get_json()["site"]
     for caller, site in ((stranger.private, ""), (tenant.private, f"site_id={other['id']}")):
@@ -131,7 +131,7 @@ def test_syncs_of_others_and_of_other_sites_do_not_exist(app: Flask, tenant: Ten
     assert tenant.private.get(f"{BEGIN}/%00").status_code == 404
 
 
-def test_a_session_names_its_site_and_writes_with_its_token(tenant: Tenant) -> None:
+def test_browser_session_syncs_with_site_id_and_csrf_token(tenant: Tenant) -> None:
     missing = tenant.browser.post(BEGIN, json={"source": "wordpress"})
     assert missing.status_code == 400
     assert missing.get_json()["details"][0] == {
@@ -148,12 +148,12 @@ def test_a_session_names_its_site_and_writes_with_its_token(tenant: Tenant) -> N
 
 
 @pytest.mark.parametrize("kind", ["public", "search"])
-def test_only_private_keys_sync(tenant: Tenant, kind: str) -> None:
+def test_public_and_search_keys_cannot_sync(tenant: Tenant, kind: str) -> None:
     assert tenant.client(kind).post(BEGIN, json={"source": "wordpress"}).status_code == 403
     assert tenant.client(kind).get(f"{BEGIN}/{begin(tenant)}").status_code == 403
 
 
-def test_a_paused_site_takes_no_sync(app: Flask) -> None:
+def test_paused_site_rejects_starting_and_finishing_syncs(app: Flask) -> None:
     tenant = register_tenant(app, "ann@example.com")
     sync_id = begin(tenant)
     assert tenant.browser.put(f"/sites/{tenant.site_id}", json={"active": False}).status_code == 200

@@ -45,9 +45,9 @@ def owner(shared_app: Flask, request: pytest.FixtureRequest) -> Tenant:
 
 
 class TestReports:
-    """They charge, and only charge."""
+    """POST /v1/report-usage changes quotas and nothing else."""
 
-    def test_searches_are_charged_and_visible_to_the_next_request(self, owner: Tenant) -> None:
+    def test_reported_searches_use_quota_at_once(self, owner: Tenant) -> None:
         assert assert_ok(report(owner, 7)) == {"success": True}
 
         assert used(owner) == 7
@@ -57,7 +57,7 @@ class TestReports:
         assert (dashboard["searches_this_month"], dashboard["indexing_operations_this_month"]) == (8, 0)
         assert analytics(owner)["total_searches"] == 1, "a report is no search of the analytics"
 
-    def test_indexing_is_recorded_and_held_against_no_limit(self, owner: Tenant) -> None:
+    def test_reported_indexing_is_recorded_but_not_limited(self, owner: Tenant) -> None:
         owner.set_plan("pro", searches_per_day=1)
 
         assert_ok(report(owner, 10_000, operation="indexing"))
@@ -67,7 +67,7 @@ class TestReports:
         assert (usage["searches_this_month"], usage["indexing_operations_this_month"]) == (0, 10_000)
         assert_ok(owner.search.get("/v1/search?q=x"))
 
-    def test_they_are_accepted_over_quota_and_later_searches_are_refused(self, owner: Tenant) -> None:
+    def test_reports_over_quota_are_accepted_and_later_searches_get_429(self, owner: Tenant) -> None:
         owner.set_plan("pro", searches_per_day=5)
 
         assert_ok(report(owner, 50))
@@ -76,7 +76,7 @@ class TestReports:
         assert used(owner) == 100
         assert_error(owner.search.get("/v1/search?q=x"), 429, "rate_limit_exceeded")
 
-    def test_they_count_for_the_day_and_the_month_they_come_in(self, app: Flask) -> None:
+    def test_reports_count_in_the_day_and_month_they_arrive(self, app: Flask) -> None:
         with time_machine.travel(datetime(2031, 5, 31, 23, 59, tzinfo=UTC), tick=False) as clock:
             tenant = register_tenant(app, "ann@example.com")
             report(tenant, 5)
@@ -90,13 +90,13 @@ class TestReports:
             assert used(tenant) == 4
             assert assert_ok(tenant.private.get("/dashboard"))["usage"]["searches_this_month"] == 7
 
-    def test_public_reports_are_charged_up_to_ten_a_day_and_site(self, owner: Tenant) -> None:
+    def test_reports_with_public_keys_count_at_most_ten_a_day_per_site(self, owner: Tenant) -> None:
         for _ in range(3):
             assert_ok(report(owner, 10, kind="public"))
 
         assert used(owner) == 10
 
-    def test_unless_the_operator_has_exposed_the_engine(self, tmp_path: Path) -> None:
+    def test_reports_with_public_keys_count_fully_when_the_engine_is_exposed(self, tmp_path: Path) -> None:
         app = make_app(
             make_settings(tmp_path, search_url="typesense://:k@127.0.0.1:1", search_public_url="https://engine.example")
         )
@@ -127,33 +127,33 @@ class TestReports:
             ({"index": "x" * 256}, "index"),
         ],
     )
-    def test_what_is_no_report(self, ann: Tenant, fields: dict[str, Any], field: str) -> None:
+    def test_report_with_invalid_fields_is_rejected(self, ann: Tenant, fields: dict[str, Any], field: str) -> None:
         before = used(ann)
 
         assert_error(report(ann, **fields), 400, "validation_failed", field=field)
         assert used(ann) == before
 
     @pytest.mark.parametrize("missing", ["operation", "count", "index"])
-    def test_all_three_fields_are_required(self, ann: Tenant, missing: str) -> None:
+    def test_report_requires_operation_count_and_index(self, ann: Tenant, missing: str) -> None:
         body = {"operation": "search", "count": 1, "index": ann.site["index"]}
         del body[missing]
 
         assert_error(ann.private.post("/v1/report-usage", json=body), 400, "validation_failed", field=missing)
 
-    def test_unknown_fields_are_ignored(self, ann: Tenant) -> None:
+    def test_report_ignores_unknown_fields(self, ann: Tenant) -> None:
         assert_ok(report(ann, sdk="1.2", nested={"a": [1]}))
 
     @pytest.mark.parametrize(
         "index", ["site_0", "site_01", "site_", "site_99999999999999999999", "Site_1", "site_1\n", "x"]
     )
-    def test_an_index_there_is_not(self, ann: Tenant, index: str) -> None:
+    def test_report_for_an_unknown_index_returns_404(self, ann: Tenant, index: str) -> None:
         assert_error(report(ann, index=index), 404, "index_not_found")
 
 
 class TestIdempotency:
-    """A repeat within 24 hours is harmless."""
+    """The Idempotency-Key header makes repeats within 24 hours harmless."""
 
-    def test_a_repeat_is_told_and_not_charged(self, owner: Tenant) -> None:
+    def test_repeated_report_is_marked_as_duplicate_and_not_counted(self, owner: Tenant) -> None:
         assert assert_ok(report(owner, 5, key="a")) == {"success": True}
         for _ in range(3):
             assert assert_ok(report(owner, 5, key="a")) == {"success": True, "duplicate": True}
@@ -161,7 +161,7 @@ class TestIdempotency:
 
         assert used(owner) == 10
 
-    def test_another_body_under_the_same_key_is_refused(self, owner: Tenant) -> None:
+    def test_different_body_with_the_same_idempotency_key_is_rejected(self, owner: Tenant) -> None:
         report(owner, 5, key="a")
 
         for fields in ({"count": 6}, {"operation": "indexing"}):
@@ -169,12 +169,12 @@ class TestIdempotency:
             assert_error(response, 400, "validation_failed", field="Idempotency-Key")
         assert used(owner) == 5
 
-    def test_it_is_the_accounts_own(self, ann: Tenant, eve: Tenant) -> None:
+    def test_idempotency_keys_are_separate_per_account(self, ann: Tenant, eve: Tenant) -> None:
         assert assert_ok(report(ann, 5, key="shared")) == {"success": True}
         assert assert_ok(report(eve, 5, key="shared")) == {"success": True}
         assert assert_ok(report(ann, 5, key="shared", kind="search"))["duplicate"] is True
 
-    def test_it_is_forgotten_after_a_day(self, app: Flask) -> None:
+    def test_idempotency_key_expires_after_a_day(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False) as clock:
             tenant = register_tenant(app, "ann@example.com")
             report(tenant, 5, key="a")
@@ -184,26 +184,26 @@ class TestIdempotency:
             assert assert_ok(report(tenant, 5, key="a")) == {"success": True}
 
     @pytest.mark.parametrize("key", ["x", "!~", "x" * 255])
-    def test_visible_characters(self, ann: Tenant, key: str) -> None:
+    def test_visible_ascii_idempotency_keys_are_accepted(self, ann: Tenant, key: str) -> None:
         assert_ok(report(ann, key=key))
 
     @pytest.mark.parametrize("key", ["", "x" * 256, "a b", "\u00fc", "a\tb"])
-    def test_others_are_refused(self, ann: Tenant, key: str) -> None:
+    def test_other_idempotency_keys_are_rejected(self, ann: Tenant, key: str) -> None:
         response = report(ann, key=key.encode().decode("latin-1"))
 
         assert_error(response, 400, "validation_failed", field="Idempotency-Key")
 
 
 class TestSearchLog:
-    """It feeds analytics, and only analytics."""
+    """POST /api/v1/search-log changes analytics and nothing else."""
 
-    def test_of_one_address_with_public_keys_thirty_a_minute_are_in_the_analytics(self, owner: Tenant) -> None:
+    def test_log_entries_with_public_keys_count_up_to_thirty_a_minute_per_ip_address(self, owner: Tenant) -> None:
         def log_from(address: str, number: int) -> dict[str, Any]:
             entry = {"query": f"invented {number}", "results_count": 0, "session_id": f"invented-{number}"}
             response = owner.public.post("/api/v1/search-log", json=entry, environ_overrides={"REMOTE_ADDR": address})
             return assert_ok(response)
 
-        # An IPv6 network is one visitor.
+        # All addresses of an IPv6 network count as one visitor.
         answers = [log_from(f"2001:db8:1:2::{number:x}", number) for number in range(40)]
         assert answers == [{"success": True}] * 30 + [{"success": True, "counted": False}] * 10
         assert log_from("198.51.100.7", 99) == {"success": True}
@@ -211,7 +211,7 @@ class TestSearchLog:
 
         assert analytics(owner)["total_searches"] == 32
 
-    def test_invented_sessions_of_one_address_are_one_visitor_of_the_inbox(self, owner: Tenant) -> None:
+    def test_invented_sessions_from_one_ip_address_count_as_one_inbox_visitor(self, owner: Tenant) -> None:
         for number in range(9):
             entry = {"query": "invented", "results_count": 0, "session_id": f"invented-{number}"}
             assert_ok(owner.public.post("/api/v1/search-log", json=entry))
@@ -220,7 +220,7 @@ class TestSearchLog:
         (item,) = owner.private.get(f"/api/analytics/inbox?site_id={owner.site_id}").get_json()["items"]
         assert (item["searches"], item["visitors"]) == (9, 1)
 
-    def test_an_entry_is_in_the_analytics_and_costs_nothing(self, owner: Tenant) -> None:
+    def test_log_entry_appears_in_analytics_and_uses_no_quota(self, owner: Tenant) -> None:
         assert assert_ok(log(owner, "Bicycle", 3)) == {"success": True}
         assert_ok(log(owner, "tram", 0))
 
@@ -231,7 +231,7 @@ class TestSearchLog:
         assert used(owner) == 0
 
     @pytest.mark.parametrize("kind", ["public", "search", "private"])
-    def test_every_key_may_log(self, owner: Tenant, kind: str) -> None:
+    def test_every_kind_of_key_may_log_searches(self, owner: Tenant, kind: str) -> None:
         assert_ok(owner.client(kind).post("/api/v1/search-log", json={"query": "x", "results_count": 1}))
 
         assert analytics(owner)["total_searches"] == 1
@@ -259,13 +259,13 @@ class TestSearchLog:
             ({"timestamp": ""}, "timestamp"),
         ],
     )
-    def test_what_is_no_entry(self, ann: Tenant, fields: dict[str, Any], field: str) -> None:
+    def test_log_entry_with_invalid_fields_is_rejected(self, ann: Tenant, fields: dict[str, Any], field: str) -> None:
         assert_error(log(ann, **fields), 400, "validation_failed", field=field)
 
-    def test_unknown_fields_are_ignored(self, ann: Tenant) -> None:
+    def test_log_entry_ignores_unknown_fields(self, ann: Tenant) -> None:
         assert_ok(log(ann, user_agent="x", extra=[1]))
 
-    def test_a_date_alone_says_no_time(self, app: Flask) -> None:
+    def test_log_entry_timestamp_requires_a_time(self, app: Flask) -> None:
         with time_machine.travel(NOON, tick=False):
             tenant = register_tenant(app, "ann@example.com")
 
@@ -284,7 +284,9 @@ class TestSearchLog:
             (None, "2031-05-14"),
         ],
     )
-    def test_the_day_it_counts_for(self, app: Flask, timestamp: str | None, day: str) -> None:
+    def test_log_entry_counts_on_the_utc_day_of_its_timestamp(
+        self, app: Flask, timestamp: str | None, day: str
+    ) -> None:
         with time_machine.travel(NOON, tick=False):
             tenant = register_tenant(app, "ann@example.com")
             assert_ok(log(tenant, timestamp=timestamp))
@@ -294,7 +296,7 @@ class TestSearchLog:
         assert [entry["date"] for entry in series if entry["searches"]] == [day]
 
     @pytest.mark.parametrize("timestamp", ["2031-05-14T12:05:01Z", "2031-04-14T11:59:59Z", "2031-05-14T13:00:00-01:00"])
-    def test_at_most_5_minutes_ahead_and_30_days_back(self, app: Flask, timestamp: str) -> None:
+    def test_log_entry_more_than_5_minutes_ahead_or_30_days_old_is_rejected(self, app: Flask, timestamp: str) -> None:
         with time_machine.travel(NOON, tick=False):
             tenant = register_tenant(app, "ann@example.com")
 
@@ -302,7 +304,7 @@ class TestSearchLog:
             assert analytics(tenant)["total_searches"] == 0
 
 
-def test_the_numbers_agree_with_one_another(owner: Tenant) -> None:
+def test_quota_dashboard_and_analytics_counts_are_consistent(owner: Tenant) -> None:
     owner.index(page(1))
     for _ in range(3):
         owner.find("page")

@@ -1,4 +1,4 @@
-"""DELETE /api/analytics/visitors: one visitor's events are as if they had never been, and nobody else's change."""
+"""DELETE /api/analytics/visitors removes one visitor's events and does not change other visitors' events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVENTS = (SearchEvent, SearchClick)
 
 
 def rows(tenant: Tenant, *tables: Any) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows that count something, without numbers of rows and what the last search of a query found."""
+    """Return all rows with counts, without row IDs and without the `last_` columns."""
     found = {}
     with tenant.app.extensions["runtime"].database.read() as session:
         for table in tables:
@@ -45,7 +45,7 @@ def flush(tenant: Tenant) -> None:
 
 
 def visit(tenant: Tenant, session_id: str, *queries: str, key: str = "search") -> None:
-    """Search, and click on the first two pages that a search finds, the second time on a section."""
+    """Search, then click on pages 1 and 2, the latter on a section."""
     client = tenant.client(key)
     for query in queries:
         if key == "public":
@@ -65,7 +65,7 @@ def erase(tenant: Tenant, session_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", ["search", "public"])
-def test_an_erased_visitor_is_as_if_they_had_never_been(tenant: Tenant, key: str) -> None:
+def test_erasing_a_visitor_restores_events_and_counts_to_those_of_others(tenant: Tenant, key: str) -> None:
     with time_machine.travel(MOMENT, tick=False) as clock:
         tenant.index(page(1), page(2), page(3))
         visit(tenant, "other", "page", "harbour", key=key)
@@ -88,7 +88,7 @@ def test_an_erased_visitor_is_as_if_they_had_never_been(tenant: Tenant, key: str
         assert rows(tenant, *EVENTS) == events
 
 
-def test_events_that_wait_in_a_journal_are_never_counted(tenant: Tenant) -> None:
+def test_erased_visitors_unflushed_events_are_never_counted(tenant: Tenant) -> None:
     tenant.index(page(1))
     visit(tenant, "theirs", "page")
     visit(tenant, "other", "page")
@@ -101,7 +101,7 @@ def test_events_that_wait_in_a_journal_are_never_counted(tenant: Tenant) -> None
         assert set(session.scalars(select(SearchClick.session_id))) == {"other"}
 
 
-def test_who_comes_back_is_counted_again(tenant: Tenant) -> None:
+def test_erased_visitor_who_returns_is_counted_again(tenant: Tenant) -> None:
     with time_machine.travel(MOMENT, tick=False) as clock:
         tenant.index(page(1))
         erase(tenant, "theirs")
@@ -112,7 +112,7 @@ def test_who_comes_back_is_counted_again(tenant: Tenant) -> None:
         assert erase(tenant, "theirs") == {"success": True, "searches": 1, "clicks": 2}
 
 
-def test_clicks_that_named_a_query_id_are_erased_too(tenant: Tenant) -> None:
+def test_clicks_reported_by_query_id_are_erased(tenant: Tenant) -> None:
     tenant.index(page(1))
     found = assert_ok(tenant.search.get("/v1/search?q=page&session_id=theirs"))["results"]
     click = {"query_id": found["query_id"], "id": "page-1", "session_id": "theirs"}
@@ -123,7 +123,7 @@ def test_clicks_that_named_a_query_id_are_erased_too(tenant: Tenant) -> None:
     assert rows(tenant, *EVENTS) == {"search_events": [], "search_clicks": []}
 
 
-def test_clicks_of_before_sessions_were_kept_with_them_are_found_by_their_search(tenant: Tenant) -> None:
+def test_clicks_without_a_stored_session_are_erased_through_their_search(tenant: Tenant) -> None:
     tenant.index(page(1))
     visit(tenant, "theirs", "page", key="public")
     flush(tenant)
@@ -133,7 +133,7 @@ def test_clicks_of_before_sessions_were_kept_with_them_are_found_by_their_search
     assert erase(tenant, "theirs")["clicks"] == 2
 
 
-def test_a_session_of_another_site_or_account_stays(tenant: Tenant, stranger: Tenant) -> None:
+def test_erasure_keeps_the_same_session_on_other_sites_and_accounts(tenant: Tenant, stranger: Tenant) -> None:
     for each in (tenant, stranger):
         each.index(page(1))
         visit(each, "same", "page")
@@ -147,7 +147,7 @@ def test_a_session_of_another_site_or_account_stays(tenant: Tenant, stranger: Te
     assert_error(stranger.private.delete(path), 404, "site_not_found")
 
 
-def test_a_deleted_sites_visitors_are_erased_too(tenant: Tenant) -> None:
+def test_visitor_of_a_deleted_site_can_be_erased(tenant: Tenant) -> None:
     tenant.index(page(1))
     visit(tenant, "theirs", "page")
     flush(tenant)
@@ -157,7 +157,7 @@ def test_a_deleted_sites_visitors_are_erased_too(tenant: Tenant) -> None:
     assert assert_ok(tenant.browser.delete(path))["searches"] == 1
 
 
-def test_lessons_from_erased_clicks_are_learned_anew(tenant: Tenant) -> None:
+def test_erasure_makes_click_lessons_be_learned_again(tenant: Tenant) -> None:
     tenant.index(page(1))
     visit(tenant, "theirs", "page")
     flush(tenant)
@@ -170,7 +170,7 @@ def test_lessons_from_erased_clicks_are_learned_anew(tenant: Tenant) -> None:
         assert session.get_one(ClickLessons, tenant.site_id).learned_day is None
 
 
-def test_steps_that_are_small_erase_the_same(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_erasure_in_small_steps_removes_everything(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.services.analytics.event_retention.STEP", 2)
     tenant.index(page(1), page(2))
     visit(tenant, "theirs", "page", "harbour", "quay")
@@ -180,7 +180,7 @@ def test_steps_that_are_small_erase_the_same(tenant: Tenant, monkeypatch: pytest
     assert rows(tenant, *ROLLUPS) == {table.__tablename__: [] for table in ROLLUPS}
 
 
-def test_whom_it_erased_is_forgotten_with_the_events_of_that_time(tenant: Tenant) -> None:
+def test_erasure_records_expire_with_the_events_of_their_time(tenant: Tenant) -> None:
     with time_machine.travel(MOMENT) as clock:
         erase(tenant, "theirs")
         clock.shift(timedelta(days=402))
@@ -197,7 +197,7 @@ def test_whom_it_erased_is_forgotten_with_the_events_of_that_time(tenant: Tenant
     [("session_id=a", "site_id"), ("site_id=1", "session_id"), ("site_id=1&session_id=", "session_id"),
      ("site_id=x&session_id=a", "site_id"), (f"site_id=1&session_id={'x' * 65}", "session_id")],
 )  # fmt: skip
-def test_a_visitor_who_cannot_be(tenant: Tenant, query: str, field: str) -> None:
+def test_erasure_with_invalid_parameters_returns_400(tenant: Tenant, query: str, field: str) -> None:
     answer = tenant.private.delete(f"/api/analytics/visitors?{query}")
 
     assert_error(answer, 400, "validation_failed", field=field)

@@ -1,4 +1,4 @@
-"""Webhooks of an account: made, changed, and deleted by who may, and by nobody else."""
+"""Webhooks of an account: creating, changing, deleting, permissions, and the audit log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def field_of(answer: Any) -> tuple[str, str]:
     return detail["field"], detail["code"]
 
 
-def test_one_is_made_shown_changed_and_deleted(tenant: Tenant) -> None:
+def test_webhook_can_be_created_read_updated_and_deleted(tenant: Tenant) -> None:
     response = tenant.private.post(PATH, json={**HOOK, "events": ["key.exposed", "run.failed", "key.exposed"]})
     answer = assert_ok(response, 201)
     webhook = answer["webhook"]
@@ -67,11 +67,13 @@ def test_one_is_made_shown_changed_and_deleted(tenant: Tenant) -> None:
         ({**HOOK, "secret": "whsec_mine"}, ("secret", "unknown")),
     ],
 )
-def test_what_is_no_webhook_is_refused(tenant: Tenant, body: dict[str, Any], problem: tuple[str, str]) -> None:
+def test_webhook_with_invalid_fields_is_rejected(
+    tenant: Tenant, body: dict[str, Any], problem: tuple[str, str]
+) -> None:
     assert field_of(assert_error(tenant.private.post(PATH, json=body), 400, "validation_failed")) == problem
 
 
-def test_it_cannot_be_moved_to_a_private_address(tenant: Tenant) -> None:
+def test_webhook_cannot_be_moved_to_a_private_ip_address(tenant: Tenant) -> None:
     webhook, _ = add_webhook(tenant, "https://example.com/")
     answer = assert_error(
         tenant.private.put(f"{PATH}/{webhook['id']}", json={"url": "http://10.0.0.1/"}), 400, "validation_failed"
@@ -79,7 +81,7 @@ def test_it_cannot_be_moved_to_a_private_address(tenant: Tenant) -> None:
     assert field_of(answer) == ("url", "private_address")
 
 
-def test_an_account_has_at_most_ten(app: Flask, tenant: Tenant) -> None:
+def test_account_has_at_most_ten_webhooks(app: Flask, tenant: Tenant) -> None:
     webhooks = [add_webhook(tenant, f"https://example.com/{number}")[0] for number in range(10)]
     answer = assert_error(tenant.private.post(PATH, json=HOOK), 403, "webhook_limit_reached")
     assert answer["message"] == "An account can have 10 webhooks; delete one."
@@ -89,7 +91,7 @@ def test_an_account_has_at_most_ten(app: Flask, tenant: Tenant) -> None:
     add_webhook(tenant, "https://example.com/")
 
 
-def test_another_accounts_webhooks_are_not_found_and_are_told_nothing(app: Flask, tenant: Tenant) -> None:
+def test_another_accounts_webhooks_return_404_and_receive_no_events(app: Flask, tenant: Tenant) -> None:
     stranger = register_tenant(app, "bo@example.com")
     webhook, _ = add_webhook(tenant, "https://example.com/")
     add_webhook(stranger, "https://example.org/")
@@ -115,14 +117,14 @@ def test_another_accounts_webhooks_are_not_found_and_are_told_nothing(app: Flask
     assert deliveries(tenant, webhook) == [delivery]
 
 
-def test_only_events_that_it_is_for_are_told(tenant: Tenant) -> None:
+def test_webhook_receives_only_its_events(tenant: Tenant) -> None:
     webhook, _ = add_webhook(tenant, "https://example.com/", "run.failed", "key.exposed")
     for event in ("run.failed", "run.finished", "quota.warning", "key.exposed"):
         tell(tenant, event)
     assert {each["event"] for each in deliveries(tenant, webhook)} == {"run.failed", "key.exposed"}
 
 
-def test_the_log_tells_who_made_changed_and_deleted_it(tenant: Tenant) -> None:
+def test_audit_log_records_webhook_creation_changes_and_deletion(tenant: Tenant) -> None:
     webhook, _ = add_webhook(tenant, "https://example.com/")
     path = f"{PATH}/{webhook['id']}"
     assert_ok(tenant.private.put(path, json={"events": ["run.failed"], "active": False}))
@@ -139,7 +141,7 @@ def test_the_log_tells_who_made_changed_and_deleted_it(tenant: Tenant) -> None:
     ]
 
 
-def test_it_goes_with_its_account(app: Flask, tenant: Tenant) -> None:
+def test_deleting_the_account_deletes_its_webhooks_and_deliveries(app: Flask, tenant: Tenant) -> None:
     add_webhook(tenant, "https://example.com/")
     tell(tenant)
     assert_ok(tenant.browser.delete("/profile", json={"password": PASSWORD}))

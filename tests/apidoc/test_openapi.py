@@ -1,4 +1,4 @@
-"""GET /openapi.json: complete, resolvable, true to the routes. That answers match it, tests/answers.py checks."""
+"""GET /openapi.json is complete, resolvable, and matches the routes. tests/answers.py checks responses against it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.callers import ApiClient
 from tests.conftest import close_app, make_app, make_settings
 
 BY_HAND = {"/openapi.json", "/metrics", "/static/<path:filename>"}
-"""Routes that are no operation of the API."""
+"""Routes that are not operations of the API."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def operations(spec: Document) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def nested(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object in the document."""
+    """Yield every object in the document."""
     if isinstance(value, dict):
         yield value
         value = list(value.values())
@@ -46,14 +46,14 @@ def nested(value: Any) -> Iterator[dict[str, Any]]:
             yield from nested(member)
 
 
-def test_what_it_is(spec: Document) -> None:
+def test_document_has_version_and_title(spec: Document) -> None:
     assert spec["openapi"].startswith("3.1")
     assert spec["info"]["title"]
     assert spec["info"]["version"] == "1.0.0"
     assert "license" not in spec["info"]
 
 
-def test_it_says_where_the_service_is(tmp_path: Path, spec: Document) -> None:
+def test_document_names_the_server_url(tmp_path: Path, spec: Document) -> None:
     assert spec["servers"] == [{"url": "http://localhost"}], "as the request was sent"
     named = make_app(make_settings(tmp_path, public_url="https://search.example.com/"))
     answer = ApiClient(named).get("/openapi.json", headers={"Host": "internal:8000"}).get_json()
@@ -61,7 +61,7 @@ def test_it_says_where_the_service_is(tmp_path: Path, spec: Document) -> None:
     assert answer["servers"] == [{"url": "https://search.example.com"}]
 
 
-def test_every_operation_says_what_it_is(spec: Document) -> None:
+def test_every_operation_has_id_summary_tags_and_success_response(spec: Document) -> None:
     identifiers = []
     for method, path, operation in operations(spec):
         name = f"{method} {path}"
@@ -77,7 +77,7 @@ def test_every_operation_says_what_it_is(spec: Document) -> None:
     assert len(identifiers) == len(set(identifiers))
 
 
-def test_every_operation_has_every_error_it_can_answer(spec: Document) -> None:
+def test_every_operation_documents_its_possible_errors(spec: Document) -> None:
     for method, path, operation in operations(spec):
         if path.startswith(("/engine", "/customsearch", "/1/indexes")):
             continue
@@ -90,14 +90,14 @@ def test_every_operation_has_every_error_it_can_answer(spec: Document) -> None:
         if "{" in path:
             needed.add("404")
         if "requestBody" in operation:
-            # A hook ignores what is no JSON.
+            # A hook ignores bodies that are not JSON.
             needed |= {"400", "413"} | (set() if path.startswith("/hooks/") else {"415"})
         if any(parameter["in"] == "query" for parameter in operation.get("parameters", ())):
             needed.add("400")
         assert needed <= set(operation["responses"]), f"{name} lacks {needed - set(operation['responses'])}"
 
 
-def test_every_answer_has_its_headers(spec: Document) -> None:
+def test_every_response_documents_its_headers(spec: Document) -> None:
     for method, path, operation in operations(spec):
         for status, response in operation["responses"].items():
             assert {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id"} <= set(
@@ -106,13 +106,13 @@ def test_every_answer_has_its_headers(spec: Document) -> None:
             assert ("Retry-After" in response["headers"]) == (status in ("429", "503"))
 
 
-def test_writes_with_a_session_need_the_csrf_token(spec: Document) -> None:
+def test_session_writes_require_the_csrf_token(spec: Document) -> None:
     for method, path, operation in operations(spec):
         for requirement in operation["security"]:
             assert ("csrfToken" in requirement) == ("session" in requirement and method != "get"), path
 
 
-def test_every_reference_leads_somewhere_and_nothing_is_left_over(spec: Document) -> None:
+def test_every_reference_resolves_and_every_component_is_used(spec: Document) -> None:
     references = {value["$ref"] for value in nested(spec) if "$ref" in value}
     referred_to = ("schemas", "headers", "examples")
     used_schemes = {name for _, _, o in operations(spec) for requirement in o["security"] for name in requirement}
@@ -122,27 +122,27 @@ def test_every_reference_leads_somewhere_and_nothing_is_left_over(spec: Document
     assert set(spec["components"]) == {*referred_to, "securitySchemes"}
 
 
-def test_every_schema_is_sound(spec: Document) -> None:
+def test_every_schema_is_valid(spec: Document) -> None:
     for name, schema in spec["components"]["schemas"].items():
         Draft202012Validator.check_schema(schema)
         assert "None" not in json.dumps(schema), name
 
 
-def test_no_parameter_of_a_query_may_be_null(spec: Document) -> None:
+def test_query_parameters_are_not_nullable(spec: Document) -> None:
     for method, path, operation in operations(spec):
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "query":
                 assert "null" not in json.dumps(parameter["schema"]), f"{method} {path} {parameter['name']}"
 
 
-def test_parameters_of_a_path_are_described(spec: Document) -> None:
+def test_path_parameters_are_documented(spec: Document) -> None:
     for method, path, operation in operations(spec):
         common = spec["paths"][path].get("parameters", [])
         described = {p["name"] for p in [*common, *operation.get("parameters", [])] if p["in"] == "path"}
         assert described == set(re.findall(r"\{([^}]+)\}", path)), f"{method} {path}"
 
 
-def test_every_route_of_the_api_is_described(shared_app: Flask, spec: Document) -> None:
+def test_every_api_route_is_documented(shared_app: Flask, spec: Document) -> None:
     described = {(method.upper(), path) for method, path, _ in operations(spec)}
     for rule in shared_app.url_map.iter_rules():
         template = re.sub(r"<(?:[^:>]+:)?([^>]+)>", r"{\1}", rule.rule)
@@ -181,11 +181,13 @@ def test_every_route_of_the_api_is_described(shared_app: Flask, spec: Document) 
         ("DELETE", "/profile"),
     ],
 )
-def test_the_endpoints_of_the_contract_are_there(spec: Document, method: str, path: str) -> None:
+def test_required_endpoints_are_documented(spec: Document, method: str, path: str) -> None:
     assert method.lower() in spec["paths"][path]
 
 
-def test_the_command_writes_the_same(shared_app: Flask, spec: Document, tmp_path: Path) -> None:
+def test_openapi_command_writes_the_same_document_without_servers(
+    shared_app: Flask, spec: Document, tmp_path: Path
+) -> None:
     file = tmp_path / "openapi.json"
     result = shared_app.test_cli_runner().invoke(args=["openapi", str(file)])
 

@@ -1,4 +1,4 @@
-"""The API's reference, as it is read from the OpenAPI document."""
+"""The API reference pages, generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_one(operation: dict[str, Any], path: str = "/pages", verb: str = "post"
     return reference.groups["pages"].operations[0]
 
 
-def test_examples_are_what_the_schemas_accept(app: Flask) -> None:
+def test_generated_examples_match_their_schemas(app: Flask) -> None:
     with app.app_context():
         described = document()
     registry = Registry().with_resource("urn:openapi", Resource(contents=described, specification=DRAFT202012))
@@ -54,7 +54,7 @@ def test_examples_are_what_the_schemas_accept(app: Flask) -> None:
     assert checked > 12
 
 
-def test_what_cannot_be_undone_asks_before_it_is_tried(app: Flask) -> None:
+def test_irreversible_operations_ask_for_confirmation(app: Flask) -> None:
     with app.app_context():
         reference = read_reference(document())
     operations = [operation for group in reference.groups.values() for operation in group.operations]
@@ -64,7 +64,7 @@ def test_what_cannot_be_undone_asks_before_it_is_tried(app: Flask) -> None:
         assert json.loads(operation.trial)["asks"] is asks, operation.name
 
 
-def test_examples_of_the_document_are_shown_and_made_only_where_there_are_none() -> None:
+def test_examples_are_generated_only_if_the_document_has_none() -> None:
     schema = {"$ref": "#/components/schemas/Page"}
     for given in ({"example": {"id": "x"}}, {"examples": {"usual": {"summary": "One", "value": {"id": "x"}}}}):
         shown = read_one({"requestBody": {"content": {"application/json": {"schema": schema, **given}}}})
@@ -74,7 +74,7 @@ def test_examples_of_the_document_are_shown_and_made_only_where_there_are_none()
     assert json.loads(made.bodies["application/json"]) == {"id": "opening-hours"}
 
 
-def test_a_body_that_has_no_example_and_no_fields_is_not_made_up() -> None:
+def test_body_without_example_and_fields_gets_no_generated_example() -> None:
     contents = {
         "text/csv": {"schema": {"type": "string"}, "example": "id\n1\n"},
         "application/xml": {"schema": {"type": "string"}},
@@ -84,7 +84,7 @@ def test_a_body_that_has_no_example_and_no_fields_is_not_made_up() -> None:
     assert "-H 'Content-Type: text/csv'" in shown.samples["curl"]
 
 
-def test_parameters_have_the_values_that_the_document_gives() -> None:
+def test_parameters_use_the_documents_examples() -> None:
     parameters = [
         {"name": "a", "in": "query", "schema": {"type": "string"}, "example": "x y"},
         {"name": "b", "in": "query", "schema": {"type": "integer", "examples": [7]}},
@@ -100,7 +100,7 @@ def test_parameters_have_the_values_that_the_document_gives() -> None:
     assert trial["d"]["choices"] == ["p", "q"]
 
 
-def test_the_readers_own_site_stands_where_the_document_has_an_example() -> None:
+def test_readers_site_replaces_site_examples_in_samples() -> None:
     site = {"name": "site_id", "schema": {"type": "integer"}, "example": 1}
     parameters = [
         {"in": "path", "required": True, **site},
@@ -113,7 +113,7 @@ def test_the_readers_own_site_stands_where_the_document_has_an_example() -> None
     assert "/sites/YOUR_SITE/indexes/YOUR_INDEX'" in optional.samples["curl"]
 
 
-def test_the_scope_that_a_private_key_needs_is_named() -> None:
+def test_required_private_key_scope_is_listed() -> None:
     shown = read_one({"security": [{"privateKey": ["documents"]}, {"session": [], "csrfToken": []}]})
     assert shown.callers == ["a private key with the scope documents", "a session"]
 
@@ -127,7 +127,7 @@ def test_the_scope_that_a_private_key_needs_is_named() -> None:
         ([], ""),
     ],
 )
-def test_samples_send_the_key_that_the_operation_takes(security: list[dict[str, list[str]]], token: str) -> None:
+def test_samples_send_the_key_that_the_operation_accepts(security: list[dict[str, list[str]]], token: str) -> None:
     shown = read_one({"security": security})
     assert json.loads(shown.trial)["key"] == token
     for sample in shown.samples.values():
@@ -135,14 +135,14 @@ def test_samples_send_the_key_that_the_operation_takes(security: list[dict[str, 
         assert f"Bearer {token}" in sample or not token
 
 
-def test_fields_of_fields_are_told_beside_them() -> None:
+def test_nested_fields_are_listed_with_their_paths() -> None:
     rows = {row.name: row for row in read_rows({"$ref": "#/components/schemas/Pages"}, SCHEMAS)}
     assert list(rows) == ["pages", "pages[].id", "pages[].limit"]
     assert (rows["pages"].type, rows["pages"].link) == ("list of Page", "Page")
     assert (rows["pages[].id"].required, rows["pages[].limit"].default) == (True, "20")
 
 
-def test_a_schema_within_itself_ends() -> None:
+def test_recursive_schema_is_listed_to_a_limited_depth() -> None:
     tree = {"Node": {"type": "object", "properties": {"child": {"$ref": "#/components/schemas/Node"}}}}
     assert len(read_rows({"$ref": "#/components/schemas/Node"}, tree)) == 5
 
@@ -160,5 +160,5 @@ def test_a_schema_within_itself_ends() -> None:
         ({}, "any value"),
     ],
 )
-def test_types_are_said_in_words(schema: dict[str, object], words: str) -> None:
+def test_types_are_described_in_words(schema: dict[str, object], words: str) -> None:
     assert describe_type(schema) == words

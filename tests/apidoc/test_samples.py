@@ -1,4 +1,4 @@
-"""Samples in four languages: each is a program of its language, and they make the request that they show."""
+"""Code samples in four languages are valid programs and send the documented requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CHECKERS = {
         "{file}",
     ],
 }
-"""What reads all programs of a language at once, without running them."""
+"""Commands that parse all samples of a language at once, without running them."""
 
 HARD: dict[str, object] = {
     "quotes": 'it\'s "so" \\ `$HOME` ${x} $(y)',
@@ -67,7 +67,7 @@ HARD: dict[str, object] = {
 
 
 def command_of(parts: list[str], file: Path) -> list[str]:
-    """A command with its file. Without its program, the test is skipped; with CI set, it fails."""
+    """Return the command with its file. If its program is missing, skip the test, or fail it in CI."""
     if shutil.which(parts[0]) is None:
         missing = f"{parts[0]} is missing"
         if os.environ.get("CI"):
@@ -82,7 +82,7 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def operations(app: Flask) -> dict[str, Operation]:
-    """Operation id to operation."""
+    """Map operation IDs to operations."""
     with app.app_context():
         groups = read_reference(document()).groups.values()
     return {operation.name: operation for group in groups for operation in group.operations}
@@ -90,7 +90,7 @@ def operations(app: Flask) -> dict[str, Operation]:
 
 @pytest.mark.clients
 @pytest.mark.parametrize("language", CHECKERS)
-def test_every_sample_is_a_program(operations: dict[str, Operation], tmp_path: Path, language: str) -> None:
+def test_every_sample_parses_in_its_language(operations: dict[str, Operation], tmp_path: Path, language: str) -> None:
     samples = [operation.samples[language] for operation in operations.values()]
     file = tmp_path / "samples"
 
@@ -105,13 +105,13 @@ def test_every_sample_is_a_program(operations: dict[str, Operation], tmp_path: P
     assert bad.returncode != 0
 
 
-def test_every_sample_in_python_is_a_program(operations: dict[str, Operation]) -> None:
+def test_every_python_sample_compiles(operations: dict[str, Operation]) -> None:
     for operation in operations.values():
         compile(operation.samples["python"], operation.name, "exec")
 
 
 class Service:
-    """A running service, and a reader who pastes samples."""
+    """A running service and a reader who runs samples against it."""
 
     def __init__(self, tenant: Tenant, address: str, folder: Path):
         self.tenant = tenant
@@ -119,7 +119,7 @@ class Service:
         self._folder = folder
 
     def paste(self, language: str, sample: str) -> subprocess.CompletedProcess[str]:
-        """Run a sample with the reader's key, as the page fills it in."""
+        """Run a sample with the reader's key filled in, as the page does."""
         file = self._folder / f"sample{SUFFIXES[language]}"
         file.write_text(sample.replace(BASE_URL, self.address).replace(ANY_KEY, self.tenant.tokens["private"]))
         return run(command_of(COMMANDS[language], file))
@@ -127,7 +127,7 @@ class Service:
 
 @contextmanager
 def serving(application: WSGIApplication) -> Iterator[str]:
-    """A server of an application; gives its address."""
+    """Serve an application and yield its URL."""
     server = make_server("127.0.0.1", 0, application, threaded=True)
     thread = Thread(target=server.serve_forever)
     thread.start()
@@ -153,7 +153,7 @@ LANGUAGE = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @LANGUAGE
-def test_samples_index_search_and_remove(service: Service, operations: dict[str, Operation], language: str) -> None:
+def test_samples_can_index_search_and_delete(service: Service, operations: dict[str, Operation], language: str) -> None:
     def paste(name: str) -> str:
         done = service.paste(language, operations[name].samples[language])
         assert done.returncode == 0, done.stderr
@@ -175,7 +175,7 @@ def test_samples_index_search_and_remove(service: Service, operations: dict[str,
 
 
 class Listener:
-    """A server that only listens.
+    """A server that only records requests.
 
     Attributes:
         heard: Method, query, content type, and body of each request.
@@ -193,7 +193,7 @@ class Listener:
 
 
 @LANGUAGE
-def test_values_arrive_as_they_are(tmp_path: Path, language: str) -> None:
+def test_samples_send_parameters_and_bodies_unchanged(tmp_path: Path, language: str) -> None:
     listener = Listener()
     text = 'id,title,content,url\n1,"It\'s $5, or ""free""",\\ Öl\r\n,/a\n'
     with serving(listener) as address:
@@ -212,6 +212,6 @@ def test_values_arrive_as_they_are(tmp_path: Path, language: str) -> None:
     assert second == ("POST", {}, "text/csv", text.encode())
 
 
-def test_there_is_a_sample_in_each_language(operations: dict[str, Operation]) -> None:
+def test_every_operation_has_a_sample_in_each_language(operations: dict[str, Operation]) -> None:
     for operation in operations.values():
         assert operation.samples.keys() == LANGUAGES.keys()

@@ -1,4 +1,4 @@
-"""``account list`` compares usage with quotas, for people and for programs, in the requested order."""
+"""``account list`` compares usage with quotas, as a table or as JSON, in the requested order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def accounts(app: Flask, *arguments: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def used(app: Flask) -> Tenant:
-    """An account with searches, and another one with more documents."""
+    """Create an account with searches and another account with more documents."""
     tenant = register_tenant(app, "searcher@example.com")
     tenant.index(page(1))
     tenant.find("page")
@@ -38,7 +38,7 @@ def used(app: Flask) -> Tenant:
     return tenant
 
 
-def test_programs_are_told_usage_and_quotas(app: Flask, used: Tenant) -> None:
+def test_json_output_contains_usage_and_quotas(app: Flask, used: Tenant) -> None:
     used.set_plan("pro", searches_per_day=10, sites="unlimited")
 
     account = accounts(app)[0]
@@ -52,7 +52,7 @@ def test_programs_are_told_usage_and_quotas(app: Flask, used: Tenant) -> None:
     assert account["quotas"]["documents"] == 100_000
 
 
-def test_people_are_told_the_same_in_a_table(app: Flask, used: Tenant) -> None:
+def test_table_output_contains_usage_and_quotas(app: Flask, used: Tenant) -> None:
     used.set_plan("pro", searches_per_day=10, sites="unlimited")
 
     head, first, second = run(app).splitlines()
@@ -86,7 +86,7 @@ def test_people_are_told_the_same_in_a_table(app: Flask, used: Tenant) -> None:
         ("quota", "indexer"),
     ],
 )
-def test_accounts_are_sorted_as_asked(app: Flask, used: Tenant, order: str, first: str) -> None:
+def test_accounts_are_sorted_by_the_requested_order(app: Flask, used: Tenant, order: str, first: str) -> None:
     used.set_plan("business")
 
     assert accounts(app, "--sort", order)[0]["email"] == f"{first}@example.com"
@@ -97,7 +97,7 @@ def test_every_order_lists_every_account(app: Flask, used: Tenant, order: str) -
     assert {account["id"] for account in accounts(app, "--sort", order)} == {1, 2}
 
 
-def test_an_account_whose_plan_is_gone_is_listed_too(app: Flask, used: Tenant) -> None:
+def test_account_with_a_removed_plan_is_listed(app: Flask, used: Tenant) -> None:
     with app.extensions["runtime"].database.write() as session:
         session.execute(update(Account).where(Account.email == used.email).values(plan="gold"))
 
@@ -108,7 +108,7 @@ def test_an_account_whose_plan_is_gone_is_listed_too(app: Flask, used: Tenant) -
     assert "gold (unknown)" in run(app)
 
 
-def test_a_name_writes_no_lines_of_its_own_and_commands_no_terminal(app: Flask, used: Tenant) -> None:
+def test_control_characters_in_names_are_replaced(app: Flask, used: Tenant) -> None:
     assert_ok(used.browser.put("/profile", json={"name": "Eve\x1b[2J\n9  business"}))
 
     _, *lines = run(app).splitlines()
@@ -117,6 +117,6 @@ def test_a_name_writes_no_lines_of_its_own_and_commands_no_terminal(app: Flask, 
     assert any(line.endswith("Eve�[2J�9  business") for line in lines)
 
 
-def test_without_accounts_that_is_said(app: Flask) -> None:
+def test_empty_account_list_prints_no_accounts(app: Flask) -> None:
     assert run(app) == "No accounts.\n"
     assert accounts(app) == []

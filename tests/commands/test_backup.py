@@ -28,7 +28,7 @@ from tests.conftest import SECRET, close_app, make_app, make_settings
 from tests.services.webhooks.receiver import add_webhook, send, tell
 
 INDEX_COLUMNS = {"engine", "engine_index", "index_generation", "index_tag", "public_epoch", "rebuilding"}
-"""What a restored site has of its own: its index is another."""
+"""Columns that differ after a restore, because the site gets a new index."""
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def other(tmp_path: Path) -> Iterator[Flask]:
 
 @pytest.fixture
 def filled(tenant: Tenant) -> Tenant:
-    """A tenant with documents, among them a deleted one, a search in the statistics, a colleague, and an invitation."""
+    """A tenant with documents, a deleted document, a recorded search, a second member, and an invitation."""
     add_member(tenant, "bo@example.com", "viewer")
     assert tenant.private.post("/api/invitations", json={"email": "cy@example.com"}).status_code == 201
     tenant.index(page(1, tags=["a", "ö"]), page(2), page(3, note="\u2028 \U0001f50d"))
@@ -79,7 +79,7 @@ def rows_of(app: Flask) -> dict[str, list[Any]]:
         }
 
 
-def test_a_restored_installation_is_the_same_and_searches(filled: Tenant, other: Flask, file: Path) -> None:
+def test_restored_installation_has_the_same_rows_and_searches(filled: Tenant, other: Flask, file: Path) -> None:
     before = rows_of(filled.app)
     written = run(filled.app, "backup", str(file))
     restored = run(other, "restore", str(file))
@@ -97,7 +97,7 @@ def test_a_restored_installation_is_the_same_and_searches(filled: Tenant, other:
 
 
 @pytest.mark.slow
-def test_a_backup_goes_from_one_kind_of_database_to_another_and_back(
+def test_backup_can_be_restored_between_database_kinds(
     filled: Tenant, other: Flask, file: Path, tmp_path: Path
 ) -> None:
     before = rows_of(filled.app)
@@ -112,7 +112,7 @@ def test_a_backup_goes_from_one_kind_of_database_to_another_and_back(
 
 
 @pytest.mark.slow
-def test_ids_that_were_given_out_are_not_given_out_again(filled: Tenant, other: Flask, file: Path) -> None:
+def test_site_ids_are_not_reused_after_a_restore(filled: Tenant, other: Flask, file: Path) -> None:
     gone = filled.browser.post("/sites", json={"name": "Gone", "url": "https://gone.example.com"}).get_json()["site"][
         "id"
     ]
@@ -126,7 +126,7 @@ def test_ids_that_were_given_out_are_not_given_out_again(filled: Tenant, other: 
 
 
 @pytest.mark.slow
-def test_mails_that_wait_are_the_originals_to_send(filled: Tenant, other: Flask, file: Path) -> None:
+def test_queued_mails_are_not_restored(filled: Tenant, other: Flask, file: Path) -> None:
     with runtime_of(filled.app).database.write() as session:
         queue_mail(session, "ann@example.com", "Hello", "", "", kind="test")
 
@@ -137,7 +137,7 @@ def test_mails_that_wait_are_the_originals_to_send(filled: Tenant, other: Flask,
 
 
 @pytest.mark.slow
-def test_webhooks_come_along_but_what_waits_is_the_originals_to_send(filled: Tenant, other: Flask, file: Path) -> None:
+def test_webhooks_are_restored_without_pending_deliveries(filled: Tenant, other: Flask, file: Path) -> None:
     webhook, secret = add_webhook(filled, "https://example.com/hook", "quota.warning")
     part = runtime_of(filled.app)
     part.deliverer._post = lambda *_: 200  # type: ignore[method-assign]
@@ -155,7 +155,7 @@ def test_webhooks_come_along_but_what_waits_is_the_originals_to_send(filled: Ten
     assert secret_of(webhook["id"], runtime_of(other).settings.secret_key) == secret
 
 
-def test_no_index_of_the_original_is_touched(filled: Tenant, other: Flask, file: Path) -> None:
+def test_restore_creates_new_indexes(filled: Tenant, other: Flask, file: Path) -> None:
     assert run(filled.app, "backup", str(file)).exit_code == 0
     assert run(other, "restore", str(file)).exit_code == 0
 
@@ -167,7 +167,7 @@ def test_no_index_of_the_original_is_touched(filled: Tenant, other: Flask, file:
 
 
 @pytest.mark.slow
-def test_it_is_of_one_moment_while_others_write(
+def test_backup_is_a_consistent_snapshot_during_writes(
     filled: Tenant, other: Flask, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = rows_of(filled.app)
@@ -185,7 +185,7 @@ def test_it_is_of_one_moment_while_others_write(
     assert rows_of(other) == before
 
 
-def test_only_the_owner_may_read_it_and_it_overwrites_nothing(filled: Tenant, file: Path) -> None:
+def test_backup_is_readable_by_its_owner_only_and_overwrites_nothing(filled: Tenant, file: Path) -> None:
     assert run(filled.app, "backup", str(file)).exit_code == 0
     before = file.read_bytes()
     again = run(filled.app, "backup", str(file))
@@ -200,7 +200,7 @@ def test_only_the_owner_may_read_it_and_it_overwrites_nothing(filled: Tenant, fi
 
 
 @pytest.mark.slow
-def test_accounts_that_are_there_are_replaced_only_by_force(filled: Tenant, other: Flask, file: Path) -> None:
+def test_restore_replaces_existing_accounts_only_with_force(filled: Tenant, other: Flask, file: Path) -> None:
     register_tenant(other, "somebody@example.com")
     before = rows_of(other)
     assert run(filled.app, "backup", str(file)).exit_code == 0
@@ -215,7 +215,7 @@ def test_accounts_that_are_there_are_replaced_only_by_force(filled: Tenant, othe
 
 
 @pytest.mark.slow
-def test_the_secret_comes_along_and_another_one_is_refused(
+def test_restore_keeps_the_backups_secret_and_rejects_a_different_one(
     filled: Tenant, other: Flask, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(filled.app, "backup", str(file)).exit_code == 0
@@ -231,7 +231,7 @@ def test_the_secret_comes_along_and_another_one_is_refused(
 
 
 @pytest.mark.slow
-def test_plans_come_along(filled: Tenant, other: Flask, file: Path, tmp_path: Path) -> None:
+def test_restore_includes_the_plans_file(filled: Tenant, other: Flask, file: Path, tmp_path: Path) -> None:
     plans = tmp_path / "own.toml"
     plans.write_text((Path(__file__).parents[2] / "app" / "plans.toml").read_text())
     owner = make_app(make_settings(tmp_path / "owner", plans_file=str(plans)))
@@ -303,7 +303,7 @@ def rewrite(path: Path, change: Callable[[str, bytes], bytes | None]) -> None:
         (os.unlink, "No such file"),
     ],
 )
-def test_what_is_no_whole_backup_is_refused(
+def test_incomplete_or_damaged_backup_is_rejected(
     filled: Tenant, other: Flask, file: Path, harm: Callable[[Path], None], told: str
 ) -> None:
     assert run(filled.app, "backup", str(file)).exit_code == 0
@@ -317,7 +317,7 @@ def test_what_is_no_whole_backup_is_refused(
 
 
 @pytest.mark.slow
-def test_a_backup_of_the_first_released_tables_is_brought_up_to_date(other: Flask, file: Path, tmp_path: Path) -> None:
+def test_restore_migrates_a_backup_of_the_first_release(other: Flask, file: Path, tmp_path: Path) -> None:
     old = make_app(make_settings(tmp_path / "old", database_url=f"sqlite:///{tmp_path / 'old.db'}"))
     database = Database(f"sqlite:///{tmp_path / 'old.db'}")
     command.upgrade(alembic_config(database), "0001")
@@ -354,7 +354,7 @@ def test_a_backup_of_the_first_released_tables_is_brought_up_to_date(other: Flas
         assert (owner.account_id, owner.email, owner.password_hash, owner.role) == (7, "ann@example.com", "x", "owner")
 
 
-def test_a_database_without_tables_has_no_backup(tmp_path: Path, file: Path) -> None:
+def test_backup_of_a_database_without_tables_fails(tmp_path: Path, file: Path) -> None:
     empty = make_app(make_settings(tmp_path / "empty", database_url=f"sqlite:///{tmp_path / 'empty.db'}"))
     try:
         result = run(empty, "backup", str(file))

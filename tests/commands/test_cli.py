@@ -27,7 +27,9 @@ def listed_commands() -> Iterator[tuple[str, LazyGroup | None, str]]:
 
 
 @pytest.mark.parametrize(("name", "group", "help_text"), list(listed_commands()))
-def test_the_list_shows_the_first_sentence_of_each_command(name: str, group: LazyGroup | None, help_text: str) -> None:
+def test_command_list_shows_the_first_sentence_of_each_command(
+    name: str, group: LazyGroup | None, help_text: str
+) -> None:
     command = (group.sources if group else COMMANDS)[name].load()
 
     assert command.name == name
@@ -50,7 +52,7 @@ def run_site_search(folder: Path, *arguments: str) -> tuple[str, set[str]]:
     return printed, set(modules.split())
 
 
-def test_listing_the_commands_loads_none_of_the_service(tmp_path: Path) -> None:
+def test_listing_commands_loads_no_service_modules(tmp_path: Path) -> None:
     printed, modules = run_site_search(tmp_path, "--help")
 
     assert "serve" in printed
@@ -58,7 +60,7 @@ def test_listing_the_commands_loads_none_of_the_service(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "nothing is written either"
 
 
-def test_listing_accounts_loads_no_routes_and_no_engine(tmp_path: Path) -> None:
+def test_listing_accounts_loads_no_routes_or_engine(tmp_path: Path) -> None:
     run_site_search(tmp_path, "database", "upgrade")
 
     printed, modules = run_site_search(tmp_path, "account", "list")
@@ -67,7 +69,7 @@ def test_listing_accounts_loads_no_routes_and_no_engine(tmp_path: Path) -> None:
     assert not modules & {"app.application", "app.runtime", "flask_smorest", "tantivy", "alembic"}
 
 
-def test_a_command_on_a_new_database_says_which_command_creates_the_tables(tmp_path: Path) -> None:
+def test_command_on_a_new_database_suggests_database_upgrade(tmp_path: Path) -> None:
     environment = {**os.environ, "DATA_DIR": str(tmp_path)}
     command = [sys.executable, "-c", "from app.console import main; main()", "account", "list"]
 
@@ -77,7 +79,7 @@ def test_a_command_on_a_new_database_says_which_command_creates_the_tables(tmp_p
     assert "Run `database upgrade`" in done.stderr
 
 
-def test_flask_offers_the_same_commands(app: Flask) -> None:
+def test_flask_lists_the_same_commands(app: Flask) -> None:
     printed = app.test_cli_runner().invoke(args=["--help"]).output
 
     assert all(f"  {name} " in printed for name in COMMANDS)

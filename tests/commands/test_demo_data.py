@@ -75,7 +75,7 @@ def last_run(part: Runtime) -> SourceRun:
 
 
 @pytest.mark.slow
-def test_its_site_holds_the_pages_of_the_documentation(read_demo: Demo) -> None:
+def test_demo_site_contains_the_documentation_pages(read_demo: Demo) -> None:
     part, text = read_demo.part, read_demo.text
 
     found = documents(part)
@@ -90,7 +90,7 @@ def test_its_site_holds_the_pages_of_the_documentation(read_demo: Demo) -> None:
     assert "import requests" not in keys
 
 
-def test_the_documentation_is_searched_with_its_public_key(read_demo: Demo) -> None:
+def test_documentation_is_searchable_and_has_a_public_key(read_demo: Demo) -> None:
     part, text = read_demo.part, read_demo.text
     key = load_settings({"DATA_DIR": str(part.settings.data_path)}).docs_search_key
     assert key.startswith("svc_pub_")
@@ -113,7 +113,7 @@ def test_the_documentation_is_searched_with_its_public_key(read_demo: Demo) -> N
 
 
 @pytest.mark.slow
-def test_answers_of_the_tour_fit_a_screen(demo: Demo) -> None:
+def test_responses_of_the_tour_fit_a_screen(demo: Demo) -> None:
     text = demo.text
     readme = documentation_files()["readme"].read_text(encoding="utf-8")
     (key,) = re.findall(r"svc_prv_\w+", text)
@@ -139,7 +139,7 @@ def test_answers_of_the_tour_fit_a_screen(demo: Demo) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_the_same_when_it_is_made_twice(read_demo: Demo) -> None:
+def test_creating_the_demo_twice_changes_nothing(read_demo: Demo) -> None:
     part = read_demo.part
     before = documents(part)
     with read_demo.app.app_context():
@@ -151,7 +151,7 @@ def test_it_is_the_same_when_it_is_made_twice(read_demo: Demo) -> None:
 
 
 @pytest.mark.slow
-def test_at_another_port_its_pages_are_there(demo: Demo) -> None:
+def test_demo_on_another_port_uses_urls_with_that_port(demo: Demo) -> None:
     part = demo.part
     with demo.app.app_context():
         make_demo(part, "http://127.0.0.1:8001")
@@ -160,7 +160,7 @@ def test_at_another_port_its_pages_are_there(demo: Demo) -> None:
 
 
 @pytest.mark.slow
-def test_no_other_source_reaches_this_machine_by_it(demo: Demo) -> None:
+def test_demo_access_to_this_machine_is_limited_to_its_own_source(demo: Demo) -> None:
     part = demo.part
     with part.database.write() as session:
         source = session.scalars(select(Source)).one()

@@ -1,4 +1,4 @@
-"""``doctor`` finds all problems and says how to solve them."""
+"""``doctor`` reports every problem with a remedy."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def examine(tenant: Tenant, **settings: str) -> tuple[int, dict[str, dict[str, A
     return result.exit_code, wrong
 
 
-def test_a_sound_installation_has_nothing_wrong(installation: Tenant) -> None:
+def test_healthy_installation_has_no_findings(installation: Tenant) -> None:
     assert examine(installation) == (0, {})
 
 
-def test_it_is_told_in_lines_to_people(installation: Tenant) -> None:
+def test_plain_output_has_one_line_per_finding(installation: Tenant) -> None:
     folder = part_of(installation).settings.data_path
     (folder / "service.db").chmod(0o644)
 
@@ -93,7 +93,7 @@ def test_it_is_told_in_lines_to_people(installation: Tenant) -> None:
     assert f"Run `chmod -R go-rwx {folder}`." in result.output
 
 
-def test_a_folder_that_others_may_list_is_a_warning(installation: Tenant) -> None:
+def test_listable_data_directory_is_a_warning(installation: Tenant) -> None:
     folder = part_of(installation).settings.data_path
     folder.chmod(0o755)
 
@@ -105,7 +105,7 @@ def test_a_folder_that_others_may_list_is_a_warning(installation: Tenant) -> Non
     assert wrong["file modes"]["remedy"] == f"Run `chmod -R go-rwx {folder}`."
 
 
-def test_what_a_group_may_read_deep_inside_is_a_problem(installation: Tenant) -> None:
+def test_group_readable_index_file_is_a_problem(installation: Tenant) -> None:
     folder = part_of(installation).settings.data_path
     file = next(path for path in (folder / "indexes").rglob("*") if path.is_file())
     file.chmod(0o640)
@@ -116,7 +116,7 @@ def test_what_a_group_may_read_deep_inside_is_a_problem(installation: Tenant) ->
     assert wrong["file modes"]["message"] == f"Other users of this machine may read {file}."
 
 
-def test_all_wrong_settings_are_told_and_the_rest_is_examined(installation: Tenant) -> None:
+def test_invalid_settings_are_all_reported_and_other_checks_still_run(installation: Tenant) -> None:
     environment = {
         "DATA_DIR": str(part_of(installation).settings.data_path),
         "SECRET_KEY": "short",
@@ -133,7 +133,7 @@ def test_all_wrong_settings_are_told_and_the_rest_is_examined(installation: Tena
     assert result.exit_code == 1
 
 
-def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_unusable_data_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     result = CliRunner().invoke(doctor, ["--json"], env={"DATA_DIR": str(tmp_path / "file" / "data")})
@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     assert "must be a folder" in json.loads(result.output)[0]["message"]
 
 
-def test_servers_that_are_away_are_told_one_by_one(installation: Tenant) -> None:
+def test_unavailable_servers_are_reported_separately(installation: Tenant) -> None:
     status, wrong = examine(
         installation,
         SEARCH_URL="typesense://:key@127.0.0.1:1?timeout_seconds=1",
@@ -156,7 +156,7 @@ def test_servers_that_are_away_are_told_one_by_one(installation: Tenant) -> None
     assert "disk" not in wrong
 
 
-def test_a_database_of_another_version_is_told(installation: Tenant) -> None:
+def test_outdated_database_is_reported_with_upgrade_as_remedy(installation: Tenant) -> None:
     part = part_of(installation)
     with part.database.write() as session:
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
@@ -167,7 +167,7 @@ def test_a_database_of_another_version_is_told(installation: Tenant) -> None:
     assert wrong["database"]["remedy"] == "Run `database upgrade`."
 
 
-def test_a_database_of_a_newer_version_needs_the_newer_program(installation: Tenant) -> None:
+def test_newer_database_is_reported_without_upgrade_as_remedy(installation: Tenant) -> None:
     part = part_of(installation)
     with part.database.write() as session:
         session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
@@ -179,7 +179,7 @@ def test_a_database_of_a_newer_version_needs_the_newer_program(installation: Ten
     assert "upgrade" not in wrong["database"]["remedy"]
 
 
-def test_everything_is_told_when_nothing_is_right(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simultaneous_problems_are_all_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     """Database, counters, and engine unavailable, an invalid setting, an open folder, a full disk, and leftover events
     at the same time."""
     folder = part_of(installation).settings.data_path
@@ -208,7 +208,7 @@ def test_everything_is_told_when_nothing_is_right(installation: Tenant, monkeypa
     assert wrong["engine"]["message"] == "typesense is away: The search engine does not respond."
 
 
-def test_a_damaged_database_is_told(installation: Tenant) -> None:
+def test_damaged_database_is_reported_and_other_checks_still_run(installation: Tenant) -> None:
     part = part_of(installation)
     with part.database.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -225,7 +225,7 @@ def test_a_damaged_database_is_told(installation: Tenant) -> None:
     assert {finding["topic"] for finding in findings} == set(TOPICS), "what needs no database is examined"
 
 
-def test_indexes_that_are_missing_or_behind_are_told(installation: Tenant) -> None:
+def test_missing_or_stale_indexes_are_a_warning(installation: Tenant) -> None:
     part = part_of(installation)
     with part.database.write() as session:
         session.execute(update(Site).values(engine_index="site_1_9_gone", revision=Site.revision + 1))
@@ -237,7 +237,7 @@ def test_indexes_that_are_missing_or_behind_are_told(installation: Tenant) -> No
     assert "of sites 1" in wrong["indexes"]["message"]
 
 
-def test_why_an_index_is_behind_and_since_when_is_told(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_index_is_reported_with_reason_and_time(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise BackendUnavailable("The search engine has not finished in time.")
 
@@ -258,7 +258,7 @@ def test_why_an_index_is_behind_and_since_when_is_told(installation: Tenant, mon
     assert "timeout_seconds" in wrong["indexes"]["remedy"]
 
 
-def test_crawls_and_tasks_that_are_stuck_are_told(installation: Tenant) -> None:
+def test_stuck_crawls_and_tasks_are_reported(installation: Tenant) -> None:
     part = part_of(installation)
     source = add_source(installation.app, installation)
     past = now() - timedelta(minutes=11)
@@ -274,7 +274,7 @@ def test_crawls_and_tasks_that_are_stuck_are_told(installation: Tenant) -> None:
     assert wrong["tasks"]["message"].startswith("1 task")
 
 
-def test_a_mail_server_is_tried(installation: Tenant) -> None:
+def test_unreachable_mail_server_and_delayed_mail_are_reported(installation: Tenant) -> None:
     settings = {"MAIL_FROM": "search@example.com", "PUBLIC_URL": "http://search.example.com"}
     assert examine(installation, **settings, SMTP_URL="smtp://127.0.0.1:1")[1]["mail"]["level"] == "problem"
     with mail_server() as server:
@@ -288,7 +288,7 @@ def test_a_mail_server_is_tried(installation: Tenant) -> None:
     assert wrong["mail"]["message"] == "1 mail waiting for over ten minutes."
 
 
-def test_wrong_settings_of_mail_are_told_without_the_password(installation: Tenant) -> None:
+def test_invalid_mail_settings_are_reported_without_the_password(installation: Tenant) -> None:
     settings = {"SMTP_URL": "smtp://user:secret@", "MAIL_FROM": "nobody"}
     result = CliRunner().invoke(
         doctor, env={"DATA_DIR": str(part_of(installation).settings.data_path), "SECRET_KEY": SECRET, **settings}
@@ -301,7 +301,7 @@ def test_wrong_settings_of_mail_are_told_without_the_password(installation: Tena
     assert "secret" not in result.output
 
 
-def test_a_full_disk_is_told(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_low_disk_space_is_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "NO_SPACE", sys.maxsize)
     assert examine(installation)[1]["disk"]["level"] == "problem"
     monkeypatch.setattr(diagnosis, "NO_SPACE", 0)
@@ -309,7 +309,7 @@ def test_a_full_disk_is_told(installation: Tenant, monkeypatch: pytest.MonkeyPat
     assert examine(installation)[1]["disk"]["level"] == "warning"
 
 
-def test_packages_that_do_not_fit_are_told(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_and_outdated_packages_are_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "requires", lambda _: ["flask>=99", "no-such-package>=1", 'x>=1; extra == "dev"'])
 
     message = examine(installation)[1]["versions"]["message"]
@@ -319,7 +319,7 @@ def test_packages_that_do_not_fit_are_told(installation: Tenant, monkeypatch: py
     assert "x " not in message
 
 
-def test_events_that_nobody_moves_are_told(installation: Tenant) -> None:
+def test_unprocessed_events_are_reported(installation: Tenant) -> None:
     folder = part_of(installation).settings.data_path / "events"
     folder.mkdir(mode=0o700, exist_ok=True)
     left = folder / "left.journal"
@@ -330,8 +330,8 @@ def test_events_that_nobody_moves_are_told(installation: Tenant) -> None:
     assert examine(installation)[1]["events"]["message"].startswith("2.0 KiB of search events")
 
 
-def test_events_that_were_moved_do_not_wait_although_their_journal_is_there(installation: Tenant) -> None:
-    """A process keeps appending to its journal until it is large."""
+def test_processed_events_in_a_remaining_journal_are_not_reported(installation: Tenant) -> None:
+    """A process keeps appending to its journal until the file reaches its size limit."""
     part = part_of(installation)
     assert installation.search.get("/v1/search?q=page").status_code == 200
     part.events.flush()
@@ -349,7 +349,7 @@ def test_events_that_were_moved_do_not_wait_although_their_journal_is_there(inst
 
 
 @pytest.mark.parametrize(("ahead", "level"), [(0.0, None), (5.0, "warning"), (3600.0, "problem")])
-def test_clocks_that_differ_are_told(
+def test_clock_differences_are_reported(
     installation: Tenant, monkeypatch: pytest.MonkeyPatch, ahead: float, level: str | None
 ) -> None:
     monkeypatch.setattr(diagnosis, "_redis_clock", lambda part: time.time() + ahead)
@@ -358,14 +358,14 @@ def test_clocks_that_differ_are_told(
     assert (wrong["clocks"]["level"] if "clocks" in wrong else None) == level
 
 
-def test_a_forgotten_proxy_is_told(installation: Tenant) -> None:
+def test_missing_trusted_proxies_setting_is_reported(installation: Tenant) -> None:
     found = examine(installation, PUBLIC_URL="https://search.example.com")[1]["proxies"]
     assert (found["level"], "TRUSTED_PROXIES is 0" in found["message"]) == ("warning", True)
 
     assert "proxies" not in examine(installation, PUBLIC_URL="https://search.example.com", TRUSTED_PROXIES="1")[1]
 
 
-def test_searches_that_are_not_charged_yet_are_told(installation: Tenant) -> None:
+def test_uncharged_searches_are_reported(installation: Tenant) -> None:
     part = part_of(installation)
     part.late_charges.charge(UncountedSearch(1, None, now().timestamp(), None))
 
@@ -374,7 +374,7 @@ def test_searches_that_are_not_charged_yet_are_told(installation: Tenant) -> Non
     assert "charges" not in examine(installation)[1]
 
 
-def test_an_embedder_that_is_there_or_refuses(installation: Tenant) -> None:
+def test_embedder_that_rejects_the_key_is_reported(installation: Tenant) -> None:
     with run_server() as server:
         environment = {"EMBEDDER": server.url, "EMBEDDER_MODEL": "small", "EMBEDDER_KEY": "a-key"}
         assert examine(installation, **environment) == (0, {})
@@ -388,7 +388,7 @@ def test_an_embedder_that_is_there_or_refuses(installation: Tenant) -> None:
     assert "a-key" not in str(wrong)
 
 
-def test_an_extra_that_is_not_installed(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_of_an_embedder_are_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "MINILM_PACKAGES", ("numpy", "no_such_package"))
 
     status, wrong = examine(installation, EMBEDDER="minilm")
@@ -398,7 +398,7 @@ def test_an_extra_that_is_not_installed(installation: Tenant, monkeypatch: pytes
     assert "no_such_package cannot be found" in wrong["settings"]["message"]
 
 
-def test_files_of_the_model_that_are_missing_or_others(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_file_with_a_different_hash_is_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "MINILM_PACKAGES", ("numpy",))
     monkeypatch.setattr(diagnosis, "MODEL", ModelFile("numpy", "__init__.py", "0" * 64))
 
@@ -408,7 +408,7 @@ def test_files_of_the_model_that_are_missing_or_others(installation: Tenant, mon
     assert "is not the file that was tested" in wrong["embedder"]["message"]
 
 
-def test_a_provider_that_is_away_or_another_one(installation: Tenant) -> None:
+def test_login_provider_outage_or_misconfiguration_is_reported(installation: Tenant) -> None:
     with identity_provider() as provider:
         environment = {name.upper(): value for name, value in provider.settings().items()}
         assert "login" not in examine(installation, **environment)[1]

@@ -25,7 +25,7 @@ def run_import(tenant: Tenant, file: Path, *options: str, site: int | None = Non
     return runner.invoke(args=["documents", "import", "--site", str(number), str(file), *options])
 
 
-def test_json_lines_are_imported_and_found(tenant: Tenant, folder: Path) -> None:
+def test_json_lines_are_imported_and_searchable(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.jsonl"
     file.write_text("\n".join(json.dumps(page(number)) for number in range(3)) + "\n\n", encoding="utf-8")
 
@@ -36,7 +36,7 @@ def test_json_lines_are_imported_and_found(tenant: Tenant, folder: Path) -> None
     assert sorted(tenant.found_ids("page")) == ["page-0", "page-1", "page-2"]
 
 
-def test_a_bad_line_is_named_by_its_number_and_does_not_lose_the_rest(tenant: Tenant, folder: Path) -> None:
+def test_invalid_line_is_reported_by_number_and_other_lines_are_imported(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.jsonl"
     lines = [json.dumps(page(1)), "{not json", json.dumps(page(2)), json.dumps({"id": "x"}), json.dumps(page(3))]
     file.write_text("\n".join(lines), encoding="utf-8")
@@ -51,7 +51,7 @@ def test_a_bad_line_is_named_by_its_number_and_does_not_lose_the_rest(tenant: Te
     assert sorted(tenant.found_ids("page")) == ["page-1", "page-2", "page-3"]
 
 
-def test_bad_records_of_an_array_are_named_by_their_numbers(tenant: Tenant, folder: Path) -> None:
+def test_invalid_records_of_an_array_are_reported_by_number(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.json"
     file.write_text(json.dumps([page(1), "text", page(2), {"id": "x"}]), encoding="utf-8")
 
@@ -63,7 +63,7 @@ def test_bad_records_of_an_array_are_named_by_their_numbers(tenant: Tenant, fold
     assert [(problem["line"], problem["record"]) for problem in answer["problems"]] == [(1, 2), (1, 4)]
 
 
-def test_bad_lines_are_told_to_people_too(tenant: Tenant, folder: Path) -> None:
+def test_plain_output_reports_invalid_lines(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.jsonl"
     file.write_text("[]x\n" + json.dumps(page(1)), encoding="utf-8")
     file.rename(folder / "pages.txt")
@@ -84,7 +84,7 @@ def test_a_json_array_is_imported(tenant: Tenant, folder: Path) -> None:
     assert sorted(tenant.found_ids("page")) == ["page-1", "page-2"]
 
 
-def test_csv_is_imported_with_its_first_line_as_names(tenant: Tenant, folder: Path) -> None:
+def test_csv_is_imported_with_column_names_from_the_first_line(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.csv"
     file.write_text(
         "id,title,content,url,section\n"
@@ -105,7 +105,7 @@ def test_csv_is_imported_with_its_first_line_as_names(tenant: Tenant, folder: Pa
     assert "section" not in way
 
 
-def test_importing_again_replaces(tenant: Tenant, folder: Path) -> None:
+def test_importing_a_file_again_replaces_its_documents(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.jsonl"
     file.write_text(json.dumps(page(1)), encoding="utf-8")
     run_import(tenant, file)
@@ -115,7 +115,7 @@ def test_importing_again_replaces(tenant: Tenant, folder: Path) -> None:
     assert "1 document imported, 0 of them new." in result.output
 
 
-def test_what_cannot_be_imported_is_said(tenant: Tenant, folder: Path) -> None:
+def test_invalid_file_and_unknown_site_are_reported(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.json"
     file.write_text("[1, 2", encoding="utf-8")
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_imported_is_said(tenant: Tenant, folder: Path) -> None:
     assert "Site 999 does not exist." in nowhere.output
 
 
-def test_the_plans_documents_hold_for_imports(tenant: Tenant, folder: Path) -> None:
+def test_import_over_the_document_limit_imports_nothing(tenant: Tenant, folder: Path) -> None:
     tenant.set_plan("free", documents=1)
     file = folder / "pages.jsonl"
     file.write_text("\n".join(json.dumps(page(number)) for number in range(3)), encoding="utf-8")
@@ -140,7 +140,7 @@ def test_the_plans_documents_hold_for_imports(tenant: Tenant, folder: Path) -> N
     assert tenant.found_ids("page") == []
 
 
-def test_a_wordpress_export_is_known_by_itself(tenant: Tenant, folder: Path) -> None:
+def test_wordpress_export_is_detected_automatically(tenant: Tenant, folder: Path) -> None:
     file = folder / "museum.WordPress.2024-05-01.xml"
     file.write_bytes(wxr(wxr_item(1, "Opening hours"), wxr_item(2, status="draft")))
 
@@ -150,7 +150,7 @@ def test_a_wordpress_export_is_known_by_itself(tenant: Tenant, folder: Path) -> 
     assert tenant.found_ids("opening") == ["https://museum.example/1/"]
 
 
-def test_the_format_and_the_columns_can_be_named(tenant: Tenant, folder: Path) -> None:
+def test_format_and_column_mapping_can_be_specified(tenant: Tenant, folder: Path) -> None:
     file = folder / "export.txt"
     file.write_text("Nr,Headline,content,url,Notes\n1,Opening hours,Nine.,/,x\n", encoding="utf-8")
 
@@ -161,7 +161,7 @@ def test_the_format_and_the_columns_can_be_named(tenant: Tenant, folder: Path) -
     assert (hit["id"], hit["title"], "Notes" in hit) == ("1", "Opening hours", False)
 
 
-def test_columns_that_are_not_there_are_told(tenant: Tenant, folder: Path) -> None:
+def test_missing_and_unknown_columns_are_reported(tenant: Tenant, folder: Path) -> None:
     file = folder / "pages.csv"
     file.write_text("id,title\n1,x\n", encoding="utf-8")
 
@@ -173,7 +173,7 @@ def test_columns_that_are_not_there_are_told(tenant: Tenant, folder: Path) -> No
     assert "--map names the column 'Text', but the columns are: id, title." in unknown.output
 
 
-def test_what_was_imported_before_an_error_is_told(tenant: Tenant, folder: Path) -> None:
+def test_failed_import_reports_how_many_documents_were_indexed(tenant: Tenant, folder: Path) -> None:
     tenant.set_plan("free", documents=1200)
     file = folder / "pages.jsonl"
     file.write_text("\n".join(json.dumps(page(number)) for number in range(1300)), encoding="utf-8")

@@ -10,7 +10,7 @@ from app.commands.crawl import OwnPages
 
 
 @pytest.mark.parametrize(("path", "status"), [("/docs/search", 200), ("/docs/nope", 404), ("/metrics", 401)])
-def test_whoever_crawls_them_sees_what_everybody_sees(app: Flask, path: str, status: int) -> None:
+def test_own_pages_are_fetched_with_public_access(app: Flask, path: str, status: int) -> None:
     pages = OwnPages(app, "http://127.0.0.1:8000", private_addresses=False)
     with pages.get(URL(f"http://127.0.0.1:8000{path}"), {"Host": "127.0.0.1:8000", "Accept": "text/html"}) as answer:
         got = answer.status, b"".join(answer.iter_stream())
@@ -24,9 +24,9 @@ def test_whoever_crawls_them_sees_what_everybody_sees(app: Flask, path: str, sta
     ("url", "allowed"),
     [("http://127.0.0.1:8000/", True), ("http://127.0.0.1:9000/", False), ("http://localhost:8000/", True)],
 )
-def test_private_addresses_stay_refused(app: Flask, url: str, allowed: bool) -> None:
+def test_private_addresses_other_than_the_own_server_are_rejected(app: Flask, url: str, allowed: bool) -> None:
     pages = OwnPages(app, "http://127.0.0.1:8000", private_addresses=False)
 
-    # A name is resolved, and what it leads to refused, when it is connected to.
+    # A host name is resolved, and a private IP address rejected, only on connecting.
     assert pages.allows(URL(url)) is allowed
     pages.close()

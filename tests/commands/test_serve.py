@@ -51,7 +51,7 @@ def state_of(folder: Path) -> TablesState:
 
 
 @pytest.mark.slow
-def test_it_makes_the_tables_and_becomes_gunicorn(tmp_path: Path, programs: list[list[str]]) -> None:
+def test_serve_creates_tables_and_runs_gunicorn(tmp_path: Path, programs: list[list[str]]) -> None:
     with pytest.raises(Replaced):
         run(tmp_path, "serve", PORT=free_port())
 
@@ -59,7 +59,7 @@ def test_it_makes_the_tables_and_becomes_gunicorn(tmp_path: Path, programs: list
     assert state_of(tmp_path) is TablesState.CURRENT
 
 
-def test_the_tables_may_be_made_elsewhere(tmp_path: Path, programs: list[list[str]]) -> None:
+def test_serve_with_no_upgrade_creates_no_tables(tmp_path: Path, programs: list[list[str]]) -> None:
     with pytest.raises(Replaced):
         run(tmp_path, "serve", "--no-upgrade", PORT=free_port())
 
@@ -68,7 +68,7 @@ def test_the_tables_may_be_made_elsewhere(tmp_path: Path, programs: list[list[st
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
-def test_a_taken_port_is_told_before_anything_is_done(tmp_path: Path, command: str) -> None:
+def test_port_in_use_is_reported_before_anything_is_created(tmp_path: Path, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run(tmp_path, command, PORT=port)
@@ -90,7 +90,7 @@ def test_a_taken_port_is_told_before_anything_is_done(tmp_path: Path, command: s
         ("WEB_THREADS", "-1", "WEB_THREADS must be a number from 1 to 1000, not '-1'."),
     ],
 )
-def test_a_wrong_setting_of_the_server_is_told(tmp_path: Path, name: str, value: str, told: str) -> None:
+def test_invalid_server_setting_is_reported(tmp_path: Path, name: str, value: str, told: str) -> None:
     result = run(tmp_path, "serve", **{name: value})
 
     assert (result.exit_code, result.output) == (1, f"Error: The service cannot start: {told}\n")
@@ -108,13 +108,13 @@ def test_a_wrong_setting_of_the_server_is_told(tmp_path: Path, name: str, value:
         ("::", "[::]:8000", "http://127.0.0.1:8000"),
     ],
 )
-def test_a_host_is_listened_on_as_it_is_named(host: str, bind: str, base_url: str) -> None:
+def test_host_setting_determines_bind_address_and_base_url(host: str, bind: str, base_url: str) -> None:
     environment = read_server_environment({"HOST": host})
 
     assert (environment.bind, environment.base_url) == (bind, base_url)
 
 
-def test_a_socket_of_systemd_is_taken_as_it_is(tmp_path: Path, programs: list[Any]) -> None:
+def test_serve_accepts_a_socket_from_systemd(tmp_path: Path, programs: list[Any]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as kept, pytest.raises(Replaced):
         run(tmp_path, "serve", PORT=kept.getsockname()[1], LISTEN_FDS=1)
 

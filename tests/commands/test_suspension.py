@@ -1,4 +1,4 @@
-"""``account suspend`` and ``account resume``: who is blocked, the message they get, and that no data are lost."""
+"""``account suspend`` and ``account resume``: blocked requests, their error message, and kept data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def account(tenant: Tenant, command: str, *options: str) -> dict[str, Any]:
     return shown
 
 
-def test_nobody_acts_for_a_suspended_account_and_all_are_told_why(tenant: Tenant, stranger: Tenant) -> None:
+def test_suspended_account_gets_403_with_the_reason_for_every_credential(tenant: Tenant, stranger: Tenant) -> None:
     tenant.index(page(1))
     engine_key = assert_ok(tenant.public.get("/v1/client-info"))["engine_key"]
     gateway = ApiClient(tenant.app, engine_key)
@@ -61,7 +61,7 @@ def test_nobody_acts_for_a_suspended_account_and_all_are_told_why(tenant: Tenant
     assert_ok(stranger.search.get("/v1/search?q=page"))
 
 
-def test_members_of_a_suspended_account_log_in_to_read_why_and_out(tenant: Tenant) -> None:
+def test_member_of_a_suspended_account_can_log_in_read_the_reason_and_log_out(tenant: Tenant) -> None:
     account(tenant, "suspend", "--reason", REASON)
     client = tenant.app.test_client()
 
@@ -74,7 +74,7 @@ def test_members_of_a_suspended_account_log_in_to_read_why_and_out(tenant: Tenan
     assert_ok(Browser(client, answer["csrf_token"]).call("POST", "/logout"))
 
 
-def test_a_resumed_account_is_as_it_was(tenant: Tenant) -> None:
+def test_resumed_account_keeps_sites_keys_and_documents(tenant: Tenant) -> None:
     tenant.index(page(1))
     before = assert_ok(tenant.browser.get("/sites")), assert_ok(tenant.browser.get("/dashboard"))
     account(tenant, "suspend")
@@ -90,7 +90,7 @@ def test_a_resumed_account_is_as_it_was(tenant: Tenant) -> None:
     )  # fmt: skip
 
 
-def test_a_key_that_another_process_knows_stops_and_works_again_at_once(tenant: Tenant) -> None:
+def test_key_cached_by_another_process_follows_suspension_and_resumption(tenant: Tenant) -> None:
     other = create_app(tenant.app.extensions["runtime"].settings, background=False)
     try:
         search = ApiClient(other, tenant.tokens["search"])
@@ -128,8 +128,8 @@ def test_sources_of_a_suspended_account_do_not_run(tenant: Tenant) -> None:
         assert claim_run(session, waiting.id) is not None
 
 
-def test_a_run_goes_no_further_though_nobody_came_to_cancel_it(tenant: Tenant) -> None:
-    """The process that suspended the account was killed in between."""
+def test_suspension_stops_a_run_that_was_not_explicitly_cancelled(tenant: Tenant) -> None:
+    """The process that suspended the account was killed before it could cancel the run."""
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     with part.database.write() as session:
@@ -140,8 +140,8 @@ def test_a_run_goes_no_further_though_nobody_came_to_cancel_it(tenant: Tenant) -
         assert renew_claim(session, claim) is ClaimState.CANCELLED
 
 
-def test_what_waits_for_a_suspended_account_keeps_no_worker_busy(tenant: Tenant) -> None:
-    """Otherwise, a process would be started for it again and again, and find nothing to do."""
+def test_queued_runs_of_a_suspended_account_are_not_counted_as_waiting(tenant: Tenant) -> None:
+    """Otherwise a worker process would be started again and again and find no work."""
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     account(tenant, "suspend")
@@ -153,7 +153,7 @@ def test_what_waits_for_a_suspended_account_keeps_no_worker_busy(tenant: Tenant)
         assert count_waiting(session) == 1
 
 
-def test_a_run_of_a_killed_process_ends_while_the_account_is_suspended(tenant: Tenant) -> None:
+def test_run_of_a_killed_process_is_cancelled_while_the_account_is_suspended(tenant: Tenant) -> None:
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     with time_machine.travel(NOON, tick=False) as clock:
@@ -169,8 +169,8 @@ def test_a_run_of_a_killed_process_ends_while_the_account_is_suspended(tenant: T
 
 
 @pytest.mark.parametrize("way", ["hook", "request"])
-def test_a_run_that_is_asked_for_after_the_account_was_resumed_is_not_lost(tenant: Tenant, way: str) -> None:
-    """The cancelled run has not noticed yet."""
+def test_run_requested_after_resumption_is_not_lost(tenant: Tenant, way: str) -> None:
+    """The worker of the cancelled run has not noticed the cancellation yet."""
     part: Runtime = tenant.app.extensions["runtime"]
     source = add_source(tenant.app, tenant)
     path = f"/api/sites/{tenant.site_id}/sources/{source.id}"
@@ -190,14 +190,14 @@ def test_a_run_that_is_asked_for_after_the_account_was_resumed_is_not_lost(tenan
         assert sorted(session.scalars(select(SourceRun.status))) == ["cancelled", "queued"]
 
 
-def test_the_command_that_crawls_says_so(tenant: Tenant) -> None:
+def test_crawl_command_of_a_suspended_account_fails_with_the_reason(tenant: Tenant) -> None:
     account(tenant, "suspend", "--reason", REASON)
     command = ["crawl", "--site", str(tenant.site_id), "https://www.example.com/"]
     result = tenant.app.test_cli_runner().invoke(args=command)
     assert (result.exit_code, result.output) == (1, f"Error: The account is suspended. {REASON}\n")
 
 
-def test_nobody_joins_a_suspended_account(tenant: Tenant) -> None:
+def test_invitation_to_a_suspended_account_cannot_be_accepted(tenant: Tenant) -> None:
     invited = assert_ok(tenant.private.post("/api/invitations", json={"email": "bo@example.com"}), 201)
     path = urlsplit(invited["url"]).path
     account(tenant, "suspend", "--reason", REASON)
@@ -208,7 +208,7 @@ def test_nobody_joins_a_suspended_account(tenant: Tenant) -> None:
     assert_ok(ApiClient(tenant.app).post(path, json=body), 201)
 
 
-def test_hooks_start_no_runs_of_a_suspended_account(tenant: Tenant) -> None:
+def test_hooks_of_a_suspended_account_start_no_runs(tenant: Tenant) -> None:
     source = add_source(tenant.app, tenant)
     shown = assert_ok(tenant.private.get(f"/api/sites/{tenant.site_id}/sources/{source.id}"))["source"]
     hook = urlsplit(shown["hook_url"]).path
@@ -220,7 +220,7 @@ def test_hooks_start_no_runs_of_a_suspended_account(tenant: Tenant) -> None:
     assert_ok(ApiClient(tenant.app).post(hook))
 
 
-def test_what_a_suspended_account_deleted_is_kept_until_it_can_restore_it(tenant: Tenant) -> None:
+def test_deleted_sites_of_a_suspended_account_are_kept_past_the_deadline(tenant: Tenant) -> None:
     with time_machine.travel(NOON) as clock:
         assert_ok(tenant.private.delete(f"/sites/{tenant.site_id}"))
         account(tenant, "suspend")
@@ -231,7 +231,7 @@ def test_what_a_suspended_account_deleted_is_kept_until_it_can_restore_it(tenant
         assert_error(tenant.search.get("/v1/search?q=page"), 403, "site_inactive")
 
 
-def test_the_operator_sees_suspensions(tenant: Tenant, app: Flask) -> None:
+def test_suspension_appears_in_account_list_and_audit_log(tenant: Tenant, app: Flask) -> None:
     account(tenant, "suspend", "--reason", REASON)
 
     listed = app.test_cli_runner().invoke(args=["account", "list"]).output
@@ -243,14 +243,14 @@ def test_the_operator_sees_suspensions(tenant: Tenant, app: Flask) -> None:
 
 
 @pytest.mark.parametrize("command", ["suspend", "resume"])
-def test_an_unknown_account_is_said_to_be_so(app: Flask, command: str) -> None:
+def test_suspending_or_resuming_an_unknown_account_fails(app: Flask, command: str) -> None:
     result = app.test_cli_runner().invoke(args=["account", command, "nobody@example.com"])
 
     assert result.exit_code == 1
     assert "No account has the e-mail address nobody@example.com." in result.output
 
 
-def test_a_reason_that_is_too_long_suspends_nobody(tenant: Tenant) -> None:
+def test_overlong_suspension_reason_is_rejected(tenant: Tenant) -> None:
     command = ["account", "suspend", tenant.email, "--reason", "x" * 501]
 
     assert tenant.app.test_cli_runner().invoke(args=command).exit_code == 1

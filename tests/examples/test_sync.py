@@ -1,4 +1,4 @@
-"""The sync scripts of the documentation, on a running service that is busy at times."""
+"""The sync scripts of the documentation, run against a service that rejects some calls."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 
 class Busy:
-    """The service, but that it refuses some calls as it does when it is busy.
+    """The service, which rejects some calls as if it were busy.
 
     Attributes:
-        refusals: What the next calls get: status, and path that it is for.
+        refusals: Status and path of the next calls to reject.
         calls: Method and path of every call.
     """
 
@@ -62,7 +62,7 @@ class Service:
         self._environment = {**inherited, "SITE_SEARCH_URL": f"{address}/", "SITE_SEARCH_KEY": tenant.tokens["private"]}
 
     def sync(self, numbers: Iterable[int], **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run the script over pages of these numbers."""
+        """Run the script for pages with these numbers."""
         file = self._folder / "pages.jsonl"
         lines = [json.dumps({**page(number), "title": "Öffnungszeiten"}, ensure_ascii=False) for number in numbers]
         file.write_text("\n".join([*lines, "", ""]), encoding="utf-8")
@@ -80,7 +80,7 @@ class Service:
 
 
 def command_of(script: str) -> list[str]:
-    """How a script is run. Without its interpreter, the test is skipped; with CI set, it fails."""
+    """Return the command of a script. If its interpreter is missing, skip the test, or fail it in CI."""
     name = {".py": sys.executable, ".php": "php", ".mjs": "node"}[Path(script).suffix]
     interpreter = shutil.which(name)
     if interpreter is None:
@@ -112,7 +112,7 @@ def service(request: pytest.FixtureRequest, tenant: Tenant, tmp_path: Path) -> I
         server.server_close()
 
 
-def test_the_search_has_what_the_file_has(service: Service) -> None:
+def test_sync_adds_and_removes_pages_to_match_the_file(service: Service) -> None:
     first = service.sync(range(1100))
     calls = list(service.busy.calls)
     second = service.sync(range(50, 1100))
@@ -123,7 +123,7 @@ def test_the_search_has_what_the_file_has(service: Service) -> None:
     assert service.found == 1050
 
 
-def test_a_busy_service_is_asked_again_when_it_says(service: Service) -> None:
+def test_sync_retries_after_429_and_503_responses(service: Service) -> None:
     service.busy.refusals = [
         ("429 Too Many Requests", "/sync"),
         ("503 Service Unavailable", "/bulk"),
@@ -139,7 +139,7 @@ def test_a_busy_service_is_asked_again_when_it_says(service: Service) -> None:
     assert service.found == 3
 
 
-def test_a_service_that_stays_busy_is_given_up(service: Service) -> None:
+def test_sync_gives_up_after_eight_failed_attempts(service: Service) -> None:
     service.busy.refusals = [("503 Service Unavailable", "/bulk")] * 8
 
     done = service.sync(range(3))
@@ -149,7 +149,7 @@ def test_a_service_that_stays_busy_is_given_up(service: Service) -> None:
     assert service.busy.calls == ["sync", *["bulk"] * 8]
 
 
-def test_too_many_pages_are_removed_only_if_allowed(service: Service) -> None:
+def test_sync_removes_many_pages_only_if_allowed(service: Service) -> None:
     service.sync(range(50))
 
     refused = service.sync(range(20))
@@ -163,7 +163,7 @@ def test_too_many_pages_are_removed_only_if_allowed(service: Service) -> None:
     assert (allowed.returncode, allowed.stdout) == (0, "20 pages sent, 30 removed\n")
 
 
-def test_an_invalid_page_ends_the_sync_and_removes_nothing(service: Service) -> None:
+def test_invalid_page_aborts_the_sync_and_removes_nothing(service: Service) -> None:
     service.sync(range(5))
     file = service._folder / "bad.jsonl"
     file.write_text(json.dumps({"id": "x"}) + "\n")
@@ -176,7 +176,7 @@ def test_an_invalid_page_ends_the_sync_and_removes_nothing(service: Service) -> 
     assert service.found == 5
 
 
-def test_pages_of_other_sources_stay(service: Service) -> None:
+def test_sync_keeps_pages_of_other_sources(service: Service) -> None:
     service.tenant.index({**page(100), "title": "Öffnungszeiten"})
     service.sync(range(3), SITE_SEARCH_SOURCE="shop")
 

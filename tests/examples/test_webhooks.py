@@ -1,4 +1,4 @@
-"""The documentation's ways to verify a webhook's signature, on what the service sends."""
+"""The documentation's code for verifying webhook signatures, checked with signatures of the service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def code(language: str) -> str:
 
 
 def cases() -> list[tuple[str, Case, bool]]:
-    """What is sent to receivers, and whether it is genuine."""
+    """Return named requests to a receiver and whether they are genuine."""
     now = datetime.now(UTC)
     fresh, old = (dict(signed_headers(SECRET, "msg_1", now - timedelta(seconds=age), BODY)) for age in (1, 600))
     foreign = dict(signed_headers(secret_of("whk_1", "another"), "msg_1", now, BODY))
@@ -44,7 +44,7 @@ def cases() -> list[tuple[str, Case, bool]]:
     ]
 
 
-def test_in_python() -> None:
+def test_python_example_verifies_webhook_signatures() -> None:
     names: dict[str, Any] = {}
     exec(code("python"), names)
 
@@ -54,7 +54,7 @@ def test_in_python() -> None:
 
 
 @pytest.mark.slow
-def test_in_node(tmp_path: Path) -> None:
+def test_node_example_verifies_webhook_signatures(tmp_path: Path) -> None:
     told = [[name, headers, body.decode()] for name, (headers, body), _ in cases()]
     program = tmp_path / "verify.mjs"
     program.write_text(

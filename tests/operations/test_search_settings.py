@@ -55,7 +55,7 @@ def caller_of(tenant: Tenant) -> Caller:
         return current_caller()
 
 
-def test_a_change_can_be_undone_whole_and_the_undoing_too(tenant: Tenant) -> None:
+def test_restoring_settings_can_itself_be_undone(tenant: Tenant) -> None:
     put(tenant, distinct="first", rules=[{"id": "a", "do": {"replace": "b"}}], synonyms=[["car", "auto"]])
     put(tenant, distinct="second", boosts=[{"path": "/a/*", "rank": 1}])
     put(tenant, rank_field="third")
@@ -77,7 +77,7 @@ def test_a_change_can_be_undone_whole_and_the_undoing_too(tenant: Tenant) -> Non
     assert undone.after["distinct"] == "first"
 
 
-def test_what_others_changed_meanwhile_is_not_restored_over(tenant: Tenant) -> None:
+def test_settings_changed_since_are_not_overwritten_by_a_restore(tenant: Tenant) -> None:
     put(tenant, distinct="first")
     put(tenant, distinct="second")
 
@@ -86,7 +86,7 @@ def test_what_others_changed_meanwhile_is_not_restored_over(tenant: Tenant) -> N
     assert refused.value.status == 412
 
 
-def test_changes_of_others_and_of_other_things_are_not_found(tenant: Tenant) -> None:
+def test_foreign_unrelated_and_unknown_audit_entries_cannot_be_restored(tenant: Tenant) -> None:
     put(tenant, distinct="first")
     stranger = register_tenant(tenant.app, "stranger@example.com")
     site = tenant.private.get("/api/audit-log?kind=site").get_json()["entries"][0]["id"]
@@ -97,7 +97,7 @@ def test_changes_of_others_and_of_other_things_are_not_found(tenant: Tenant) -> 
         assert refused.value.status == 404
 
 
-def test_only_the_newest_states_of_a_site_are_kept(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_settings_states_of_a_site_are_kept(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "MAX_STATES", 2)
     for name in ("a", "b", "c", "d"):
         put(tenant, distinct=name)
@@ -108,7 +108,7 @@ def test_only_the_newest_states_of_a_site_are_kept(tenant: Tenant, monkeypatch: 
     assert refused.value.status == 404
 
 
-def test_settings_that_are_too_large_are_not_kept_twice(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_states_above_the_size_limit_are_not_stored(tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "MAX_STATE_BYTES", 500)
     put(tenant, stop_words=["word" * 20] * 20)
     put(tenant, distinct="a")
@@ -120,7 +120,7 @@ def test_settings_that_are_too_large_are_not_kept_twice(tenant: Tenant, monkeypa
     assert states(tenant, entries(tenant)[0]) is None
 
 
-def test_a_purged_site_leaves_no_states_of_its_settings(tenant: Tenant, stranger: Tenant) -> None:
+def test_purging_a_site_removes_its_settings_states(tenant: Tenant, stranger: Tenant) -> None:
     for caller in (tenant, stranger):
         put(caller, distinct="a")
     assert tenant.private.delete(f"/sites/{tenant.site_id}?purge=true").status_code == 200
@@ -132,7 +132,7 @@ def test_a_purged_site_leaves_no_states_of_its_settings(tenant: Tenant, stranger
     assert {row.site_id: row.state is None for row in found} == {tenant.site_id: True, stranger.site_id: False}
 
 
-def test_settings_of_a_site_that_is_gone_cannot_be_restored(tenant: Tenant) -> None:
+def test_settings_of_a_deleted_site_cannot_be_restored(tenant: Tenant) -> None:
     put(tenant, distinct="a")
     (entry,) = entries(tenant)
     assert_error(tenant.private.get("/sites/999/search-settings"), 404, "site_not_found")
@@ -167,7 +167,7 @@ def finds_both(shop: Tenant) -> bool:
     return sorted(shop.found_ids("car")) == ["page-1", "page-2"]
 
 
-def test_an_engine_gets_changed_synonyms_when_they_are_saved(shop: Tenant, server: Server) -> None:
+def test_saving_settings_sends_only_changed_synonyms_to_the_engine(shop: Tenant, server: Server) -> None:
     put(shop, synonyms=[["car", "automobile"]])
     assert sent_synonyms(server) == 1
     put(shop, synonyms=[["car", "automobile"]], distinct="other")
@@ -183,9 +183,7 @@ def test_an_engine_gets_changed_synonyms_when_they_are_saved(shop: Tenant, serve
     assert finds_both(shop)
 
 
-def test_settings_are_saved_while_their_engine_is_away_and_a_search_sends_their_synonyms(
-    shop: Tenant, server: Server
-) -> None:
+def test_synonyms_saved_during_an_engine_outage_are_sent_by_a_later_search(shop: Tenant, server: Server) -> None:
     server.fault = lambda request: (500, {}, b"") if request.method != "GET" else None
     put(shop, synonyms=[["car", "automobile"]])
     server.fault = None
@@ -193,7 +191,7 @@ def test_settings_are_saved_while_their_engine_is_away_and_a_search_sends_their_
     assert finds_both(shop)
 
 
-def test_a_rebuilt_index_has_the_synonyms_before_it_is_searched(shop: Tenant, server: Server) -> None:
+def test_rebuilt_index_has_synonyms_before_its_first_search(shop: Tenant, server: Server) -> None:
     put(shop, synonyms=[["car", "automobile"]])
     runtime_of(shop).rebuilder.rebuild(shop.site_id)
     sent = sent_synonyms(server)

@@ -1,4 +1,4 @@
-"""The shelves, indexed once, and a clock that stands still."""
+"""The shelves, indexed once, and a frozen clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.ranking.documents import SHELVES
 from tests.ranking.engine import Shelf
 
 TODAY = datetime(2024, 6, 1, tzinfo=UTC)
-"""When the searches are made: some pages were written on this day."""
+"""The time of all searches: some pages are dated on this day."""
 
 
 @pytest.fixture(scope="session")

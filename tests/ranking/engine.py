@@ -1,4 +1,4 @@
-"""Where the ranking lives: all that these tests know of the engine's inside, so that a new name or place ends here."""
+"""Access to the ranking's internals, the only module to adapt when they are renamed or moved."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Number = int | float
 MODULES = (
     variants, term_queries, languages, terms, relaxations, scoring, parser, search, typos
 )  # fmt: skip
-"""Where numbers stand, outside of :class:`Ranking`, that decide what is found and in which order."""
+"""Modules with constants, outside of :class:`Ranking`, that affect matching and ranking."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Ids in order, and how many documents were found in all."""
+    """IDs of hits in order, and the total number of hits."""
 
     ids: tuple[str, ...]
     total: int
 
 
 class Shelf:
-    """An index in memory of some documents."""
+    """An in-memory index of some documents."""
 
     def __init__(self, documents: Sequence[Mapping[str, Any]]):
         self._backend = create_backend("memory://")
@@ -45,7 +45,7 @@ class Shelf:
         self._backend.upsert("shelf", entries, {})
 
     def search(self, query: SearchQuery, ranking: Ranking = RANKING) -> Found:
-        """Run one search, which knows nothing of those before: they may have been ranked by other numbers."""
+        """Run one search without caches of earlier searches, which may have used another ranking."""
         snapshot = copy(self._backend.store.snapshot("shelf"))
         snapshot._snapshot_cache = SnapshotCache(1000)
         result = run_search(snapshot, query, ranking)
@@ -56,7 +56,7 @@ class Shelf:
 
 
 def ranking_numbers() -> dict[str, Number]:
-    """Every number of :class:`Ranking`; ``fields.title`` for a member of a mapping."""
+    """Return every number of :class:`Ranking`; members of mappings are named like ``fields.title``."""
     found: dict[str, Number] = {}
     for each in fields(Ranking):
         value = getattr(RANKING, each.name)
@@ -69,14 +69,14 @@ def ranking_numbers() -> dict[str, Number]:
 
 
 def with_number(name: str, value: Number) -> Ranking:
-    """The engine's ranking but for one number, named as :func:`ranking_numbers` names it."""
+    """Return the engine's ranking with one number replaced, by its name in :func:`ranking_numbers`."""
     attribute, _, member = name.partition(".")
     changed = {**getattr(RANKING, attribute), member: value} if member else value
     return replace(RANKING, **{attribute: changed})
 
 
 def constants() -> dict[str, Number]:
-    """Every number that a module of :data:`MODULES` names, as ``typos.ONE_ERROR_FROM``."""
+    """Return every numeric constant of :data:`MODULES` by names like ``typos.ONE_ERROR_FROM``."""
     return {
         f"{module.__name__.rpartition('.')[2]}.{name}": value
         for module in MODULES
@@ -87,7 +87,7 @@ def constants() -> dict[str, Number]:
 
 @contextmanager
 def with_constant(name: str, value: Number) -> Iterator[None]:
-    """Another value for one of :func:`constants`."""
+    """Replace one of :func:`constants` within the block."""
     module, _, attribute = name.partition(".")
     place = next(each for each in MODULES if each.__name__.endswith(f".{module}"))
     with patch.object(place, attribute, value):

@@ -1,7 +1,6 @@
-"""No number of the ranking can be lost or skewed unseen: for each, rows fail without it and with three times as much.
+"""Changes to any number of the ranking are detected: rows fail when it is removed or tripled.
 
-Where a number stands for a bound, none at all means that nothing may be looked up, and three times as much that the
-bound is hardly one.
+For a limit, removing means that nothing may be looked up, and tripling that it hardly limits anything.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from tests.ranking.rows import ROWS, Row
 pytestmark = pytest.mark.slow
 
 NOTHING: Mapping[str, Number] = {
-    "half_life_days": math.inf,  # A time to divide by: without a half-life, news stay new.
-    "search._MICROSECONDS_A_DAY": math.inf,  # The same.
+    "half_life_days": math.inf,  # A divisor: without a half-life, news stay new.
+    "search._MICROSECONDS_A_DAY": math.inf,  # Also a divisor.
     "parser.MAX_QUERY_TERMS": 1,  # A query has at least one word.
 }
-"""What a number is set to where 0 is not what nothing means."""
+"""Values that remove a number's effect where 0 does not."""
 
 _WORK = "bounds work among many thousands of words; among these few the same is found"
 _WRITTEN = "decides when documents are written: the shelves are"
@@ -66,18 +65,18 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("languages._MAX_WORD_LETTERS", "nothing"): _WRITTEN,
     ("languages._MAX_WORD_LETTERS", "thrice"): _WRITTEN,
 }
-"""Number and change (``nothing``, ``thrice``) that no row shows, and why. None of them is of ``Ranking``."""
+"""Changes (``nothing``, ``thrice``) of numbers that no row detects, and why. None is in ``Ranking``."""
 
 
 def changes(numbers: Mapping[str, Number]) -> list[tuple[str, str, Number]]:
-    """Every number, the name of what is done to it, and the value it is given."""
+    """Return the name, the kind of change, and the new value for every change of a number."""
     nothing = [(name, "nothing", NOTHING.get(name, type(value)(0))) for name, value in numbers.items()]
     return [*nothing, *((name, "thrice", 3 * value) for name, value in numbers.items())]
 
 
 @pytest.fixture(scope="module")
 def holding(shelves: Mapping[str, Shelf]) -> list[Row]:
-    """The rows that hold: one that does not would seem to guard every number."""
+    """Return the rows that hold: a failing row would seem to detect every change."""
     return [row for row in ROWS if row.holds(shelves[row.shelf].search(row.search))]
 
 
@@ -89,7 +88,7 @@ def check(name: str, change: str, is_seen: bool) -> None:
 
 
 @pytest.mark.parametrize(("name", "change", "value"), changes(ranking_numbers()))
-def test_rows_fail_without_a_number_and_with_three_times_as_much(
+def test_rows_fail_when_a_ranking_number_is_removed_or_tripled(
     shelves: Mapping[str, Shelf], holding: list[Row], name: str, change: str, value: Number
 ) -> None:
     ranking = with_number(name, value)
@@ -97,14 +96,14 @@ def test_rows_fail_without_a_number_and_with_three_times_as_much(
 
 
 @pytest.mark.parametrize(("name", "change", "value"), changes(constants()))
-def test_rows_fail_without_a_constant_and_with_three_times_as_much(
+def test_rows_fail_when_a_constant_is_removed_or_tripled(
     shelves: Mapping[str, Shelf], holding: list[Row], name: str, change: str, value: Number
 ) -> None:
     with with_constant(name, value):
         check(name, change, not all(row.holds(shelves[row.shelf].search(row.search)) for row in holding))
 
 
-def test_the_exceptions_are_numbers_of_the_engine() -> None:
+def test_exceptions_name_existing_numbers_and_changes() -> None:
     known = {*ranking_numbers(), *constants()}
     assert {*NOTHING, *(name for name, _ in UNSEEN)} <= known
     assert {change for _, change in UNSEEN} <= {"nothing", "thrice"}

@@ -1,4 +1,4 @@
-"""What a person reads on a page comes out as text; markup, and the cost of bad markup, stay behind."""
+"""HTML and Markdown are converted to the visible text, at a bounded cost even for hostile markup."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ PIECES = (
         ("", ""),
     ],
 )
-def test_html_becomes_what_is_read(html: str, text: str) -> None:
+def test_html_is_converted_to_its_visible_text(html: str, text: str) -> None:
     assert html_to_text(html) == text
 
 
 def markdown_to_text(markdown: str) -> str:
-    """The text without the marks of its headings."""
+    """Return the text without heading markers."""
     return take_sections(markdown_to_marked_text(markdown))[0]
 
 
@@ -89,7 +89,7 @@ def markdown_to_text(markdown: str) -> str:
         ("a\ud800b", "a\ufffdb"),
     ],
 )
-def test_markdown_becomes_what_is_read(markdown: str, text: str) -> None:
+def test_markdown_is_converted_to_its_visible_text(markdown: str, text: str) -> None:
     assert markdown_to_text(markdown) == text
 
 
@@ -107,7 +107,7 @@ def test_markdown_becomes_what_is_read(markdown: str, text: str) -> None:
         "<!--" * 100_000 + "--><p>deep",
     ],
 )
-def test_text_of_hostile_markup_is_no_longer_than_the_markup(html: str) -> None:
+def test_hostile_markup_is_converted_to_text_no_longer_than_the_markup(html: str) -> None:
     text = html_to_text(html)
 
     assert text.endswith("deep")
@@ -116,7 +116,7 @@ def test_text_of_hostile_markup_is_no_longer_than_the_markup(html: str) -> None:
 
 SIZE = 1_000_000
 TIMES_PLAIN = 150
-"""How much longer than a plain text, whose words alone are looked at, the worst markup of the same length may take."""
+"""Maximum ratio of the time for hostile markup to the time for plain text of the same length."""
 HOSTILE_MARKUP = {
     "paragraphs": "<p>",
     "formatted paragraphs": "<b><p>",
@@ -156,7 +156,7 @@ HOSTILE_MARKDOWN = {
 
 
 def long(piece: str | Callable[[int], str]) -> str:
-    """A megabyte of something."""
+    """Repeat a piece up to one megabyte."""
     if isinstance(piece, str):
         return piece * (SIZE // len(piece))
     found: list[str] = []
@@ -170,7 +170,7 @@ def long(piece: str | Callable[[int], str]) -> str:
 
 
 def cpu_seconds(read: Callable[[str], str], source: str) -> float:
-    """Processor time."""
+    """Return the CPU seconds that a conversion takes."""
     begun = time.process_time()
     read(source)
     return time.process_time() - begun
@@ -192,7 +192,7 @@ def cpu_seconds(read: Callable[[str], str], source: str) -> float:
         ),
     ],
 )
-def test_no_markup_costs_much_more_than_a_text_of_its_length(
+def test_converting_hostile_markup_takes_bounded_time(
     read: Callable[[str], str], piece: str | Callable[[int], str]
 ) -> None:
     words = min(cpu_seconds(html_to_text, "a b " * (SIZE // 4)) for _ in range(3))
@@ -201,17 +201,17 @@ def test_no_markup_costs_much_more_than_a_text_of_its_length(
 
 
 @pytest.mark.parametrize("signs", ["> " * 90, "- " * 90, "1. > " * 40])
-def test_markdown_keeps_what_is_in_many_quotes_and_lists(signs: str) -> None:
+def test_markdown_keeps_text_in_deeply_nested_quotes_and_lists(signs: str) -> None:
     assert markdown_to_text(f"{signs}deep *text*") == "deep text"
 
 
 @pytest.mark.parametrize("code", [">>>> " * 25, "----" * 100, "1.5 " * 200])
-def test_signs_of_markdown_in_code_stay(code: str) -> None:
+def test_markdown_syntax_in_code_is_kept(code: str) -> None:
     assert markdown_to_text(f"```\n{code}.\n```") == f"{code}."
 
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=60).map("".join))
-def test_any_text_can_be_read_as_html_and_markdown(source: str) -> None:
+def test_any_text_can_be_converted_as_html_and_markdown(source: str) -> None:
     for text in (html_to_text(source), markdown_to_text(source)):
         text.encode()
         assert text == text.strip()
@@ -222,7 +222,7 @@ def test_any_text_can_be_read_as_html_and_markdown(source: str) -> None:
     st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), min_size=1, max_size=20),
     st.sampled_from(["p", "li", "td", "div"]),
 )
-def test_no_word_is_lost_or_joined(words: list[str], tag: str) -> None:
+def test_conversion_neither_loses_nor_joins_words(words: list[str], tag: str) -> None:
     inside = "".join(f"<{tag}>{word}</{tag}>" for word in words)
     html = f"<table><tr>{inside}</table>" if tag == "td" else inside
 

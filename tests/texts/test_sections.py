@@ -1,4 +1,4 @@
-"""Sections of pages: which headings have an address, and where their text begins."""
+"""Sections of pages: headings with an anchor, and where their text begins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def of_markdown(markdown: str) -> list[tuple[str, str]]:
         ("<script><h2 id=a>One</h2></script>", []),
     ],
 )
-def test_headings_with_an_address_are_sections(html: str, found: list[tuple[str, str, int]]) -> None:
+def test_headings_with_an_anchor_become_sections(html: str, found: list[tuple[str, str, int]]) -> None:
     assert of_html(html) == found
 
 
@@ -63,13 +63,11 @@ def test_headings_with_an_address_are_sections(html: str, found: list[tuple[str,
         ("# ?\n", []),
     ],
 )
-def test_headings_of_markdown_have_the_address_that_github_gives_them(
-    markdown: str, found: list[tuple[str, str]]
-) -> None:
+def test_markdown_headings_get_the_same_anchors_as_on_github(markdown: str, found: list[tuple[str, str]]) -> None:
     assert of_markdown(markdown) == found
 
 
-def test_a_section_starts_where_its_heading_stands_in_the_text() -> None:
+def test_section_starts_at_its_heading_in_the_text() -> None:
     html = "<p>😀 Opening.</p><h2 id=a>One <a href='#a'>¶</a></h2><p>Text.</p><div id=b><h3>Two</h3><p>More.</p></div>"
     text, sections = take_sections(html_to_marked_text(html))
     assert text == "😀 Opening.\n\nOne\n\nText.\n\nTwo\n\nMore."
@@ -77,14 +75,14 @@ def test_a_section_starts_where_its_heading_stands_in_the_text() -> None:
     assert [text[section.start :][:3] for section in sections] == ["One", "Two"]
 
 
-def test_a_page_has_as_many_sections_as_a_document_may_have_and_titles_are_cut() -> None:
+def test_sections_are_limited_in_number_and_title_length() -> None:
     html = "".join(f"<h2 id=h{number}>{'long ' * 200}</h2>" for number in range(MAX_SECTIONS + 5))
     sections = take_sections(html_to_marked_text(html))[1]
     assert len(sections) == MAX_SECTIONS
     assert {len(section.title) for section in sections} <= {MAX_SECTION_TITLE, MAX_SECTION_TITLE - 1}
 
 
-def test_a_text_that_was_cut_in_a_heading_keeps_no_mark() -> None:
+def test_text_truncated_within_a_heading_keeps_no_marker() -> None:
     marked = html_to_marked_text("<p>Text</p><h2 id=anchor>Heading</h2>")
     for length in range(len(marked) + 1):
         text, sections = take_sections(marked[:length])
@@ -92,7 +90,7 @@ def test_a_text_that_was_cut_in_a_heading_keeps_no_mark() -> None:
         assert len(sections) == (length == len(marked))
 
 
-def test_characters_that_marks_are_made_of_do_no_harm() -> None:
+def test_marker_characters_in_the_source_do_not_create_sections() -> None:
     own = "<p>\ufdd02b\ufdd1Fake\ufdd2 \ufdd02a b\ufdd1Blank\ufdd2</p>"
     text, sections = take_sections(html_to_marked_text(f"{own}<h2 id=b>Real</h2><p>\ufdd2 End"))
     assert [section.anchor for section in sections] == ["b"]
@@ -109,7 +107,7 @@ MARKUP = st.lists(
 
 
 @given(MARKUP)
-def test_marks_change_no_text_and_sections_lie_in_it_in_order(pieces: list[str]) -> None:
+def test_markers_do_not_change_text_and_sections_are_in_order(pieces: list[str]) -> None:
     html = "".join(pieces)
     text, sections = take_sections(html_to_marked_text(html))
     assert text.split() == html_to_text(html).split()

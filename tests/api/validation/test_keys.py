@@ -1,4 +1,4 @@
-"""Origins: how they may be written down, and which headers they allow."""
+"""Allowed origins: valid notations, and the Origin headers they match."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from schemas.validation.keys import normalize_allowed_origin, read_allowed_origi
         ("https://my_shop.example", "https://my_shop.example"),
     ],
 )
-def test_an_origin_is_kept_as_browsers_write_it(typed: str, kept: str) -> None:
+def test_origin_is_normalized_as_browsers_send_it(typed: str, kept: str) -> None:
     assert normalize_allowed_origin(typed) == kept
     assert normalize_allowed_origin(kept) == kept
 
@@ -48,7 +48,7 @@ def test_an_origin_is_kept_as_browsers_write_it(typed: str, kept: str) -> None:
         "https://" + "a." * 150 + "com", "javascript://example.com", "https://example.com\x00",
     ],
 )  # fmt: skip
-def test_what_is_no_origin_is_refused(typed: str) -> None:
+def test_invalid_origin_is_rejected(typed: str) -> None:
     with pytest.raises(ValueError, match=r"^must "):
         normalize_allowed_origin(typed)
 
@@ -66,7 +66,7 @@ ALLOWED = read_allowed_origins(
         "https://WWW.EXAMPLE.COM",
     ],
 )  # fmt: skip
-def test_an_origin_that_is_allowed(sent: str) -> None:
+def test_matching_origin_header_is_allowed(sent: str) -> None:
     assert ALLOWED.allow(sent)
 
 
@@ -84,9 +84,9 @@ def test_an_origin_that_is_allowed(sent: str) -> None:
         "https://exämple.com", "https://www.example.com\n", " https://example.com", "ftp://www.example.com",
     ],
 )  # fmt: skip
-def test_any_other_origin_is_not(sent: str) -> None:
+def test_other_origin_headers_are_not_allowed(sent: str) -> None:
     assert not ALLOWED.allow(sent)
 
 
-def test_without_an_origin_none_is_allowed() -> None:
+def test_empty_list_allows_no_origin() -> None:
     assert not read_allowed_origins([]).allow("https://example.com")

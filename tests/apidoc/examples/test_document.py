@@ -1,4 +1,4 @@
-"""The API document has an example wherever one helps, and every example is sound."""
+"""The API document has examples for all bodies, required parameters, and errors, and all examples are valid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spec(shared_app: Flask) -> Document:
 
 
 def operations(spec: Document) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every operation, with the parameters of its path."""
+    """Yield every operation with its name, including the parameters of its path."""
     for item in spec["paths"].values():
         for method, operation in item.items():
             if method != "parameters":
@@ -35,7 +35,7 @@ def operations(spec: Document) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def contents(spec: Document) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every body that is sent or answered, with where it is."""
+    """Yield every request and response body with its location in the document."""
     for name, operation in operations(spec):
         for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
             yield f"{name}, request, {media_type}", content
@@ -50,7 +50,7 @@ def test_every_body_has_an_example(spec: Document) -> None:
     assert lacking == [], HOW
 
 
-def test_every_path_and_what_a_query_string_must_have_has_an_example(spec: Document) -> None:
+def test_every_required_parameter_has_an_example(spec: Document) -> None:
     lacking = [
         f"{name}, {parameter['name']}"
         for name, operation in operations(spec)
@@ -61,7 +61,7 @@ def test_every_path_and_what_a_query_string_must_have_has_an_example(spec: Docum
     assert lacking == [], f"{HOW} (for paths: PATHS)"
 
 
-def test_every_error_that_an_operation_names_has_an_example(spec: Document) -> None:
+def test_every_documented_error_code_has_an_example(spec: Document) -> None:
     for name, operation in operations(spec):
         for status, response in operation["responses"].items():
             if not status.startswith("2"):
@@ -69,7 +69,7 @@ def test_every_error_that_an_operation_names_has_an_example(spec: Document) -> N
                 assert list(response["content"]["application/json"]["examples"]) == codes, f"{name}, {status}"
 
 
-def test_every_example_is_what_its_schema_says(spec: Document) -> None:
+def test_every_example_matches_its_schema(spec: Document) -> None:
     registry: Registry[Any] = Registry().with_resource("urn:spec", Resource(contents=spec, specification=DRAFT202012))
 
     def check(where: str, schema: dict[str, Any], example: Any) -> None:

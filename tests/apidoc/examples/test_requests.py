@@ -1,6 +1,6 @@
-"""The examples of the API document are one story, and what the service answers when it is told.
+"""The examples of the API document are the service's actual responses to one sequence of requests.
 
-``make examples`` records the answers.
+``make examples`` records the responses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.conftest import close_app, make_app, make_settings
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    """The answers of an installation with nothing but what it brings along."""
+    """Yield the responses of an installation without external servers."""
     folder = tmp_path_factory.mktemp("story")
     local = {
         "search_url": "memory://",
@@ -43,7 +43,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 
 
 @pytest.mark.parametrize("operation", REQUESTS)
-def test_a_request_is_answered_as_was_recorded(told: Told, operation: str) -> None:
+def test_example_request_gets_the_recorded_response(told: Told, operation: str) -> None:
     if os.environ.get("RECORD_EXAMPLES"):
         pytest.skip("The answers are being recorded.")
 
@@ -51,5 +51,5 @@ def test_a_request_is_answered_as_was_recorded(told: Told, operation: str) -> No
 
 
 @pytest.mark.skipif("RECORD_EXAMPLES" in os.environ, reason="The answers are being recorded.")
-def test_nothing_is_recorded_that_is_not_asked_for() -> None:
+def test_no_responses_are_recorded_without_a_request() -> None:
     assert sorted(read_answers()) == sorted(REQUESTS)
