@@ -202,7 +202,7 @@ class TestDeletion:
             assert_ok(browser.delete("/profile", json={"password": PASSWORD}))
 
     @pytest.mark.parametrize("kind", ["session", "private"])
-    def test_account_deletion_removes_all_its_data_and_keeps_the_reason(
+    def test_account_deletion_removes_sites_keys_documents_and_sessions_but_keeps_the_reason(
         self, app: Flask, tenant: Tenant, stranger: Tenant, kind: str
     ) -> None:
         tenant.index(page(1), page(2))
