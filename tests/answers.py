@@ -1,6 +1,6 @@
-"""What every answer must look like, checked in one place: our own API document, and the one shape of errors.
+"""Checks for every response: it must match our API document and the error format.
 
-Tests talk to the application through :class:`CheckedClient`, so nothing of this is asked for: an answer that the
+Tests call the application through :class:`CheckedClient`, so they need not request these checks: a response that the
 document does not describe fails the test that received it.
 """
 
@@ -27,12 +27,12 @@ from schemas.validation.problems import MAX_PROBLEMS
 
 Document = dict[str, Any]
 UNDESCRIBED_STATUSES = (404, 405)
-"""What an address may answer that no operation speaks of."""
+"""Statuses that any URL may return without a description in its operation."""
 DETAIL_MEMBERS = {"field", "code", "message", "index", "id", "position"}
 
 
 class CheckedClient(FlaskClient):
-    """A test client that checks every answer."""
+    """A test client that checks every response."""
 
     def open(self, *args: Any, **kwargs: Any) -> TestResponse:
         response = super().open(*args, **kwargs)
@@ -42,7 +42,7 @@ class CheckedClient(FlaskClient):
 
 
 def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> None:
-    """Fail unless the answer is one that the document describes, with the headers all answers have."""
+    """Fail unless the document describes the response and it has the headers of all responses."""
     if path.startswith("/static/"):
         return
     _check_headers(method, response)
@@ -58,13 +58,13 @@ def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> 
     if response.status_code in UNDESCRIBED_STATUSES and status not in responses:
         return
     if response.mimetype == "text/html" or response.status_code in (302, 303):
-        return  # The page of the same address; see tests/pages.
+        return  # The HTML page at the same URL; see tests/pages.
     assert status in responses, (
         f"{verb.upper()} {template} may not answer {status}: {response.get_data(as_text=True)[:500]}"
     )
     if response.mimetype == "application/x-ndjson":
         assert response.mimetype in responses[status]["content"]
-        return  # No line is a body, too.
+        return  # An empty body is also valid.
     if method == "HEAD" or not response.data:
         assert method == "HEAD" or "content" not in responses[status], f"{verb.upper()} {template} {status} has no body"
         return
@@ -75,7 +75,7 @@ def check_answer(app: Flask, method: str, path: str, response: TestResponse) -> 
 
 
 def _check_of(path: str) -> Callable[[TestResponse], dict[str, Any]]:
-    """The check of the shape that errors have at this address."""
+    """Return the check for the error format of this path."""
     if is_gateway_path(path):
         return check_engine_error
     if path.startswith(algolia.PREFIX):
@@ -86,7 +86,7 @@ def _check_of(path: str) -> Callable[[TestResponse], dict[str, Any]]:
 
 
 def find_operation(described: Document, method: str, path: str) -> tuple[str, str] | None:
-    """Template and method of the operation that answers ``method path``, if there is one."""
+    """Return the template and method of the operation for ``method path``, or ``None``."""
     verb = "get" if method == "HEAD" else method.lower()
     matching = [
         template
@@ -100,7 +100,7 @@ _documents: list[Document] = []
 
 
 def _described(app: Flask) -> Document:
-    """The API document; the same for every application, so it is made once."""
+    """Return the API document, created once because it is the same for every application."""
     if not _documents:
         with app.app_context():
             _documents.append(document())
@@ -132,7 +132,7 @@ def _check_headers(method: str, response: TestResponse) -> None:
 
 
 def check_error(response: TestResponse) -> dict[str, Any]:
-    """Fail unless the answer has the one shape of errors; gives its body."""
+    """Fail unless the response has the common error format; return its body."""
     body: dict[str, Any] = response.get_json()
     status = response.status_code
     assert {"error", "message"} <= set(body) <= {"error", "message", "details", "retry_after"}, body
@@ -162,7 +162,7 @@ def check_error(response: TestResponse) -> dict[str, Any]:
 
 
 def check_algolia_error(response: TestResponse) -> dict[str, Any]:
-    """Fail unless the answer has the shape that errors of Algolia have; gives its body."""
+    """Fail unless the response has Algolia's error format; return its body."""
     body: dict[str, Any] = response.get_json()
     assert set(body) == {"message", "status"}
     assert body["status"] == response.status_code
@@ -172,7 +172,7 @@ def check_algolia_error(response: TestResponse) -> dict[str, Any]:
 
 
 def check_mcp_error(response: TestResponse) -> dict[str, Any]:
-    """Fail unless the answer is an error of JSON-RPC or, before a message was read, of the API; gives its body."""
+    """Fail unless the response is a JSON-RPC error or, before a message is read, an API error; return its body."""
     body: dict[str, Any] = response.get_json()
     if "jsonrpc" not in body:
         return check_error(response)
@@ -183,7 +183,7 @@ def check_mcp_error(response: TestResponse) -> dict[str, Any]:
 
 
 def check_custom_search_error(response: TestResponse) -> dict[str, Any]:
-    """Fail unless the answer has the shape that errors of Google's APIs have; gives its body."""
+    """Fail unless the response has the error format of Google's APIs; return its body."""
     body: dict[str, Any] = response.get_json()
     error = body["error"]
     assert set(body) == {"error"}
@@ -196,7 +196,7 @@ def check_custom_search_error(response: TestResponse) -> dict[str, Any]:
 
 
 def check_engine_error(response: TestResponse) -> dict[str, Any]:
-    """Fail unless the answer has the shape that errors have below ``/engine``, Meilisearch's; gives its body."""
+    """Fail unless the response has Meilisearch's error format, used below ``/engine``; return its body."""
     body: dict[str, Any] = response.get_json()
     status = response.status_code
     assert set(body) == {"message", "code", "type", "link"}, body
@@ -219,7 +219,7 @@ def _check_no_secrets(response: TestResponse) -> None:
 
 
 def assert_error(response: TestResponse, status: int, code: str, *, field: str | None = None) -> dict[str, Any]:
-    """The answer is this error, about this field if one is named; gives its body."""
+    """Fail unless the response is this error, about ``field`` if given; return its body."""
     text = response.get_data(as_text=True)[:500]
     assert response.status_code == status, f"{response.status_code} instead of {status}: {text}"
     body = check_error(response)
@@ -230,7 +230,7 @@ def assert_error(response: TestResponse, status: int, code: str, *, field: str |
 
 
 def assert_ok(response: TestResponse, status: int = 200) -> dict[str, Any]:
-    """The answer is a success; gives its body."""
+    """Fail unless the response has this status; return its body."""
     assert response.status_code == status, f"{response.status_code}: {response.get_data(as_text=True)[:500]}"
     body: dict[str, Any] = response.get_json()
     return body

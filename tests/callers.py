@@ -1,4 +1,4 @@
-"""Callers of the API in tests: browsers with a session, programs with a key."""
+"""Callers of the API in tests: browsers with a session, and programs with a key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSWORD = "correct horse battery"
 
 
 class ApiClient:
-    """Calls the API with one key, or with none."""
+    """Calls the API with or without a key."""
 
     def __init__(self, app: Flask, token: str | None = None):
         self._client = app.test_client(use_cookies=False)
@@ -43,7 +43,7 @@ class ApiClient:
 
 
 class Browser:
-    """Calls the API with a session's cookie and its CSRF token."""
+    """Calls the API with a session cookie and its CSRF token."""
 
     def __init__(self, client: FlaskClient, csrf_token: str):
         self.client = client
@@ -83,7 +83,7 @@ class Tenant:
         return int(self.site["id"])
 
     def client(self, kind: str) -> ApiClient:
-        """A program with the key of this kind."""
+        """Return a program with the key of this type."""
         return ApiClient(self.app, self.tokens[kind])
 
     @property
@@ -99,13 +99,13 @@ class Tenant:
         return self.client("public")
 
     def set_plan(self, plan: str, **limits: int | str) -> None:
-        """Put the account on a plan, with limits of its own, as an operator does."""
+        """Set the account's plan and custom limits, as an operator does."""
         options = [text for name, value in limits.items() for text in (f"--{name.replace('_', '-')}", str(value))]
         result = self.app.test_cli_runner().invoke(args=["account", "set-plan", self.email, plan, *options])
         assert result.exit_code == 0, result.output
 
     def index(self, *documents: dict[str, Any]) -> dict[str, Any]:
-        """Send documents, which must be taken."""
+        """Index documents and return the response; fail if it is not a success."""
         response = self.private.post("/api/v1/index/bulk", json={"documents": list(documents)})
         assert response.status_code == 200, response.get_json()
         answer: dict[str, Any] = response.get_json()
@@ -119,24 +119,24 @@ class Tenant:
         settle(runtime.engines.get_engine(site.engine), site.engine_index)
 
     def find(self, q: str, **parameters: Any) -> dict[str, Any]:
-        """Search, which must work; gives ``results``."""
+        """Search and return ``results``; fail if the response is not a success."""
         response = self.search.get("/v1/search", query_string={"q": q, **parameters})
         assert response.status_code == 200, response.get_json()
         results: dict[str, Any] = response.get_json()["results"]
         return results
 
     def equals(self, field: str, value: str) -> str:
-        """A filter in the syntax of the engine that the tests run on."""
+        """Return a filter in the syntax of the engine under test."""
         engine = self.app.extensions["runtime"].engines.current
         return f"{field}:={value}" if engine.name == "typesense" else f"{field} = {value}"
 
     def found_ids(self, q: str, **parameters: Any) -> list[str]:
-        """Ids of the hits, best first."""
+        """Return the IDs of the hits, the best first."""
         return [hit["id"] for hit in self.find(q, **parameters)["hits"]]
 
 
 def register_browser(app: Flask, email: str, *, name: str = "Somebody") -> tuple[Browser, int]:
-    """Register; gives the browser and the account's id."""
+    """Register, and return the browser and the account ID."""
     client = app.test_client()
     response = client.post("/register", json={"name": name, "email": email, "password": PASSWORD})
     assert response.status_code == 201, response.get_json()
@@ -159,7 +159,7 @@ def register_tenant(app: Flask, email: str) -> Tenant:
 
 
 def add_member(tenant: Tenant, email: str, role: str, password: str = PASSWORD) -> Browser:
-    """Invite somebody, who accepts; gives their browser."""
+    """Invite a member, accept the invitation, and return the member's browser."""
     invited = tenant.browser.post("/api/invitations", json={"email": email, "role": role})
     assert invited.status_code == 201, invited.get_json()
     return accept_invitation(
@@ -168,7 +168,7 @@ def add_member(tenant: Tenant, email: str, role: str, password: str = PASSWORD) 
 
 
 def mailed_link(app: Flask, email: str) -> str:
-    """The link in the last invitation that waits to be sent to an address."""
+    """Return the link in the last unsent invitation to an e-mail address."""
     of_address = select(Mail.text).where(Mail.kind == "invitation", Mail.recipient == email)
     with app.extensions["runtime"].database.read() as session:
         text = session.scalars(of_address.order_by(Mail.id.desc())).first()
@@ -177,7 +177,7 @@ def mailed_link(app: Flask, email: str) -> str:
 
 
 def accept_invitation(app: Flask, url: str, name: str = "Somebody else", password: str = PASSWORD) -> Browser:
-    """Follow an invitation's link and become a member; gives the browser."""
+    """Follow an invitation's link, become a member, and return the browser."""
     client = app.test_client()
     response = client.post(urlsplit(url).path, json={"name": name, "password": password})
     assert response.status_code == 201, response.get_json()
@@ -185,13 +185,13 @@ def accept_invitation(app: Flask, url: str, name: str = "Somebody else", passwor
 
 
 def member_id(tenant: Tenant, email: str) -> int:
-    """The id of the account's member with this e-mail."""
+    """Return the ID of the account's member with this e-mail address."""
     members = tenant.browser.get("/api/members").get_json()["members"]
     return int(next(member["id"] for member in members if member["email"] == email))
 
 
 def page(number: int | str = 1, **fields: Any) -> dict[str, Any]:
-    """A valid document."""
+    """Return a valid document."""
     return {
         "id": f"page-{number}",
         "title": f"Page {number}",

@@ -1,4 +1,4 @@
-"""What all tests share: an application on the embedded engine, and callers of every kind."""
+"""Shared fixtures: an application on the embedded engine, and callers of every type."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.callers import Tenant, register_tenant
 
 SECRET = "a secret of the tests that is long enough"
 
-# Examples may take long on a busy machine; what hypothesis chose for this one (CI or not) stays as it is.
+# Examples may be slow on a busy machine; other settings of the default profile (CI or not) stay unchanged.
 hypothesis_settings.register_profile(
     "unhurried", hypothesis_settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -53,16 +53,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """One process more than there are cores: some tests wait for servers, deadlines and other processes."""
+    """Use one process more than the number of cores, because some tests wait for servers, deadlines, or processes."""
     return (yield) + 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select and order the tests as the environment says.
+    """Select and order the tests by environment variables.
 
-    TEST_CASES keeps that many parameter sets of each test function, for another run of a suite that has run whole:
-    tables of cases find the same on every server. TEST_ORDER is a seed that shuffles modules, and the tests within
-    each.
+    TEST_CASES limits the parameter sets of each test function. Use it to repeat a suite that has already run
+    completely, because tables of cases give the same results on every server. TEST_ORDER is a seed that shuffles
+    modules and the tests in each module.
     """
     cases = int(os.environ.get("TEST_CASES", 0))
     if cases:
@@ -84,7 +84,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def make_settings(folder: Path, **overrides: object) -> Settings:
-    """Settings of a test's own installation; TEST_… variables put it on other databases, counters and engines."""
+    """Return settings of a separate installation; TEST_… variables select other databases, counters, and engines."""
     values: dict[str, object] = {
         "data_dir": str(folder),
         "secret_key": SECRET,
@@ -100,11 +100,11 @@ def make_settings(folder: Path, **overrides: object) -> Settings:
 
 
 def make_app(settings: Settings) -> Flask:
-    """A new installation with its tables, whose test clients check every answer (see tests/answers.py)."""
+    """Create an installation with tables, whose test clients check every response (see tests/answers.py)."""
     app = create_app(settings, background=False, application=_Application)
     app.jinja_env.bytecode_cache = _templates
     database: Database = app.extensions["runtime"].database
-    if database.is_sqlite:  # No power is cut here.
+    if database.is_sqlite:  # Tests need no protection against power loss.
         event.listen(database.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
     has_file = settings.database_url == f"sqlite:///{settings.data_path / 'service.db'}"
     if has_file:
@@ -113,7 +113,7 @@ def make_app(settings: Settings) -> Flask:
     if has_file or settings.database_url == shared_servers.database_url(settings.data_path):
         _share_statements(database)
     if settings.search_url == shared_servers.search_url():
-        if not _searching:  # An application that lost its index would build it again, and end its engine keys.
+        if not _searching:  # An application that loses its index would rebuild it and revoke its engine keys.
             engine = app.extensions["runtime"].engines.current
             for index in engine.list_indexes():
                 engine.delete_index(index)
@@ -126,7 +126,7 @@ _searching: set[Path] = set()
 
 
 class _Routes(Map):
-    """The routes of all applications of this process, each compiled once: they know no application."""
+    """The routes of all applications in this process, compiled once because they do not depend on the application."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,14 +144,14 @@ _routes = _Routes()
 
 
 class _Application(Application):
-    """The service, with the routes it shares and clients that check every answer."""
+    """The service, with shared routes and test clients that check every response."""
 
     test_client_class = CheckedClient
     url_map_class = staticmethod(lambda **_: _routes)
 
 
 class _CompiledTemplates(BytecodeCache):
-    """The templates of all applications of this process, each compiled once."""
+    """The templates of all applications in this process, compiled once."""
 
     def __init__(self) -> None:
         self._compiled: dict[str, bytes] = {}
@@ -168,13 +168,13 @@ _templates = _CompiledTemplates()
 
 _dialects: dict[str, Dialect] = {}
 _statements: dict[Any, Any] = {}
-"""The SQL of all applications of this process, each statement compiled once for its dialect."""
+"""The SQL statements of all applications in this process, compiled once for each dialect."""
 
 
 def _share_statements(database: Database) -> None:
     engine = database.engine
     if engine.dialect.name not in _dialects:
-        engine.connect().close()  # A dialect asks the first server what it can.
+        engine.connect().close()  # A dialect detects the capabilities of the first server.
         database.dispose()
         _dialects[engine.dialect.name] = engine.dialect
     for one in (engine, database.writing_sessions.kw["bind"]):
@@ -184,7 +184,7 @@ def _share_statements(database: Database) -> None:
 
 @cache
 def _migrated_file() -> Path:
-    """A SQLite file with all tables and no rows, made once by the migrations: each test's own one is a copy."""
+    """Return a SQLite file with empty tables, created once by the migrations and copied for each test."""
     path = Path(tempfile.mkdtemp(prefix="migrated-")) / "service.db"
     atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
     database = Database(f"sqlite:///{path}")
@@ -197,7 +197,7 @@ def _migrated_file() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_passwords() -> Iterator[None]:
-    """argon2 is slow on purpose; the tests register hundreds of accounts."""
+    """Make password hashing fast: argon2 is slow by design, and the tests register hundreds of accounts."""
     hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(accounts, "_hasher", hasher)
@@ -207,14 +207,14 @@ def _cheap_passwords() -> Iterator[None]:
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[Flask]:
-    """An application on the embedded engine, with nobody registered."""
+    """An application on the embedded engine, without registered users."""
     application = make_app(make_settings(tmp_path))
     yield application
     close_app(application)
 
 
 def close_app(application: Flask) -> None:
-    """Give back what an application opened."""
+    """Release the resources of an application."""
     part = application.extensions["runtime"]
     application.extensions["jobs"].stop()
     if part.embedder is not None:
@@ -234,13 +234,13 @@ def tenant(app: Flask) -> Tenant:
 
 @pytest.fixture
 def stranger(app: Flask, tenant: Tenant) -> Tenant:
-    """Another customer with the same."""
+    """Another customer with a site and a key of every type."""
     return register_tenant(app, "eve@example.com")
 
 
 @pytest.fixture(scope="module")
 def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
-    """An application on the largest plan for all tests of a module, which must not count on being alone."""
+    """An application on the largest plan for all tests of a module, which must not assume exclusive use."""
     application = make_app(make_settings(tmp_path_factory.mktemp("shared"), default_plan="enterprise"))
     yield application
     close_app(application)
@@ -254,12 +254,12 @@ def ann(shared_app: Flask) -> Tenant:
 
 @pytest.fixture(scope="module")
 def eve(shared_app: Flask) -> Tenant:
-    """Another one."""
+    """Another customer of the shared application."""
     return register_tenant(shared_app, "eve@example.com")
 
 
 @pytest.fixture(autouse=True)
 def _room_in_every_window(request: pytest.FixtureRequest) -> None:
-    """Tests of a shared application do not use up one another's requests."""
+    """Reset the rate limits, so that tests of a shared application do not use up each other's requests."""
     if "shared_app" in request.fixturenames:
         request.getfixturevalue("shared_app").extensions["runtime"].counters.reset_all()

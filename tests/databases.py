@@ -1,6 +1,6 @@
-"""Run a command with a PostgreSQL and two Redis of its own: ``python -m tests.databases pytest -n 2 tests/api``.
+"""Run a command with a new PostgreSQL and two Redis servers: ``python -m tests.databases pytest -n 2 tests/api``.
 
-The command finds them in TEST_DATABASE_URL and TEST_LIMITS_URL (see tests/shared_servers.py); they end with it.
+Their URLs are in TEST_DATABASE_URL and TEST_LIMITS_URL (see tests/shared_servers.py); they stop with the command.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.postgres import PostgresServer
 
 
 def main(command: list[str]) -> int:
-    """Run ``command``; gives its exit status."""
+    """Run ``command`` and return its exit status."""
     with ExitStack() as stack:
         postgres = PostgresServer()
         stack.callback(postgres.remove)

@@ -1,6 +1,6 @@
-"""Run a command with two Typesenses of its own: ``python -m tests.engines pytest -n 2 tests/api``.
+"""Run a command with two new Typesense servers: ``python -m tests.engines pytest -n 2 tests/api``.
 
-The command finds them in TEST_SEARCH_URL (see tests/shared_servers.py); they end with it.
+Their URLs are in TEST_SEARCH_URL (see tests/shared_servers.py); they stop with the command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.backends.live_servers import KEY, typesense_binary, typesense_cluster
 
 
 def main(command: list[str]) -> int:
-    """Run ``command``; gives its exit status."""
+    """Run ``command`` and return its exit status."""
     if typesense_binary() is None:
         sys.exit("Install the packages of .ci/requirements.txt: they carry a Typesense server.")
     with ExitStack() as stack:

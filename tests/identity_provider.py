@@ -1,4 +1,4 @@
-"""An OpenID Connect provider on this machine, which can be away, slow, or lie in every way."""
+"""A local OpenID Connect provider that can be unavailable, slow, or return wrong data."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def _new_key(kid: str) -> Key:
 
 @dataclass
 class IdentityProvider:
-    """What the provider says, and how it behaves.
+    """The provider's responses and behavior.
 
     Attributes:
-        person: Claims of who is logged in there.
-        claims: Claims of ID tokens that replace what would be right; ``None`` leaves one out.
-        keys: Those that it publishes; it signs with ``key``.
-        algorithm: What the header of ID tokens says.
-        userinfo: What it tells in the end beyond the token; empty: nothing.
-        configuration: Entries of its configuration that replace what would be right.
-        status: What it answers to everything, if not 200.
-        takes_codes_again: Whether a code is good more than once.
-        asked: Paths that it was asked for.
-        held: While it is cleared, no request is answered.
-        raw: Paths at which it writes bytes of its own instead of an answer.
+        person: Claims of the logged-in person.
+        claims: Claims that replace the correct claims of ID tokens; ``None`` omits a claim.
+        keys: The published keys; the provider signs with ``key``.
+        algorithm: The algorithm in the header of ID tokens.
+        userinfo: The claims of the userinfo endpoint.
+        configuration: Entries that replace the correct entries of its configuration.
+        status: The status of every response, if not 200.
+        takes_codes_again: Whether a code is accepted more than once.
+        asked: The requested paths.
+        held: While this event is cleared, no request gets a response.
+        raw: Paths at which a function writes raw bytes in place of a response.
     """
 
     issuer: str = ""
@@ -63,12 +63,12 @@ class IdentityProvider:
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def rotate(self, kid: str = "second") -> None:
-        """Sign with another key from now on, and publish that alone."""
+        """Sign with a new key from now on, and publish only that key."""
         self.key = _new_key(kid)
         self.keys = [self.key]
 
     def log_in(self, address: str) -> str:
-        """Let the person log in at the address that a browser was sent to; gives the path that it comes back to."""
+        """Log the person in at the URL that a browser was redirected to; return the callback path."""
         query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
         assert address.startswith(f"{self.issuer}/authorize?"), address
         assert (query["client_id"], query["response_type"]) == (CLIENT_ID, "code")
@@ -80,7 +80,7 @@ class IdentityProvider:
         return f"{path}?{urlencode({'code': code, 'state': query['state'], 'iss': self.issuer})}"
 
     def settings(self, **others: Any) -> dict[str, Any]:
-        """As the service has them."""
+        """Return the service's settings for this provider."""
         return {
             "oidc_issuer": self.issuer,
             "oidc_client_id": CLIENT_ID,
@@ -139,7 +139,7 @@ class IdentityProvider:
 
 @contextmanager
 def identity_provider() -> Iterator[IdentityProvider]:
-    """A provider where Ann is logged in."""
+    """Run a provider where Ann is logged in."""
     provider = IdentityProvider()
     provider.keys = [provider.key]
     provider.held.set()
@@ -161,7 +161,7 @@ def identity_provider() -> Iterator[IdentityProvider]:
             if path in provider.raw:
                 provider.asked.append(path)
                 self.close_connection = True
-                with suppress(OSError):  # Whoever asked has given up.
+                with suppress(OSError):  # The client has disconnected.
                     provider.raw[path](cast(BinaryIO, self.wfile))
                 return
             status, said = provider.answer(method, path, self.headers, form)

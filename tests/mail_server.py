@@ -1,4 +1,4 @@
-"""A mail server that keeps what it is sent, and can be away, slow, or unwilling."""
+"""A mail server that stores received mails, and can be unavailable, slow, or reject mails."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ USER, PASSWORD = "site search", "p@ss/word"
 
 @dataclass
 class Delivered:
-    """A mail that the server took.
+    """A mail that the server accepted.
 
     Attributes:
         to: The recipients of the envelope.
-        message: As it came.
+        message: The received message.
         tls: Whether the connection was encrypted.
-        user: Who had logged in.
+        user: The logged-in user.
     """
 
     sender: str
@@ -41,7 +41,7 @@ class Delivered:
 
     @property
     def text(self) -> str:
-        """The part for people without HTML."""
+        """The plain-text part."""
         part = self.message.get_body(("plain",))
         assert part is not None
         return str(part.get_content())
@@ -56,12 +56,12 @@ class Delivered:
 
 @dataclass
 class MailServer:
-    """What the server took, and how it behaves.
+    """The received mails, and the server's behavior.
 
     Attributes:
-        refusals: Recipient to the answer that it gets.
-        data_answer: The answer to a whole mail; the mail is only kept if it begins with 250.
-        hangs: Whether it never answers a whole mail, which it keeps.
+        refusals: The response for each rejected recipient.
+        data_answer: The response to a complete mail, which is stored only if the response begins with 250.
+        hangs: Whether the server stores a complete mail but never responds.
     """
 
     host: str = "127.0.0.1"
@@ -75,7 +75,7 @@ class MailServer:
 
     @property
     def url(self) -> str:
-        """As ``SMTP_URL`` has it, without TLS and user."""
+        """The value for ``SMTP_URL``, without TLS and user."""
         return f"smtp://{self.host}:{self.port}"
 
     async def handle_RCPT(
@@ -115,20 +115,20 @@ def mail_server(
     utf8: bool = True,
     port: int | None = None,
 ) -> Iterator[MailServer]:
-    """A server on a free port.
+    """Run a server on a free port.
 
     Args:
-        tls: It begins with TLS.
-        starttls: It offers STARTTLS.
-        wants_login: It knows :data:`USER`.
-        login_without_tls: It takes passwords without STARTTLS, and mails without a password.
-        utf8: Whether it knows addresses that are not ASCII.
-        port: The port that it had before.
+        tls: Context for TLS from the start of the connection.
+        starttls: Context for STARTTLS.
+        wants_login: Whether clients log in as :data:`USER`.
+        login_without_tls: Whether passwords without STARTTLS, and mails without a password, are accepted.
+        utf8: Whether non-ASCII e-mail addresses are supported.
+        port: A fixed port, such as the port of an earlier server.
     """
     made = MailServer(port=port or free_port())
     options: dict[str, Any] = {}
     if wants_login:
-        # The library warns of a server that wants passwords in clear.
+        # The library warns of a server that accepts unencrypted passwords.
         needs_tls = not login_without_tls
         options = {"authenticator": made.authenticate, "auth_required": needs_tls, "auth_require_tls": needs_tls}
     logging.getLogger("mail").setLevel(logging.ERROR)
@@ -143,7 +143,7 @@ def mail_server(
 
 
 def mail_settings(server: MailServer) -> dict[str, str]:
-    """Settings of an installation that sends its mails to ``server``."""
+    """Return settings of an installation that sends its mails to ``server``."""
     return {
         "smtp_url": server.url,
         "mail_from": "Site Search <search@example.com>",

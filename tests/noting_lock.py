@@ -1,4 +1,4 @@
-"""A lock by which tests know that a thread waits."""
+"""A lock that lets tests detect a waiting thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class NotingLock:
-    """A lock that tells when somebody waits for it."""
+    """A lock that sets an event when a thread waits for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

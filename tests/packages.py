@@ -14,14 +14,14 @@ INSTALL_SECONDS = 300
 
 
 def fail_or_skip(reason: str) -> NoReturn:
-    """End a test for which something is missing: skip it on a laptop, fail it in CI."""
+    """Fail the test in CI, and skip it elsewhere, because a prerequisite is missing."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
 
 
 def install_packages(described: Path, folder: Path) -> None:
-    """Install what a ``package.json`` names. Without node, the tests are skipped; with CI set, they fail."""
+    """Install the packages of a ``package.json``. Without node, skip the test, or fail it if CI is set."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         fail_or_skip("node and npm are needed")
     shutil.copy(described, folder)

@@ -1,4 +1,4 @@
-"""How long tests wait for other threads and processes: only a test that fails waits so long, on any machine."""
+"""Time limit for waiting on other threads and processes; only a failing test reaches it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PATIENCE_SECONDS = 120.0
 
 
 def eventually(condition: Callable[[], object], what: str = "it did not happen in time") -> None:
-    """Return as soon as something is so; fails if that takes too long."""
+    """Return as soon as the condition holds; fail if it takes too long."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, what

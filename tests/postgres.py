@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, from the programs that are installed here."""
+"""A PostgreSQL server for the tests, started from the installed programs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ START_SECONDS = 60.0
 
 @dataclass
 class PostgresServer:
-    """A PostgreSQL server on a loopback port, in a new directory below the system's temporary one.
+    """A PostgreSQL server on a loopback port, with a new temporary directory.
 
-    PostgreSQL does not run as root; where the tests do, it runs as the user ``postgres`` or ``nobody``.
+    PostgreSQL does not run as root; if the tests do, it runs as the user ``postgres`` or ``nobody``.
     """
 
     port: int = 0
@@ -34,11 +34,11 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """The server's own database, with a password that no log may show."""
+        """The URL of the server's default database, with a password that no log may contain."""
         return f"postgresql://tests:postgres-password@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        """Start it, with a new cluster at the first time, and return when it answers."""
+        """Start the server, with a new cluster the first time, and return when it accepts connections."""
         if self.directory is None:
             self.directory = _new_cluster()
         self.port = self.port or free_port()
@@ -63,32 +63,32 @@ class PostgresServer:
         return asked.returncode == 0
 
     def stop(self) -> None:
-        """End it at once, without waiting for its clients; :meth:`start` starts it again with the same data."""
+        """Stop the server without waiting for its clients; :meth:`start` restarts it with the same data."""
         if self.process is not None:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(30)
             self.process = None
 
     def kill(self) -> None:
-        """End it and all its processes at once (SIGKILL); :meth:`start` recovers what was committed."""
+        """Kill the server and all its processes (SIGKILL); :meth:`start` recovers committed data."""
         if self.process is not None:
-            self.process.send_signal(signal.SIGSTOP)  # It starts no further ones.
+            self.process.send_signal(signal.SIGSTOP)  # A stopped server starts no new processes.
             for pid in [pid for pid, parent in processes() if parent == self.process.pid]:
-                with suppress(ProcessLookupError):  # It ended meanwhile.
+                with suppress(ProcessLookupError):  # The process has ended.
                     os.kill(pid, signal.SIGKILL)
             self.process.kill()
             self.process.wait()
             self.process = None
 
     def remove(self) -> None:
-        """End it and delete its data."""
+        """Stop the server and delete its data."""
         self.stop()
         if self.directory is not None:
             shutil.rmtree(self.directory)
             self.directory = None
 
     def create_database(self, name: str, template: str = "template1") -> str:
-        """Make a database; gives its URL."""
+        """Create a database and return its URL."""
         self._run_sql(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         return self.url.removesuffix("/postgres") + f"/{name}"
 
@@ -96,11 +96,11 @@ class PostgresServer:
         import psycopg
 
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(statement)  # our own text
+            connection.execute(statement)  # not user input
 
 
 def _program(name: str) -> str:
-    """Path of one of PostgreSQL's programs; without them the test is skipped, and fails in CI."""
+    """Return the path of a PostgreSQL program; without it, skip the test, or fail it in CI."""
     found = shutil.which(name)
     if found is None:
         versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))

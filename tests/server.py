@@ -1,4 +1,4 @@
-"""The service as its operators run it: gunicorn with worker processes, on a free port of this machine."""
+"""The service as operators run it: gunicorn with worker processes, on a free local port."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START_SECONDS = 120.0
 STOP_SECONDS = 40.0
 SECRET = "a secret of the tests that is long enough"
 _given_ports: set[int] = set()
-_random = random.SystemRandom()  # Processes of tests choose differently, also where a test has set the seed.
+_random = random.SystemRandom()  # Test processes choose different ports, even if a test sets the seed.
 
 
 @dataclass
@@ -33,10 +33,10 @@ class Server:
     """A running service.
 
     Attributes:
-        base_url: Where it answers, without a final slash.
-        folder: Its data directory; it outlives the server.
-        environment: What it was started with; :meth:`flask` runs commands with the same.
-        application: What gunicorn serves; the tests' clocks need another than ``wsgi:app``.
+        base_url: The URL of the service, without a trailing slash.
+        folder: The data directory, which outlives the server.
+        environment: The server's environment variables, also used by :meth:`flask`.
+        application: The application that gunicorn serves; tests with a fake clock replace ``wsgi:app``.
     """
 
     base_url: str
@@ -47,13 +47,13 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The process id of gunicorn's master."""
+        """The process ID of the gunicorn master."""
         assert self.process is not None, "the server was not started"
         return self.process.pid
 
     @property
     def log(self) -> str:
-        """All it has written to its standard output and error."""
+        """Everything that the server has written to its standard output and error."""
         path = self.folder / "server.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -61,10 +61,10 @@ class Server:
         """Start gunicorn and return when the service is ready and has all its workers.
 
         Args:
-            ready: Whether it is to be waited for; otherwise it may never be ready.
+            ready: Whether to wait until the service is ready; otherwise it may never be ready.
 
         Raises:
-            RuntimeError: It ended, or is not ready within two minutes; with the end of its log.
+            RuntimeError: The server exited or was not ready within two minutes; contains the end of its log.
         """
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -91,7 +91,7 @@ class Server:
         return ready and len(self.worker_pids()) == int(self.environment["WEB_CONCURRENCY"])
 
     def stop(self) -> int:
-        """End it as an operator does (SIGTERM); gives its exit status."""
+        """Stop the server as an operator does (SIGTERM), and return its exit status."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -102,19 +102,19 @@ class Server:
             raise RuntimeError(f"gunicorn did not end within {STOP_SECONDS:.0f} s:\n{self.log[-4000:]}") from None
 
     def kill(self) -> None:
-        """End the master and every worker at once (SIGKILL), as a power cut would."""
+        """Kill the master and all workers (SIGKILL), as a power failure would."""
         assert self.process is not None
-        with suppress(ProcessLookupError):  # It is the leader of a process group of its own.
+        with suppress(ProcessLookupError):  # The master leads its own process group.
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(10)
 
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers, smallest first."""
+        """Return the process IDs of the workers in ascending order."""
         assert self.process is not None
         return sorted(pid for pid, parent in processes() if parent == self.process.pid)
 
     def flask(self, *arguments: str) -> str:
-        """Run ``flask --app wsgi …`` on the same installation; gives what it prints.
+        """Run ``flask --app wsgi …`` on the same installation and return its output.
 
         Raises:
             RuntimeError: It failed; with what it said.
@@ -128,9 +128,9 @@ class Server:
         return done.stdout
 
     def run_here(self, *arguments: str) -> str:
-        """The same in this process, which has the program loaded: a new one takes two seconds to load it.
+        """Run a command as :meth:`flask` does, but in this process, because a new process takes two seconds to start.
 
-        Not for several threads at once.
+        This method is not thread-safe.
 
         Raises:
             RuntimeError: It failed; with what it said.
@@ -150,15 +150,15 @@ class Server:
         return done.stdout
 
     def set_plan(self, email: str, plan: str, **limits: int | str) -> None:
-        """Put an account on a plan, with limits of its own."""
+        """Set an account's plan and custom limits."""
         options = [text for name, value in limits.items() for text in (f"--{name.replace('_', '-')}", str(value))]
         orjson.loads(self.run_here("account", "set-plan", email, plan, *options, "--json"))
 
 
 def free_port() -> int:
-    """A loopback port that nobody uses, below those that systems give to clients: no client gets it meanwhile.
+    """Return a free loopback port below the range of client ports, so that no client can take it meanwhile.
 
-    None is given twice by a process: its server may not have started yet.
+    A process never gets the same port twice, because the first server may not have started yet.
     """
     while True:
         port = _random.randrange(10_000, 32_768)
@@ -171,13 +171,13 @@ def free_port() -> int:
 
 
 def processes() -> Iterator[tuple[int, int]]:
-    """Every process and its parent: from /proc, or where there is none from ``ps``."""
+    """Yield the IDs of every process and its parent, from /proc or, without it, from ``ps``."""
     if not Path("/proc/self/stat").exists():
         listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
         yield from ((int(pid), int(parent)) for pid, parent in (line.split() for line in listed.splitlines()))
         return
     for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # It ended meanwhile.
+        with suppress(FileNotFoundError, ProcessLookupError):  # The process has ended.
             yield int(entry.name), int((entry / "stat").read_text().rpartition(")")[2].split()[1])
 
 
@@ -191,15 +191,15 @@ def running_server(
     started: bool = True,
     **settings: str | int,
 ) -> Iterator[Server]:
-    """Start the service on a free port of 127.0.0.1 and end it, by its process id, at the end.
+    """Run the service on a free port of 127.0.0.1, and stop it at the end.
 
     Args:
-        folder: Its data directory; made if missing, kept afterwards.
-        workers: Worker processes.
-        application: What gunicorn serves.
-        own_process: Whether a process of its own makes the tables, as in operation.
-        started: Whether it is started, and the tables are made; otherwise the caller does it.
-        settings: Further settings by their names in lower case, such as ``default_plan="pro"``.
+        folder: The data directory; created if missing, and kept afterward.
+        workers: The number of worker processes.
+        application: The application that gunicorn serves.
+        own_process: Whether a separate process creates the tables, as in production.
+        started: Whether to create the tables and start the service; otherwise the caller must.
+        settings: Additional settings by lowercase name, such as ``default_plan="pro"``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     server = _prepare(folder, workers, settings)

@@ -1,9 +1,9 @@
-"""A database and counters of its own for every application under test, on the servers TEST_… variables name.
+"""A separate database and counter store for every application under test, on the servers in TEST_… variables.
 
-Applications take numbered places: database ``tests_<pid>_<n>`` at the server of TEST_DATABASE_URL, Redis database ``n``
-at the one of TEST_LIMITS_URL. A place that was given back is emptied for the next one: quicker than making it.
-A Redis and a search engine serve one process of tests: for ``pytest -n 2``, TEST_LIMITS_URL and TEST_SEARCH_URL name
-two each, with a space between them.
+Applications take numbered places: database ``tests_<pid>_<n>`` on the server of TEST_DATABASE_URL, and Redis database
+``n`` on the server of TEST_LIMITS_URL. A returned place is emptied for reuse, which is faster than creating a new one.
+Each test process needs its own Redis and search engine: for ``pytest -n 2``, TEST_LIMITS_URL and TEST_SEARCH_URL
+contain two URLs each, separated by a space.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _made: list[int] = []
 
 
 def database_url(folder: Path) -> str:
-    """The database of the application whose data directory this is; empty if no server is named."""
+    """Return the database URL of the application with this data directory, or an empty string without a server."""
     return _url_of(f"tests_{os.getpid()}_{_place(folder)}") if _server() else ""
 
 
 def search_url() -> str:
-    """The search engine of this process; empty if none is named."""
+    """Return the search engine URL of this process, or an empty string without an engine."""
     return _own_url("TEST_SEARCH_URL")
 
 
 def limits_url(folder: Path) -> str:
-    """Its counter store; empty if none is named."""
+    """Return the counter store URL of the application, or an empty string without a store."""
     url = _own_url("TEST_LIMITS_URL")
     return f"{url.rpartition('/')[0]}/{_place(folder)}" if url.startswith("redis") else url
 
 
 def make_empty(folder: Path) -> None:
-    """Empty both, the tables being there."""
+    """Empty the database, creating it if necessary, and the counter store."""
     place = _place(folder)
     if _server():
         if place in _made:
@@ -61,14 +61,14 @@ def make_empty(folder: Path) -> None:
 
 
 def refund(folder: Path) -> None:
-    """The application is closed; another may have its place."""
+    """Return the place of a closed application for reuse."""
     place = _taken.pop(folder, None)
     if place is not None:
         _free.append(place)
 
 
 def stored_bytes(app: Flask) -> bytes:
-    """All that the database of ``app`` holds, deleted rows included where it is a file."""
+    """Return the whole contents of the database of ``app``, including deleted rows if it is a file."""
     part = app.extensions["runtime"]
     with part.database.read() as session:
         rows = [row for table in Base.metadata.sorted_tables for row in session.execute(select(table))]
@@ -78,7 +78,7 @@ def stored_bytes(app: Flask) -> bytes:
 
 @contextmanager
 def database_away(app: Flask) -> Iterator[None]:
-    """The database of ``app`` refuses every connection."""
+    """Make the database of ``app`` refuse every connection."""
     part = app.extensions["runtime"]
     part.database.dispose()
     if not _server():
@@ -99,7 +99,7 @@ def database_away(app: Flask) -> Iterator[None]:
 
 @contextmanager
 def counters_away(app: Flask) -> Iterator[None]:
-    """The counter store of ``app`` refuses every step."""
+    """Make the counter store of ``app`` refuse every step."""
     part = app.extensions["runtime"]
     part.counters.close()
     if part.counters.name == "sqlite":
@@ -117,7 +117,7 @@ def counters_away(app: Flask) -> Iterator[None]:
 
 @contextmanager
 def _replaced(folder: Path, name: str) -> Iterator[None]:
-    """A directory stands where the files called ``name`` were."""
+    """Temporarily replace the files called ``name`` with a directory."""
     files = list(folder.glob(f"{name}*"))
     for file in files:
         file.rename(folder / f"away-{file.name}")
@@ -159,7 +159,7 @@ def _administration() -> Iterator[Connection]:
 
 @cache
 def _template() -> str:
-    """The name of a database with all tables and no rows, made by the migrations once."""
+    """Return the name of a database with empty tables, created once by the migrations."""
     name = f"tests_{os.getpid()}_template"
     with _administration() as connection:
         connection.execute(text(f"CREATE DATABASE {name}"))
@@ -171,7 +171,7 @@ def _template() -> str:
 
 
 def _empty(url: str) -> None:
-    """Delete all rows and let ids begin again: for small tables much quicker than TRUNCATE."""
+    """Delete all rows and restart the ID sequences; for small tables this is much faster than TRUNCATE."""
     engine = create_engine(normalized_url(url), poolclass=NullPool)
     deletions = "; ".join(f"DELETE FROM {table.name}" for table in reversed(Base.metadata.sorted_tables))
     with engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""A wheel of the project, built from a copy, since building writes beside what it builds."""
+"""A wheel of the project, built from a copy because the build writes into the source tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCES = ("app", "backends", "docs", "schemas", "README.md", "pyproject.toml", 
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build it in a folder, with the setuptools that is installed here; gives its file."""
+    """Build the wheel in a folder with the installed setuptools, and return its path."""
     copy = folder / "project"
     copy.mkdir()
     for name in SOURCES:

@@ -1,4 +1,4 @@
-"""Work that a test measures instead of time."""
+"""Measurement of work in place of time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 
 class Work(NamedTuple):
-    """Work that was done, in numbers that are the same on every machine.
+    """Amounts of work that are the same on every machine.
 
     Attributes:
-        calls: Calls of functions, of Python's own included.
-        searches: Runs of a query by tantivy.
+        calls: Function calls, including built-in functions.
+        searches: Queries run by tantivy.
     """
 
     calls: int

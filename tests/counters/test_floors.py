@@ -15,7 +15,7 @@ RESERVE = UsageReservation(1, 60, 7)
 
 
 class Known:
-    """Copied usage of every day, and the calls that read it."""
+    """Returns the copied usage and records each lookup."""
 
     def __init__(self, floor: Floor | None):
         self.floor = floor
