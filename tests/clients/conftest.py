@@ -1,4 +1,4 @@
-"""A running service with customers, and the tools that make clients from its API document."""
+"""A running service with customers, and tools that generate clients from its API document."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ KINDS = ("public", "search", "private")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything below this folder carries the marker ``clients``."""
+    """Mark all tests in this folder with ``clients``."""
     for item in items:
         if item.nodeid.startswith("tests/clients/"):
             item.add_marker(pytest.mark.clients)
 
 
 def missing(what: str) -> None:
-    """A tool is not there: skip on a laptop, fail in CI."""
+    """Skip the test because a tool is missing, or fail it in CI."""
     if os.environ.get("CI"):
         pytest.fail(f"{what} is missing")
     pytest.skip(f"{what} is missing")
@@ -38,7 +38,7 @@ def missing(what: str) -> None:
 
 @pytest.fixture(scope="session")
 def tool() -> Callable[[str], str]:
-    """Gives the path of a command, which may be in this virtual environment."""
+    """Return a function that finds a command's path, in this virtual environment first."""
 
     def find(name: str) -> str:
         beside = Path(sys.executable).with_name(name)
@@ -52,7 +52,7 @@ def tool() -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def needs_package() -> Callable[[str], None]:
-    """Ends the test where a Python package is not installed."""
+    """Return a function that skips the test, or fails it in CI, if a Python package is missing."""
 
     def check(name: str) -> None:
         if find_spec(name) is None:
@@ -63,7 +63,7 @@ def needs_package() -> Callable[[str], None]:
 
 @dataclass
 class Customer:
-    """Somebody with two sites: one that the keys are for, and one to be changed."""
+    """A customer with two sites: one for the keys, and a spare one for changes."""
 
     server: Server
     browser: requests.Session
@@ -77,7 +77,7 @@ class Customer:
         return str(self.browser.headers["X-CSRF-Token"])
 
     def call(self, kind: str, method: str, path: str, **kwargs: Any) -> requests.Response:
-        """Call with one of the keys, or with the session."""
+        """Call the API with a key or with the session."""
         if kind == "session":
             return self.browser.request(method, self.server.base_url + path, timeout=30, **kwargs)
         headers = {"Authorization": f"Bearer {self.tokens[kind]}"}
@@ -86,7 +86,7 @@ class Customer:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service with two workers, where visitors are told apart by what a proxy says."""
+    """Run the service with two workers and one trusted proxy, so that tests can choose IP addresses."""
     settings: dict[str, str | int] = {"default_plan": "enterprise", "trusted_proxies": 1}
     with running_server(tmp_path_factory.mktemp("service"), workers=2, **settings) as running:
         yield running
@@ -94,7 +94,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def make_customer(server: Server) -> Callable[[str], Customer]:
-    """Registers customers by e-mail. An address registers 30 an hour: make few."""
+    """Return a function that registers customers. An IP address is limited to 30 registrations an hour."""
 
     def make(email: str) -> Customer:
         browser = requests.Session()
@@ -117,7 +117,7 @@ def make_customer(server: Server) -> Callable[[str], Customer]:
 
 @pytest.fixture(scope="session")
 def neighbours(make_customer: Callable[[str], Customer]) -> None:
-    """Others, whose sites have the smallest ids: those that generated requests name most."""
+    """Register other customers first: generated requests mostly use the smallest site IDs."""
     for number in range(3):
         make_customer(f"neighbour{number}@example.com")
 
@@ -130,7 +130,7 @@ def _post(browser: requests.Session, server: Server, path: str, body: dict[str, 
 
 
 def run(folder: Path, *command: str, **environment: str) -> str:
-    """Run a command, which must work; gives what it prints."""
+    """Run a command, which must succeed, and return its output."""
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=400, check=False,
         env={**os.environ, **environment},
@@ -141,7 +141,7 @@ def run(folder: Path, *command: str, **environment: str) -> str:
 
 @pytest.fixture(scope="session")
 def npm_folder(tmp_path_factory: pytest.TempPathFactory, tool: Callable[[str], str]) -> Path:
-    """A folder with the packages from the npm registry."""
+    """Install the npm packages in a folder and return it."""
     folder = tmp_path_factory.mktemp("npm")
     shutil.copy(HERE / "package.json", folder)
     run(folder, tool("npm"), "install", "--no-audit", "--no-fund", "--no-package-lock")
@@ -150,7 +150,7 @@ def npm_folder(tmp_path_factory: pytest.TempPathFactory, tool: Callable[[str], s
 
 @pytest.fixture
 def document(server: Server, tmp_path: Path) -> Path:
-    """The API document as the service serves it, in a file."""
+    """Save the service's API document and return the file's path."""
     file = tmp_path / "openapi.json"
     file.write_bytes(requests.get(f"{server.base_url}/openapi.json", timeout=30).content)
     return file

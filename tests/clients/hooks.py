@@ -1,6 +1,6 @@
-"""Hooks of schemathesis: half of the cases are about things that exist, and each comes from an address of its own.
+"""Hooks of schemathesis: half of the cases use existing objects, and each comes from a different IP address.
 
-A request that is asked to come again (503 with ``Retry-After``) is sent once more, as every client would.
+A request that gets 503 with ``Retry-After`` is repeated once, as a client should.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import schemathesis
 OWN: dict[str, Any] = json.loads(os.environ["OWN_THINGS"])
 DESTRUCTIVE = {"deleteSite", "deleteKey"}
 LONGEST_QUERY = 6000
-"""gunicorn refuses a request line of more than 8190 bytes by itself, before the application."""
+"""Maximum bytes of a query; gunicorn rejects request lines above 8190 bytes before the application."""
 _numbers = itertools.count()
 
 
 @schemathesis.serializer("application/x-ndjson", "text/csv")
 def send_text(context: Any, value: Any) -> bytes:
-    """Lines are sent as they are."""
+    """Serialize lines unchanged."""
     return str(value).encode("utf-8", "replace")
 
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Fill in what exists, and tell visitors apart, so that the limit per visitor does not hide the rest."""
+    """Insert existing IDs, and use a new IP address per request so that rate limits do not hide errors."""
     number = next(_numbers)
     address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
     case.headers = {**(case.headers or {}), "X-Forwarded-For": address}
@@ -39,7 +39,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     )
     operation = case.operation.definition.raw.get("operationId")
     if str(path.get("site_id")) in OWN["sites"] and (operation in DESTRUCTIVE or path["site_id"] == OWN["site_id"]):
-        path["site_id"] = 0  # The caller must outlive the run.
+        path["site_id"] = 0  # The caller's sites must not be deleted during the run.
     longest = LONGEST_QUERY // max(len(query), 1)
     for name, value in query.items():
         if isinstance(value, str) and len(quote(value)) > longest:
@@ -58,7 +58,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 
 @schemathesis.check
 def not_a_lasting_server_error(context: Any, response: Any, case: Any) -> None:
-    """No 500, and no 503 that is still one after the time the answer names."""
+    """Fail on 5xx responses, except a 503 that succeeds when repeated after its ``Retry-After``."""
     if response.status_code < 500:
         return
     told = f"{case.method} {case.path}: {response.status_code} {response.text[:300]}"

@@ -1,4 +1,4 @@
-"""Index, search and delete with the generated client; run by test_python_client.py beside the package it generates."""
+"""Index, search, and delete with the generated client. test_python_client.py runs this next to the package."""
 
 from __future__ import annotations
 

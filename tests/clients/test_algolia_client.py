@@ -1,4 +1,4 @@
-"""Algolia's Python client, whose host and key are all that is changed, searches one index and several."""
+"""Algolia's Python client, with only the host and key changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def customer(needs_package: Callable[[str], None], make_customer: Callable[[str]
 
 @pytest.fixture
 def make_client(customer: Customer) -> Iterator[Callable[[str], Any]]:
-    """Makes Algolia's client with a key; its connections are closed at the end."""
+    """Yield a function that creates Algolia's client with a key, and close its connections at the end."""
     address = urlsplit(customer.server.base_url)
     hosts = import_module("algoliasearch.http.hosts")
 
@@ -41,7 +41,9 @@ def make_client(customer: Customer) -> Iterator[Callable[[str], Any]]:
         yield make
 
 
-def test_it_searches_one_index_and_several(customer: Customer, make_client: Callable[[str], Any]) -> None:
+def test_algolia_python_client_searches_one_index_and_several(
+    customer: Customer, make_client: Callable[[str], Any]
+) -> None:
     client = make_client(customer.tokens["search"])
     wish = {"query": "bicycle", "hitsPerPage": 2, "filters": "author:Ann", "facets": ["author"]}
 
@@ -57,7 +59,9 @@ def test_it_searches_one_index_and_several(customer: Customer, make_client: Call
     assert (second.nb_hits, second.query) == (0, "no")
 
 
-def test_it_understands_what_is_refused(customer: Customer, make_client: Callable[[str], Any]) -> None:
+def test_algolia_python_client_raises_error_messages_and_statuses(
+    customer: Customer, make_client: Callable[[str], Any]
+) -> None:
     error = import_module("algoliasearch.http.exceptions").RequestException
 
     with pytest.raises(error, match="filters cannot be read") as refused:

@@ -1,4 +1,4 @@
-"""The API document is OpenAPI 3.1, and tools for such documents read it."""
+"""The API document is valid OpenAPI 3.1 and works with tools for such documents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from tests.clients.conftest import HERE, Customer, run
 
 CONVERTING = {"folderStrategy": "Tags", "parametersResolution": "Example", "enableOptionalParameters": False}
-"""What tells the converter to Postman's format to take the examples."""
+"""Options for the Postman converter to use the examples."""
 
 
-def test_it_is_valid(document: Path, needs_package: Callable[[str], None]) -> None:
+def test_document_is_valid_openapi(document: Path, needs_package: Callable[[str], None]) -> None:
     needs_package("openapi_spec_validator")
     from openapi_spec_validator import OpenAPIV31SpecValidator
 
@@ -23,7 +23,7 @@ def test_it_is_valid(document: Path, needs_package: Callable[[str], None]) -> No
     assert [str(error) for error in OpenAPIV31SpecValidator(spec).iter_errors()] == []
 
 
-def test_redocly_finds_nothing_to_remark(document: Path, npm_folder: Path) -> None:
+def test_redocly_lint_reports_no_problems(document: Path, npm_folder: Path) -> None:
     shutil.copy(HERE / "redocly.yaml", npm_folder)
     redocly = npm_folder / "node_modules" / ".bin" / "redocly"
 
@@ -32,7 +32,9 @@ def test_redocly_finds_nothing_to_remark(document: Path, npm_folder: Path) -> No
     assert json.loads(found)["problems"] == []
 
 
-def test_postman_runs_the_examples(document: Path, npm_folder: Path, make_customer: Callable[[str], Customer]) -> None:
+def test_postman_collection_has_all_examples_and_runs_document_requests(
+    document: Path, npm_folder: Path, make_customer: Callable[[str], Customer]
+) -> None:
     customer = make_customer("postman@example.com")
     bin_folder = npm_folder / "node_modules" / ".bin"
     collection, options, report = (npm_folder / name for name in ("collection.json", "options.json", "report.json"))

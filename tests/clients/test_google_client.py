@@ -1,4 +1,4 @@
-"""Google's own client, whose endpoint is the only thing that is changed, searches with Custom Search."""
+"""Google's Custom Search client, with only the endpoint changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def customer(needs_package: Callable[[str], None], make_customer: Callable[[str]
 
 @pytest.fixture
 def make_service(customer: Customer) -> Iterator[Callable[[str], Any]]:
-    """Makes Google's client with a key; its connections are closed at the end."""
+    """Yield a function that creates Google's client with a key, and close its connections at the end."""
     with ExitStack() as stack:
         yield lambda key: stack.enter_context(
             import_module("googleapiclient.discovery").build(
@@ -37,7 +37,7 @@ def make_service(customer: Customer) -> Iterator[Callable[[str], Any]]:
         )
 
 
-def test_it_turns_pages_until_there_is_none(customer: Customer, make_service: Callable[[str], Any]) -> None:
+def test_google_client_pages_through_all_results(customer: Customer, make_service: Callable[[str], Any]) -> None:
     service = make_service(customer.tokens["search"])
     request = service.cse().list(q="bicycle", cx="any", num=2, safe="active", hl="en")
     links = []
@@ -53,7 +53,7 @@ def test_it_turns_pages_until_there_is_none(customer: Customer, make_service: Ca
     assert sorted(links) == [f"https://example.com/{number}" for number in range(3)]
 
 
-def test_it_understands_what_is_refused(make_service: Callable[[str], Any]) -> None:
+def test_google_client_raises_error_message_and_reason(make_service: Callable[[str], Any]) -> None:
     error = import_module("googleapiclient.errors").HttpError
 
     with pytest.raises(error, match="The API key is invalid") as caught:

@@ -1,4 +1,4 @@
-"""The official SDK's client of the Model Context Protocol, unchanged, searches a site and reads what it finds."""
+"""The unmodified client of the official Model Context Protocol SDK searches a site and fetches documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def customer(needs_package: Callable[[str], None], make_customer: Callable[[str]
 
 
 @pytest.mark.parametrize("mode", REVISIONS)
-def test_it_searches_and_reads(customer: Customer, mode: str) -> None:
+def test_mcp_client_searches_and_fetches_documents(customer: Customer, mode: str) -> None:
     connect = import_module("mcp").Client
     url = f"{customer.server.base_url}/mcp/{customer.tokens['public']}"
 
@@ -58,7 +58,7 @@ def test_it_searches_and_reads(customer: Customer, mode: str) -> None:
     assert (refused.is_error, refused.content[0].text) == (True, "limit must be between 1 and 10")
 
 
-def test_a_key_may_be_sent_as_a_bearer_token(customer: Customer) -> None:
+def test_mcp_client_can_send_the_key_as_a_bearer_token(customer: Customer) -> None:
     connect = import_module("mcp").Client
     transport = import_module("mcp.client.streamable_http").streamable_http_client
     headers = {"Authorization": f"Bearer {customer.tokens['search']}"}

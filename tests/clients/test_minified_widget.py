@@ -1,4 +1,4 @@
-"""The search box as browsers get it is made from its source, and checked in."""
+"""The minified search box scripts are generated from their sources and checked in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ESBUILD = "github.com/evanw/esbuild/cmd/esbuild@v0.28.2"
 
 
 @pytest.mark.parametrize("script", [SCRIPT, RESULTS_SCRIPT])
-def test_what_is_sent_is_the_source_minified(tool: Callable[[str], str], script: Path) -> None:
-    """With ``MINIFY`` set, writes it."""
+def test_minified_script_matches_its_source(tool: Callable[[str], str], script: Path) -> None:
+    """If ``MINIFY`` is set, write the file first."""
     source = script.with_name(script.name.replace(".min", ""))
     done = subprocess.run(
         [tool("go"), "run", ESBUILD, "--minify", "--charset=utf8", str(source)],

@@ -1,4 +1,4 @@
-"""schemathesis over the API document, with each kind of caller: no 5xx, no answer that is not described."""
+"""schemathesis with each kind of caller finds no 5xx and no undocumented responses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def headers_of(customer: Customer, kind: str) -> dict[str, str]:
 
 @contextmanager
 def unlimited_requests(folder: Path) -> Iterator[None]:
-    """Counts of requests are forgotten all the time: refusals would hide what else is answered."""
+    """Reset request counters continuously, because 429 responses would hide all others."""
     done = Event()
 
     def forget() -> None:
@@ -57,7 +57,7 @@ def unlimited_requests(folder: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("neighbours")
 @pytest.mark.parametrize("kind", ["private", "session", "search", "public", "engine", "nobody"])
-def test_every_answer_is_one_that_is_described(
+def test_every_response_is_documented(
     kind: str,
     document: Path,
     tmp_path: Path,
@@ -99,7 +99,7 @@ def test_every_answer_is_one_that_is_described(
     log = customer.server.log.splitlines()
     errors = [at for at, line in enumerate(log) if "Traceback" in line and "unavailable" not in line]
     assert [line[:300] + line[300:][-1_500:] for at in errors[:3] for line in log[max(0, at - 1) : at + 30]] == []
-    # pytest shows the start of a long text only where it is a list, and CI keeps the end of what is printed.
+    # pytest shows the start of a long text only in a list, and CI keeps the end of the output.
     said = [line[:400] for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     failures = next((at for at, line in enumerate(said) if " FAILURES " in line), 0)
     assert done.returncode == 0, "\n".join(said[failures:][:25])

@@ -22,7 +22,7 @@ PASSWORD = "correct horse battery"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything below this folder carries the marker ``npm``."""
+    """Mark all tests in this folder with ``npm``."""
     for item in items:
         if item.nodeid.startswith("tests/npm/"):
             item.add_marker(pytest.mark.npm)
@@ -30,12 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class Packages:
-    """A folder with this one's scripts and their packages, unchanged from the npm registry."""
+    """A folder with the scripts of this folder and their unmodified npm packages."""
 
     folder: Path
 
     def run(self, script: str, wish: dict[str, Any]) -> Any:
-        """Run one of the scripts; gives what it prints."""
+        """Run a script and return its JSON output."""
         done = subprocess.run(
             ["node", script], cwd=self.folder, input=json.dumps(wish), capture_output=True, text=True,
             timeout=RUN_SECONDS, check=False,
@@ -46,7 +46,7 @@ class Packages:
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
-    """Installed once. Without node, the tests are skipped; with CI set, they fail."""
+    """Install the packages once. Without node, tests are skipped, or fail in CI."""
     folder = tmp_path_factory.mktemp("npm")
     for file in HERE.glob("*.mjs"):
         shutil.copy(file, folder)
@@ -56,7 +56,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 
 @dataclass
 class Customer:
-    """Somebody with a site on the running service."""
+    """A customer with a site on the running service."""
 
     server: Server
     browser: requests.Session
@@ -64,7 +64,7 @@ class Customer:
     tokens: dict[str, str]
 
     def call(self, kind: str, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
-        """Call the API with one of the keys, which must work."""
+        """Call the API with a key and return the response, which must succeed."""
         headers = {"Authorization": f"Bearer {self.tokens[kind]}"}
         response = requests.request(method, self.server.base_url + path, headers=headers, timeout=30, **kwargs)
         assert response.status_code == 200, response.text
@@ -73,7 +73,7 @@ class Customer:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What client-info says to a public key."""
+        """The client-info response for the public key."""
         return self.call("public", "GET", "/v1/client-info")
 
     @property
@@ -89,7 +89,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def register(server: Server, email: str) -> Customer:
-    """A new customer with a site, and a public and a private key."""
+    """Register a customer with a site, a public key, and a private key."""
     browser = requests.Session()
     credentials = {"name": "Ann", "email": email, "password": PASSWORD}
     registered = browser.post(f"{server.base_url}/register", json=credentials, timeout=30)
@@ -115,7 +115,7 @@ def customer(server: Server) -> Customer:
 
 
 def document(number: int) -> dict[str, Any]:
-    """Odd ones are about installing, even ones about upgrading; three authors; a price each."""
+    """Create a document: odd numbers are about installing, even numbers about upgrading."""
     subject = "Install guide" if number % 2 else "Upgrade <b>guide</b>"
     return {
         "id": f"p{number}",

@@ -1,4 +1,4 @@
-"""Algolia's JavaScript client, whose host and key are all that is changed."""
+"""Algolia's JavaScript client, with only the host and key changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.npm.conftest import Customer, Packages
 
 
 def call(packages: Packages, customer: Customer, *calls: tuple[str, dict[str, Any]], key: str = "") -> list[Any]:
-    """The outcome of each call."""
+    """Return the outcome of each call."""
     address = urlsplit(customer.server.base_url)
     wish = {
         "host": address.netloc,
@@ -21,7 +21,7 @@ def call(packages: Packages, customer: Customer, *calls: tuple[str, dict[str, An
     return outcomes
 
 
-def test_it_searches_one_index_and_several(packages: Packages, customer: Customer) -> None:
+def test_algolia_javascript_client_searches_one_index_and_several(packages: Packages, customer: Customer) -> None:
     wish = {"query": "install", "hitsPerPage": 3, "filters": "author:Ann", "facets": ["author"]}
 
     several, one = call(
@@ -38,7 +38,7 @@ def test_it_searches_one_index_and_several(packages: Packages, customer: Custome
     assert second["nbHits"] > 0
 
 
-def test_it_understands_what_is_refused(packages: Packages, customer: Customer) -> None:
+def test_algolia_javascript_client_receives_error_messages_and_statuses(packages: Packages, customer: Customer) -> None:
     (refused,) = call(packages, customer, ("search", {"requests": [{"indexName": "any", "filters": "author"}]}))
     (unknown,) = call(packages, customer, ("search", {"requests": [{"indexName": "any"}]}), key="abc")
 

@@ -1,4 +1,4 @@
-"""InstantSearch's widgets over Meilisearch's adapter, unchanged, with what client-info gives."""
+"""Unmodified InstantSearch widgets with Meilisearch's adapter, configured from client-info."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Picture = dict[str, Any]
 
 
 def use(packages: Packages, customer: Customer, *steps: dict[str, Any], finite: bool = True) -> list[Picture]:
-    """What the widgets show at the start and after each step."""
+    """Return what the widgets show initially and after each step."""
     info = customer.info
     wish = {
         "host": info["engine_host"],
@@ -33,7 +33,7 @@ def ids(picture: Picture) -> list[str]:
     return [hit["id"] for hit in picture["hits"]]
 
 
-def test_typing_searches(packages: Packages, customer: Customer) -> None:
+def test_typing_updates_hits_and_total(packages: Packages, customer: Customer) -> None:
     start, typed = use(packages, customer, {"widget": "query", "value": "inst"})
 
     assert start["total"] == 25
@@ -50,7 +50,7 @@ def test_matches_are_highlighted_and_documents_cannot_inject_markup(packages: Pa
     assert typed["hits"][0]["_snippetResult"]["content"]["value"] == "How to run…"
 
 
-def test_facets_are_counted_and_refine(packages: Packages, customer: Customer) -> None:
+def test_facets_are_counted_and_refine_the_search(packages: Packages, customer: Customer) -> None:
     start, refined, either = use(
         packages, customer, {"widget": "facet", "attribute": "author", "value": "Čeněk"},
         {"widget": "facet", "attribute": "author", "value": "Ann"},
@@ -63,14 +63,14 @@ def test_facets_are_counted_and_refine(packages: Packages, customer: Customer) -
     assert either["total"] == 17
 
 
-def test_a_facet_is_searched(packages: Packages, customer: Customer) -> None:
+def test_facet_values_can_be_searched(packages: Packages, customer: Customer) -> None:
     _, found = use(packages, customer, {"widget": "searchFacet", "attribute": "author", "value": "cen"})
 
     assert found["facets"]["author"] == {"Čeněk": 8}
 
 
 @pytest.mark.parametrize("finite", [True, False])
-def test_pages_are_turned(packages: Packages, customer: Customer, finite: bool) -> None:
+def test_pagination_shows_every_hit_once(packages: Packages, customer: Customer, finite: bool) -> None:
     *_, typed, second, third = use(
         packages, customer, {"widget": "query", "value": "install"}, {"widget": "page", "value": 1},
         {"widget": "page", "value": 2}, finite=finite,
@@ -83,7 +83,7 @@ def test_pages_are_turned(packages: Packages, customer: Customer, finite: bool) 
         assert (third["pages"], third["total"]) == (3, 12)
 
 
-def test_hits_are_put_in_order(packages: Packages, customer: Customer) -> None:
+def test_sort_order_can_be_changed(packages: Packages, customer: Customer) -> None:
     order = f"{customer.info['index']}:date:asc"
 
     _, ordered = use(packages, customer, {"widget": "order", "value": order})
@@ -91,9 +91,7 @@ def test_hits_are_put_in_order(packages: Packages, customer: Customer) -> None:
     assert ids(ordered) == ["p0", "p1", "p2", "p3", "p4"]
 
 
-def test_a_widget_that_is_only_opened_costs_nothing_and_a_search_costs_one(
-    packages: Packages, customer: Customer
-) -> None:
+def test_initial_display_uses_no_quota_and_a_search_uses_one(packages: Packages, customer: Customer) -> None:
     before = customer.used_today
 
     use(packages, customer)
@@ -104,7 +102,7 @@ def test_a_widget_that_is_only_opened_costs_nothing_and_a_search_costs_one(
     assert customer.used_today == before + 1
 
 
-def test_searches_show_in_analytics_one_for_what_was_typed(packages: Packages, customer: Customer) -> None:
+def test_analytics_count_typing_and_refining_as_one_search(packages: Packages, customer: Customer) -> None:
     typed = ("u", "upgr", "upgrade gui", "upgrade guide 14")
     facet = {"widget": "facet", "attribute": "author", "value": "Čeněk"}
 

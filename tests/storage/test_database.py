@@ -1,4 +1,4 @@
-"""The SQLite file is private, and safe with many connections of many processes."""
+"""The SQLite file is private and can be used safely by many connections and processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.noting_lock import NotingLock
 from tests.patience import PATIENCE_SECONDS
 
 
-def test_a_new_file_and_what_is_next_to_it_is_its_owners_only(tmp_path: Path) -> None:
+def test_new_database_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'service.db'}")
     with database.write() as session:
         session.execute(text("CREATE TABLE t (x)"))
@@ -28,8 +28,8 @@ def test_a_new_file_and_what_is_next_to_it_is_its_owners_only(tmp_path: Path) ->
     database.dispose()
 
 
-def test_a_later_connection_does_not_end_the_locks_of_the_earlier_ones(tmp_path: Path) -> None:
-    """Without its locks, another process that ends would consider itself the last one and delete the log."""
+def test_later_connections_do_not_release_locks_of_earlier_ones(tmp_path: Path) -> None:
+    """Without these locks, another process would delete the write-ahead log when it disconnects."""
     path = tmp_path / "service.db"
     database = Database(f"sqlite:///{path}")
     with database.write() as session:
@@ -48,7 +48,7 @@ def test_a_later_connection_does_not_end_the_locks_of_the_earlier_ones(tmp_path:
     database.dispose()
 
 
-def test_an_error_that_is_logged_tells_no_values(app: Flask) -> None:
+def test_logged_database_errors_contain_no_values(app: Flask) -> None:
     database = app.extensions["runtime"].database
     with pytest.raises(DBAPIError) as failed, database.write() as session:
         session.execute(text("INSERT INTO nowhere (password) VALUES (:password)"), {"password": "hush"})
@@ -56,7 +56,7 @@ def test_an_error_that_is_logged_tells_no_values(app: Flask) -> None:
     assert "hush" not in str(failed.value)
 
 
-def test_who_began_to_wait_before_a_write_failed_waits_no_longer_than_others_afterwards(
+def test_waiting_write_uses_the_shorter_wait_after_another_write_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "service.db"
@@ -77,7 +77,7 @@ def test_who_began_to_wait_before_a_write_failed_waits_no_longer_than_others_aft
         with lock:
             waiting.start()
             assert lock.is_waited_for.wait(PATIENCE_SECONDS)
-            monkeypatch.setattr(database._turns, "_wait_seconds", 0.01)  # As when a write before it has failed.
+            monkeypatch.setattr(database._turns, "_wait_seconds", 0.01)  # As after an earlier write failed.
         assert refused.wait(PATIENCE_SECONDS)
     waiting.join()
     database.dispose()

@@ -1,4 +1,4 @@
-"""Cached texts are produced once for each state, rarely if that is slow, and deleted later."""
+"""Cached texts are created once per state, less often if creation is slow, and deleted later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = datetime(2031, 5, 14, 12, 0, tzinfo=UTC)
 
 
 class Source:
-    """A text that takes the given CPU seconds to produce."""
+    """A text that takes the given number of CPU seconds to create."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0):
         self.seconds = seconds
@@ -56,7 +56,7 @@ def set_age(copies: FileCopies, age: timedelta) -> None:
         os.utime(path, (moment, moment))
 
 
-def test_a_text_is_made_once_for_each_state(copies: FileCopies, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_created_once_per_state(copies: FileCopies, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Source(monkeypatch)
 
     assert [source.get(copies, state) for state in "aabbb"] == [f"the text of {state}" for state in "aabbb"]
@@ -65,7 +65,7 @@ def test_a_text_is_made_once_for_each_state(copies: FileCopies, monkeypatch: pyt
     assert source.made == ["a", "b"]
 
 
-def test_an_expensive_text_takes_one_percent_of_a_core(
+def test_expensive_text_uses_one_percent_of_a_core(
     copies: FileCopies, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
     source = Source(monkeypatch, seconds=0.75)
@@ -81,7 +81,7 @@ def test_an_expensive_text_takes_one_percent_of_a_core(
 
 
 @pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
-def test_a_clock_that_jumps_keeps_no_text_from_being_made_again(
+def test_clock_jump_does_not_prevent_recreating_a_text(
     copies: FileCopies, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller, jump: timedelta
 ) -> None:
     source = Source(monkeypatch, seconds=0.75)
@@ -92,7 +92,7 @@ def test_a_clock_that_jumps_keeps_no_text_from_being_made_again(
     assert source.get(copies, "b") == "the text of b"
 
 
-def test_of_many_who_ask_at_once_one_makes_the_text(copies: FileCopies) -> None:
+def test_concurrent_requests_create_a_text_once(copies: FileCopies) -> None:
     made, everybody = [], threading.Barrier(4, timeout=PATIENCE_SECONDS)
 
     def make() -> Iterator[bytes]:
@@ -108,7 +108,7 @@ def test_of_many_who_ask_at_once_one_makes_the_text(copies: FileCopies) -> None:
     assert made == [1]
 
 
-def test_on_a_full_disk_the_text_is_still_returned(copies: FileCopies, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_returned_even_if_the_disk_is_full(copies: FileCopies, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Source(monkeypatch)
 
     def refuse(*_: object) -> None:
@@ -121,16 +121,14 @@ def test_on_a_full_disk_the_text_is_still_returned(copies: FileCopies, monkeypat
     assert source.get(copies, "a") == "the text of a"
 
 
-def test_without_room_for_a_lock_the_text_is_still_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_returned_even_without_a_usable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "copies").write_text("a file where a folder should be")
 
     assert Source(monkeypatch).get(FileCopies(tmp_path / "copies"), "a") == "the text of a"
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100, b'{"state":"a"}\n', b"[]\n"])
-def test_a_copy_that_is_damaged_is_made_again(
-    copies: FileCopies, monkeypatch: pytest.MonkeyPatch, content: bytes
-) -> None:
+def test_damaged_copy_is_recreated(copies: FileCopies, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     source = Source(monkeypatch)
     source.get(copies, "a")
     (copies._folder / "text.copy").write_bytes(content)
@@ -139,7 +137,7 @@ def test_a_copy_that_is_damaged_is_made_again(
     assert source.made == ["a", "a"]
 
 
-def test_old_copies_and_those_beyond_the_room_are_deleted(
+def test_old_copies_and_copies_above_the_size_limit_are_deleted(
     copies: FileCopies, monkeypatch: pytest.MonkeyPatch, clock: time_machine.Traveller
 ) -> None:
     source = Source(monkeypatch)

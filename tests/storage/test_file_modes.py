@@ -13,7 +13,7 @@ from tests.conftest import SECRET
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder that contains a folder with a file, all accessible to their owner only."""
+    """Create a folder with a subfolder and a file, all accessible to their owner only."""
     made = tmp_path / "data"
     (made / "inner").mkdir(parents=True)
     (made / "inner" / "file").write_text("secret")
@@ -23,13 +23,13 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_what_is_the_owners_alone_is_not_open(folder: Path) -> None:
+def test_private_folder_has_no_open_paths(folder: Path) -> None:
     assert find_open_paths(folder) == OpenPaths((), ())
     assert not is_open(folder)
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o711, 0o2770])
-def test_a_folder_that_a_group_or_others_may_list_or_enter_is_open(folder: Path, mode: int) -> None:
+def test_folder_accessible_to_group_or_others_is_open(folder: Path, mode: int) -> None:
     folder.chmod(mode)
     (folder / "inner").chmod(mode)
 
@@ -38,21 +38,21 @@ def test_a_folder_that_a_group_or_others_may_list_or_enter_is_open(folder: Path,
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
-def test_a_file_that_a_group_or_others_may_read_is_open(folder: Path, mode: int) -> None:
+def test_file_readable_by_group_or_others_is_open(folder: Path, mode: int) -> None:
     file = folder / "inner" / "file"
     file.chmod(mode)
 
     assert find_open_paths(folder) == OpenPaths((), (file,))
 
 
-def test_a_link_is_not_what_it_leads_to(folder: Path, tmp_path: Path) -> None:
+def test_symbolic_link_to_a_public_file_is_not_open(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "public").write_text("for everybody")
     (folder / "link").symlink_to(tmp_path / "public")
 
     assert find_open_paths(folder) == OpenPaths((), ())
 
 
-def test_a_data_directory_that_the_service_makes_is_its_own(tmp_path: Path) -> None:
+def test_created_data_directory_is_accessible_to_its_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "new"
 
     load_settings({"DATA_DIR": str(folder), "SECRET_KEY": SECRET})

@@ -54,7 +54,7 @@ def runs(process_id: int) -> bool:
     return True
 
 
-def test_one_runs_whoever_starts_it(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
+def test_only_one_process_runs_per_machine(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
     first, second = create(), create()
 
     assert first.start()
@@ -69,7 +69,7 @@ def test_one_runs_whoever_starts_it(create: Callable[..., MachineProcess], tmp_p
     assert not first.start()
 
 
-def test_a_killed_one_is_started_again(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
+def test_killed_process_is_restarted(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
     process = create()
     process.start()
     eventually(lambda: ids(tmp_path))
@@ -78,7 +78,7 @@ def test_a_killed_one_is_started_again(create: Callable[..., MachineProcess], tm
     eventually(lambda: process.start() and len(ids(tmp_path)) == 2)
 
 
-def test_one_that_fails_is_not_started_again_at_once(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
+def test_failed_process_is_not_restarted_at_once(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
     process = create("sys.exit(3)")
 
     assert process.start()
@@ -87,7 +87,7 @@ def test_one_that_fails_is_not_started_again_at_once(create: Callable[..., Machi
     assert len(ids(tmp_path)) == 1
 
 
-def test_one_that_does_not_end_is_killed(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
+def test_process_that_ignores_the_stop_request_is_killed(create: Callable[..., MachineProcess], tmp_path: Path) -> None:
     process = create(DEAF, stop_seconds=0.05)
     process.start()
     eventually(lambda: ids(tmp_path))

@@ -30,7 +30,7 @@ OLD_SITE = {
 
 
 def old_database(folder: Path, revision: str, rows: dict[str, dict[str, Any]]) -> Database:
-    """A database of an earlier release, with a row in each of these tables."""
+    """Create a database of an earlier release with one row in each of the given tables."""
     database = Database(f"sqlite:///{folder / 'old.db'}")
     command.upgrade(alembic_config(database), revision)
     with database.write() as session:
@@ -97,14 +97,14 @@ def _is_comparable(item: Any, name: str | None, kind: str, reflected: bool, comp
     return not (kind == "index" and str(name).startswith("ix_query_windows_"))
 
 
-def test_alembic_sees_no_difference(migrated: Database) -> None:
+def test_alembic_finds_no_difference_between_migrations_and_models(migrated: Database) -> None:
     with migrated.engine.connect() as connection:
         options = {"compare_type": True, "compare_server_default": True, "include_object": _is_comparable}
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, Base.metadata) == []
 
 
-def test_tables_and_indexes_are_defined_alike(migrated: Database, modelled: Database) -> None:
+def test_migrations_and_models_define_identical_tables_and_indexes(migrated: Database, modelled: Database) -> None:
     """Includes expressions and conditions of indexes, collations, and checks, which Alembic does not compare."""
     by_migrations, by_models = definitions(migrated), definitions(modelled)
 
@@ -113,7 +113,7 @@ def test_tables_and_indexes_are_defined_alike(migrated: Database, modelled: Data
         assert by_migrations[name] == definition, name
 
 
-def test_two_definitions_that_differ_are_told_apart() -> None:
+def test_normalized_definitions_differ_only_if_their_meaning_differs() -> None:
     one = normalized("CREATE INDEX i ON t (a, b) WHERE a IS NOT NULL")
 
     assert one == normalized('CREATE INDEX i ON "t"  (a,b)\nWHERE a IS NOT NULL')
@@ -125,7 +125,7 @@ def test_two_definitions_that_differ_are_told_apart() -> None:
     assert table != normalized("CREATE TABLE t (a INTEGER, b NUMERIC(1, 2), PRIMARY KEY (a, b)) WITHOUT ROWID")
 
 
-def test_upgrading_twice_is_harmless(migrated: Database) -> None:
+def test_upgrading_twice_has_no_further_effect(migrated: Database) -> None:
     before = definitions(migrated)
     assert is_current(migrated)
 
@@ -134,7 +134,7 @@ def test_upgrading_twice_is_harmless(migrated: Database) -> None:
     assert definitions(migrated) == before
 
 
-def test_an_upgrade_is_one_transaction_so_that_nobody_comes_between_two_migrations(tmp_path: Path) -> None:
+def test_upgrade_runs_in_one_transaction(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'service.db'}")
     ends: list[str] = []
     event.listen(database.engine, "commit", lambda _connection: ends.append("commit"))
@@ -143,18 +143,18 @@ def test_an_upgrade_is_one_transaction_so_that_nobody_comes_between_two_migratio
     database.dispose()
 
 
-def test_a_fresh_database_is_not_current(tmp_path: Path) -> None:
+def test_new_database_is_not_current(tmp_path: Path) -> None:
     assert not is_current(Database(f"sqlite:///{tmp_path / 'fresh.db'}"))
 
 
-def test_there_is_one_line_of_migrations() -> None:
+def test_migrations_form_a_single_line() -> None:
     script = ScriptDirectory(str(MIGRATIONS))
 
     assert len(script.get_heads()) == 1
     assert len(script.get_bases()) == 1
 
 
-def test_indexes_keep_their_names_and_forget_their_folders(tmp_path: Path) -> None:
+def test_migrated_sites_keep_index_names_without_folders(tmp_path: Path) -> None:
     rows = {
         "accounts": OLD_ACCOUNT,
         "sites": {**OLD_SITE, "engine": "tantivy:/old/var/indexes"},
@@ -173,7 +173,7 @@ def test_indexes_keep_their_names_and_forget_their_folders(tmp_path: Path) -> No
     assert re.fullmatch("site_7_4_[0-9a-f]{10}", site.index_name(site.index_generation + 1))
 
 
-def test_who_had_an_account_is_its_owner_and_stays_logged_in(tmp_path: Path) -> None:
+def test_migrated_accounts_get_an_owner_and_keep_sessions(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'old.db'}")
     command.upgrade(alembic_config(database), "0007")
     with database.write() as session:
@@ -212,7 +212,7 @@ def test_who_had_an_account_is_its_owner_and_stays_logged_in(tmp_path: Path) -> 
         assert session.execute(text("SELECT token_hash FROM sessions")).scalars().all() == ["t"]
 
 
-def test_keys_keep_all_rights(tmp_path: Path) -> None:
+def test_migrated_keys_keep_all_permissions(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'old.db'}")
     command.upgrade(alembic_config(database), "0007")
     with database.write() as session:
@@ -246,7 +246,7 @@ def test_keys_keep_all_rights(tmp_path: Path) -> None:
     assert told == {(None, False, None, None)}
 
 
-def test_sources_have_hooks(tmp_path: Path) -> None:
+def test_migrated_sources_get_hooks(tmp_path: Path) -> None:
     rows = {
         "accounts": OLD_ACCOUNT,
         "sites": OLD_SITE,

@@ -1,4 +1,4 @@
-"""Transactions that lock the same rows never deadlock, in whichever order they run."""
+"""Transactions that lock the same rows never deadlock, regardless of their order."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def part(app: Flask) -> Runtime:
 
 @contextmanager
 def doing(work: Callable[[], object]) -> Iterator[Future[object]]:
-    """Run ``work`` in another thread, which has ended when the block ends."""
+    """Run ``work`` in another thread and join it at the end of the block."""
     with ThreadPoolExecutor(1) as threads:
         yield threads.submit(work)
 
@@ -78,7 +78,7 @@ def await_waiting(part: Runtime, session: Session) -> None:
     waiting = text("SELECT count(*) FROM pg_stat_activity WHERE :mine = ANY(pg_blocking_pids(pid))")
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        with part.database.read() as looking:  # Within a transaction PostgreSQL shows the same activity again.
+        with part.database.read() as looking:  # PostgreSQL repeats the same activity within one transaction.
             if looking.scalar(waiting, {"mine": mine}):
                 return
         assert time.monotonic() < deadline, "nobody waits"
@@ -94,7 +94,7 @@ def build_anew(part: Runtime, account_id: int, site_id: int) -> None:
 
 
 @pytest.mark.parametrize("change", [pause, build_anew])
-def test_a_site_is_changed_while_a_writer_of_documents_holds_its_account(
+def test_site_can_be_changed_while_a_document_writer_locks_its_account(
     part: Runtime, tenant: Tenant, change: Callable[[Runtime, int, int], None]
 ) -> None:
     ended = threading.Event()
@@ -110,7 +110,7 @@ def test_a_site_is_changed_while_a_writer_of_documents_holds_its_account(
         get_site(session, tenant.account_id, tenant.site_id, lock=True)
 
 
-def test_usage_is_copied_account_by_account_in_order(app: Flask, part: Runtime) -> None:
+def test_usage_is_copied_in_account_order(app: Flask, part: Runtime) -> None:
     """If two workers copied accounts in different orders, each could hold a lock that the other waits for."""
     accounts = [register_tenant(app, f"number{number}@example.com").account_id for number in range(12)]
     for account_id in accounts:
@@ -131,13 +131,13 @@ def test_usage_is_copied_account_by_account_in_order(app: Flask, part: Runtime) 
 
 
 @pytest.mark.parametrize("what", ["site", "account"])
-def test_keys_are_removed_in_the_order_in_which_their_use_is_written(part: Runtime, tenant: Tenant, what: str) -> None:
+def test_keys_are_deleted_in_the_order_in_which_their_use_is_written(part: Runtime, tenant: Tenant, what: str) -> None:
     path = f"/sites/{tenant.site_id}?purge=true" if what == "site" else "/profile"
     body = None if what == "site" else {"password": "correct horse battery"}
     for number in range(7):
         assert tenant.browser.post(f"/api/sites/{tenant.site_id}/keys", json={"name": str(number)}).status_code == 201
     with part.database.write() as session:
-        # PostgreSQL goes through them as they were written last: now from the last one to the first.
+        # PostgreSQL visits rows in the order of their last write: from now on, last to first.
         for key in session.scalars(select(Key).order_by(Key.id.desc())).all():
             key.name = "changed"
             session.flush()
@@ -156,9 +156,7 @@ def test_keys_are_removed_in_the_order_in_which_their_use_is_written(part: Runti
         assert session.scalars(select(Key)).all() == []
 
 
-def test_the_use_of_keys_is_written_the_next_time_if_it_cannot_be_now(
-    part: Runtime, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_of_key_usage_is_repeated(part: Runtime, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tenant.search.get("/v1/search?q=x").status_code == 200
     with monkeypatch.context() as patch:
         patch.setattr(part.database, "write", lambda: 1 / 0)
@@ -172,7 +170,7 @@ def test_the_use_of_keys_is_written_the_next_time_if_it_cannot_be_now(
 
 
 class _Engine:
-    """Issues credentials, as a server does."""
+    """An engine that issues credentials like a server."""
 
     identity = "server"
 
@@ -186,7 +184,7 @@ class _Engine:
         self.revoked.append(reference)
 
 
-def test_no_engine_key_is_handed_out_while_its_service_key_is_being_stopped(part: Runtime, tenant: Tenant) -> None:
+def test_engine_key_is_not_issued_while_its_key_is_being_disabled(part: Runtime, tenant: Tenant) -> None:
     engine = _Engine()
     with part.database.read() as session:
         stored = session.get_one(Key, tenant.keys["search"]["id"])

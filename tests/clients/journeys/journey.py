@@ -1,4 +1,4 @@
-"""A customer's work with the client that openapi-generator makes for Python; see test_openapi_generator.py."""
+"""A typical workflow with the Python client of openapi-generator; see test_openapi_generator.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from site_search.exceptions import ApiException, BadRequestException, NotFoundEx
 
 
 def refusal(kind: type[ApiException], call: Callable[..., Any], *args: Any, **kwargs: Any) -> Error:
-    """The body of the error that a call must end with."""
+    """Return the body of the error that a call must raise."""
     try:
         call(*args, **kwargs)
     except kind as error:
