@@ -47,7 +47,7 @@ gc.set_threshold(100_000, 50, 1000)
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was imported and collected out of all further garbage collections."""
+    """Exclude imported and collected objects from further garbage collections."""
     gc.freeze()
 
 

@@ -15,7 +15,7 @@ VAGUE_NAMES = frozenset(
         *("who", "whom", "what", "whatever", "which", "whose", "that", "those", "such"),
     )
 )
-"""Participles and pronouns that stand where a noun of the domain belongs."""
+"""Participles and pronouns used in place of a noun of the domain."""
 VAGUE_BEGINNINGS = ("most_", "what_", "who_", "those_", "looks_", "goes_")
 FREE_RELATIVE_CLAUSE = re.compile(r"(What|Where|When|Who|Whom|Whose|Whoever|Whatever|Why|How|Which|Those|That)\b")
 NEGATED_NOUN = re.compile(

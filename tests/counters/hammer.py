@@ -40,7 +40,7 @@ def hit_windows(url: str, threads: int, hits: int, windows: list[WindowRequest],
 
 
 def search(url: str, threads: int, searches: int, reserve: UsageReservation, failing: bool) -> int:
-    """Reserve searches from every thread, and refund them if searches fail. Returns the number of charged ones."""
+    """Reserve searches from every thread, and refund them if searches fail. Returns the number of charged searches."""
 
     def work(store: CounterStore) -> int:
         charged = 0
@@ -84,7 +84,7 @@ def change_credentials(url: str, threads: int, changes: int) -> None:
 
 
 def answer_searches(url: str, answers: Path, threads: int) -> None:
-    """Charge searches until killed, and write one byte for each answered one."""
+    """Charge searches until killed, and write one byte for each charged search."""
     store = create_counters(url, timeout_seconds=PATIENT_SECONDS)
     written = os.open(answers, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 

@@ -1,4 +1,4 @@
-"""Credential versions tell every process when cached keys are stale."""
+"""Credential versions let every process detect stale cached keys."""
 
 from __future__ import annotations
 

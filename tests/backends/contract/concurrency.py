@@ -25,7 +25,7 @@ class ConcurrencyContract:
                     result = case.search("steady", highlight=Highlight())
                     assert len(result.hits) == 20
                     assert result.total == 20
-            except BaseException as error:  # noqa: BLE001 - told to the test below
+            except BaseException as error:  # noqa: BLE001 - reported to the test below
                 failures.append(error)
 
         readers = [threading.Thread(target=read) for _ in range(3)]
@@ -51,7 +51,7 @@ class ConcurrencyContract:
                 for number in range(5):
                     case.add(page(str(number), "word"))
                 assert case.search("word").total == 5
-            except BaseException as error:  # noqa: BLE001 - told to the test below
+            except BaseException as error:  # noqa: BLE001 - reported to the test below
                 failures.append(error)
 
         writers = [threading.Thread(target=write, args=(case,)) for case in cases]

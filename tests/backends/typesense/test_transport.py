@@ -83,7 +83,7 @@ class Load:
                 result = self.backend.search(self.index, SearchQuery("steady", limit=1))
                 if result.total < newest:
                     self.failures.append(f"{result.total} of {newest} acknowledged documents")
-            except Exception as error:  # noqa: BLE001 - told to the test
+            except Exception as error:  # noqa: BLE001 - reported to the test
                 self.failures.append(f"{type(error).__name__}: {error} <- {error.__cause__!r}")
             self.searches += 1
             self.slowest = max(self.slowest, time.monotonic() - began)

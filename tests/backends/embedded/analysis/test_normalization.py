@@ -1,4 +1,4 @@
-"""Optimized text processing for indexing gives the same results as the plain steps."""
+"""Optimized text processing for indexing returns the same results as the plain steps."""
 
 from __future__ import annotations
 
