@@ -16,8 +16,8 @@ from tests.service.clients import Customer, WorkerConnection, connections_to_all
 
 pytestmark = pytest.mark.service
 
-TOGGLES = 250
-CHANGES = 100
+TOGGLES = 60
+CHANGES = 40
 STIRRERS = 3
 
 

@@ -20,7 +20,7 @@ from tests.service.stored import rows
 pytestmark = pytest.mark.service
 
 CLIENTS = 8
-DEATHS = 8
+DEATHS = 5
 
 
 def all_ids(customer: Customer, site_id: int) -> set[str]:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.service
 
 SEED = 2000
 SEARCHERS, WRITERS = 4, 2
-INTERRUPTIONS = 4
+INTERRUPTIONS = 3
 
 
 @pytest.fixture(params=BACKINGS)
@@ -128,10 +128,12 @@ def test_move_that_is_killed_at_any_moment_can_be_repeated(servers: list[Server]
                 ((rebuilding, engine),) = rows(servers[0], "SELECT rebuilding, engine FROM sites")
                 assert rebuilding or engine.endswith(":second") or command.poll() is not None
 
-            eventually(has_begun, seconds=60)
-            time.sleep(moments.uniform(0, 0.4))
-            command.kill()
-            command.wait()
+            try:
+                eventually(has_begun, seconds=180)
+                time.sleep(moments.uniform(0, 0.4))
+            finally:
+                command.kill()
+                command.wait()
             searches.wait_for(10)
         servers[0].flask("search", "move", "--json")
         writes.wait_for(5)

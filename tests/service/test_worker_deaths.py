@@ -17,7 +17,7 @@ from tests.service.stored import counted_queries
 
 pytestmark = pytest.mark.service
 
-KILLS = 50
+KILLS = 25
 CLIENTS = 12
 
 
