@@ -1,4 +1,4 @@
-"""Registering, logging in, logging out, and where that leads."""
+"""Registration, login, and logout, and the pages that they redirect to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HOSTILE = [
 ]
 
 
-def test_a_browser_without_a_session_is_sent_to_the_login_and_back(app: Flask, tenant: Tenant) -> None:
+def test_browser_without_session_is_redirected_to_login_and_back(app: Flask, tenant: Tenant) -> None:
     visitor = Person(app)
     response = visitor.call("GET", "/api/analytics?period=7d")
     assert (response.status_code, response.headers["Location"]) == (302, "/login?next=/api/analytics%3Fperiod%3D7d")
@@ -62,7 +62,7 @@ def test_program_without_key_gets_401(app: Flask) -> None:
 
 
 @pytest.mark.parametrize("target", HOSTILE)
-def test_next_never_leads_to_another_host(shared_app: Flask, ann: Tenant, target: str) -> None:
+def test_next_parameter_never_redirects_to_another_host(shared_app: Flask, ann: Tenant, target: str) -> None:
     visitor = Person(shared_app)
     visitor.call("GET", "/login", query_string={"next": target})
     assert visitor.page.one("input", name="next").attributes["value"] == "/dashboard"
@@ -73,14 +73,14 @@ def test_next_never_leads_to_another_host(shared_app: Flask, ann: Tenant, target
 
 
 @pytest.mark.parametrize("target", ["/sites", "/sites/1/try?q=a%20b&page=2", "/docs#limits", "/a:b@c"])
-def test_next_leads_to_any_local_page(shared_app: Flask, ann: Tenant, target: str) -> None:
+def test_next_parameter_redirects_to_any_local_page(shared_app: Flask, ann: Tenant, target: str) -> None:
     visitor = Person(shared_app)
     visitor.call("GET", "/login", query_string={"next": target})
     response = visitor.send("Log in", email=ann.email, password=PASSWORD)
     assert (response.status_code, response.headers["Location"]) == (303, target)
 
 
-def test_registering_logs_in(app: Flask) -> None:
+def test_registration_logs_the_user_in(app: Flask) -> None:
     ann = Person(app)
     ann.go("/register")
     response = ann.send("Create account", name="Ann", email="ann@example.com", password=PASSWORD)
@@ -147,7 +147,7 @@ def test_too_many_failed_logins_get_429_with_form(app: Flask, tenant: Tenant) ->
     assert "Too many failed logins" in visitor.alerts[0]
 
 
-def test_logging_out_ends_the_session(person: Person) -> None:
+def test_logout_ends_the_session(person: Person) -> None:
     person.go("/dashboard")
     cookie = person.client.get_cookie("session")
     assert cookie is not None
@@ -180,7 +180,7 @@ FOREIGN = (
 
 @pytest.mark.parametrize("path", ["/login", "/register"])
 @pytest.mark.parametrize("origin", FOREIGN)
-def test_form_of_another_origin_cannot_log_in(app: Flask, tenant: Tenant, path: str, origin: str) -> None:
+def test_form_from_another_origin_cannot_log_in_or_register(app: Flask, tenant: Tenant, path: str, origin: str) -> None:
     visitor = Person(app)
     values = {"email": tenant.email if path == "/login" else "eve@example.com", "password": PASSWORD}
     values |= {} if path == "/login" else {"name": "Eve"}

@@ -1,4 +1,4 @@
-"""The audit log on its page."""
+"""The audit log page."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ def test_invalid_query_parameter_is_reported(person: Person) -> None:
 
 
 def restore(browser: Browser, entry: int) -> int:
-    """Press the button of an entry; returns the status."""
+    """Press the restore button of an entry, and return the status code."""
     return browser.client.post(f"/audit-log/{entry}/restore", data={"csrf_token": browser.csrf_token}).status_code
 
 
-def test_only_an_owner_of_the_account_restores_settings_and_nothing_else(tenant: Tenant, stranger: Tenant) -> None:
+def test_only_owners_can_restore_and_only_search_settings(tenant: Tenant, stranger: Tenant) -> None:
     path = f"/sites/{tenant.site_id}/search-settings"
     for word in ("car", "tv"):
         tenant.browser.put(path, json={"synonyms": [[word, "other"]]})
@@ -98,7 +98,7 @@ def test_only_an_owner_of_the_account_restores_settings_and_nothing_else(tenant:
     assert (actor["kind"], actor["name"]) == ("member", tenant.email)
 
 
-def test_the_settings_of_a_site_in_the_trash_are_not_restored(tenant: Tenant) -> None:
+def test_settings_of_a_deleted_site_cannot_be_restored(tenant: Tenant) -> None:
     path = f"/sites/{tenant.site_id}/search-settings"
     for word in ("car", "tv"):
         tenant.browser.put(path, json={"synonyms": [[word, "other"]]})
@@ -109,7 +109,7 @@ def test_the_settings_of_a_site_in_the_trash_are_not_restored(tenant: Tenant) ->
     assert tenant.private.get(path).get_json()["settings"]["synonyms"] == [["tv", "other"]]
 
 
-def test_search_settings_from_before_a_change_are_restored_with_a_button(person: Person, tenant: Tenant) -> None:
+def test_previous_search_settings_can_be_restored_with_a_button(person: Person, tenant: Tenant) -> None:
     path = f"/sites/{tenant.site_id}/search-settings"
     for word in ("car", "tv"):
         tenant.browser.put(path, json={"synonyms": [[word, "other"]]})

@@ -1,4 +1,4 @@
-"""A site's page with its search box: the key, the lines to copy, and where the box was seen."""
+"""A site's search box page: the key, the code to copy, and the last sighting of the box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text can be read in light and in dark: WCAG's contrast of 4.5 for text, 3 for edges of controls and for bars."""
+"""Colors meet WCAG contrast in light and dark mode: 4.5 for text, 3 for control edges and chart bars."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ BOX = [
 
 
 def _palettes(text: str) -> list[dict[str, str]]:
-    """The light colours and the dark ones, in which those that are not named stay."""
+    """Return the light and dark palettes; the dark one inherits unlisted colors."""
     blocks = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6})", block)) for block in re.findall(r"\{([^{}]*)\}", text)]
     light, dark = [block for block in blocks if "ground" in block][:2]
     return [light, {**light, **dark}]
 
 
 def _box_palettes() -> list[dict[str, str]]:
-    """The search box's colours, light and dark."""
+    """Return the search box's light and dark palettes."""
     pairs = re.findall(r'\b([a-z]+): \["(#[0-9a-f]{3,6})", "(#[0-9a-f]{3,6})"\]', WIDGET)
     return [{name: colours[which] for name, *colours in pairs} for which in (0, 1)]
 
@@ -69,7 +69,7 @@ def _luminance(colour: str) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG 2's contrast ratio of two colours."""
+    """Return the WCAG 2 contrast ratio of two colors."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

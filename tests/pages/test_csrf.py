@@ -1,4 +1,4 @@
-"""No form of another site, another session or yesterday does anything."""
+"""Forms from another site, another session, or an expired session change nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_form_without_csrf_token_is_rejected(tenant: Tenant, stranger: Tenant, p
     before = _everything(tenant)
     for token in (None, "", "x" * 43, stranger.browser.csrf_token, own + "x", own[:-1], own.swapcase(), "\u00e9"):
         sent = {} if token is None else {"csrf_token": token}
-        # A token in the address, where logs and other sites may see it, counts for nothing.
+        # A token in the URL, which logs and other sites can see, is ignored.
         response = person.call("POST", address, data={**WRITES[path], **sent}, query_string={"csrf_token": own})
         assert (response.status_code, response.mimetype) == (403, "text/html"), token
         assert "Nothing was changed" in person.page.text

@@ -1,4 +1,4 @@
-"""Stored fields of a site's pages, for people: looked up, listed, removed, exported."""
+"""The pages of a site's stored documents: listing, lookup, removal, and export."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def send_from(tenant: Tenant, source: str, *numbers: int) -> None:
     assert tenant.private.post(f"/api/v1/index/bulk?sync={sync}", json=body).status_code == 200
 
 
-def test_pages_are_listed_last_changed_first_with_their_sources(tenant: Tenant, person: Person) -> None:
+def test_pages_are_listed_with_sources_most_recently_changed_first(tenant: Tenant, person: Person) -> None:
     tenant.index(page(1))
     send_from(tenant, "wordpress", 2)
 
@@ -66,7 +66,7 @@ def test_page_list_is_paginated(tenant: Tenant, person: Person) -> None:
     ("page-2", ["Page 2"]), ("/pages/2", ["Page 2"]), ("tram", ["Page 1"]), ("zeppelin", []), ("x" * 600, []),
     ("/nowhere", []), ("  page-1 ", ["Page 1"]), ("https://www.example.com/", []), ("\x00", ["Page 1", "Page 2"]),
 ])  # fmt: skip
-def test_a_page_is_looked_up_by_id_address_or_words(
+def test_page_can_be_looked_up_by_id_url_or_words(
     tenant: Tenant, person: Person, query: str, expected: list[str]
 ) -> None:
     tenant.index(page(1, content="Take the tram."), page(2, content="nothing"))
@@ -139,7 +139,7 @@ def test_page_is_removed_after_confirmation(tenant: Tenant, person: Person) -> N
     assert tenant.found_ids("page") == ["page-2"]
 
 
-def test_pages_that_are_not_there_and_sites_of_others_are_404(tenant: Tenant, stranger: Tenant, person: Person) -> None:
+def test_missing_pages_and_sites_of_other_accounts_return_404(tenant: Tenant, stranger: Tenant, person: Person) -> None:
     stranger.index(page(1))
     theirs = pages_of(stranger)
     for path in (f"{pages_of(tenant)}?id=page-1", f"{pages_of(tenant)}?id=%00", theirs, f"{theirs}?id=page-1",
@@ -153,7 +153,7 @@ def test_pages_that_are_not_there_and_sites_of_others_are_404(tenant: Tenant, st
     assert stranger.found_ids("page") == ["page-1"]
 
 
-def test_the_export_has_every_page(tenant: Tenant, person: Person) -> None:
+def test_export_contains_every_page_or_those_of_one_source(tenant: Tenant, person: Person) -> None:
     tenant.index(page(1), page(2))
     send_from(tenant, "shop", 3)
     person.go(f"{pages_of(tenant)}?source=shop")

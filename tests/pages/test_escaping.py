@@ -1,4 +1,4 @@
-"""Whatever customers and visitors write is shown as text."""
+"""Text from customers and visitors is always escaped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _is_harmless(shown: Element) -> bool:
 
 @pytest.fixture
 def evil(tenant: Tenant) -> Tenant:
-    """A customer whose everything is hostile."""
+    """A customer whose names, URLs, and documents are all hostile."""
     path = f"/sites/{tenant.site_id}"
     answers = [
         tenant.browser.put(
@@ -65,7 +65,7 @@ def evil(tenant: Tenant) -> Tenant:
     return tenant
 
 
-def test_every_page_shows_hostile_names_as_text(person: Person, evil: Tenant) -> None:
+def test_every_page_escapes_hostile_names(person: Person, evil: Tenant) -> None:
     key = evil.keys["public"]["id"]
     site = f"/sites/{evil.site_id}"
     for path in (
@@ -87,7 +87,7 @@ def test_every_page_shows_hostile_names_as_text(person: Person, evil: Tenant) ->
         assert any("<script>alert(1)</script>" in text for text in (shown.text, *values)), path
 
 
-def test_hostile_documents_are_shown_as_text(person: Person, evil: Tenant) -> None:
+def test_hostile_documents_are_escaped(person: Person, evil: Tenant) -> None:
     shown = person.go(f"/sites/{evil.site_id}/try?q=harbour")
     assert _is_harmless(shown)
     titles = {found.text for found in shown.one("ol", class_="hits").all("h2")}
@@ -101,7 +101,7 @@ def test_hostile_documents_are_shown_as_text(person: Person, evil: Tenant) -> No
 @pytest.mark.parametrize(
     "query", [EVIL, "</title><script>alert(1)</script>", '" autofocus onfocus=alert(1) x="', "\u202eharbour"]
 )
-def test_hostile_queries_are_shown_as_text(person: Person, evil: Tenant, query: str) -> None:
+def test_hostile_queries_are_escaped(person: Person, evil: Tenant, query: str) -> None:
     person.call("GET", f"/sites/{evil.site_id}/try", query_string={"q": query, "f": ["evil:" + query, query]})
     assert person.response.status_code == 200
     assert _is_harmless(person.page)
@@ -124,7 +124,7 @@ def test_hostile_queries_are_shown_as_text(person: Person, evil: Tenant, query: 
         "/dashboard?notice=<script>alert(1)</script>",
     ],
 )
-def test_hostile_addresses_are_harmless(person: Person, path: str) -> None:
+def test_hostile_urls_inject_no_markup(person: Person, path: str) -> None:
     person.go(path)
     assert _is_harmless(person.page)
 

@@ -1,4 +1,4 @@
-"""What holds for every page: policy, caching, form and accessibility."""
+"""Rules for every page: content security policy, caching, markup, and accessibility."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ MINE = [
 
 @pytest.fixture(scope="module")
 def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
-    """Every page, as a passer-by and as a customer see it, for tests that only look."""
+    """Every page, as seen by a visitor and by a customer, for read-only tests."""
     ann.set_plan("pro")
     ann.index(page(1, author="Ann"), page(2, author="Bo"), page(3, author="Ann"))
     source = make_source(ann)
@@ -138,7 +138,7 @@ def every_page(shared_app: Flask, ann: Tenant) -> list[tuple[str, Person]]:
     return seen
 
 
-def test_nothing_is_cached_framed_or_loaded_from_elsewhere(every_page: list[tuple[str, Person]]) -> None:
+def test_pages_are_not_cached_or_framed_and_load_no_external_resources(every_page: list[tuple[str, Person]]) -> None:
     for path, person in every_page:
         headers = person.response.headers
         assert headers["Cache-Control"] == "no-store", path
@@ -152,14 +152,14 @@ def test_nothing_is_cached_framed_or_loaded_from_elsewhere(every_page: list[tupl
                 assert found.attributes["href"].startswith("/static/"), path
 
 
-def test_the_policy_allows_nothing_unsafe_and_no_other_host() -> None:
+def test_content_security_policy_allows_no_unsafe_source_and_no_other_host() -> None:
     assert "unsafe" not in CONTENT_SECURITY_POLICY
     assert "http" not in CONTENT_SECURITY_POLICY
     for promise in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
         assert promise in CONTENT_SECURITY_POLICY
 
 
-def test_there_is_no_inline_script_or_style(every_page: list[tuple[str, Person]]) -> None:
+def test_pages_contain_no_inline_scripts_or_styles(every_page: list[tuple[str, Person]]) -> None:
     for path, person in every_page:
         assert person.page.all("style") == [], path
         for script in person.page.all("script"):
@@ -169,7 +169,7 @@ def test_there_is_no_inline_script_or_style(every_page: list[tuple[str, Person]]
         assert not person.page.has(lambda found: any(name.startswith("on") for name in found.attributes)), path
 
 
-def test_every_page_has_a_language_a_title_one_heading_and_a_way_past_the_menu(
+def test_every_page_has_a_language_title_single_h1_and_skip_link(
     every_page: list[tuple[str, Person]],
 ) -> None:
     for path, person in every_page:
@@ -185,8 +185,8 @@ def test_every_page_has_a_language_a_title_one_heading_and_a_way_past_the_menu(
         assert all(after <= before + 1 for before, after in pairwise(levels)), f"{path}: {levels}"
 
 
-def test_no_page_shows_the_marks_of_code(every_page: list[tuple[str, Person]]) -> None:
-    """What is written with backticks is shown as code, in labels, too."""
+def test_no_page_shows_raw_backticks(every_page: list[tuple[str, Person]]) -> None:
+    """Text in backticks is rendered as code, also in labels."""
     for path, person in every_page:
         marked = [found.text for found in person.page.all("label") if "`" in found.text]
         assert marked == [], path
@@ -195,7 +195,7 @@ def test_no_page_shows_the_marks_of_code(every_page: list[tuple[str, Person]]) -
         assert "`" not in title, path
 
 
-def test_ids_are_unique_and_what_is_referred_to_exists(every_page: list[tuple[str, Person]]) -> None:
+def test_ids_are_unique_and_referenced_ids_exist(every_page: list[tuple[str, Person]]) -> None:
     for path, person in every_page:
         ids = [found.attributes["id"] for found in person.page.walk() if "id" in found.attributes]
         assert len(ids) == len(set(ids)), f"{path}: {sorted({i for i in ids if ids.count(i) > 1})}"
@@ -208,7 +208,7 @@ def test_ids_are_unique_and_what_is_referred_to_exists(every_page: list[tuple[st
                 assert href[1:] in ids, f"{path}: {href}"
 
 
-def test_landmarks_of_a_kind_have_names_of_their_own(every_page: list[tuple[str, Person]]) -> None:
+def test_landmarks_of_the_same_kind_have_distinct_names(every_page: list[tuple[str, Person]]) -> None:
     for path, person in every_page:
         named = {f.attributes["id"]: f.text for f in person.page.walk() if "id" in f.attributes}
         for tag in ("nav", "aside", "section"):
@@ -220,13 +220,13 @@ def test_landmarks_of_a_kind_have_names_of_their_own(every_page: list[tuple[str,
             assert len(names) == len(set(names)), f"{path}: {sorted(n for n in names if names.count(n) > 1)}"
 
 
-def test_what_may_scroll_sideways_can_be_reached_by_keyboard(every_page: list[tuple[str, Person]]) -> None:
+def test_scrollable_elements_are_focusable_by_keyboard(every_page: list[tuple[str, Person]]) -> None:
     for path, person in every_page:
         for found in [*person.page.all("pre"), *person.page.all("div", class_="scroll")]:
             assert found.attributes.get("tabindex") == "0", f"{path}: {found.text[:80]}"
 
 
-def test_every_control_has_a_name(every_page: list[tuple[str, Person]]) -> None:
+def test_every_control_has_an_accessible_name(every_page: list[tuple[str, Person]]) -> None:
     for path, person in every_page:
         labelled = {found.attributes["for"] for found in person.page.all("label") if found.text}
         for found in person.page.walk():
@@ -241,7 +241,7 @@ def test_every_control_has_a_name(every_page: list[tuple[str, Person]]) -> None:
                 assert "value" not in found.attributes, path
 
 
-def test_every_link_leads_somewhere(every_page: list[tuple[str, Person]], ann: Tenant) -> None:
+def test_every_internal_link_works(every_page: list[tuple[str, Person]], ann: Tenant) -> None:
     links = {
         found.attributes["href"].partition("#")[0]
         for path, seen in every_page
@@ -254,7 +254,7 @@ def test_every_link_leads_somewhere(every_page: list[tuple[str, Person]], ann: T
         assert person.call("GET", link).status_code in (200, 303), link
 
 
-def test_tables_have_headings(every_page: list[tuple[str, Person]]) -> None:
+def test_every_table_has_header_cells(every_page: list[tuple[str, Person]]) -> None:
     for path, person in every_page:
         for table in person.page.all("table"):
             assert table.all("th"), f"{path}: {table.text[:100]}"
@@ -277,7 +277,7 @@ def test_asset_urls_change_with_their_content(app: Flask, passer_by: Person) -> 
         assert b"@import" not in response.data
 
 
-def test_static_files_are_not_counted(app: Flask) -> None:
+def test_static_files_do_not_count_against_the_rate_limit(app: Flask) -> None:
     client = app.test_client()
     before = int(client.get("/nope").headers["X-RateLimit-Remaining"])
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Importing a file, as people do."""
+"""Importing a file through the form."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_import_form_of_another_account_is_404(
     assert passer_by.call("GET", f"/sites/{tenant.site_id}/import").status_code == 302
 
 
-def test_an_office_file_becomes_the_page_of_its_address(tenant: Tenant, person: Person) -> None:
+def test_office_file_is_imported_as_one_page(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
     choose(person, docx(w_p("We open at nine.")), "hours.docx", format="file", url="/files/hours.docx")

@@ -1,4 +1,4 @@
-"""Accepting an invitation on its page."""
+"""The page to accept an invitation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole way of a customer with JavaScript off."""
+"""A customer's whole journey without JavaScript."""
 
 from __future__ import annotations
 

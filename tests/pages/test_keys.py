@@ -1,4 +1,4 @@
-"""Keys, by forms: shown once, changed, stopped."""
+"""The forms for API keys: creating, showing once, editing, and disabling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKEN = re.compile(r"svc_(?:pub|srch|prv)_[0-9A-Za-z]{38}")
 
 
 def _shown_tokens(person: Person) -> list[str]:
-    """The tokens of private and search keys on a page: those of public keys stand there whenever asked for."""
+    """Return the private and search tokens on a page; public tokens are always shown."""
     return sorted({found for found in TOKEN.findall(person.response.get_data(as_text=True)) if "_pub_" not in found})
 
 
@@ -101,7 +101,7 @@ def test_expiry_is_utc_and_can_be_removed(person: Person, tenant: Tenant) -> Non
     assert tenant.browser.get(_path(tenant)).get_json()["keys"][-1]["expires_at"] is None
 
 
-def test_an_expired_key_can_be_renamed_without_touching_its_expiry(person: Person, tenant: Tenant) -> None:
+def test_expired_key_can_be_renamed_without_changing_its_expiry(person: Person, tenant: Tenant) -> None:
     with time_machine.travel(datetime(2030, 1, 1, tzinfo=UTC), tick=False) as clock:
         person.go("/login")
         person.press("Log in", email=tenant.email, password="correct horse battery")
@@ -116,7 +116,7 @@ def test_an_expired_key_can_be_renamed_without_touching_its_expiry(person: Perso
         assert "Renamed" in person.page.text
 
 
-def test_disabling_stops_a_key_and_enabling_brings_it_back(person: Person, tenant: Tenant) -> None:
+def test_disabled_key_is_rejected_until_it_is_enabled(person: Person, tenant: Tenant) -> None:
     person.go(_path(tenant))
     buttons = [found.attributes["aria-label"] for found in person.page.all("button", class_="link")]
     assert buttons == ["Disable public", "Disable search", "Disable private"]
@@ -147,7 +147,7 @@ def test_rotated_key_keeps_old_token_during_overlap(person: Person, tenant: Tena
     assert "overlap_seconds" in person.page.text
 
 
-def test_deleting_a_key(person: Person, tenant: Tenant) -> None:
+def test_deleted_key_is_rejected(person: Person, tenant: Tenant) -> None:
     path = f"{_path(tenant)}/{tenant.keys['search']['id']}"
     response = person.call("POST", path, data={"csrf_token": tenant.browser.csrf_token, "_method": "DELETE"})
     assert (response.status_code, response.headers["Location"]) == (303, f"{_path(tenant)}?notice=key-deleted")
@@ -225,7 +225,7 @@ def test_unchanged_form_creates_key_with_all_scopes(person: Person, tenant: Tena
     assert (made["scopes"], made["site_only"], made["allowed_origins"]) == (None, False, None)
 
 
-def test_the_scopes_of_a_key_are_edited(person: Person, tenant: Tenant) -> None:
+def test_scopes_of_a_private_key_can_be_edited(person: Person, tenant: Tenant) -> None:
     path = f"{_path(tenant)}/{tenant.keys['private']['id']}"
     assert_ok(tenant.browser.put(path, json={"scopes": ["keys"]}))
     person.go(f"{path}/edit")

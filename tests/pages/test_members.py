@@ -1,4 +1,4 @@
-"""Members and invitations on their page; what colleagues see of the others."""
+"""The page of members and invitations, and the pages that each role can see."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_invitation_link_is_shown_once(app: Flask, person: Person) -> None:
     assert "Bo" in person.go(PATH).text
 
 
-def test_an_invitation_is_renewed_and_revoked(app: Flask, person: Person) -> None:
+def test_invitation_can_be_renewed_and_revoked(app: Flask, person: Person) -> None:
     person.go(PATH)
     person.press("Create invitation", email=BO)
     old = link_on(person)
@@ -63,7 +63,7 @@ def test_invalid_value_is_reported_beside_its_field(person: Person, tenant: Tena
     assert person.problem_of("email") == "E-mail already belongs to a member."
 
 
-def test_a_link_of_another_account_is_not_shown(person: Person, stranger: Tenant) -> None:
+def test_invitation_link_of_another_account_is_not_shown(person: Person, stranger: Tenant) -> None:
     url = stranger.browser.post("/api/invitations", json={"email": BO}).get_json()["url"]
     person.client.set_cookie(LINK_COOKIE, url.rpartition("/")[2], path=PATH)
     assert BO not in person.go(PATH).text
@@ -71,7 +71,7 @@ def test_a_link_of_another_account_is_not_shown(person: Person, stranger: Tenant
     assert person.go(PATH).all("pre") == []
 
 
-def test_a_role_is_changed_and_a_member_removed(person: Person, tenant: Tenant) -> None:
+def test_owner_can_change_a_role_and_remove_a_member(person: Person, tenant: Tenant) -> None:
     add_member(tenant, BO, "editor")
     path = f"{PATH}/{member_id(tenant, BO)}"
     token = tenant.browser.csrf_token
@@ -137,7 +137,9 @@ def test_roles_see_only_permitted_forms_and_links(tenant: Tenant, role: str) -> 
         if role == "viewer":
             assert posted <= {"/profile", "/profile/totp"}, path
         assert not posted & {PATH, "/api/invitations"}, path
-        if path == "/docs/search-box" or not path.startswith("/docs"):  # The documentation tells what owners do.
+        if path == "/docs/search-box" or not path.startswith(
+            "/docs"
+        ):  # The documentation also describes what owners can do.
             links |= {found.attributes["href"] for found in person.page.all("a")}
     assert looked_at > 20
     for link in sorted(links):
@@ -145,7 +147,7 @@ def test_roles_see_only_permitted_forms_and_links(tenant: Tenant, role: str) -> 
             assert person.call("GET", link.partition("#")[0]).status_code in (200, 303), link
 
 
-def test_a_viewers_profile_has_no_way_to_delete_the_account(tenant: Tenant) -> None:
+def test_viewer_cannot_delete_the_account_on_the_profile_page(tenant: Tenant) -> None:
     person = person_of(add_member(tenant, BO, "viewer"))
     person.go("/profile/edit")
     assert "viewer" in person.page.text

@@ -1,4 +1,4 @@
-"""How much of a limit is used, and from when on that is said."""
+"""The meters of used limits, and the thresholds of their warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One address, two answers: HTML for people, JSON for programs."""
+"""Content negotiation: the same URL returns HTML for browsers and JSON for programs."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def test_login_and_registration_describe_forms_in_json(app: Flask, passer_by: Pe
     assert all(entry["value"] is None for entry in form["fields"])
 
 
-def test_routes_of_the_api_alone_answer_json_even_to_a_browser(tenant: Tenant) -> None:
+def test_api_only_routes_return_json_even_to_browsers(tenant: Tenant) -> None:
     for path in ("/v1/search?q=x", "/v1/client-info", "/healthz", "/openapi.json"):
         response = tenant.browser.get(path, headers={"Accept": BROWSER_ACCEPT})
         assert response.mimetype == "application/json", path
 
 
-def test_a_private_key_may_ask_for_pages_but_never_send_forms(tenant: Tenant) -> None:
+def test_private_key_can_read_html_pages_but_not_submit_forms(tenant: Tenant) -> None:
     response = tenant.private.get("/sites", headers={"Accept": "text/html"})
     assert (response.status_code, response.mimetype) == (200, "text/html")
     response = tenant.private.post("/sites", data={"name": "Another", "url": "https://other.example.com"})
@@ -100,7 +100,7 @@ def test_a_private_key_may_ask_for_pages_but_never_send_forms(tenant: Tenant) ->
     assert tenant.browser.get(f"/sites/{tenant.site_id}").status_code == 200
 
 
-def test_if_there_are_a_token_and_a_session_the_token_decides_over_forms_too(tenant: Tenant) -> None:
+def test_token_takes_precedence_over_a_session_for_forms(tenant: Tenant) -> None:
     headers = {"Authorization": f"Bearer {tenant.tokens['private']}"}
     values = {"_method": "DELETE", "csrf_token": tenant.browser.csrf_token}
     response = tenant.browser.client.post(f"/sites/{tenant.site_id}", data=values, headers=headers)
@@ -132,7 +132,7 @@ def test_method_override_applies_only_to_forms(tenant: Tenant) -> None:
     assert tenant.browser.get(path).status_code == 200
 
 
-def test_a_multipart_form_works_like_any_other(tenant: Tenant) -> None:
+def test_multipart_form_works_like_a_url_encoded_one(tenant: Tenant) -> None:
     values = {"_method": "DELETE", "csrf_token": tenant.browser.csrf_token, "name": "Pages"}
     path = f"/sites/{tenant.site_id}"
     response = tenant.browser.client.post(path, data=values, content_type="multipart/form-data")
@@ -140,7 +140,7 @@ def test_a_multipart_form_works_like_any_other(tenant: Tenant) -> None:
     assert tenant.browser.get(path).status_code == 404
 
 
-def test_a_form_that_is_too_large_is_413(tenant: Tenant) -> None:
+def test_oversized_form_returns_413(tenant: Tenant) -> None:
     person = person_of(tenant)
     values = {"csrf_token": tenant.browser.csrf_token, "name": "x" * 1_100_000, "url": "https://www.example.com/"}
     parts = "".join(f'--x\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n' for n, v in values.items())
@@ -152,7 +152,7 @@ def test_a_form_that_is_too_large_is_413(tenant: Tenant) -> None:
     assert response.status_code == 405
 
 
-def test_head_is_get_without_a_body(tenant: Tenant) -> None:
+def test_head_request_returns_get_headers_without_a_body(tenant: Tenant) -> None:
     response = tenant.browser.call("HEAD", "/dashboard", headers={"Accept": BROWSER_ACCEPT})
     assert (response.status_code, response.mimetype, response.data) == (200, "text/html", b"")
 
@@ -170,7 +170,7 @@ def test_head_is_get_without_a_body(tenant: Tenant) -> None:
         ("/docs/nope", 404),
     ],
 )
-def test_errors_are_small_pages_for_people_and_json_for_programs(person: Person, path: str, status: int) -> None:
+def test_errors_are_html_for_browsers_and_json_for_programs(person: Person, path: str, status: int) -> None:
     response = person.call("GET", path)
     assert (response.status_code, response.mimetype) == (status, "text/html")
     assert person.page.one("h1").text

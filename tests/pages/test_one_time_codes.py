@@ -1,4 +1,4 @@
-"""One-time codes and sessions, by forms."""
+"""The forms for one-time codes and sessions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def switch_on(person: Person, clock: time_machine.Traveller, button: str = SET_U
 
 
 def enter(app: Flask, email: str, path: str = "/login") -> Person:
-    """Somebody who has typed their password."""
+    """Return a visitor who has entered their password."""
     visitor = Person(app)
     visitor.go(path)
     visitor.press("Log in", email=email, password=PASSWORD)
@@ -76,7 +76,9 @@ def test_wrong_password_does_not_start_setup(person: Person) -> None:
     assert person.problem_of("current_password") == "Current password is incorrect."
 
 
-def test_the_code_is_the_second_step_of_a_login(person: Person, tenant: Tenant, clock: time_machine.Traveller) -> None:
+def test_login_asks_for_the_code_after_the_password(
+    person: Person, tenant: Tenant, clock: time_machine.Traveller
+) -> None:
     app, recovery = switch_on(person, clock)
 
     visitor = enter(tenant.app, tenant.email, "/login?next=/sites")
@@ -94,9 +96,7 @@ def test_the_code_is_the_second_step_of_a_login(person: Person, tenant: Tenant, 
     assert again.path == "/dashboard"
 
 
-def test_the_second_step_must_follow_within_ten_minutes(
-    person: Person, tenant: Tenant, clock: time_machine.Traveller
-) -> None:
+def test_code_must_be_entered_within_ten_minutes(person: Person, tenant: Tenant, clock: time_machine.Traveller) -> None:
     app, _ = switch_on(person, clock)
     visitor = enter(tenant.app, tenant.email)
     clock.shift(601)
@@ -105,7 +105,7 @@ def test_the_second_step_must_follow_within_ten_minutes(
     assert visitor.page.one("input", name="password").attributes["type"] == "password"
 
 
-def test_a_second_step_does_not_outlive_the_password(
+def test_pending_code_step_is_invalid_after_a_password_change(
     person: Person, tenant: Tenant, clock: time_machine.Traveller
 ) -> None:
     app, _ = switch_on(person, clock)
@@ -144,7 +144,7 @@ def test_profile_form_urls_redirect_to_profile(person: Person) -> None:
         assert person.call("GET", path).headers["Location"] == "/profile/edit"
 
 
-def test_the_profile_lists_sessions_and_ends_them(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_sessions_are_listed_and_can_be_ended_on_the_profile_page(app: Flask, person: Person, tenant: Tenant) -> None:
     one, two = (enter(app, tenant.email) for _ in range(2))
     person.go("/profile/edit")
     assert "This session" in person.page.text
@@ -162,7 +162,7 @@ def test_the_profile_lists_sessions_and_ends_them(app: Flask, person: Person, te
     assert person.go("/dashboard")
 
 
-def test_a_viewer_has_codes_and_sessions_too(tenant: Tenant, clock: time_machine.Traveller) -> None:
+def test_viewer_can_turn_on_one_time_codes(tenant: Tenant, clock: time_machine.Traveller) -> None:
     viewer: Browser = add_member(tenant, "bo@example.com", "viewer")
     switch_on(person_of(viewer), clock)
     assert enter(tenant.app, "bo@example.com").response.status_code == 401

@@ -1,4 +1,4 @@
-"""The plans' page: for everybody what there is, for a customer also what they have, and whom to ask for more."""
+"""The plans page: public plans, a customer's own plan and usage, and the contact for upgrades."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.pages.people import Person, person_of
 
 
 def cells(person: Person) -> dict[str, list[str]]:
-    """Each row's heading to its cells."""
+    """Map each row's heading to its cells."""
     rows = person.page.one("tbody").all("tr")
     return {row.one("th").text: [cell.text for cell in row.all("td")] for row in rows}
 
@@ -31,11 +31,11 @@ def test_plans_page_is_public(app: Flask) -> None:
     assert "Create an account" in person.page.text
 
 
-def test_every_limit_has_its_row() -> None:
+def test_every_plan_limit_has_a_row() -> None:
     assert {name for name, _ in ROWS} == set(LIMIT_NAMES)
 
 
-def test_a_customer_sees_their_plan_and_usage(tenant: Tenant) -> None:
+def test_plans_page_shows_the_customers_plan_and_usage(tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     tenant.find("page")
     tenant.set_plan("pro")

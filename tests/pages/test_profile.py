@@ -1,4 +1,4 @@
-"""The profile, by forms."""
+"""The profile forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.pages.people import Person
 NEW_PASSWORD = "another good password"
 
 
-def test_name_and_e_mail_are_changed(person: Person, tenant: Tenant) -> None:
+def test_name_can_be_changed_and_email_requires_the_password(person: Person, tenant: Tenant) -> None:
     person.go("/profile/edit")
     person.press("Save", name="Anna")
     assert person.notice == "Profile saved.", "no password is needed for it"
@@ -36,7 +36,7 @@ def test_url_of_failed_profile_form_redirects_to_profile(person: Person) -> None
     assert person.client.get("/profile").status_code == 405
 
 
-def test_a_new_password_logs_other_sessions_out(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_password_change_ends_other_sessions(app: Flask, person: Person, tenant: Tenant) -> None:
     other = Person(app)
     other.go("/login")
     other.press("Log in", email=tenant.email, password=PASSWORD)
@@ -61,7 +61,7 @@ def test_wrong_current_password_changes_nothing(person: Person) -> None:
     assert person.problem_of("new_password") == "New password must have at least 10 characters."
 
 
-def test_deleting_the_account_needs_the_password_and_keeps_what_was_typed(person: Person, tenant: Tenant) -> None:
+def test_account_deletion_requires_the_password_and_preserves_input_on_failure(person: Person, tenant: Tenant) -> None:
     person.go("/profile/edit")
     button = "Delete my account and all its data"
     response = person.send(button, password="not the password", reason="Too\nexpensive")

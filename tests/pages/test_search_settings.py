@@ -1,4 +1,4 @@
-"""Tuning a site: settings as rows and as JSON, beside what they find."""
+"""The search settings page: settings as rows and as JSON, with a preview of results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def open_page(person: Person, tenant: Tenant) -> None:
 
 
 def write(person: Person, button: str, **values: Any) -> int:
-    """Fill in fields, ``__`` for the points of their names, and press a button; fields may be lists, and new ones."""
+    """Submit the form with a button. ``__`` in names stands for dots; values can be lists, fields can be new."""
     form = next(form for form in person.page.all("form") if form.attributes.get("id") == "settings")
     sent: dict[str, Any] = {**filled(form), **{name.replace("__", "."): value for name, value in values.items()}}
     for box in form.all("input", type="checkbox"):
@@ -223,7 +223,7 @@ def test_languages_are_listed_by_name(person: Person, tenant: Tenant) -> None:
 
 
 def shown_lists(person: Person) -> list[list[str]]:
-    """What a preview lists: with the settings and now, for each query that changes."""
+    """Return the preview's lists of results, with the new and current settings, for each affected query."""
     return [[found.text for found in listed.all("li")] for listed in person.page.one("div", id="results").all("ol")]
 
 
@@ -260,7 +260,7 @@ def test_enter_key_previews_instead_of_saving(person: Person, tenant: Tenant) ->
     assert first.attributes["formaction"].endswith("/preview")
 
 
-def test_a_preview_of_a_paused_site_is_refused_with_the_form_kept(person: Person, tenant: Tenant) -> None:
+def test_preview_on_a_paused_site_returns_403_and_preserves_the_form(person: Person, tenant: Tenant) -> None:
     tenant.private.put(f"/sites/{tenant.site_id}", json={"active": False})
     open_page(person, tenant)
 
@@ -271,7 +271,7 @@ def test_a_preview_of_a_paused_site_is_refused_with_the_form_kept(person: Person
 
 
 class TestJson:
-    """The same settings as JSON, for those who want it."""
+    """The JSON editor of the same settings."""
 
     def test_json_editor_shows_and_saves_settings(self, person: Person, tenant: Tenant) -> None:
         tenant.index(page(1), page(2))

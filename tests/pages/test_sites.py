@@ -1,4 +1,4 @@
-"""Sites, by forms."""
+"""The forms for sites."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_invalid_site_form_keeps_input(person: Person) -> None:
         ("http://digital.gov", "http://digital.gov"),
     ],
 )
-def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, typed: str, url: str) -> None:
+def test_site_url_can_be_entered_without_https(person: Person, tenant: Tenant, typed: str, url: str) -> None:
     person.go("/sites/create")
     assert person.page.one("input", name="url").attributes["type"] == "text", "a browser would refuse it as a URL"
     person.press("Add site", name="Digital", url=typed)
@@ -72,7 +72,7 @@ def test_an_address_may_be_typed_without_https(person: Person, tenant: Tenant, t
     "typed", ["museum", "ann@digital.gov", "mailto:ann@digital.gov", "ftp://digital.gov", "javascript:alert(1.1)",
               "https//digital.gov", "digital.gov:port", "two words.gov", "digital..gov", "/\\digital.gov", "."],
 )  # fmt: skip
-def test_what_is_no_address_is_not_made_one(person: Person, typed: str) -> None:
+def test_invalid_site_url_is_rejected_and_preserved_in_the_form(person: Person, typed: str) -> None:
     person.go("/sites/create")
     assert person.send("Add site", name="Digital", url=typed).status_code == 400
     assert person.problem_of("url") == "Address must be an absolute http or https URL."
@@ -82,9 +82,7 @@ def test_what_is_no_address_is_not_made_one(person: Person, typed: str) -> None:
 WAY_OUT = "To add another, delete one or ask the operator of this service for a larger plan."
 
 
-def test_whoever_filled_in_the_form_while_the_limit_was_reached_keeps_what_they_typed(
-    tenant: Tenant, person: Person
-) -> None:
+def test_site_form_submitted_at_the_limit_preserves_input(tenant: Tenant, person: Person) -> None:
     person.go("/sites/create")
     tenant.set_plan("free")
     response = person.send("Add site", name="Second", url="https://second.example.com")
@@ -93,7 +91,7 @@ def test_whoever_filled_in_the_form_while_the_limit_was_reached_keeps_what_they_
     assert person.page.one("input", name="name").attributes["value"] == "Second"
 
 
-def test_key_form_is_replaced_by_advice_at_the_limit(tenant: Tenant, person: Person) -> None:
+def test_site_form_is_replaced_by_advice_at_the_limit(tenant: Tenant, person: Person) -> None:
     person.go("/sites")
     assert "You have 1 of the 10 sites your plan allows." in person.page.text
     assert person.page.first("a", "Add a site").attributes["href"] == "/sites/create"
@@ -108,7 +106,7 @@ def test_key_form_is_replaced_by_advice_at_the_limit(tenant: Tenant, person: Per
     assert person.page.one("main").all("form") == []
 
 
-def test_without_a_limit_none_is_spoken_of(tenant: Tenant, person: Person) -> None:
+def test_plan_without_a_site_limit_shows_no_limit(tenant: Tenant, person: Person) -> None:
     tenant.set_plan("business")
     person.go("/sites")
     assert "You have 1 site; your plan sets no limit." in person.page.text
@@ -118,7 +116,7 @@ def test_without_a_limit_none_is_spoken_of(tenant: Tenant, person: Person) -> No
     assert "unlimited" not in person.page.text
 
 
-def test_to_have_all_sites_and_keys_of_the_plan_is_no_alarm_to_have_no_searches_left_is(
+def test_dashboard_warns_about_used_up_searches_but_not_about_full_sites_and_keys(
     tenant: Tenant, person: Person
 ) -> None:
     tenant.set_plan("pro", sites=1, keys=3, searches_per_day=2, documents=2)
@@ -133,7 +131,7 @@ def test_to_have_all_sites_and_keys_of_the_plan_is_no_alarm_to_have_no_searches_
     assert "Limit reached: searches are rejected until 00:00 UTC." in person.page.text
 
 
-def test_editing_keeps_what_is_not_changed(person: Person, tenant: Tenant) -> None:
+def test_editing_a_site_preserves_unchanged_fields(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/edit")
     person.press("Save", name="Renamed")
     assert person.notice == "Site saved."
@@ -141,7 +139,7 @@ def test_editing_keeps_what_is_not_changed(person: Person, tenant: Tenant) -> No
     assert (site["name"], site["url"], site["active"]) == ("Renamed", tenant.site["url"], True)
 
 
-def test_an_unchecked_box_pauses(person: Person, tenant: Tenant) -> None:
+def test_unchecking_active_pauses_the_site(person: Person, tenant: Tenant) -> None:
     path = f"/sites/{tenant.site_id}"
     person.go(f"{path}/edit")
     box = person.page.one("input", type="checkbox", name="active")
@@ -153,7 +151,7 @@ def test_an_unchecked_box_pauses(person: Person, tenant: Tenant) -> None:
     assert "checked" not in person.page.one("input", type="checkbox", name="active").attributes
 
 
-def test_pausing_stops_the_search_and_resuming_brings_it_back(person: Person, tenant: Tenant) -> None:
+def test_paused_site_rejects_searches_until_it_is_resumed(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}")
     person.press("Pause site")
     assert "Site paused" in person.notice
@@ -163,7 +161,7 @@ def test_pausing_stops_the_search_and_resuming_brings_it_back(person: Person, te
     assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
-def test_deleting_a_site(person: Person, tenant: Tenant) -> None:
+def test_deleted_site_rejects_searches_and_can_be_restored(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}")
     person.press("Delete site", name="Pages")
     assert person.path == "/sites?notice=site-deleted"
@@ -178,14 +176,14 @@ def test_deleting_a_site(person: Person, tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "pages", "<b>Pages</b>"])
-def test_a_site_is_deleted_only_by_its_name(person: Person, tenant: Tenant, name: str) -> None:
+def test_deleting_a_site_requires_its_exact_name(person: Person, tenant: Tenant, name: str) -> None:
     person.go(f"/sites/{tenant.site_id}")
     person.press("Delete site", name=name)
     assert "Please correct this:" in person.page.text
     assert tenant.search.get("/v1/search?q=x").status_code == 200
 
 
-def test_a_site_can_be_deleted_for_good(person: Person, tenant: Tenant) -> None:
+def test_site_can_be_deleted_permanently(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}")
     person.press("Delete site", name="Pages", purge="true")
     assert person.path == "/sites?notice=site-purged"
@@ -193,7 +191,7 @@ def test_a_site_can_be_deleted_for_good(person: Person, tenant: Tenant) -> None:
     assert tenant.search.get("/v1/search?q=x").status_code == 401
 
 
-def test_long_lists_have_pages(person: Person, tenant: Tenant) -> None:
+def test_site_list_is_paginated(person: Person, tenant: Tenant) -> None:
     for number in range(5):
         tenant.browser.post("/sites", json={"name": f"Site {number}", "url": "https://www.example.com"})
     person.go("/sites?limit=4")
@@ -208,7 +206,7 @@ def test_long_lists_have_pages(person: Person, tenant: Tenant) -> None:
     assert len(person.page.one("ul", class_="rows").all("h2")) == 4
 
 
-def test_public_url_stands_in_what_is_pasted(tmp_path: Path) -> None:
+def test_public_url_is_used_in_the_code_to_paste(tmp_path: Path) -> None:
     app = make_app(make_settings(tmp_path, public_url="https://search.example.org"))
     try:
         ann = register_person(app, "ann@example.com")
@@ -221,7 +219,7 @@ def test_public_url_stands_in_what_is_pasted(tmp_path: Path) -> None:
         close_app(app)
 
 
-def test_further_addresses_are_written_one_per_line(person: Person, tenant: Tenant) -> None:
+def test_additional_domains_are_entered_one_per_line(person: Person, tenant: Tenant) -> None:
     path = f"/sites/{tenant.site_id}"
     person.go(f"{path}/edit")
     person.press("Save", domains="https://blog.example.org/\n\n https://shop.example.net/ \n")
@@ -241,7 +239,7 @@ def test_further_addresses_are_written_one_per_line(person: Person, tenant: Tena
     assert tenant.private.get(path).get_json()["site"]["domains"] == []
 
 
-def test_a_site_has_five_tabs_and_each_page_is_below_one_of_them(person: Person, tenant: Tenant) -> None:
+def test_every_site_page_belongs_to_one_of_five_tabs(person: Person, tenant: Tenant) -> None:
     site, api = f"/sites/{tenant.site_id}", f"/api/sites/{tenant.site_id}"
     pages = {
         "Overview": [site],

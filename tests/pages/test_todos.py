@@ -1,4 +1,4 @@
-"""To do first, on a site's overview and on the dashboard."""
+"""The to-do list on a site's overview and on the dashboard."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def _miss(app: Flask, tenant: Tenant, query: str, visitors: int) -> None:
     app.extensions["runtime"].events.flush()
 
 
-def test_nothing_needs_doing_where_all_is_well(person: Person, tenant: Tenant) -> None:
+def test_todo_list_is_empty_without_problems(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1))
 
     assert _todos(person, f"/sites/{tenant.site_id}") == _todos(person, "/dashboard") == []
 
 
-def test_misses_come_with_the_visitors_who_made_them_until_they_find_something(
+def test_missed_query_is_listed_with_its_visitors_until_it_has_results(
     app: Flask, person: Person, tenant: Tenant
 ) -> None:
     tenant.index(page(1))
@@ -42,8 +42,8 @@ def test_misses_come_with_the_visitors_who_made_them_until_they_find_something(
     assert _todos(person, f"/sites/{tenant.site_id}") == []
 
 
-def test_misses_of_programs_come_with_their_searches(app: Flask, person: Person, tenant: Tenant) -> None:
-    """Visitors are not told apart where a server searches for them and names no session."""
+def test_missed_query_without_sessions_is_listed_with_its_searches(app: Flask, person: Person, tenant: Tenant) -> None:
+    """Visitors cannot be distinguished if a server searches for them without a session ID."""
     tenant.index(page(1))
     for _ in range(3):
         tenant.find("zeppelin")
@@ -53,7 +53,7 @@ def test_misses_of_programs_come_with_their_searches(app: Flask, person: Person,
     ]
 
 
-def test_a_run_that_waits_and_a_quota_that_runs_out_are_told_the_gravest_first(person: Person, tenant: Tenant) -> None:
+def test_reached_quota_and_queued_run_are_listed_most_severe_first(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1), page(2))
     tenant.set_plan("pro", documents=2)
     source = make_source(tenant)
@@ -67,7 +67,7 @@ def test_a_run_that_waits_and_a_quota_that_runs_out_are_told_the_gravest_first(p
     ]
 
 
-def test_without_the_engine_the_page_says_that_misses_cannot_be_told(
+def test_todo_list_says_so_if_the_engine_is_unavailable(
     app: Flask, person: Person, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _miss(app, tenant, "zeppelin", 1)

@@ -1,4 +1,4 @@
-"""Webhooks on their pages: made, with the secret shown once, watched, and switched off and on."""
+"""The webhook pages: creating with a secret shown once, deliveries, and turning off and on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATH = "/api/webhooks"
 HOOK = {"url": "https://example.com/hook", "events.run.finished": ""}
 
 
-def test_an_owner_makes_one_and_sees_its_secret_once(person: Person, tenant: Tenant) -> None:
+def test_new_webhooks_secret_is_shown_once(person: Person, tenant: Tenant) -> None:
     person.go("/dashboard")
     person.follow("Profile")
     person.follow("Webhooks")
@@ -38,7 +38,7 @@ def test_an_owner_makes_one_and_sees_its_secret_once(person: Person, tenant: Ten
     assert SECRET_COOKIE not in {cookie.key for cookie in person.client._cookies.values()}
 
 
-def test_a_made_up_secret_is_not_shown(person: Person, tenant: Tenant) -> None:
+def test_secret_from_a_forged_cookie_is_not_shown(person: Person, tenant: Tenant) -> None:
     add_webhook(tenant, "https://example.com/hook")
     person.client.set_cookie(SECRET_COOKIE, "whsec_bm9uZQ==", path=PATH)
     person.go(PATH)
@@ -54,7 +54,7 @@ def test_invalid_value_is_reported_beside_its_field(person: Person) -> None:
     assert person.problem_of("url") == "URL must not be an address in a private network."
 
 
-def test_deliveries_are_seen_and_sent_again(
+def test_failed_deliveries_are_listed_and_can_be_sent_again(
     app: Flask, person: Person, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part: Runtime = app.extensions["runtime"]
@@ -83,7 +83,7 @@ def test_deliveries_are_seen_and_sent_again(
     assert [each["status"] for each in deliveries(tenant, webhook)] == ["delivered"]
 
 
-def test_it_is_switched_off_and_on_changed_and_deleted(person: Person, tenant: Tenant) -> None:
+def test_webhook_can_be_turned_off_and_on_edited_and_deleted(person: Person, tenant: Tenant) -> None:
     webhook, _ = add_webhook(tenant, "https://example.com/hook")
     person.go(f"{PATH}/{webhook['id']}")
     person.press("Turn off")
@@ -103,7 +103,7 @@ def test_it_is_switched_off_and_on_changed_and_deleted(person: Person, tenant: T
     assert "No webhooks yet" in person.page.text
 
 
-def test_an_eleventh_has_no_form(person: Person, tenant: Tenant) -> None:
+def test_webhook_form_is_hidden_at_the_limit_of_ten(person: Person, tenant: Tenant) -> None:
     for number in range(10):
         add_webhook(tenant, f"https://example.com/{number}")
     person.go(PATH)
@@ -113,7 +113,7 @@ def test_an_eleventh_has_no_form(person: Person, tenant: Tenant) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor"])
-def test_only_owners_see_them(tenant: Tenant, role: str) -> None:
+def test_only_owners_can_open_webhook_pages(tenant: Tenant, role: str) -> None:
     webhook, _ = add_webhook(tenant, "https://example.com/hook")
     person = person_of(add_member(tenant, "bo@example.com", role))
 

@@ -1,4 +1,4 @@
-"""How the search box to paste is served. What it does is in tests/browser."""
+"""Serving the search box script; tests/browser covers its behavior."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.documentation import documentation_files
 from app.pages.search_box import RESULTS_SCRIPT, SCRIPT
 from backends.languages import LANGUAGES
 
-# What the scripts are minified from; tests/clients/test_minified_widget.py holds both together.
+# The sources of the minified scripts; tests/clients/test_minified_widget.py compares both.
 TEXT = SCRIPT.with_name("widget.js").read_text()
 RESULTS_TEXT = RESULTS_SCRIPT.with_name("widget-results.js").read_text()
 DOCUMENTED = documentation_files()["search-box"].read_text()
@@ -21,7 +21,7 @@ scripts = pytest.mark.parametrize(("path", "script"), [("/widget.js", SCRIPT), (
 
 
 @scripts
-def test_the_script_may_be_loaded_by_any_page_and_kept_for_a_while(app: Flask, path: str, script: Path) -> None:
+def test_widget_script_can_be_loaded_by_any_site_and_cached_briefly(app: Flask, path: str, script: Path) -> None:
     response = app.test_client().get(path, headers={"Origin": "https://museum.example.com"})
     assert response.status_code == 200
     assert response.content_type == "text/javascript; charset=utf-8"
@@ -34,7 +34,7 @@ def test_the_script_may_be_loaded_by_any_page_and_kept_for_a_while(app: Flask, p
 
 
 @scripts
-def test_a_kept_script_is_not_sent_again(app: Flask, path: str, script: Path) -> None:
+def test_unchanged_widget_script_returns_304(app: Flask, path: str, script: Path) -> None:
     client = app.test_client()
     tag = client.get(path).headers["ETag"]
     response = client.get(path, headers={"If-None-Match": tag})
@@ -43,14 +43,14 @@ def test_a_kept_script_is_not_sent_again(app: Flask, path: str, script: Path) ->
 
 
 @scripts
-def test_the_script_is_small_as_it_is_sent(app: Flask, path: str, script: Path) -> None:
+def test_widget_script_is_at_most_25_kb_compressed(app: Flask, path: str, script: Path) -> None:
     sent = app.test_client().get(path, headers={"Accept-Encoding": "gzip"})
     assert sent.headers["Content-Encoding"] == "gzip"
     assert len(sent.data) <= 25_000
 
 
 @scripts
-def test_the_script_makes_no_html_of_text_and_keeps_no_cookie(path: str, script: Path) -> None:
+def test_widget_script_uses_no_unsafe_html_cookies_or_session_storage(path: str, script: Path) -> None:
     for dangerous in (
         "innerHTML",
         "outerHTML",
@@ -65,7 +65,7 @@ def test_the_script_makes_no_html_of_text_and_keeps_no_cookie(path: str, script:
         assert dangerous not in script.read_text()
 
 
-def test_every_language_that_search_knows_has_all_texts() -> None:
+def test_widget_has_all_texts_in_every_search_language() -> None:
     expected = _names(TEXT)
     texts = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', TEXT, re.MULTILINE))
     assert set(texts) == set(LANGUAGES)
@@ -81,7 +81,7 @@ def test_every_language_that_search_knows_has_all_texts() -> None:
         }, code
 
 
-def test_the_full_view_has_all_its_texts_in_these_languages() -> None:
+def test_widget_results_view_has_all_texts_in_every_search_language() -> None:
     texts = dict(re.findall(r'^  ([a-z]{2}): "([^"]+)",$', RESULTS_TEXT, re.MULTILINE))
     assert set(texts) == set(LANGUAGES)
     for code, line in texts.items():
@@ -98,32 +98,32 @@ def _names(script: str) -> list[str]:
 
 
 class TestDocumentation:
-    """docs/search-box.md names all there is, and nothing else."""
+    """docs/search-box.md lists everything that the script supports, and nothing else."""
 
-    def test_attributes_and_options(self) -> None:
+    def test_documentation_lists_all_attributes_and_options(self) -> None:
         settings = set(re.findall(r"\bgiven\.(\w+)", TEXT))
         attributes = {re.sub(r"-(\w)", lambda match: match[1].upper(), name) for name in _rows("data-([a-z-]+)")}
         functions = set(_rows(r"(texts|transform|onSelect|renderHit)"))
         assert attributes | functions == settings
 
-    def test_events(self) -> None:
+    def test_documentation_lists_all_events(self) -> None:
         assert set(_rows("site-search:([a-z]+)")) == set(re.findall(r'\bemit\("(\w+)"', TEXT))
 
-    def test_variables(self) -> None:
+    def test_documentation_lists_all_css_variables(self) -> None:
         colours = re.search(r"COLOURS = \{(.*?)\};", TEXT, re.DOTALL)
         assert colours is not None
         assert set(_rows("--site-search-([a-z]+)")) == {*re.findall(r"(\w+): \[", colours[1]), "font"}
 
-    def test_parts(self) -> None:
+    def test_documentation_lists_all_parts(self) -> None:
         made = set(re.findall(r'(?:\bpart: |\bline\()"(\w+)"', TEXT + RESULTS_TEXT))
         assert set(_rows("([a-z]+)", "part")) == made
 
-    def test_texts(self) -> None:
+    def test_documentation_lists_all_texts(self) -> None:
         assert set(_rows("([a-zA-Z]+)", "text")) == {*_names(TEXT), *_names(RESULTS_TEXT)}
 
 
 def _rows(name: str, heading: str = "") -> list[str]:
-    """The names in the first column of the documentation's tables, of those whose first heading is ``heading``."""
+    """Return the names in the first column of the documentation's tables, optionally only those with this heading."""
     found: list[str] = []
     for table in re.findall(r"(?:^\|.*\n)+", DOCUMENTED, re.MULTILINE):
         lines = table.splitlines()

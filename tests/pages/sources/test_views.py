@@ -1,4 +1,4 @@
-"""Where a site's pages are: asked, previewed, watched, reported and mended, by forms."""
+"""The forms and pages of sources: adding, previewing, watching, reporting, and editing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def path_of(source: dict[str, Any], action: str = "") -> str:
 
 
 def change_run(tenant: Tenant, source: dict[str, Any], **values: Any) -> None:
-    """The newest run of a source goes on."""
+    """Update the open run of a source."""
     with tenant.app.extensions["runtime"].database.write() as session:
         session.execute(
             update(SourceRun)
@@ -46,7 +46,7 @@ def change_run(tenant: Tenant, source: dict[str, Any], **values: Any) -> None:
 
 
 def leave_out(tenant: Tenant, source: dict[str, Any], **reasons: int) -> None:
-    """So many addresses of the newest run are left out for each reason."""
+    """Add this number of skipped pages per reason to the newest run."""
     with tenant.app.extensions["runtime"].database.write() as session:
         for reason, count in reasons.items():
             for number in range(count):
@@ -62,7 +62,7 @@ def leave_out(tenant: Tenant, source: dict[str, Any], **reasons: int) -> None:
                 )
 
 
-def test_a_new_site_is_asked_where_its_pages_are(app: Flask) -> None:
+def test_new_site_leads_to_the_form_to_add_content(app: Flask) -> None:
     ann = register_person(app, "ann@example.com")
     ann.follow("Add a site")
     ann.press("Add site", name="Museum", url="https://museum.example.com")
@@ -81,7 +81,7 @@ def test_a_new_site_is_asked_where_its_pages_are(app: Flask) -> None:
 
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The schemes with which all addresses answer; nothing is asked for."""
+    """The schemes over which all URLs seem to respond; no request is sent."""
     schemes: set[str] = set()
     monkeypatch.setattr(
         "app.crawl.run.visits.visitor.responds", lambda url, *args, **kwargs: url.partition(":")[0] in schemes
@@ -90,7 +90,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 @pytest.mark.parametrize(("scheme", "notice"), [("https", None), ("http", None), ("", "doesn’t respond over https")])
-def test_a_site_gets_the_scheme_with_which_its_address_answers(
+def test_site_url_without_a_scheme_gets_the_scheme_that_responds(
     app: Flask, answering: set[str], scheme: str, notice: str | None
 ) -> None:
     answering.add(scheme)
@@ -108,7 +108,7 @@ def test_a_site_gets_the_scheme_with_which_its_address_answers(
 
 
 @pytest.mark.parametrize("scheme", ["https", "http"])
-def test_a_source_gets_the_scheme_with_which_its_address_answers(
+def test_source_url_without_a_scheme_gets_the_scheme_that_responds(
     person: Person, tenant: Tenant, answering: set[str], scheme: str
 ) -> None:
     answering.add(scheme)
@@ -128,7 +128,7 @@ def test_a_source_gets_the_scheme_with_which_its_address_answers(
         ("https://www.example.com", "https://docs.example.com/", None),
     ],
 )
-def test_a_site_whose_pages_are_at_another_address_can_take_it_with_one_click(
+def test_site_can_adopt_the_url_of_its_crawled_pages_with_one_click(
     person: Person, tenant: Tenant, site: str, source: str, proposed: str | None
 ) -> None:
     tenant.private.put(f"/sites/{tenant.site_id}", json={"url": site})
@@ -150,9 +150,7 @@ def test_a_site_whose_pages_are_at_another_address_can_take_it_with_one_click(
 
 
 @pytest.mark.parametrize("site", ["http://www.example.com", "https://www.example.com"])
-def test_an_address_without_a_scheme_that_does_not_answer_has_that_of_the_site(
-    person: Person, tenant: Tenant, site: str
-) -> None:
+def test_unresponsive_url_without_a_scheme_gets_the_sites_scheme(person: Person, tenant: Tenant, site: str) -> None:
     tenant.private.put(f"/sites/{tenant.site_id}", json={"url": site})
     for typed, url in (("docs.example.com:8080/a", None), ("https://example.com/b", "https://example.com/b")):
         person.go(f"/sites/{tenant.site_id}/sources/create")
@@ -165,7 +163,7 @@ def test_an_address_without_a_scheme_that_does_not_answer_has_that_of_the_site(
     ("kind", "address"),
     [("sitemap", "https://www.example.com/sitemap.xml"), ("feed", ""), ("wordpress", "https://www.example.com/")],
 )
-def test_each_kind_has_its_form(person: Person, tenant: Tenant, kind: str, address: str) -> None:
+def test_each_source_kind_has_its_form(person: Person, tenant: Tenant, kind: str, address: str) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create?kind={kind}")
     assert person.page.one("input", name="url").attributes["value"] == address
     person.press("Start", url=address or "www.example.com/feed.xml", schedule="hourly")
@@ -173,12 +171,12 @@ def test_each_kind_has_its_form(person: Person, tenant: Tenant, kind: str, addre
     assert (source["kind"], source["schedule"]) == (kind, "hourly")
 
 
-def test_the_api_is_a_choice_with_a_command(person: Person, tenant: Tenant) -> None:
+def test_api_option_shows_a_sample_command(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create?kind=api")
     assert f"/api/v1/index/bulk?site_id={tenant.site_id}" in person.page.one("pre").text
 
 
-def test_all_options_are_saved_and_stand_in_the_form_again(person: Person, tenant: Tenant) -> None:
+def test_all_source_options_are_saved_and_shown_again_in_the_form(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create")
     person.press(
         "Start",
@@ -226,7 +224,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_every_mistake_is_told_beside_its_field_and_nothing_typed_is_lost(
+def test_invalid_source_form_shows_problems_next_to_fields_and_preserves_input(
     person: Person, tenant: Tenant, line_end: str
 ) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create")
@@ -254,13 +252,13 @@ def test_every_mistake_is_told_beside_its_field_and_nothing_typed_is_lost(
         ("\n".join(f"X-{n}: 1" for n in range(6)), "There are 6 headers; at most 5 are allowed."),
     ],
 )
-def test_what_is_wrong_with_a_header_is_told(person: Person, tenant: Tenant, headers: str, problem: str) -> None:
+def test_invalid_source_headers_show_the_problem(person: Person, tenant: Tenant, headers: str, problem: str) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create")
     assert person.send("Start", headers=headers).status_code == 400
     assert person.problem_of("headers") == problem
 
 
-def test_stored_headers_stay_until_they_are_replaced_or_deleted(person: Person, tenant: Tenant) -> None:
+def test_stored_headers_stay_until_replaced_or_deleted(person: Person, tenant: Tenant) -> None:
     from app.models import Source
 
     def stored() -> dict[str, str]:
@@ -280,7 +278,7 @@ def test_stored_headers_stay_until_they_are_replaced_or_deleted(person: Person, 
     assert stored() == {}
 
 
-def test_rules_for_fields_are_shown_and_survive_the_form(person: Person, tenant: Tenant) -> None:
+def test_field_rules_are_shown_and_unchanged_by_the_form(person: Person, tenant: Tenant) -> None:
     rules: list[dict[str, Any]] = [
         {"path": "/docs/{version}/*", "set": {"version": "{version}", "product": "<cli>"}},
         {"name": "tags", "selector": ".tag", "attribute": "title", "all": True},
@@ -301,9 +299,7 @@ def test_rules_for_fields_are_shown_and_survive_the_form(person: Person, tenant:
     assert tenant.private.get(path_of(source)).get_json()["source"]["fields"] == rules
 
 
-def test_rules_for_fields_are_written_in_rows_and_what_is_wrong_stands_beside_its_row(
-    person: Person, tenant: Tenant
-) -> None:
+def test_field_rules_are_edited_in_rows_and_problems_are_shown_next_to_the_row(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     person.go(f"/sites/{tenant.site_id}/sources/{source['id']}/edit")
     row = {"fields.0.name": "no name", "fields.0.kind": "meta", "fields.0.place": "product-line"}
@@ -319,9 +315,7 @@ def test_rules_for_fields_are_written_in_rows_and_what_is_wrong_stands_beside_it
     assert tenant.private.get(path_of(source)).get_json()["source"]["fields"] == rules
 
 
-def test_a_run_that_goes_on_shows_its_progress_and_comes_again_without_javascript(
-    person: Person, tenant: Tenant
-) -> None:
+def test_running_crawl_shows_progress_and_refreshes_without_javascript(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     change_run(tenant, source, status="running", started_at=now(), found=120, indexed=30, skipped=4)
 
@@ -339,7 +333,7 @@ def test_a_run_that_goes_on_shows_its_progress_and_comes_again_without_javascrip
     assert person.page.one("h1").text == f"{URL} Cancelled"
 
 
-def test_a_run_that_has_ended_stays_as_it_is(person: Person, tenant: Tenant) -> None:
+def test_page_of_an_ended_run_does_not_refresh(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
     person.go(path_of(source))
@@ -349,7 +343,7 @@ def test_a_run_that_has_ended_stays_as_it_is(person: Person, tenant: Tenant) -> 
     assert person.page.one("h1").text == f"{URL} Waiting"
 
 
-def test_a_report_says_what_was_left_out_why_and_what_to_do(person: Person, tenant: Tenant) -> None:
+def test_run_report_shows_skipped_pages_with_reasons_and_remedies(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     change_run(
         tenant, source, status="finished", started_at=now(), finished_at=now(), found=226, indexed=12, unchanged=200,
@@ -368,7 +362,7 @@ def test_a_report_says_what_was_left_out_why_and_what_to_do(person: Person, tena
     assert f"{URL}http_404/0not found" in rows
 
 
-def test_a_failed_run_is_told_on_the_dashboard_until_one_succeeds(person: Person, tenant: Tenant) -> None:
+def test_failed_run_is_shown_on_the_dashboard_until_one_succeeds(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     error = {"code": "bad_source", "message": "The sitemap could not be read."}
     change_run(tenant, source, status="failed", started_at=now(), finished_at=now(), error=error)
@@ -383,7 +377,7 @@ def test_a_failed_run_is_told_on_the_dashboard_until_one_succeeds(person: Person
     assert "could not be read" not in person.page.text
 
 
-def test_a_source_whose_run_is_incomplete_is_not_called_up_to_date(person: Person, tenant: Tenant) -> None:
+def test_source_with_an_incomplete_run_is_not_shown_as_up_to_date(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     message = "37 of 41 pages could not be read."
     leave_out(tenant, source, http_429=37)
@@ -402,9 +396,7 @@ def test_a_source_whose_run_is_incomplete_is_not_called_up_to_date(person: Perso
     assert "4 pages indexed, 37 skipped: 37 rejected for now." in person.page.text
 
 
-def test_a_run_that_would_have_removed_too_much_shows_what_and_can_be_allowed_to(
-    person: Person, tenant: Tenant
-) -> None:
+def test_run_stopped_by_the_removal_limit_lists_pages_and_can_be_rerun(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     part = tenant.app.extensions["runtime"]
     sync = part.syncs.begin(tenant.account_id, tenant.site_id, source["id"])
@@ -429,7 +421,7 @@ def test_a_run_that_would_have_removed_too_much_shows_what_and_can_be_allowed_to
     assert "would be removed" not in person.page.text
 
 
-def test_one_page_can_be_fetched_again(person: Person, tenant: Tenant) -> None:
+def test_one_page_can_be_crawled_again(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     change_run(tenant, source, status="finished", started_at=now(), finished_at=now())
     part = tenant.app.extensions["runtime"]
@@ -446,7 +438,7 @@ def test_one_page_can_be_fetched_again(person: Person, tenant: Tenant) -> None:
         assert runs.newest_runs(session, [source["id"]])[source["id"]].options == {"urls": [URL + "hours"]}
 
 
-def test_deleting_a_source(person: Person, tenant: Tenant) -> None:
+def test_deleting_a_source_removes_its_pages_or_keeps_them_on_request(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     person.go(path_of(source))
     person.press("Delete source")
@@ -458,7 +450,7 @@ def test_deleting_a_source(person: Person, tenant: Tenant) -> None:
     assert person.notice == "Source deleted. Its pages stay in the search."
 
 
-def test_with_all_the_sources_a_site_may_have_no_form_is_offered(person: Person, tenant: Tenant) -> None:
+def test_source_form_is_hidden_at_the_source_limit(person: Person, tenant: Tenant) -> None:
     for number in range(20):
         make_source(tenant, url=f"{URL}{number}")
     person.go(f"/sites/{tenant.site_id}/sources/create")
@@ -466,7 +458,7 @@ def test_with_all_the_sources_a_site_may_have_no_form_is_offered(person: Person,
     assert person.page.one("main").all("form") == []
 
 
-def test_another_accounts_source_is_not_shown(tenant: Tenant, stranger: Tenant) -> None:
+def test_source_of_another_account_returns_404(tenant: Tenant, stranger: Tenant) -> None:
     source = make_source(tenant)
     eve = person_of(stranger)
     own_pages = f"/sites/{tenant.site_id}/sources"
@@ -490,12 +482,12 @@ def website() -> Iterator[Website]:
 
 @pytest.fixture
 def intranet(tmp_path: Path, website: Website) -> Iterator[Tenant]:
-    """A customer of an installation that crawls private addresses; the site is the website."""
+    """A customer of an installation that may crawl private IP addresses; the website is their site."""
     with crawling_tenant(tmp_path, website) as made:
         yield made
 
 
-def test_a_preview_shows_what_a_page_would_become_and_keeps_what_was_typed(intranet: Tenant, website: Website) -> None:
+def test_preview_shows_the_indexed_page_and_preserves_the_form_input(intranet: Tenant, website: Website) -> None:
     person = person_of(intranet)
     person.go(f"/sites/{intranet.site_id}/sources/create")
 
@@ -511,7 +503,7 @@ def test_a_preview_shows_what_a_page_would_become_and_keeps_what_was_typed(intra
     assert (source["schedule"], source["exclude"]) == ("weekly", ["/secret"])
 
 
-def test_a_preview_shows_sections_by_title_and_says_what_a_rank_is(intranet: Tenant, website: Website) -> None:
+def test_preview_shows_section_titles_and_explains_the_rank(intranet: Tenant, website: Website) -> None:
     body = "<main><h2 id=ships>Ships & boats</h2><p>Old ones.</p><h2 id=rooms>Rooms</h2><p>Eleven.</p></main>"
     website.pages["/"] = html("Museum", body, head='<meta name="site-search:rank" content="2">')
     person = person_of(intranet)
@@ -524,7 +516,7 @@ def test_a_preview_shows_sections_by_title_and_says_what_a_rank_is(intranet: Ten
     assert "{" not in preview.text
 
 
-def test_a_preview_says_why_a_page_would_not_be_indexed(intranet: Tenant, website: Website) -> None:
+def test_preview_explains_why_a_page_would_not_be_indexed(intranet: Tenant, website: Website) -> None:
     person = person_of(intranet)
     for path, reason in (("/secret", "marked noindex"), ("/gone", "not found")):
         person.go(f"/sites/{intranet.site_id}/sources/create")
@@ -532,7 +524,7 @@ def test_a_preview_says_why_a_page_would_not_be_indexed(intranet: Tenant, websit
         assert f"This page would not be indexed ({reason})." in person.page.text
 
 
-def test_a_preview_while_editing_uses_the_stored_headers(intranet: Tenant, website: Website) -> None:
+def test_preview_while_editing_sends_the_stored_headers(intranet: Tenant, website: Website) -> None:
     source = make_source(intranet, url=website.url, headers={"X-Staging": "yes"})
     person = person_of(intranet)
     person.go(f"/sites/{intranet.site_id}/sources/{source['id']}/edit")
@@ -544,8 +536,8 @@ def test_a_preview_while_editing_uses_the_stored_headers(intranet: Tenant, websi
     assert intranet.private.get(path_of(source)).get_json()["source"]["selectors"] == {"content": "main"}
 
 
-def test_a_preview_sends_the_stored_headers_to_the_sources_host_alone(intranet: Tenant, website: Website) -> None:
-    """Who may change a site's addresses, but was never shown the headers, must not have them sent elsewhere."""
+def test_preview_sends_stored_headers_only_to_the_sources_host(intranet: Tenant, website: Website) -> None:
+    """A member who may change a site's URLs but never saw the headers must not be able to send them elsewhere."""
     source = make_source(intranet, url=website.url, headers={"Authorization": "Basic c3RhZ2luZw=="})
     person = person_of(intranet)
     with serving() as elsewhere:
@@ -558,13 +550,13 @@ def test_a_preview_sends_the_stored_headers_to_the_sources_host_alone(intranet: 
         assert "authorization" not in elsewhere.sent[-1]
 
 
-def test_a_preview_with_a_mistake_is_shown_again(person: Person, tenant: Tenant) -> None:
+def test_preview_with_an_invalid_url_shows_the_form_again(person: Person, tenant: Tenant) -> None:
     person.go(f"/sites/{tenant.site_id}/sources/create")
     assert person.send("Preview the page", url="https://example.org").status_code == 400
     assert person.problem_of("url") == "The URL must be on example.com or one of its subdomains."
 
 
-def test_a_mistake_in_the_form_of_a_source_that_is_gone_is_told_all_the_same(
+def test_invalid_form_for_a_deleted_source_returns_400_without_an_error_log(
     person: Person, tenant: Tenant, caplog: pytest.LogCaptureFixture
 ) -> None:
     person.go(f"/sites/{tenant.site_id}")
@@ -581,7 +573,7 @@ def test_a_mistake_in_the_form_of_a_source_that_is_gone_is_told_all_the_same(
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
-def test_a_source_shows_its_hook_which_can_be_renewed(person: Person, tenant: Tenant) -> None:
+def test_source_page_shows_the_deploy_hook_url_and_can_replace_it(person: Person, tenant: Tenant) -> None:
     source = make_source(tenant)
     person.go(path_of(source))
     assert source["hook_url"] in person.page.text
