@@ -205,7 +205,7 @@ def test_form_from_another_origin_cannot_log_in_or_register(app: Flask, tenant: 
         ("https://search.example", "10.0.0.1", "http://search.example", 403),
     ],
 )
-def test_own_origins_are_public_url_and_request_host(
+def test_login_accepts_the_origins_of_the_public_url_and_the_request_host(
     tmp_path: Path, public_url: str, host: str, origin: str, status: int
 ) -> None:
     app = make_app(make_settings(tmp_path, public_url=public_url))

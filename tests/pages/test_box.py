@@ -26,7 +26,7 @@ def _make_site(app: Flask) -> tuple[Person, str]:
     return ann, re.sub("/sources.*", "", ann.path)
 
 
-def test_site_created_on_page_has_a_readable_public_key(app: Flask) -> None:
+def test_site_created_with_the_form_has_a_readable_public_key(app: Flask) -> None:
     ann, site = _make_site(app)
 
     first, second = (_lines(ann) for _ in range(2) if ann.go(f"{site}/box"))
@@ -88,7 +88,7 @@ def test_sightings_exclude_our_own_preview(
     assert told.startswith("Seen" if host else "Not used on any page yet.")
 
 
-def test_requests_with_private_keys_are_not_sightings(app: Flask, person: Person, tenant: Tenant) -> None:
+def test_requests_with_search_keys_are_not_sightings(app: Flask, person: Person, tenant: Tenant) -> None:
     tenant.search.get("/v1/client-info", headers={"Origin": "https://shop.example.com"})
     app.extensions["runtime"].keys_last_used.flush()
 

@@ -260,7 +260,7 @@ def test_every_table_has_header_cells(every_page: list[tuple[str, Person]]) -> N
             assert table.all("th"), f"{path}: {table.text[:100]}"
 
 
-def test_asset_urls_change_with_their_content(app: Flask, passer_by: Person) -> None:
+def test_asset_urls_have_a_version_and_are_cached_for_a_day(app: Flask, passer_by: Person) -> None:
     passer_by.go("/")
     addresses = [
         passer_by.page.one("link", rel="stylesheet").attributes["href"],

@@ -19,7 +19,7 @@ def choose(person: Person, file: bytes | None, file_name: str = "pages.csv", **v
     form = person.form("Import")
     assert form.attributes["enctype"] == "multipart/form-data"
     sent = {**filled(form), **values, "file": (file_name if file is not None else "", file or b"")}
-    body, kind = encode_multipart_formdata(sent)  # werkzeug's client leaves a large one in a file that is not closed.
+    body, kind = encode_multipart_formdata(sent)  # werkzeug's client would leave a large body in an open file.
     return person.call("POST", form.attributes["action"], data=body, content_type=kind)
 
 
@@ -54,7 +54,7 @@ def test_invalid_records_of_a_json_array_are_numbered(tenant: Tenant, person: Pe
     ]
 
 
-def test_columns_are_mapped_line_by_line(tenant: Tenant, person: Person) -> None:
+def test_column_mapping_is_entered_one_column_per_line(tenant: Tenant, person: Person) -> None:
     person.go(f"/sites/{tenant.site_id}/import")
 
     choose(person, CSV.replace(b"title", b"Headline"), format="csv", map="title = Headline\r\n")

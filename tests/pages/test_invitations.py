@@ -42,7 +42,7 @@ def test_invitation_page_meets_the_rules_of_every_page(passer_by: Person, path: 
     assert {f.attributes["id"] for f in shown} <= labelled
 
 
-def test_invalid_field_is_reported_beside_it(passer_by: Person, path: str) -> None:
+def test_invalid_password_is_reported_beside_its_field(passer_by: Person, path: str) -> None:
     passer_by.go(path)
     response = passer_by.send("Join", name="Bo", password="short")
     assert response.status_code == 400
@@ -50,7 +50,9 @@ def test_invalid_field_is_reported_beside_it(passer_by: Person, path: str) -> No
     assert passer_by.page.one("input", name="name").attributes["value"] == "Bo"
 
 
-def test_reclaimable_email_address_cannot_be_invited(passer_by: Person, tenant: Tenant, stranger: Tenant) -> None:
+def test_invitation_to_a_reclaimable_email_address_cannot_be_accepted(
+    passer_by: Person, tenant: Tenant, stranger: Tenant
+) -> None:
     part: Runtime = tenant.app.extensions["runtime"]
     with part.database.write() as session:
         owner = first_owner(session, stranger.account_id)

@@ -92,7 +92,7 @@ def test_last_owner_cannot_be_removed(person: Person) -> None:
     assert person.alerts == ["An account must have an owner; make another member an owner first."]
 
 
-def test_removed_owner_is_redirected(app: Flask, tenant: Tenant) -> None:
+def test_owner_who_becomes_editor_is_redirected_to_the_dashboard(app: Flask, tenant: Tenant) -> None:
     bo = person_of(add_member(tenant, BO, "owner"))
     path = f"{PATH}/{member_id(tenant, BO)}"
     token = bo.go(PATH).all("input", name="csrf_token")[0].attributes["value"]

@@ -107,7 +107,7 @@ def test_token_takes_precedence_over_a_session_for_forms(tenant: Tenant) -> None
     assert_error(response, 405, "method_not_allowed")
 
 
-def test_forms_to_other_than_page_routes_are_415(tenant: Tenant) -> None:
+def test_forms_to_api_only_routes_return_415(tenant: Tenant) -> None:
     values = {"csrf_token": tenant.browser.csrf_token, "_method": "PATCH", "name": "x"}
     key = f"/api/sites/{tenant.site_id}/keys/{tenant.keys['search']['id']}"
     for path in (key, f"/sites/{tenant.site_id}"):

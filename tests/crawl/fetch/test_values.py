@@ -4,7 +4,7 @@ from app.crawl.fetch.values import NotIndexed, Reason, http_reason
 from app.models import RunPage
 
 
-def test_every_reason_fits_its_column() -> None:
+def test_every_reason_fits_its_database_column() -> None:
     longest = RunPage.__table__.c.reason.type.length
 
     assert all(len(reason) <= longest for reason in [*Reason, http_reason(599)])
