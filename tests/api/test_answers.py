@@ -1,4 +1,4 @@
-"""Answers to questions, beside the hits of a search."""
+"""Quoted answers to questions, returned beside the hits of a search."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def ids(tenant: Tenant) -> list[str]:
 
 
 class TestBatches:
-    """Adding and replacing."""
+    """POST /api/v1/index/bulk."""
 
     def test_bulk_response_counts_created_and_updated_documents(self, owner: Tenant) -> None:
         assert assert_ok(bulk(owner, page(1), page(2))) == {"success": True, "indexed": 2, "created": 2, "updated": 0}
@@ -271,7 +271,7 @@ class TestIdentifiers:
 
 
 class TestDestroy:
-    """Removing one document."""
+    """DELETE /api/v1/index/destroy."""
 
     def test_destroyed_document_is_missing_from_the_next_search(self, owner: Tenant) -> None:
         owner.index(page(1), page(2))

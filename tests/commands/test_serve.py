@@ -26,7 +26,7 @@ class Replaced(BaseException):
 
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Programs that the command would have been replaced by."""
+    """Record the programs that would have replaced the process."""
     became: list[list[str]] = []
 
     def replace(path: str, arguments: list[str]) -> None:

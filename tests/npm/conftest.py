@@ -1,4 +1,4 @@
-"""The npm packages in a temporary folder, and a service to try them on."""
+"""The npm packages in a temporary folder, and a running service for them."""
 
 from __future__ import annotations
 

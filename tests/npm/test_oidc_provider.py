@@ -1,4 +1,4 @@
-"""Login through a certified OpenID Connect provider that runs on this machine."""
+"""Login to a service with two workers through a certified OpenID Connect provider on this machine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The documents that the rows of ``rows.py`` search: three small sites in several languages, by topic.
+"""The documents for the rows of ``rows.py``: three small sites in several languages, by topic.
 
-Each topic has words of its own, so that a query finds the pages of one topic, and a page added to one leaves the
-others as they are. What decides between the pages of a topic is said in the rows. Pages that must not win because
-they are shorter are equally long.
+The topics share no words, so that a query matches the pages of one topic only, and a page added to a topic does not
+affect the others. The rows state which property ranks the pages of a topic. Pages have equal lengths where a shorter
+one must not win.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ Page = Mapping[str, Any]
 
 
 def page(id: str, title: str, content: str, **fields: str) -> Page:
-    """A page; ``fields`` are ``excerpt`` and ``date``."""
+    """Create a page; ``fields`` may be ``excerpt`` and ``date``."""
     return {"id": id, "title": title, "content": content, "url": f"/{id}", **fields}
 
 
-# --- a site whose pages all have an excerpt: in which field a word stands
+# --- a site whose pages all have an excerpt: the field that contains a word
 
 SUMMARIES = (
     page("beacon-text", "On the rocks", "Ships see the lighthouse at night.", excerpt="Old stones in the sea."),
@@ -102,7 +102,7 @@ WORDS = (
     page("comet-title", "The comet", "It came by in the year in which the bell was cast."),
 )  # fmt: skip
 
-# --- words in one or two, with dots, with digits
+# --- compound words, words with dots, words with digits
 
 SPELLINGS = (
     page("login-apart", "Passwords", "Whoever wants to log in needs a password."),
@@ -186,7 +186,7 @@ LANGUAGES = (
     page("ru-city", "Старые города", "Эти города стоят на реке и известны своими церквями."),
 )  # fmt: skip
 
-# --- what is looked for in so many places and no more
+# --- limits on matching
 
 BOUNDS = (
     page("guess-first", "The attic", "An orchid, a walnut and a barrel stand in the attic."),
@@ -212,7 +212,7 @@ BOUNDS = (
 
 LIBRARY = FORMS + WORDS + SPELLINGS + NEWS + BOUNDS
 
-# --- a site with more pages than are looked at
+# --- a site with more pages than a search examines
 
 VILLAGES = (
     *(
@@ -247,7 +247,7 @@ VILLAGES = (
 
 
 def manual(id: str, title: str, content: str, *headings: str) -> Page:
-    """A page with a section for each heading."""
+    """Create a page with a section for each heading."""
     sections = [
         {"anchor": str(number), "title": heading, "level": 2, "start": 0} for number, heading in enumerate(headings)
     ]

@@ -1,16 +1,16 @@
-"""What a search finds, in order: the specification of the ranking, one promise a row.
+"""The specification of the ranking: each row states which hits a query returns, in order.
 
-To add a row, write the query, the ids it finds in order, and the promise in a sentence::
+To add a row, write the query, the IDs of its hits in order, and the promise in a sentence::
 
     Row("harbor", "harbor-exact harbor-longer harbor-typo", "A word as typed comes before a longer one."),
 
-* The pages are in ``documents.py``. Take words that no other page has, and run ``pytest tests/ranking``: it shows
-  what was found instead.
-* ``…`` at the end of the ids stands for any others, in any order; ``total`` says how many are found in all.
-* ``shelf`` names the pages that are searched, ``settings`` are the site's own, the rest is as in a search.
+* The pages are in ``documents.py``. Use words that occur on no other page, and run ``pytest tests/ranking``, which
+  shows the actual hits.
+* ``…`` at the end of the IDs stands for other hits in any order; ``total`` is the total number of hits.
+* ``shelf`` selects the pages to search, ``settings`` are the site's settings, and the rest are search parameters.
 
-Whoever adds a number to the ranking adds a row that cannot hold without it, and one that cannot hold with three
-times as much of it; often one row is both. ``test_numbers.py`` demands them.
+For every new number of the ranking, add a row that fails if the number is removed and a row that fails if it is
+tripled; often one row does both. ``test_numbers.py`` requires them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tests.ranking.engine import Found
 
 @dataclass(frozen=True)
 class Row:
-    """One query, and what it finds.
+    """One query and its expected hits.
 
     Attributes:
-        query: As typed.
-        ids: All that is found, in order, separated by blanks; with ``…`` at the end, what comes first.
+        query: The query as typed.
+        ids: IDs of all hits in order, separated by spaces; with ``…`` at the end, of the first hits only.
         shows: The promise, as a sentence.
-        shelf: Of :data:`tests.ranking.documents.SHELVES`.
-        total: How many are found, where the ids do not say so.
+        shelf: Key in :data:`tests.ranking.documents.SHELVES`.
+        total: Total number of hits, if ``ids`` does not contain all of them.
     """
 
     query: str
@@ -51,7 +51,7 @@ class Row:
         )
 
     def holds(self, found: Found) -> bool:
-        """Whether that is what the row says."""
+        """Whether the hits are as the row specifies."""
         ids = self.ids.split()
         if ids[-1:] == ["…"]:
             ids.pop()

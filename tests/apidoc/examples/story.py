@@ -1,4 +1,4 @@
-"""The story of the examples, told to a service: every request is sent in its turn, and the answers are kept."""
+"""Sends the requests of the examples to a service in order and collects the responses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MEASURED = {
     "searchTime": 0.002,
     "formattedSearchTime": "0.00",
 }
-"""What takes another time whenever it is measured."""
+"""Fixed values for measured times, which differ in every run."""
 
 TOKEN = re.compile(r"((?:svc_[a-z]+|whsec)_[\w+/]{4})[\w+/=]{20,}")
 
@@ -49,16 +49,16 @@ FORMATS = {
     "application/xml": "wxr",
     "text/xml": "wxr",
 }
-"""Of the bodies of an import."""
+"""Import formats by media type of the body."""
 
 Told = dict[str, dict[str, Any]]
 
 
 class Story:
-    """Tells the story.
+    """Sends the requests of the examples.
 
     Attributes:
-        answers: Operation id and media type to body, of what is told so far.
+        answers: Bodies of the responses so far, by operation ID and media type.
     """
 
     def __init__(self, app: Flask, clock: time_machine.Coordinates, patch: pytest.MonkeyPatch):
@@ -138,7 +138,7 @@ class Story:
     def _owner(self) -> Browser:
         return self._browsers[self._registered]
 
-    # --- what happens between the requests
+    # --- events between the requests
 
     def _after_register(self) -> None:
         self._registered = len(self._browsers) - 1
@@ -163,7 +163,7 @@ class Story:
         return str(response.get_json()["api_key"])
 
     def _before_suggest(self) -> None:
-        """Visitors search on several days: some find what they look for, some do not."""
+        """Log searches of visitors on several days, with and without results."""
         numbers = count()
         for days, query, found, visitors in ((5, "opening hours", 2, 3), (1, "tickets", 1, 2)):
             for _ in range(visitors):
@@ -180,13 +180,13 @@ class Story:
         self._runtime.events.flush()
 
     def _before_listLearnedClicks(self) -> None:
-        """Visitors have clicked."""
+        """Store what was learned from clicks."""
         gains = {"opening hours": {"hours": 2.4, "way": 0.7}}
         with self._runtime.database.write() as session:
             session.merge(ClickLessons(site_id=1, learned_day=None, clicks_since=None, gains=gains))
 
     def _before_beginSync(self) -> None:
-        """Another sync of the source has brought a page that is gone by now."""
+        """Run an earlier sync of the source with a page that the next sync lacks."""
         sync = self._private("POST", "/api/v1/sync", json={"source": "wordpress"}).get_json()["sync"]["id"]
         page = {"id": "winter", "title": "Winter hours", "content": "Closed on Mondays.", "url": "/visit/winter"}
         self._private("POST", f"/api/v1/index/bulk?sync={sync}", json={"documents": [page]})
@@ -199,7 +199,7 @@ class Story:
         self._patch.setattr(first_page, "read_first_page", read)
 
     def _before_showRun(self) -> None:
-        """The crawler has been there."""
+        """Store the results of a crawl."""
         run_id = self._paths["run_id"]
         self._clock.shift(timedelta(seconds=41))
         with self._runtime.database.write() as session:
@@ -226,16 +226,16 @@ class Story:
         self._paths["invitation_id"] = invitation["invitation"]["id"]
 
     def _before_listDeliveries(self) -> None:
-        """Most of the day's searches are used."""
+        """Announce that most of the daily search quota is used."""
         data = {"quota": "searches", "percent": 80, "used": 8_000, "allowed": 10_000}
         with self._runtime.database.write() as session:
             announce(session, 1, "quota.warning", data)
 
     def _after_deleteSite(self) -> None:
-        self._token = ""  # The key was the site's.
+        self._token = ""  # The key belonged to the site.
 
     def _private(self, method: str, path: str, **options: Any) -> TestResponse:
-        """A request of the site's server, which is no example."""
+        """Send a request that is not an example, with the private key."""
         response = ApiClient(self._app, self._token).call(method, path, base_url=BASE_URL, **options)
         assert response.status_code < 300, response.get_data(as_text=True)
         return response
@@ -243,9 +243,9 @@ class Story:
 
 @contextmanager
 def fixed_chance(name: str) -> Iterator[None]:
-    """Let all identifiers and tokens that are made meanwhile follow from ``name``, to be the same whenever told.
+    """Derive all identifiers and tokens created within the block from ``name``, so that every run creates the same.
 
-    SQLAlchemy names joins by chance when it first compiles them, and other threads do what they do: neither takes part.
+    SQLAlchemy's random names of joins and the randomness of other threads are not affected.
     """
     seed = hashlib.sha256(name.encode()).digest()
     chance = random.Random(seed)
@@ -264,14 +264,14 @@ def fixed_chance(name: str) -> Iterator[None]:
 
 
 def without_measures(value: Any) -> Any:
-    """An answer with other numbers for what was measured."""
+    """Replace measured values in a response with fixed ones."""
     if isinstance(value, dict):
         return {name: MEASURED.get(name, without_measures(member)) for name, member in value.items()}
     return [without_measures(member) for member in value] if isinstance(value, list) else value
 
 
 def without_tokens(value: Any) -> Any:
-    """Answers with the beginnings of tokens: programs that look for leaked secrets would take whole ones for such."""
+    """Truncate tokens in responses, because secret scanners would report complete ones."""
     if isinstance(value, dict):
         return {name: without_tokens(member) for name, member in value.items()}
     if isinstance(value, list):
