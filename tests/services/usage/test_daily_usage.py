@@ -8,11 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
 from app.counters.base import UsageReservation
 from app.counters.metering import Floor
+from app.models import UsageDay
 from app.services.usage import daily_usage
 from app.storage.database import Database
 from tests.callers import Tenant
@@ -75,6 +77,8 @@ def test_copying_usage_twice_changes_nothing_and_deleted_accounts_are_skipped(us
     copies.note(used.account_id)
 
     copies.finish()
+    with used.app.extensions["runtime"].database.read() as session:
+        assert session.scalars(select(UsageDay)).all() == []
 
 
 def test_copied_usage_is_the_floor_for_a_counter_store_that_lost_the_day(used: Tenant) -> None:

@@ -338,6 +338,8 @@ def test_storing_vectors_of_no_documents_succeeds(site: Tenant) -> None:
     with site.app.extensions["runtime"].database.write() as session:
         store_vectors(session, site.site_id, "stub", {})
 
+    assert stored(site) == {}
+
 
 def test_repeated_previews_write_the_enabled_time_once(site: Tenant) -> None:
     runtime = site.app.extensions["runtime"]
