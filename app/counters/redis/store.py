@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
-import secrets
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from functools import partial
 from itertools import chain
-from threading import Lock
 from typing import Any, NamedTuple
 
 import redis
@@ -54,15 +50,13 @@ from app.counters.metering import (
 )
 from app.counters.redis import scripts
 from app.counters.redis.connections import Connections
-
-log = logging.getLogger(__name__)
+from app.counters.redis.process_state import NO_STEP, KnownIncarnation, Step, StepLedger
 
 _PREFIX = "sitesearch:counters:"
 _OPEN_CHANGES = f"{_PREFIX}open-changes"
 _INCARNATION = f"{_PREFIX}incarnation"
 _DAY_KEPT_MS = USAGE_DAYS_KEPT * 86_400_000
 _SLOT_KEPT_MS = 3_600_000
-_SETTLED_AT_ONCE = 10
 _TRIES = 3
 _HIT_UNRAISED, _REPORT_UNRAISED = 2, 3
 _STATUSES = (ReportStatus.RECORDED, ReportStatus.DUPLICATE, ReportStatus.CONFLICT)
@@ -123,20 +117,20 @@ class RedisCounters(CounterStore):
         windows: Sequence[WindowState] = (),
         now: float,
     ) -> None:
-        step = self._take_step()
+        step = self._steps.take()
         give_back = self._giving_back(step, reservation, windows, now)
         try:
             give_back()
         # The step is numbered, so sending it again later refunds at most once.
         except AnswerLost:
-            self._unsettled.append(give_back)
+            self._steps.postpone(give_back)
             raise
-        self._free.append(step)
+        self._steps.give_back(step)
 
     def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
         once_key = _Once(search.account_id, settlement_key(once), milliseconds(now))
         if isinstance(search, Reservation):
-            self._giving_back(_NO_STEP, search, (), now, once_key)()
+            self._giving_back(NO_STEP, search, (), now, once_key)()
         else:
             reserve = UsageReservation(search.account_id, None, search.gateway_site_id)
             self._consume(True, (), reserve, search.intent, None, None, search.searched_at, once_key)
@@ -159,15 +153,15 @@ class RedisCounters(CounterStore):
         idempotency: IdempotencyKey | None = None,
         now: float,
     ) -> ReportOutcome:
-        step = self._take_step()
+        step = self._steps.take()
         report = partial(self._report, account_id, site_id, operation, capped, milliseconds(now))
         try:
             outcome = report(step, count, idempotency)
         except AnswerLost:
             if idempotency is None:
-                self._unsettled.append(partial(self._call_off_report, step, partial(report, count=-count)))
+                self._steps.postpone(partial(self._call_off_report, step, partial(report, count=-count)))
             raise
-        self._free.append(step)
+        self._steps.give_back(step)
         return outcome
 
     def count_refusal(self, account_id: int, *, now: float) -> None:
@@ -177,7 +171,7 @@ class RedisCounters(CounterStore):
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
         days = self.usage_between(account_id, day, day)
         usage = days[0] if days else DayUsage(day, 0, 0)
-        return usage.at_least(self.floors.unraised(account_id, day, self._last_state[0]))
+        return usage.at_least(self.floors.unraised(account_id, day, self._known.state[0]))
 
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
         if (last_day - first_day).days > 400:
@@ -208,7 +202,7 @@ class RedisCounters(CounterStore):
         self._run(_FORGET_SITE, [_sites(account_id, day) for day in _kept_days(now)], [site_id])
 
     def check(self) -> None:
-        self._check(self._last_state, self._doubted)
+        self._check(self._known.state, self._known.doubt)
 
     def clear(self) -> None:
         self._delete(f"{_PREFIX}*")
@@ -218,14 +212,8 @@ class RedisCounters(CounterStore):
 
     def _begin(self) -> None:
         """Reset the state to that of a process that has not used the store yet."""
-        self._free: deque[_Step] = deque()
-        """The last steps of free slots."""
-        self._unsettled: deque[Callable[[], object]] = deque()
-        """Steps to do when the server answers again."""
-        self._settling = Lock()
-        self._last_state = ("", 0)
-        """The last known incarnation, and the minimum number of its credential changes."""
-        self._doubted = ""
+        self._steps = StepLedger(f"{_PREFIX}slot:")
+        self._known = KnownIncarnation()
 
     def _consume(
         self,
@@ -269,23 +257,22 @@ class RedisCounters(CounterStore):
         for window in windows:
             limit = -1 if window.limit is None else window.limit
             arguments += [limit, window.seconds * 1000, window.cost, window_end(now_ms, window.seconds)]
-        step = _NO_STEP if reserve is None or once is not None else self._take_step()
-        last_state, doubted = self._last_state, self._doubted
+        step = NO_STEP if reserve is None or once is not None else self._steps.take()
+        state, doubt = self._known.state, self._known.doubt
         keys.append(step.slot)
-        arguments += [step.number, _SLOT_KEPT_MS, doubted]
+        arguments += [step.number, _SLOT_KEPT_MS, doubt]
         try:
             answer = self._run_raised(
                 _HIT, keys, arguments, account_id if reserve else None, today, _HIT_UNRAISED, once
             )
         # The caller treats the search as uncharged, so the charge must be called off or refunded.
         except AnswerLost:
-            if reserve is not None and step != _NO_STEP:
-                self._unsettled.append(partial(self._call_off_charge, step, reserve, intent, now))
+            if reserve is not None and step != NO_STEP:
+                self._steps.postpone(partial(self._call_off_charge, step, reserve, intent, now))
             raise
-        if step != _NO_STEP:
-            self._free.append(step)
+        self._steps.give_back(step)
         *counts, incarnation, changes = answer
-        name = self._look_back(last_state, doubted, incarnation.decode(), changes)
+        name = self._note_incarnation(state, doubt, incarnation.decode(), changes)
         refused, reserved, used, started, finished, continues, began_ms, charged_day, *counts = counts
         states = tuple(map(WindowState, *zip(*windows, strict=True), counts[::2], counts[1::2])) if windows else ()
         reservation = None
@@ -306,7 +293,7 @@ class RedisCounters(CounterStore):
 
     def _giving_back(
         self,
-        step: _Step,
+        step: Step,
         reservation: Reservation | None,
         windows: Sequence[WindowState],
         now: float,
@@ -333,7 +320,7 @@ class RedisCounters(CounterStore):
         operation: Operation,
         capped: bool,
         now_ms: int,
-        step: _Step,
+        step: Step,
         count: int,
         idempotency: IdempotencyKey | None = None,
     ) -> ReportOutcome:
@@ -386,83 +373,50 @@ class RedisCounters(CounterStore):
 
     def _change(self, account_id: int, step: str, now: float) -> CredentialVersion:
         keys = [_epoch(account_id), _OPEN_CHANGES, _INCARNATION]
-        last_state = self._last_state
+        state = self._known.state
         try:
             started, finished, incarnation, changes = self._run(_CHANGE, keys, [milliseconds(now), step, account_id])
         except CountersUnavailable:
             if step != "begin":
                 # The server may have lost the beginning, too. Then entries that others cached meanwhile would seem
                 # current.
-                self._doubted = f"*{secrets.token_hex(4)}"
+                self._known.raise_doubt()
             raise
-        return CredentialVersion(started, finished, self._look_back(last_state, "", incarnation.decode(), changes))
+        return CredentialVersion(started, finished, self._note_incarnation(state, "", incarnation.decode(), changes))
 
-    def _look_back(self, last_state: tuple[str, int], doubted: str, incarnation: str, changes: int) -> str:
-        """Return the incarnation that an answer belongs to: a new one if the answer knows less than an earlier one.
+    def _note_incarnation(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> str:
+        """Return the incarnation that an answer belongs to: a new one if the store went back in time.
 
         Args:
-            last_state: State that was known before the step was sent.
-            doubted: The doubt that the step was to resolve.
+            state: State that was known before the step was sent.
+            doubt: The doubt that the step was to resolve.
         """
-        # The same incarnation knows of fewer changes than before: the store went back in time.
-        if incarnation == last_state[0] and changes < last_state[1]:
+        if self._known.went_back(state, incarnation, changes):
             return self._check(("", 0), incarnation)
-        if incarnation != self._last_state[0] or changes > self._last_state[1]:
-            self._last_state = incarnation, changes
-        if doubted and self._doubted == doubted:
-            self._doubted = ""
+        self._known.note(doubt, incarnation, changes)
         return incarnation
 
-    def _check(self, last_state: tuple[str, int], doubted: str) -> str:
-        incarnation, changes = self._run(_CHECK, [_INCARNATION, f"{_PREFIX}check"], [doubted])
-        return self._look_back(last_state, doubted, incarnation.decode(), changes)
+    def _check(self, state: tuple[str, int], doubt: str) -> str:
+        incarnation, changes = self._run(_CHECK, [_INCARNATION, f"{_PREFIX}check"], [doubt])
+        return self._note_incarnation(state, doubt, incarnation.decode(), changes)
 
-    def _take_step(self) -> _Step:
-        """Return the next step of a free slot, which is reserved until it is returned to ``_free``."""
-        try:
-            slot, number = self._free.pop()
-        except IndexError:
-            return _Step(f"{_PREFIX}slot:{secrets.token_hex(8)}", 1)
-        return _Step(slot, int(number) + 1)
-
-    def _call_off(self, step: _Step) -> bytes | None:
+    def _call_off(self, step: Step) -> bytes | None:
         """Ensure that a step is not done any more. Returns its answer if it was done."""
         answer: bytes | None = self._run(_CALL_OFF, [step.slot], [step.number, _SLOT_KEPT_MS])
         return answer
 
-    def _call_off_charge(
-        self, step: _Step, reserve: UsageReservation, intent: IntentRequest | None, now: float
-    ) -> None:
+    def _call_off_charge(self, step: Step, reserve: UsageReservation, intent: IntentRequest | None, now: float) -> None:
         answer = self._call_off(step)
         if answer is None:
             return
         began_ms, day = map(int, answer.split())
         receipt = None if intent is None else Intent(intent.key, began_ms)
         reservation = Reservation(reserve.account_id, reserve.gateway_site_id, day_from_number(day), receipt)
-        self._unsettled.append(self._giving_back(self._take_step(), reservation, (), now))
+        self._steps.postpone(self._giving_back(self._steps.take(), reservation, (), now))
 
-    def _call_off_report(self, step: _Step, take_back: Callable[[_Step], ReportOutcome]) -> None:
+    def _call_off_report(self, step: Step, take_back: Callable[[Step], ReportOutcome]) -> None:
         if self._call_off(step) is not None:
-            self._unsettled.append(partial(take_back, self._take_step()))
-
-    def _settle(self) -> None:
-        """Run some of the steps postponed until the server answers again. The next call retries failed ones."""
-        # Another thread is already settling. Do not delay this step.
-        if not self._settling.acquire(blocking=False):
-            return
-        try:
-            for _ in range(_SETTLED_AT_ONCE):
-                if not self._unsettled:
-                    return
-                settle = self._unsettled.popleft()
-                try:
-                    settle()
-                except CountersUnavailable as error:
-                    self._unsettled.appendleft(settle)
-                    log.warning("the outcome of a counter step is still unknown: %s", error)
-                    return
-        finally:
-            self._settling.release()
+            self._steps.postpone(partial(take_back, self._steps.take()))
 
     def _delete(self, pattern: str) -> int:
         deleted, cursor = 0, None
@@ -485,19 +439,8 @@ class RedisCounters(CounterStore):
 
     def _do(self, *command: Any) -> Any:
         answer = self._connections.ask(*command)
-        if self._unsettled:
-            self._settle()
+        self._steps.settle()
         return answer
-
-
-class _Step(NamedTuple):
-    """A step of a slot. Its number is ``""`` if it need not be remembered."""
-
-    slot: str
-    number: int | str
-
-
-_NO_STEP = _Step("", "")
 
 
 class _Once(NamedTuple):
