@@ -47,7 +47,7 @@ class Bound(Enum):
 
 
 class BoundExceeded(Exception):
-    """A task was given up.
+    """A task exceeded a bound and was aborted.
 
     Attributes:
         bound: The exceeded bound.
@@ -59,7 +59,7 @@ class BoundExceeded(Exception):
 
 
 class Source(Protocol):
-    """Source of a stream."""
+    """A stream that a task reads."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -96,7 +96,7 @@ class BoundedProcess:
         """Run a task and return its result.
 
         Raises:
-            BoundExceeded: The task was given up.
+            BoundExceeded: The task exceeded a bound and was aborted.
         """
         with self._lock:
             self._ask(task, arguments, is_stream=False)
@@ -108,7 +108,7 @@ class BoundedProcess:
         """Run a task that reads a stream piece by piece and yields results. Keeps one piece in memory.
 
         Raises:
-            BoundExceeded: The task was given up.
+            BoundExceeded: The task exceeded a bound and was aborted.
         """
         with self._lock:
             self._ask(task, (), is_stream=True)

@@ -217,10 +217,10 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def list_indexes(self) -> list[str]:
-        """Names of all indexes, in no order."""
+        """Names of all indexes, in no particular order."""
 
     def outdated_indexes(self) -> list[str]:
-        """Names of indexes that the service should rebuild, in no order.
+        """Names of indexes that the service should rebuild, in no particular order.
 
         An earlier release created them, or they are unreadable. Until the rebuild, indexes of an earlier release can be
         searched and written to; they only lack this release's additions.
@@ -308,7 +308,7 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def document_ids(self, index: str) -> Iterator[str]:
-        """The id of every document, without duplicates, in no order.
+        """The id of every document, without duplicates, in no particular order.
 
         Raises:
             IndexNotFound: The index does not exist.

@@ -1,6 +1,6 @@
-"""The languages of the world, as far as search knows them: one record each.
+"""Facts about the languages that search supports, one record each.
 
-Words are written with their accents; whoever compares folds them.
+Words are written with their accents; code that compares them must fold them first.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ class Language:
     """Facts about one language.
 
     Attributes:
-        name: Its name in English.
-        letters: Its letters, as the inside of a pattern's brackets, where they tell it from all others; ``""`` where
-            only its stop words do.
-        letters_share: The least share of a text's letters that are among ``letters``.
-        stop_words: Words that carry grammar rather than meaning, with spaces between them. The language is recognised
-            by them, and a document need not have them to match a query.
-        stemmer: The Snowball algorithm; ``""`` if there is none.
-        accents: Letters that folding makes one, first the plain one; stems may differ by them.
-        prefixes: What words may begin with that the stemmer takes off. Languages have none here where few words do
-            (Irish, Persian, Tamil, Yiddish), nor what changes the letters after it.
-        elides: Whether words lose their vowel before another (*l'eau*).
-        tonal: Whether accents tell its words apart; see :mod:`backends.embedded.analysis.languages`.
+        name: English name.
+        letters: Letters that distinguish it from all other languages, as the content of a regular expression's
+            brackets; ``""`` if only its stop words distinguish it.
+        letters_share: Minimum share of ``letters`` among a text's letters.
+        stop_words: Grammatical words without much meaning, separated by spaces. They identify the language, and
+            documents need not contain them to match a query.
+        stemmer: Name of the Snowball algorithm; ``""`` if there is none.
+        accents: Letters that fold to the same letter, the plain one first; stems may differ in them.
+        prefixes: Prefixes that the stemmer removes. Omitted for languages in which few words have any (Irish, Persian,
+            Tamil, Yiddish), and if the prefix changes the letters after it.
+        elides: Whether words lose their vowel before another vowel (*l'eau*).
+        tonal: Whether accents distinguish words; see :mod:`backends.embedded.analysis.languages`.
     """
 
     name: str

@@ -81,7 +81,9 @@ class WordPlaces(Protocol):
         ...
 
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> Sequence[Place]:
-        """At least the first match of these words in each part of a text, in no order; one as typed if it exists.
+        """Some matches of these words in each part of a text, in no particular order.
+
+        They include the first match in each part and, if any word occurs as typed, a match as typed.
 
         Args:
             starts: Start positions of the parts, in order, from 0 on.
@@ -199,7 +201,7 @@ def page_headings(sections: Sequence[Section], title: str) -> list[Section]:
 
 
 def path_to(section: Section, sections: Iterable[Section], page: Collection[Section]) -> tuple[str, ...]:
-    """Titles of a section's enclosing sections, the outermost first, without those of :func:`page_headings`."""
+    """Titles of a section's enclosing sections, the outermost first, excluding the sections in ``page``."""
     above: list[Section] = []
     for each in sections:
         while above and above[-1].level >= each.level:

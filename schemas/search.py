@@ -34,7 +34,7 @@ class QueryText(Text):
 
 
 class NamesOrList(fields.Field[str]):
-    """Names separated by commas, or a list of names, which is converted to the former."""
+    """A list of names, or names separated by commas. Lists are converted to comma-separated names."""
 
     default_error_messages = Text.default_error_messages
 

@@ -18,7 +18,7 @@ class SiteUrl(Text):
     """An absolute http or https URL of at most 2048 characters.
 
     Args:
-        bare: Whether its scheme may be missing; the caller then finds one.
+        bare: Whether the scheme may be missing; the caller must then determine it.
     """
 
     def __init__(self, *, bare: bool = False, **kwargs: Any):
@@ -96,14 +96,14 @@ _PURGE = {"description": "Whether the site cannot be restored. A deleted site ca
 
 
 class SiteDeleteQuerySchema(QuerySchema):
-    """Parameters of deleting a site."""
+    """Parameters for deleting a site."""
 
     name = Text(trim=True, max_length=100, metadata=dict(_NAME_OF_DELETED))
     purge = QueryFlag(metadata=dict(_PURGE))
 
 
 class SiteDeleteBodySchema(BodySchema):
-    """The same in a body."""
+    """Parameters for deleting a site, in a body."""
 
     name = Text(trim=True, max_length=100, metadata=dict(_NAME_OF_DELETED))
     purge = Flag(metadata=dict(_PURGE))

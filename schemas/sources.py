@@ -299,13 +299,13 @@ _KEEP_DOCUMENTS = {
 
 
 class SourceDeleteQuerySchema(QuerySchema):
-    """Parameters of deleting a source."""
+    """Parameters for deleting a source."""
 
     keep_documents = QueryFlag(metadata=dict(_KEEP_DOCUMENTS))
 
 
 class SourceDeleteSchema(BodySchema):
-    """The same in a body."""
+    """Parameters for deleting a source, in a body."""
 
     keep_documents = Flag(metadata=dict(_KEEP_DOCUMENTS))
 

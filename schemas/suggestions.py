@@ -15,7 +15,7 @@ LIMIT_DESCRIPTION = "Maximum number of suggestions."
 
 
 class SuggestQuerySchema(QuerySchema):
-    """Parameters of suggestions."""
+    """Parameters of a request for suggestions."""
 
     q = Text(load_default="", max_bytes=MAX_QUERY_BYTES, metadata={"description": PREFIX_DESCRIPTION})
     limit = QueryWholeNumber(

@@ -1,1 +1,1 @@
-"""The OpenAPI document and what is made of it: examples, the reference, and samples of calls."""
+"""The OpenAPI document, and content derived from it: examples, the API reference, and sample calls."""

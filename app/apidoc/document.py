@@ -65,7 +65,7 @@ SHARED_SCHEMAS = {
         "description": "A section; or a member of a further field of that name, if the document has one.",
         "oneOf": [{"$ref": "#/components/schemas/SectionHit"}, _TEXT, {"type": "number"}],
     },
-    # Not by oneOf: in another oneOf, openapi-generator for TypeScript takes it for an object.
+    # Not expressed with oneOf: inside another oneOf, openapi-generator for TypeScript treats it as an object.
     "EngineFilterPart": {
         "description": "An expression, or a list of which one must hold.",
         "type": ["string", "array"],

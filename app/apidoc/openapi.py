@@ -74,12 +74,12 @@ class ApiBlueprint(SmorestBlueprint):
     }
 
     def __init__(self, *args: Any, error_examples: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any):
-        """Extends flask-smorest's with example bodies of the blueprint's own errors, by example name."""
+        """Extends flask-smorest's constructor with examples of the blueprint's own errors, by example name."""
         super().__init__(*args, **kwargs)
         self.error_examples = error_examples
 
     def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
-        """Extends flask-smorest's with one schema instance for all requests, since creating one is slow."""
+        """Extends flask-smorest's decorator to share one schema instance among requests, since creating one is slow."""
         reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
         return reader
 
@@ -200,7 +200,7 @@ def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
     """The security requirement of an operation. For private keys, it names the scope."""
     access = policy.access
     if policy.token_places is not BEARER:
-        return []  # The parameter or header is described where it is.
+        return []  # Keys in a query parameter or another header are described as parameters of the operation.
     schemes = [
         ("publicKey", access.public),
         ("searchKey", access.search),
@@ -252,7 +252,7 @@ def described_errors(
 
 
 def example_name(prefix: str, code: str) -> str:
-    """The name of an error code's example among the document's components, which allow fewer characters."""
+    """The component name of an error code's example. Component names must not contain the ``…`` of some codes."""
     return prefix + code.removesuffix("_…")
 
 

@@ -112,7 +112,7 @@ _PHP = _Syntax(_php_quoted, "true", "false", "null", "[", "]", " => ", "new stdC
 
 
 def write_samples(call: Call) -> dict[str, str]:
-    """Maps each language to a program."""
+    """Return a sample program for the call in each language, by language."""
     return {"curl": _curl(call), "python": _python(call), "javascript": _javascript(call), "php": _php(call)}
 
 

@@ -1,1 +1,1 @@
-"""Operator commands beside the accounts'."""
+"""Operator commands."""

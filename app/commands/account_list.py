@@ -17,7 +17,7 @@ from app.services.usage.daily_usage import AccountUsage, list_account_usage
 from app.wording import number, printable
 
 Listed = tuple[AccountUsage, PlanLimits | None]
-"""An account's usage and what it may use; ``None`` if its plan is no longer in the plans file."""
+"""An account's usage and limits; the limits are ``None`` if its plan is no longer in the plans file."""
 
 ORDERS: dict[str, Callable[[Listed], Any]] = {
     "id": lambda listed: listed[0].account.id,
@@ -29,7 +29,7 @@ ORDERS: dict[str, Callable[[Listed], Any]] = {
     "keys": lambda listed: -listed[0].keys,
     "quota": lambda listed: 0.0 if listed[1] is None else -listed[0].share(listed[1]),
 }
-"""By what accounts are sorted. Numbers begin with the largest."""
+"""Maps each sort order to its key function. Numbers sort in descending order."""
 
 _HEAD = ("id", "plan", "searches today", "this month", "documents", "sites", "keys", "e-mail", "name")
 _TEXTS = ("plan", "e-mail", "name")
@@ -76,12 +76,12 @@ def limits_of(plans: PlanTable, account: Account) -> PlanLimits | None:
 
 
 def sort_accounts(listed: Iterable[Listed], order: str) -> list[Listed]:
-    """The accounts in one of :data:`ORDERS`; alike ones stay in theirs."""
+    """Sort accounts by one of :data:`ORDERS`. Accounts with equal keys keep their relative order."""
     return sorted(listed, key=ORDERS[order])
 
 
 def shown_usage(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any]:
-    """Usage and quotas for programs; an unlimited quota is null, and so are all if the plan is unknown."""
+    """Usage and quotas as JSON values. An unlimited quota is null; ``quotas`` is null if the plan is unknown."""
     return {
         "usage": {
             "searches_today": usage.searches_today,
@@ -95,7 +95,7 @@ def shown_usage(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any
 
 
 def usage_table(listed: Sequence[Listed]) -> str:
-    """Usage and quotas for people, an account a line."""
+    """Usage and quotas as a table for people, one line per account."""
     rows = [_HEAD, *(_row(usage, limits) for usage, limits in listed)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
     return "\n".join("  ".join(map(_padded, _HEAD, row, widths)).rstrip() for row in rows)

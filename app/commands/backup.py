@@ -81,7 +81,8 @@ def restore(file: Path, force: bool) -> None:
             discard_mails(session)
             discard_waiting(session)
             session.flush()
-            # Before the tables: with an empty database and the right secret, this command can be repeated.
+            # The secret is written before the tables are committed. After a crash in between, the database is still
+            # empty, so the command can be run again.
             if not own_secret:
                 _replace(folder / SECRET, secret)
             if PLANS in manifest.files:
@@ -103,9 +104,7 @@ def _restore_plans(settings: Settings, plans: str) -> None:
 
 
 def _replace(path: Path, content: str) -> None:
-    """Write a file that only its owner may read, whole or not at all. What is left of a process that was killed in the
-    middle is used again.
-    """
+    """Write a file atomically, readable only by its owner. Overwrites the temporary file of a killed process."""
     fresh = path.with_name(f".{path.name}.restoring")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(content)

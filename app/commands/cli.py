@@ -1,7 +1,7 @@
-"""The operator commands: which there are, and what they have in common.
+"""The list of operator commands, and the code that they share.
 
-Each command is imported when it is invoked. So listing the commands loads none of the service, and a command such as
-``account list``, which needs only the database, loads a fraction of it.
+Each command is imported when it is invoked. So listing the commands loads none of the service, and a command that needs
+only the database, such as ``account list``, loads only a fraction of it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ COMMANDS = {
 
 
 class OperatorCommands(LazyGroup):
-    """All operator commands. The audit log records the changes that they make as the operator's."""
+    """All operator commands. The audit log names the operator as the actor of their changes."""
 
     def __init__(self, **settings: Any):
         super().__init__("site-search", COMMANDS, **settings)
@@ -155,9 +155,9 @@ def _database_trouble(database: Database, error: DBAPIError) -> Exception:
 
 
 def installation(ctx: click.Context) -> tuple[Database, PlanTable]:
-    """The database and the plans.
+    """Return the database and the plans.
 
-    They are those of the application, if there is one; ``site-search`` opens them without loading the application.
+    ``flask`` takes them from the application; ``site-search`` opens them without loading the application.
     """
     from flask.cli import ScriptInfo
 

@@ -86,7 +86,7 @@ def read_demo(folder: Path) -> dict[str, Any] | None:
 
 
 _DOCUMENTATION_ADDRESS = "192.0.2.1"
-"""A client address that no network has (RFC 5737), so that pages for loopback only stay closed."""
+"""A client address that no network uses (RFC 5737), so that pages restricted to loopback reject the crawler."""
 
 
 class OwnPages(Network):
@@ -166,7 +166,7 @@ def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str
 
 
 def _end_process(runtime: Runtime) -> None:
-    """End without waiting for requests that are under way: what they bring belongs to nobody any more."""
+    """Exit without waiting for requests in progress, since the runs that sent them were already handed back."""
     if runtime.embedder is not None:
         runtime.embedder.close()
     runtime.engines.close()
@@ -235,13 +235,13 @@ def _serve_metrics(runtime: Runtime, host: str, port: int) -> None:
 
 
 def _work(runtime: Runtime, parts: CrawlParts, run_id: str, *, hidden: bool) -> SourceRun:
-    """Work on a run, or watch it if another process does; gives it as it ended."""
+    """Execute a run, or wait if another process is executing it, and return the ended run."""
     working = Worker(parts, runs_at_once=1, only=run_id)
     end_with_signals(working.stop)
     thread = threading.Thread(target=working.run, daemon=True)
     thread.start()
     run = _load(runtime, run_id)
-    # The length grows while addresses are found; the bar is told of both.
+    # The number of discovered URLs grows during the run, so both the length and the position are updated.
     with click.progressbar(length=max(1, run.found), label="Crawling", hidden=hidden, show_eta=False) as bar:
         while run.status in runs.OPEN and (thread.is_alive() or not working.is_stopping):
             thread.join(timeout=LOOK_SECONDS)

@@ -28,10 +28,10 @@ KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "S
 
 
 def make_demo(runtime: Runtime, base_url: str) -> str:
-    """Create what is missing and give the text to print.
+    """Create the missing parts of the demo, crawl the documentation, and return the text to print.
 
-    The demo's password and tokens are kept in DATA_DIR/demo.json, readable by the owner only, so that
-    the same ones are printed the next time. The service's own documentation is searched with its public key.
+    The demo's password and tokens are stored in DATA_DIR/demo.json, which only its owner may read, so that the next
+    call prints the same ones. The search box of the service's own documentation uses the demo's public key.
     """
     path = demo_file(runtime.settings.data_path)
     demo = read_demo(runtime.settings.data_path)
@@ -74,13 +74,13 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _put_source(runtime: Runtime, demo: dict[str, Any], base_url: str) -> str:
-    """Let the site and its source be where the service is; gives the source's id."""
+    """Set the URLs of the site and its source to the service's current URL. Returns the source's ID."""
     moment = now()
     values = {
         "url": f"{base_url}/docs",
         "include": ["/docs", "/docs/*"],
         "exclude": [],
-        # What each operation repeats would come before the page that is about it.
+        # Samples and error lists repeat the same words for every operation, and would outrank the guides about them.
         "selectors": {"remove": ".samples, .your-key, .errors, .copy"},
         "updated_at": moment,
     }
@@ -99,14 +99,14 @@ def _put_source(runtime: Runtime, demo: dict[str, Any], base_url: str) -> str:
 
 
 def _crawl(runtime: Runtime, demo: dict[str, Any]) -> int:
-    """Crawl the documentation; gives how many pages are indexed.
+    """Crawl the documentation, and return the number of indexed pages.
 
     Raises:
-        ConfigurationError: It cannot be crawled.
+        ConfigurationError: The documentation cannot be crawled.
     """
     with runtime.database.write() as session:
         source = session.get_one(Source, demo["source_id"])
-        # At another address, all pages are others.
+        # If the service's URL has changed, the new pages replace all old ones.
         run_id = runs.request_run(session, source, max_removed_percent=100).id
         claim = runs.claim_run(session, run_id)
     if claim is not None:

@@ -1,4 +1,4 @@
-"""Findings about an installation: one for each thing that was looked at, with what to do about it."""
+"""Checks of an installation. Each check yields findings, with advice on how to fix problems."""
 
 from __future__ import annotations
 
@@ -33,32 +33,35 @@ from backends.errors import BackendError
 DISTRIBUTION = "site-search-service"
 
 LITTLE_SPACE, NO_SPACE = 2 * 1024**3, 256 * 1024**2
-"""Free bytes below which the disk is worth a warning, and a problem."""
+"""Free bytes of disk space below which a warning, and a problem, is reported."""
 CLOCK_WARNING_SECONDS, CLOCK_PROBLEM_SECONDS = 1.0, 10.0
-"""How far another machine's clock may be from this one's. Turns at hosts and windows of limits are told by both."""
+"""Seconds by which another machine's clock may differ before a warning, and a problem, is reported.
+
+Crawl turns and rate limit windows compare times from both clocks.
+"""
 STUCK = timedelta(minutes=10)
-"""After which what should have gone on is stuck."""
+"""Time without progress after which a run or a task counts as stuck."""
 MANY_ATTEMPTS = 5
 MAX_LISTED = 10
-"""Sites that a finding names."""
+"""Maximum number of sites that a finding lists."""
 REDIS_SECONDS = 5.0
-"""How long Redis may take to tell the time."""
+"""Seconds that Redis may take to return its time."""
 EMBEDDER_SECONDS = 30.0
-"""How long the embedder may take for a query; its process may have to start."""
+"""Seconds that the embedder may take for a query, including the start of its process."""
 
 Level = Literal["ok", "warning", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
         topic: ``settings``, ``versions``, ``disk``, ``file modes``, ``database``, ``counters``, ``engine``,
             ``clocks``, ``indexes``, ``runs``, ``tasks``, ``mail``, ``login``, ``embedder``, ``events`` or ``accounts``.
-        level: ``problem``: something does not work, or soon will not.
-        message: A sentence.
-        remedy: What to do; empty if all is well.
+        level: ``problem`` if something does not work, or soon will not.
+        message: The result as a sentence.
+        remedy: Advice to the operator; empty if the check passed.
     """
 
     topic: str
@@ -68,10 +71,10 @@ class Finding:
 
 
 def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
-    """Look at everything, whatever was found before.
+    """Run all checks, even if earlier ones fail.
 
     Args:
-        runtime: ``None`` if the settings do not allow one: then what needs it is not looked at.
+        runtime: ``None`` if the settings are invalid; then the checks that need it are skipped.
     """
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("versions", _versions),

@@ -1,4 +1,4 @@
-"""``doctor``: look for what is wrong. It runs without the application, which wrong settings do not let start."""
+"""``doctor``: check the installation. It runs without the application, which does not start with invalid settings."""
 
 from __future__ import annotations
 

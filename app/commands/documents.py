@@ -1,4 +1,4 @@
-"""``documents import``: a file of documents into a site."""
+"""``documents import``: import a file of documents into a site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``serve``: the service under gunicorn with the shipped settings."""
+"""``serve``: run the service under gunicorn with the packaged settings."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def serve(with_upgrade: bool) -> None:
 
 
 def check_server() -> ServerEnvironment:
-    """The server's settings, found to be usable now.
+    """Return the server's settings, after checking that the server can listen on its address.
 
     Raises:
-        click.ClickException: A setting is wrong, or its address cannot be listened on.
+        click.ClickException: A setting is invalid, or the address is not available.
     """
     try:
         environment = read_server_environment()
     except ConfigurationError as error:
         raise click.ClickException(f"The service cannot start: {error}") from error
-    if "LISTEN_FDS" in os.environ:  # systemd listens.
+    if "LISTEN_FDS" in os.environ:  # Socket activation: systemd already listens.
         return environment
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -62,7 +62,7 @@ def check_server() -> ServerEnvironment:
 
 
 def run_server(runtime: Runtime) -> NoReturn:
-    """Become gunicorn, which forks: nothing that this process opened goes with it."""
+    """Replace this process with gunicorn. Closes everything first, because gunicorn forks."""
     if runtime.embedder is not None:
         runtime.embedder.close()
     runtime.engines.close()

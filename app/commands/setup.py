@@ -42,7 +42,7 @@ def demo(base_url: str | None, serves: bool) -> None:
     click.echo("Setting up the database …")
     upgrade(current_runtime.database)
     click.echo("Crawling the documentation into the demo's site: about ten seconds …")
-    # The requests for the documentation's pages are no visitors', and that its index is new is no news.
+    # The crawl requests the service's own pages and creates an index, both of which would be logged at INFO.
     logging.getLogger("app").setLevel(logging.WARNING)
     click.echo(make_demo(current_runtime, base_url or "http://127.0.0.1:8000"))
     if serves:
@@ -62,4 +62,4 @@ def openapi(file: Path | None) -> None:
         click.echo(text, nl=False)
     else:
         file.write_text(text)
-        file.chmod(0o644)  # For everyone, unlike what else the service writes.
+        file.chmod(0o644)  # The document is public, unlike other files that the service writes.

@@ -1,4 +1,4 @@
-"""The connection with which Alembic reaches the database: the one it is given."""
+"""Alembic's environment: runs migrations on the connection that the caller passes, or on a new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ database: Database = context.config.attributes.get("database") or Database(load_
 
 
 def _render_plain_types(kind: str, item: Any, _context: Any) -> str | Literal[False]:
-    """Migrations name SQL's own types, so that they go on working when ours change."""
+    """Render plain SQL types, so that migrations keep working when our own types change."""
     return "sa.BigInteger()" if kind == "type" and isinstance(item, UtcDateTime) else False
 
 
@@ -26,7 +26,8 @@ def _migrate(connection: Connection) -> None:
         target_metadata=Base.metadata,
         render_as_batch=database.is_sqlite,
         render_item=_render_plain_types,
-        transactional_ddl=True,  # SQLite could, but Alembic does not know: others would come between two migrations.
+        # Alembic assumes that SQLite lacks transactional DDL. Then, other writers could come between two migrations.
+        transactional_ddl=True,
     )
     with context.begin_transaction():
         if not database.is_sqlite:

@@ -159,7 +159,7 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
 
 
 def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:
-    """Count a change that notifies an address and reserves it for a while."""
+    """Count a change of address toward :data:`EMAIL_CHANGES`. Changes within the same mailbox do not count."""
     with runtime.database.read() as session:
         is_moved = not members.is_same_mailbox(get_user(session, caller).email, email)
     if is_moved:

@@ -100,7 +100,7 @@ def counting(runtime: Runtime, windows: Sequence[WindowRequest], noun: str) -> I
 
 
 def count_uncharged(runtime: Runtime, windows: Sequence[WindowRequest], noun: str) -> None:
-    """Limit work that charges no search. While the counter store is unavailable, the work continues.
+    """Enforce rate limits on an uncharged operation. Does nothing while the counter store is unavailable.
 
     Args:
         noun: The counted unit, in the singular.

@@ -180,8 +180,8 @@ def _find_members(
 def _link_members(session: Session, person: Person, password_hash: str, connects: int | None) -> tuple[list[int], bool]:
     """Link the members with the person's address to the provider.
 
-    Returns the IDs of their accounts, and whether one belongs to another person, who may have joined in the person's
-    name.
+    Returns the IDs of their accounts, and whether any of these is another person's account, in which someone may have
+    entered the address without the person's consent.
     """
     unknown = identities.find_linkable_members(session, person.issuer, person.email, connects)
     account_ids = sorted(member.account_id for member in unknown)

@@ -50,7 +50,7 @@ def _submitted_values(schema: Schema) -> dict[str, Any]:
         if texts and isinstance(field, ItemList):
             values[name] = _submitted_list(field, name, form)
         elif texts:
-            # The last one counts: a checkbox stands behind a hidden field that says what unchecked means.
+            # The last value counts: a hidden field before each checkbox sends the value for "unchecked".
             values[name] = _typed(field, texts[-1])
     return values
 
@@ -59,7 +59,7 @@ def _submitted_list(field: ItemList, name: str, form: Form) -> list[str] | None:
     """The checked boxes or the lines of a list; ``None`` (unrestricted) for all boxes or no lines."""
     choices = choices_of(field)
     items = _ticked(name, choices, form) if choices else _lines(form[name])
-    is_whole = len(items) == len(choices)  # Without choices: no line.
+    is_whole = len(items) == len(choices)  # A list without choices is "whole" if no line was entered.
     return None if field.allow_none and is_whole else items
 
 
@@ -215,7 +215,7 @@ class Problems:
         ]
 
     def at_all(self, place: str) -> list[str]:
-        """The sentences about a field or a whole list, without those about its items."""
+        """The sentences about a field or a list as a whole, excluding sentences about its items."""
         return list(self.sentences.get(place, ()))
 
 

@@ -114,7 +114,7 @@ class Syncs:
                     ErrorCode.SYNC_RUNNING,
                     f"The sync {running.id} of this source is running; finish or abandon it, or send replace: true.",
                 )
-            # The flush makes an ended sync visible to the count of running ones.
+            # Flushed, so that the count of running syncs excludes the one that was just abandoned.
             session.flush()
             _make_room(session, site.id)
             sync = Sync(
@@ -335,7 +335,7 @@ def _make_room(session: Session, site_id: int) -> None:
 
 
 def _check_share(session: Session, sync: Sync, max_removed_percent: int) -> ApiError | None:
-    """Return the 400 if a sync would remove too large a share of its source."""
+    """Return the 400 if a sync would remove too large a share of its source's documents; otherwise ``None``."""
     total, unseen = count_of_source(session, sync)
     if unseen <= ALWAYS_REMOVED or unseen * 100 <= max_removed_percent * total:
         return None

@@ -162,7 +162,7 @@ def kind_of(key: KeyRecord) -> CallerKind:
 
 
 def _why_stopped(key: KeyRecord) -> ApiError | None:
-    """The 401 for a disabled or expired key, or ``None``."""
+    """The 401 for a disabled or expired key; ``None`` for an active key."""
     expired = key.usable_until is not None and key.usable_until <= now()
     if expired and key.was_rotated:
         return invalid_key()
@@ -179,7 +179,7 @@ def _why_refused(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> 
 
 
 def _waits_for_confirmation(runtime: Runtime, account: AccountRecord) -> bool:
-    """Whether the account's keys are stopped until its owner confirms the e-mail address, which requires mail."""
+    """Whether the account's keys are blocked until its owner confirms the e-mail address; never without mail."""
     return runtime.settings.sends_mail and account.confirm_by is not None and account.confirm_by <= now()
 
 

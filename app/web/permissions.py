@@ -158,10 +158,12 @@ def choose_written_site(caller: Caller, in_query: int | None, in_body: int | Non
 
 
 def choose_reported_site(caller: Caller, site_id: int | None) -> int | None:
-    """The site of statistics; ``None`` for all sites of the account, unless the key is limited to its own site.
+    """The site whose statistics to report; ``None`` for all sites of the account.
+
+    A key that is limited to its own site gets the statistics of that site.
 
     Raises:
-        ApiError: 403 for another site of the account with such a key.
+        ApiError: 403 for another site of the account, if the key is limited to its own site.
     """
     if site_id is None:
         return caller.only_site_id

@@ -53,8 +53,8 @@ def index_settings(cutoff_ms: int) -> dict[str, Any]:
     """The settings of a new index.
 
     Args:
-        cutoff_ms: Time limit after which Meilisearch returns partial results; longer than our own, so that no total is
-            partial.
+        cutoff_ms: Milliseconds after which Meilisearch returns partial results. Longer than the adapter's own timeout,
+            so that a slow search fails instead of returning incomplete totals.
     """
     return {
         "searchableAttributes": _SEARCHABLE,

@@ -59,7 +59,7 @@ class Task:
 
 
 class MeilisearchTransport:
-    """Requests and tasks of one server."""
+    """Sends requests to one server, and waits for its tasks."""
 
     def __init__(self, url: ServerUrl):
         self.url = url

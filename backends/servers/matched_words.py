@@ -244,7 +244,10 @@ class WordSearch:
         return (self.fold(match[0]) for match in WORD.finditer(spell_signs(text)))
 
     def _replacements(self, unknown: Sequence[SoughtWord], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """For words that no document contains, the most similar words of a document within the forgiven errors."""
+        """Yield each word that no document contains, with the most similar word of this document.
+
+        Skips words for which even the most similar one has more typing errors than are forgiven.
+        """
         written: dict[str, str] = {}
         if unknown:
             for text in self._texts(document):

@@ -183,7 +183,7 @@ class TypesenseBackend(ServerBackend):
             return self._with_types(name, query, lambda types: self._search(name, query, types, take))
 
     def _with_types(self, name: str, query: SearchQuery, ask: Callable[[Mapping[str, str]], T]) -> T:
-        """Run ``ask`` with the collection's fields as this process knows them, or else as the server reports them."""
+        """Call ``ask`` with the collection's cached fields, and again with the current ones if those were outdated."""
         types = self._types.get(name, {})
         if not types or (needs_types(query) and not _covers(types, query)):
             types = self._read_types(name)

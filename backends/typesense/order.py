@@ -46,7 +46,7 @@ def _columns_of(field: str, types: Mapping[str, str]) -> Sequence[str]:
 
 
 def _values(document: Mapping[str, Any], ranks: Ranks, types: Mapping[str, str]) -> Values:
-    """The fields that ranks depend on, with values as texts, and numbers as both texts and numbers."""
+    """Maps each field that ranks depend on to its values. Numbers occur twice: as text and as a number."""
     values_by_field = {}
     for field in ranks.fields:
         values: list[Any] = []

@@ -146,4 +146,4 @@ GATEWAY_ERRORS: Mapping[str, dict[str, Any]] = {
     "invalid_api_key": _in_gateways_words(invalid_engine_key()),
     **{code_of(error): _in_gateways_words(error) for error in _ERRORS if error.code in _LIKE_THE_GATEWAYS},
 }
-"""The same of the gateway, by its codes; one for all that begin alike."""
+"""Gateway error code to a body; one body for all codes with the same prefix."""

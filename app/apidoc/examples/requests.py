@@ -1,4 +1,4 @@
-"""A request to each operation, in the order of the story. `make examples` sends them and records the answers."""
+"""A request to each operation, in the order of the story. `make examples` sends them and records the responses."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 REQUESTS: Mapping[str, RequestExample] = {
-    # The service is there, and somebody registers.
+    # The service runs, and a user registers.
     "showHealth": RequestExample(),
     "showReadiness": RequestExample(),
     "register": RequestExample(body={"name": "Ada Marin", "email": "ada@museum.example", "password": PASSWORD}),
@@ -202,7 +202,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "reportClick": RequestExample(
         body={"query": "opening hours", "id": "hours", "anchor": "holidays", "position": 1, "session_id": "5f0c9d"},
     ),
-    # What became of the searches.
+    # Suggestions and analytics, which earlier searches filled.
     "suggest": RequestExample(parameters={"q": "open", "limit": 8}),
     "engineSuggest": RequestExample(body={"q": "open", "limit": 8}),
     "engineSuggestByQuery": RequestExample(parameters={"q": "open", "limit": 8}),
@@ -215,7 +215,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "showSearchSettings": RequestExample(),
     "listLearnedClicks": RequestExample(),
     "forgetClicks": RequestExample(),
-    # Documents are listed and changed; files and syncs bring more.
+    # Documents are listed and changed; imports and syncs add more.
     "listDocuments": RequestExample(parameters={"limit": 20, "filters": "section = news"}),
     "changeDocuments": RequestExample(
         body={"documents": [{"id": "hours", "content": "The museum is open from ten to five.", "section": None}]}
@@ -236,7 +236,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "showSync": RequestExample(),
     "finishSync": RequestExample(body={"max_removed_percent": 20}),
     "abandonSync": RequestExample(),
-    # Sources fill the site by themselves.
+    # Sources crawl the site's pages.
     "previewPage": RequestExample(
         body={"url": "https://museum.example/visit/opening-hours", "selectors": {"content": "main"}}
     ),
@@ -274,11 +274,11 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listRuns": RequestExample(parameters={"limit": 20}),
     "renewHook": RequestExample(body={}),
     "runSourceByHook": RequestExample(body={"urls": ["https://museum.example/visit/opening-hours"]}),
-    # The account at a glance.
+    # The dashboard and the profile.
     "showDashboard": RequestExample(),
     "showProfileEditForm": RequestExample(),
     "updateProfile": RequestExample(body={"name": "Ada Marin-Holt"}),
-    # One-time codes, and sessions. The first code is what the app shows at this moment of the story.
+    # Two-factor authentication, and sessions. The code is valid at the fixed time at which `make examples` runs.
     "beginCodes": RequestExample(body={"current_password": PASSWORD}),
     "confirmCodes": RequestExample(body={"code": "874879"}),
     "showCodes": RequestExample(),
@@ -299,7 +299,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listAuditEntries": RequestExample(parameters={"kind": "member", "limit": 3}),
     "removeMember": RequestExample(),
     "revokeInvitation": RequestExample(),
-    # The museum's own programs are told of events.
+    # Webhooks notify the museum's own programs of events.
     "createWebhook": RequestExample(
         body={"url": "https://museum.example/hooks/search", "events": ["run.failed", "quota.warning"]}
     ),
@@ -310,7 +310,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "listDeliveries": RequestExample(parameters={"limit": 20}),
     "redeliver": RequestExample(body={}),
     "deleteWebhook": RequestExample(),
-    # The end.
+    # Deletions come last, because earlier requests need the objects.
     "deleteSource": RequestExample(parameters={"keep_documents": True}),
     "deleteDocument": RequestExample(body={"id": "lighthouse"}),
     "deleteDocuments": RequestExample(body={"filters": "section = visit"}),
@@ -320,7 +320,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "restoreSite": RequestExample(body={}),
     "deleteAccount": RequestExample(body={"password": PASSWORD, "reason": "The museum closes."}),
 }
-"""Operation id to its request."""
+"""Operation ID to its request, in the order in which `make examples` sends them."""
 
 PATHS: Mapping[str, tuple[Any, ...]] = {
     "site_id": ("createSite", "site", "id"),
@@ -337,4 +337,4 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "secret": ("renewHook", "source", "hook_url"),
     "run_id": ("createSource", "source", "last_run", "id"),
 }
-"""A parameter of paths to what it names in the story: an operation, and the members of its answer that lead there."""
+"""Path parameter to the source of its value: an operation, and the path of the value in its response."""

@@ -42,11 +42,11 @@ ToolResult = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool.
+    """A tool that agents can call.
 
     Attributes:
-        describe: Returns its description for ``tools/list``.
-        run: Returns its result for arguments; raises the same errors as views.
+        describe: Returns the tool's description of a site for ``tools/list``.
+        run: Runs the tool with arguments; raises the same errors as views.
     """
 
     describe: Callable[[SiteRecord], dict[str, Any]]

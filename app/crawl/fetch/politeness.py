@@ -59,7 +59,7 @@ class Turns(ABC):
 
     @abstractmethod
     def give_back(self, turn: Turn, *, pause: float = 0.0) -> None:
-        """End a turn, whether its request succeeded or not. A turn that counts as lost is ignored.
+        """End a turn, whether or not its request succeeded. Does nothing if the turn's lease has expired.
 
         Args:
             pause: Seconds without requests that the host asked for.
@@ -94,7 +94,7 @@ class HostPace:
         return HostPace(now + delay, self.slowness, {**active, turn.token: now}), turn
 
     def give_back(self, turn: Turn, now: float, *, pause: float = 0.0) -> HostPace:
-        """Return the pace after the end of a turn."""
+        """Return the host's pace after ``turn`` has ended, with the host's response time and the requested pause."""
         if turn.token not in self.active:
             return self
         active = {token: at for token, at in self.active.items() if token != turn.token}

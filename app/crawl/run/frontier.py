@@ -43,10 +43,12 @@ def max_urls(limits: PlanLimits) -> int:
 
 
 def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:
-    """Return the next waiting page, each once: dated pages, the newest first, then breadth first.
+    """Return the next waiting page, or ``None``. No page is returned twice.
+
+    Pages that sitemaps date come first, the most recently changed one first; the others follow breadth first.
 
     Args:
-        deferred: Whether to return deferred pages, or only others.
+        deferred: Whether to return only deferred pages, or only pages that are not deferred.
     """
     queue = state.deferred if deferred else state.waiting
     if not queue.pages:
@@ -100,7 +102,7 @@ def read_record(state: RunState, url: str) -> PageRecord | None:
 
 
 def pages_like(state: RunState, url: str, document_id: str, text_digest: bytes) -> dict[str, str | None]:
-    """Other pages of the source that are documents with the same text or ID, and their status in this run."""
+    """Other indexed pages of the source with the same text or ID, with their status in this run."""
     same = (SourcePage.text_digest == text_digest) | (SourcePage.document_id == document_id)
     with state.parts.database.read() as session:
         rows = session.execute(
@@ -118,13 +120,13 @@ def pages_like(state: RunState, url: str, document_id: str, text_digest: bytes) 
 
 
 def lost_pages(state: RunState) -> list[str]:
-    """Some URLs of pages that are documents since an earlier run and that this run has not discovered."""
+    """Some URLs of pages that an earlier run indexed and this run has not discovered."""
     with state.parts.database.read() as session:
         return list(session.scalars(_undiscovered(state, SourcePage.url).limit(_STEP)))
 
 
 def lost_documents(state: RunState, after: str) -> list[tuple[str, str]]:
-    """The next of these pages after a URL, by URL, with the IDs of their documents."""
+    """The next lost pages after a URL, in order of their URLs, with the IDs of their documents."""
     query = _undiscovered(state, SourcePage.url, SourcePage.document_id).where(SourcePage.url > after)
     with state.parts.database.read() as session:
         return [(row[0], row[1]) for row in session.execute(query.order_by(SourcePage.url).limit(_STEP))]

@@ -91,12 +91,12 @@ class Outcome:
         status: ``indexed``, ``unchanged``, ``skipped`` or ``failed``; ``waiting`` defers the page.
         reason: The reason why the page was not indexed.
         document: The document to write.
-        confirmed_id: ID of a document that remains as it is.
-        obsolete_id: ID of the page's former document, which is to be removed.
+        confirmed_id: ID of a document to keep unchanged.
+        obsolete_id: ID of the page's former document, to be removed.
         text_digest: Digest of the text of an indexed page.
-        page: Values to store, see :class:`~app.models.SourcePage`; ``None`` leaves the stored values as they are.
+        page: Values to store, see :class:`~app.models.SourcePage`; ``None`` leaves the stored values unchanged.
         forget: Whether to delete the stored values.
-        discovered: URLs that the page leads to.
+        discovered: URLs that the page links or redirects to.
     """
 
     url: str
@@ -112,7 +112,7 @@ class Outcome:
 
 
 def is_failure(reason: str) -> bool:
-    """Whether a page could only not be read this time, so that its document from an earlier run is kept."""
+    """Whether a page could not be read in this run only, so that its document from an earlier run is kept."""
     return reason not in _PERMANENT_REASONS
 
 

@@ -97,7 +97,7 @@ class RunControl:
         self._end(RunLost)
 
     def acknowledge_cancellation(self) -> None:
-        """Allow further steps after a cancellation, which still has to be stored."""
+        """Clear the cancellation, so that the remaining steps, which store the end of the run, do not raise."""
         if self._signal is RunCancelled:
             self._ended.clear()
 
@@ -186,7 +186,7 @@ class CrawlParts:
 
 @dataclass(slots=True)
 class Queue:
-    """The pages that were last loaded from the frontier, and the position to load the next ones from."""
+    """Pages loaded from the frontier but not read yet, and the position after which to load more."""
 
     pages: deque[QueuedPage] = field(default_factory=deque)
     position: int = _BEFORE_FIRST

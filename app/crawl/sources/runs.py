@@ -346,7 +346,7 @@ def held_run(session: Session, claim: Claim) -> SourceRun | None:
 
 
 def hand_back(session: Session, claim: Claim) -> None:
-    """Release a claim, so that another process can continue the run at once, or this one later."""
+    """Release a claim, so that any process, including this one, can claim the run again."""
     session.execute(
         update(SourceRun)
         .where(SourceRun.id == claim.run_id, SourceRun.lease == claim.lease, SourceRun.status == "running")

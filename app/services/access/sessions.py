@@ -62,7 +62,7 @@ LONGEST = timedelta(days=90)
 MAX_SESSIONS = 100
 """Sessions per member. A login beyond the limit ends the least recently used session."""
 SEEN_STEP = timedelta(minutes=5)
-"""Age of ``seen_at`` at which a request updates it. Writing it on every request would cost a transaction each."""
+"""Age of ``seen_at`` at which a request updates it. Updating it on every request would cost a transaction each time."""
 _ID_PREFIX = "ses_"
 _ID_LENGTH = 20
 
@@ -198,7 +198,7 @@ class Offer:
     proofs: Mapping[int, str] = field(default_factory=dict)
 
     def find_members(self, session: Session) -> list[Member]:
-        """Return the members whose password has not changed since, oldest first."""
+        """Return the members whose password has not changed since the offer was made, oldest first."""
         members = session.scalars(select(Member).where(Member.id.in_(self.proofs)).order_by(Member.id))
         return [member for member in members if self.proofs[member.id] == _proof(member, self.secret)]
 

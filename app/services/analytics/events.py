@@ -263,7 +263,7 @@ class EventRecorder:
         return moved
 
     def _retire(self) -> None:
-        """Close the journal if it is completely moved. The next event starts a new one."""
+        """Delete the journal if all of its events have been moved to SQL. The next event starts a new journal."""
         with self._append_lock:
             journal = self._journal
             if journal is None or journal.size != self._moved.get(journal.id, 0):

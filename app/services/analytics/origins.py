@@ -121,7 +121,7 @@ def count_channels(days: ChannelDays, first: int) -> list[ChannelCount]:
 
 
 def list_pages(session: Session, span: Span, limit: int) -> list[PageCount]:
-    """Return the pages with the most searches; by searches, then path."""
+    """Return the pages with the most searches, sorted by searches, then path."""
     searches = func.sum(OriginDay.searches)
     query = (
         select(OriginDay.page, searches, func.sum(OriginDay.zero_results))
@@ -141,7 +141,7 @@ def list_pages(session: Session, span: Span, limit: int) -> list[PageCount]:
 
 
 def list_clicked_pages(session: Session, span: Span, limit: int) -> list[ClickedPage]:
-    """Return the documents with the most clicks; by clicks, then site and ID."""
+    """Return the documents with the most clicks, sorted by clicks, then site and ID."""
     clicks: ColumnElement[Any]
     positioned: ColumnElement[Any]
     positions: ColumnElement[Any]

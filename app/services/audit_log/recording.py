@@ -111,7 +111,7 @@ def _rows(session: Session, things: Any, action: str) -> Iterator[dict[str, Any]
 
 
 def _logged_action(action: str, thing: Any) -> str:
-    """Return the action to log. A deleted site can be restored until it is purged."""
+    """Return the action to log. Deleting a site moves it to the trash; removing it from there is ``purged``."""
     if not isinstance(thing, Site):
         return action
     before, after = _values(thing, "deleted_at")

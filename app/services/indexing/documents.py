@@ -304,8 +304,8 @@ def _put(
 def _refuse_more_marks(session: Session, site_id: int, batches: Sequence[_Batch]) -> None:
     """Reject new documents while too many removals are pending for an index that cannot be updated.
 
-    Otherwise a customer could fill SQL by adding and removing the plan's documents again and again, since each removal
-    leaves a row until the index has been updated.
+    Otherwise a customer could fill the database by repeatedly adding and removing documents, since each removed
+    document leaves a row until the index has been updated.
 
     Raises:
         BackendUnavailable: Too many removals are pending.

@@ -218,7 +218,7 @@ class Digests:
         return queued
 
     def _due(self, week: date) -> Iterator[tuple[int, bool]]:
-        """Yield accounts whose digest of the week was not handled yet, and whether they want one."""
+        """Yield the ID of each account whose digest for this week is still to do, and whether it wants digests."""
         begin = datetime.combine(week, time(), UTC)
         last = 0
         while True:

@@ -291,7 +291,7 @@ def create_webhook(session: Session, account_id: int, *, url: str, events: list[
 
 
 def update_webhook(session: Session, account_id: int, webhook_id: str, changes: Mapping[str, Any]) -> Webhook:
-    """Change a webhook. Turning it off fails its waiting deliveries.
+    """Change a webhook. Turning it off marks its waiting deliveries as failed.
 
     Args:
         changes: ``url``, ``events``, and ``active``.

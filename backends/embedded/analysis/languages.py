@@ -220,7 +220,7 @@ class _Ballots:
         self._counts = struct.Struct(f"<{len(self.languages)}I")
 
     def count(self, words: Iterable[str]) -> tuple[int, ...]:
-        """The votes for each of :attr:`languages` from at most a thousand words in lower case."""
+        """Count the votes of up to a thousand lower-case words for each of :attr:`languages`."""
         total = sum(filter(None, map(self._by_word.get, words)))
         counts: tuple[int, ...] = self._counts.unpack(total.to_bytes(self._counts.size, "little"))
         return counts

@@ -155,7 +155,7 @@ def sortable_term(name: str) -> str:
 
 
 def title_beginning(text: str) -> str:
-    """Prefix of the terms of titles that begin with a text; a long text is cut."""
+    """Prefix shared by the terms of all titles that begin with a text. Long texts are truncated."""
     beginning = fold_to_bytes(text)[:MAX_TITLE_PREFIX_BYTES].decode(errors="ignore")
     return f"title\x1f^{beginning}"
 

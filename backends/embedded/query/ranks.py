@@ -118,7 +118,7 @@ class Ranks:
         self.are_neutral = self._boosts is None and self._own is None and self._recency is None
 
     def best(self, query: tantivy.Query, weight: float, worth: float = _RANK_WEIGHT) -> tantivy.SearchResult:
-        """The hits of a query that may be the best by words and ranks, with the number of all hits.
+        """Select the hits among which the best ones by words and ranks are found, and count all hits.
 
         Args:
             weight: Sum of the inverse document frequencies of the query's words, to which its scores are proportional.
@@ -258,7 +258,10 @@ def _expression(path: str) -> str:
 
 
 def _preferred(snapshot: Snapshot, query: SearchQuery) -> list[Boost]:
-    """Boosts for the hits that the settings prefer, if hits are grouped; for versions, the highest of the index."""
+    """Boosts for the preferred hit of each group; empty if hits are not grouped.
+
+    The latest version is the highest one in the index, not in each group.
+    """
     preferred = preference(query)
     if preferred is None or not distinct_field(query):
         return []
@@ -267,7 +270,7 @@ def _preferred(snapshot: Snapshot, query: SearchQuery) -> list[Boost]:
 
 
 def _highest(snapshot: Snapshot, field: str) -> tuple[str, ...]:
-    """The highest version in a field of any document, in every spelling that documents use."""
+    """The highest version that any document has in a field, in all of its spellings (such as ``2.0`` and ``v2``)."""
     key = ("highest", field)
     versions: tuple[str, ...] | None = snapshot.cached(key)
     if versions is None:

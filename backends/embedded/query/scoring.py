@@ -166,7 +166,7 @@ SIGNALS: tuple[Signal, ...] = (
 
 
 def score_signals(resolved: ResolvedQuery) -> list[tantivy.Query]:
-    """The queries of all :data:`SIGNALS`."""
+    """Build the scoring queries of all :data:`SIGNALS`."""
     return [query for signal in SIGNALS for query in signal(resolved)]
 
 

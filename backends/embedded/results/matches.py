@@ -220,7 +220,9 @@ class SearchedText:
         return _find_everywhere(*self._fold_whole(), match_terms)
 
     def first_matches(self, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
-        """At least the first match of each spelling in each part, in no order, and one as typed if it exists.
+        """Some matches in each part, in no particular order.
+
+        They include the first match of each spelling and, if a word occurs as typed, a match as typed.
 
         Args:
             starts: Start positions of the parts, in order; the first part begins with the text.

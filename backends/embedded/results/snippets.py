@@ -99,7 +99,10 @@ class SnippetGenerator:
     def _best_around(
         self, anchors: frozenset[int], text: FoldedText, words: int, best: _Fragment | None
     ) -> tuple[_Fragment | None, Set[int]]:
-        """The best snippet with one of the ``anchors`` words, if it beats ``best``, and all words found around them."""
+        """Search for a better snippet around the words ``anchors``.
+
+        Returns the better of that snippet and ``best``, and the numbers of all words found nearby.
+        """
         width, right = _width(words), -1
         found_matches = text.find(self._match_terms.only(anchors))
         words_found = {number for _, _, number in found_matches}
