@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, TypeVar
 
-from app.counters import CounterStore, CountersUnavailable, Reservation, UsageReservation, WindowRequest
+from app.counters.base import CounterStore, CountersUnavailable, Reservation, UsageReservation, WindowRequest
 from tests.patience import PATIENCE_SECONDS
 
 Result = TypeVar("Result")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.counters import CounterStore, CredentialVersion, WindowRequest
+from app.counters.base import CounterStore, CredentialVersion, WindowRequest
 
 NOW = 1_700_000_000.0
 

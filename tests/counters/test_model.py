@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.counters import (
+from app.counters.base import (
     CounterStore,
     IdempotencyKey,
     IntentRequest,
@@ -20,9 +20,9 @@ from app.counters import (
     UsageReservation,
     WindowRequest,
     WindowState,
-    create_counters,
 )
 from app.counters.metering import day_of
+from app.counters.registry import create_counters
 
 START = 1_700_005_000.0
 DAY_SECONDS = 86_400

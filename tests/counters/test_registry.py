@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.counters import create_counters
+from app.counters.registry import create_counters
 
 
 @pytest.mark.parametrize(

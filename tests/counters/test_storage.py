@@ -11,7 +11,7 @@ from limits.errors import StorageError
 from limits.storage import storage_from_string
 from limits.strategies import FixedWindowRateLimiter
 
-from app.counters import CountersUnavailable
+from app.counters.base import CountersUnavailable
 from app.counters.limiter import CounterStorage
 
 NOW = 1_700_000_000.25

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.counters import (
+from app.counters.base import (
     CounterStore,
     DayUsage,
     IdempotencyKey,
@@ -17,8 +17,8 @@ from app.counters import (
     UncountedSearch,
     UsageReservation,
     WindowRequest,
+    quota_window,
 )
-from app.counters.base import quota_window
 from app.counters.metering import charge_of_site, day_from_number, day_number, day_of
 
 MIDNIGHT = 1_700_006_400.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.counters import UNLIMITED, CounterStore, WindowRequest
+from app.counters.base import CounterStore, WindowRequest
+from app.counters.metering import UNLIMITED
 
 NOW = 1_700_000_000.25
 MIDNIGHT = 1_700_006_400

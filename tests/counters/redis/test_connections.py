@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.counters import CounterStore, CountersUnavailable, create_counters
+from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.redis import connections
+from app.counters.registry import create_counters
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import NOW, until_it_is_back
 from tests.counters.redis.test_store import BUDGET_SECONDS, DAY, PATIENT_SECONDS, freeze

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.counters import (
+from app.counters.base import (
     AnswerLost,
     CounterStore,
     CountersUnavailable,
@@ -16,8 +16,8 @@ from app.counters import (
     IntentRequest,
     UncountedSearch,
     UsageReservation,
-    create_counters,
 )
+from app.counters.registry import create_counters
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import NOW, TODAY, until_it_is_back
 from tests.counters.redis.test_store import BUDGET_SECONDS, PATIENT_SECONDS, freeze

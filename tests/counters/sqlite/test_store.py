@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from app.counters import (
+from app.counters.base import (
     CountersDamaged,
     CounterStore,
     CountersUnavailable,
     UncountedSearch,
     UsageReservation,
     WindowRequest,
-    create_counters,
 )
 from app.counters.metering import day_of
+from app.counters.registry import create_counters
 from app.counters.sqlite import housekeeper, steps
 from app.counters.sqlite.store import SqliteCounters
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import time_machine
 
-from app.counters import CounterStore, CountersUnavailable, UncountedSearch, create_counters
+from app.counters.base import CounterStore, CountersUnavailable, UncountedSearch
+from app.counters.registry import create_counters
 from app.runtime import Runtime
 from app.services.usage.daily_usage import usage_between
 from app.services.usage.late_charges import LateCharges
