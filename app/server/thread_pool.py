@@ -89,6 +89,7 @@ class ThreadPool:
     def _begin(self, task: Callable[[], None]) -> None:
         self._active += 1
         if self._idle:
+            # The last one: it was active most recently.
             self._idle.pop().put(task)
             return
         inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -110,6 +111,7 @@ class ThreadPool:
                         self._active -= 1
                         if self._is_shut_down:
                             return
+                        # Threads beyond the maximum were started while others stepped aside.
                         if len(self._idle) >= self._max_active:
                             self._threads.remove(threading.current_thread())
                             return

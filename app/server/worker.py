@@ -72,6 +72,7 @@ class Socket(socket.socket):
     """
 
     def __init__(self, accepted: socket.socket):
+        # Detached, so that garbage collection of ``accepted`` does not close the descriptor.
         super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
         super().setblocking(False)
         self.received = bytearray()
@@ -140,6 +141,7 @@ class Socket(socket.socket):
             except BlockingIOError:
                 self._wait(select.POLLIN)
         received = self.received
+        # The usual case, without copying the rest.
         if len(received) <= size:
             self.received = bytearray()
             return bytes(received)
@@ -161,6 +163,7 @@ class Socket(socket.socket):
                 except TimeoutError as error:
                     raise BrokenPipeError(errno.EPIPE, "the client receives too slowly") from error
                 self.flush()
+        # A view, so that sending a part of it does not copy the rest.
         self.unsent.append(memoryview(data))
         self.unsent_bytes += len(data)
         if self.unsent_bytes > PIECE_BYTES:
@@ -171,6 +174,7 @@ class Socket(socket.socket):
         unsent = self.unsent
         while unsent:
             try:
+                # One system call for many pieces: a response's head and body are separate ones.
                 count = self.sendmsg(list(islice(unsent, MAX_PIECES)))
             except BlockingIOError:
                 return
@@ -260,6 +264,7 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
             end = received.find(b"\r\n\r\n", self._searched)
             if end < 0:
                 fresh = max(0, self._searched - 1)
+                # The end of the head may be split between two reads, so its first three bytes are searched again.
                 self._searched = max(0, len(received) - 3)
                 return received.count(b"\n", fresh) != received.count(b"\r\n", fresh)
             self._body_at = end + 4
@@ -286,6 +291,7 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
             elif initial == b"e":
                 expects = True
             elif self._length is not None:
+                # gunicorn rejects malformed lengths, so there is no body to wait for.
                 self._length = int(value) if value.isdigit() and len(value) < 19 else 0
         if expects and self._length != 0 and received.find(b" HTTP/1.1\r\n", 0, received.find(b"\n") + 1) > 0:
             # gunicorn would send it only once a thread has the request. Without the header, it does not send another.
@@ -332,6 +338,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         try:
             accepted, client = listener.accept()
         except OSError as error:
+            # Without a free descriptor, the listener would stay ready and the event loop would spin.
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 self._make_room()
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK):
@@ -352,9 +359,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
     def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
         """Continue after a thread has handled a request."""
         if conn.sock.may_wait:
+            # This runs in the event loop, so the count needs no lock.
             self._reading -= 1
             if self._waiting_for_thread:
                 following = self._waiting_for_thread.popleft()
+                # Its deadline for getting a turn must not disconnect it while the thread reads.
                 self._unwatch(following)
                 self._hand_over(following)
         conn.is_kept = not fs.cancelled() and fs.exception() is None and fs.result()
@@ -372,6 +381,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
                     conn.sock.deadline = min(conn.sock.deadline, now + LINGER_SECONDS)
         if now >= self._next_check:
             self._next_check = now + 1.0
+            # A list, because the handlers change the set.
             for conn in [conn for conn in self._watched if conn.sock.deadline <= now]:
                 conn.on_deadline(conn)
         if self.nr_conns >= self.worker_connections:
@@ -434,6 +444,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
 
     def _await_request(self, conn: Connection) -> None:
         conn.is_idle = True
+        # A stopping worker gives clients little time, so that it does not wait for idle connections.
         conn.sock.set_deadline(self.cfg.keepalive if self.alive else LINGER_SECONDS)
         self._watch(conn, selectors.EVENT_READ, self._read, self._drop)
 
@@ -523,6 +534,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             self._linger(conn)
         else:
             conn.start_next_request()
+            # The client has pipelined the next request, so no event will announce it.
             if conn.sock.received:
                 self._process_input(conn)
             else:
@@ -542,6 +554,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
     def _limit_unsent(self) -> None:
         slow = [conn for conn in self._watched if conn.sock.unsent]
         total = sum(conn.sock.unsent_bytes for conn in slow)
+        # The nearest deadline belongs to the client with the least progress.
         for conn in sorted(slow, key=lambda conn: conn.sock.deadline) if total > MAX_WORKER_UNSENT_BYTES else ():
             total -= conn.sock.unsent_bytes
             self._abort(conn)
@@ -551,6 +564,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
     def _linger(self, conn: Connection) -> None:
         """Close the connection so that a client that is still sending gets the response."""
         try:
+            # Closing a socket with unread input sends a reset, which can make the client lose the response.
             conn.sock.shutdown(socket.SHUT_WR)
         except OSError:
             self._drop(conn)

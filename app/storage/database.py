@@ -115,6 +115,7 @@ class Database:
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_timeout=self._busy_timeout_seconds,
+            # A restarted server leaves dead connections in the pool.
             pool_pre_ping=True,
         )
         event.listen(engine, "do_connect", _WatchedConnections().connect)
@@ -219,6 +220,7 @@ class _WriterTurns:
                 try:
                     file.execute("BEGIN IMMEDIATE")
                 except sqlite3.OperationalError as error:
+                    # Other errors are reported by the last attempt below.
                     if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                         break
                     time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - spreads processes, guards no secret
@@ -274,6 +276,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA journal_mode=WAL")
     # A committed document must survive a power failure, unlike a counter.
     cursor.execute("PRAGMA synchronous=FULL")
+    # SQLite checks foreign keys only if each connection asks for it.
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.execute("PRAGMA cache_size=-16384")
     cursor.execute(f"PRAGMA soft_heap_limit={SQLITE_BYTES}")

@@ -115,6 +115,7 @@ class PostgresLocks(Locks):
 
 def _key(name: str) -> int:
     """Return the signed 64-bit number that identifies a lock in PostgreSQL."""
+    # Not ``hash``, which differs between processes.
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
 
 
@@ -183,6 +184,7 @@ class MachineProcess:
                     self._process = subprocess.Popen(  # noqa: S603 - our own command.
                         (*self._command, str(claim)),
                         stdin=subprocess.PIPE,
+                        # The lock belongs to the open file, so the child's descriptor keeps it after ours is closed.
                         pass_fds=(claim,),
                         cwd=self._cwd,
                         env=self._env,
@@ -212,6 +214,7 @@ class MachineProcess:
         status = process.poll()
         if status is None:
             return True
+        # A negative status means that a signal ended the process, which is not a failure of its own.
         if status > 0:
             self._paused_until = time.monotonic() + self._failure_pause_seconds
             log.error("the process of %s ended with exit status %d", self._lock_name, status)

@@ -46,6 +46,7 @@ class WatchedServer:
         """Whether the server answers a new connection, even with a refusal. Threads share the result of a probe."""
         came = time.monotonic()
         with self._asking:
+            # A probe that began after this call answers it, too, even if another thread made it.
             if self._asked_at < came:
                 self._answered = self._ask()
                 self._asked_at = time.monotonic()
@@ -54,6 +55,7 @@ class WatchedServer:
     def _ask(self) -> bool:
         try:
             psycopg.connect(**self._parameters).close()
+        # Only silence means that the server hangs. Any other error is an answer.
         except ConnectionTimeout:
             return False
         except psycopg.Error:

@@ -65,6 +65,7 @@ class StepLedger:
         if not self._open or not self._settling.acquire(blocking=False):
             return
         try:
+            # Limited, because the caller's own step has succeeded and waits for this.
             for _ in range(_SETTLED_AT_ONCE):
                 if not self._open:
                     return

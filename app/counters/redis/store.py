@@ -257,6 +257,7 @@ class RedisCounters(CounterStore):
         for window in windows:
             limit = -1 if window.limit is None else window.limit
             arguments += [limit, window.seconds * 1000, window.cost, window_end(now_ms, window.seconds)]
+        # Only charges are numbered. A step with ``once`` is remembered under that name instead.
         step = NO_STEP if reserve is None or once is not None else self._steps.take()
         state, doubt = self._known.state, self._known.doubt
         keys.append(step.slot)
@@ -362,6 +363,7 @@ class RedisCounters(CounterStore):
         floor: Floor | None = None
         for _ in range(_TRIES):
             answer = self._run(script, keys, [*arguments, under, *(floor or ("", ""))], once)
+            # The answer is empty if the step was called off before it arrived.
             if not answer or answer[0] != unraised:
                 if floor is not None:
                     self.floors.note(account_id, day, under)
@@ -412,6 +414,7 @@ class RedisCounters(CounterStore):
         began_ms, day = map(int, answer.split())
         receipt = None if intent is None else Intent(intent.key, began_ms)
         reservation = Reservation(reserve.account_id, reserve.gateway_site_id, day_from_number(day), receipt)
+        # The refund has a number of its own, since its answer may be lost, too.
         self._steps.postpone(self._giving_back(self._steps.take(), reservation, (), now))
 
     def _call_off_report(self, step: Step, take_back: Callable[[Step], ReportOutcome]) -> None:
@@ -419,6 +422,7 @@ class RedisCounters(CounterStore):
             self._steps.postpone(partial(take_back, self._steps.take()))
 
     def _delete(self, pattern: str) -> int:
+        # SCAN in steps, because KEYS would block the server for all callers.
         deleted, cursor = 0, None
         while cursor != b"0":
             cursor, keys = self._do("SCAN", cursor or 0, "MATCH", pattern, "COUNT", 1000)
@@ -454,6 +458,7 @@ class _Once(NamedTuple):
 class _Script:
     def __init__(self, text: str) -> None:
         self.text = text
+        # Redis identifies a script by its SHA-1.
         self.sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -496,6 +501,7 @@ def _epoch(account_id: int | str | None) -> str:
 
 def _kept_days(now: float) -> range:
     today = milliseconds(now) // 86_400_000
+    # Includes tomorrow, in which a machine whose clock is ahead may already count.
     return range(today - USAGE_DAYS_KEPT, today + 2)
 
 
@@ -503,6 +509,7 @@ _stores: weakref.WeakSet[RedisCounters] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
+    # A slot belongs to one thread of one process, so the child must not use its parent's slots.
     for store in list(_stores):
         store._begin()
 

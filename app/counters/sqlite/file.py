@@ -24,8 +24,10 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.000_1, 0.000_5
 _SHARE_OF_WAIT = 0.01  # Maximum pause as a share of the time waited so far, so that a long wait takes no CPU.
 _OPENING_PAUSE = 0.002
 
+# SQLite reports PROTOCOL if it lost too many races for the locks of the write-ahead log.
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _MISTAKES = (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError, sqlite3.DataError)
+# SQLite reports ERROR for missing tables and columns, so another program wrote the file.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 
 
@@ -89,6 +91,7 @@ class SharedFile:
             CountersUnavailable: It could not be run; nothing was changed.
         """
         deadline = 0.0
+        # Most steps need not wait. Those do not read the clock, so their deadline stays 0.
         if not self._lock.acquire(blocking=False):
             deadline = time.monotonic() + self._wait_seconds
             if not self._lock.acquire(timeout=self._wait_seconds):
@@ -114,14 +117,17 @@ class SharedFile:
             result = step(execute, *args)
             execute("COMMIT")
             if not reading:
+                # Only after the commit: a rollback would also undo the beginning.
                 self._begun = True
                 self.changes += 1
                 self._wait_seconds = self._busy_seconds
             return result
+        # Errors of this program, which must not be mistaken for an outage of the store.
         except _MISTAKES:
             self._roll_back()
             raise
         except sqlite3.Error as error:
+            # After any other error, the connection may be unusable. The next step opens a new one.
             if _is_busy(error):
                 self._roll_back()
             else:
@@ -167,6 +173,7 @@ class SharedFile:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         execute = connection.execute
+        # SQLite cannot change the page size of a file in WAL mode, so this comes first.
         execute(f"PRAGMA page_size={_PAGE_BYTES}")
         mode = execute("PRAGMA journal_mode=WAL").fetchone()[0]
         if mode != "wal":
@@ -174,11 +181,13 @@ class SharedFile:
                 f"The counter file {self.path} cannot use a write-ahead log; put it on a local file system."
             )
         execute("PRAGMA synchronous=NORMAL")
+        # A fallback: normally the housekeeper moves the log long before it has this many pages.
         execute("PRAGMA wal_autocheckpoint=8000")
         if execute("PRAGMA user_version").fetchone()[0] == self._version and self._is_complete(execute):
             return
         execute("BEGIN IMMEDIATE")
         try:
+            # Read again under the write lock, since another process may have prepared the file in between.
             stored_version = execute("PRAGMA user_version").fetchone()[0]
             if stored_version == self._version or (
                 stored_version == 0 and execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
@@ -197,6 +206,7 @@ class SharedFile:
 
     def _is_complete(self, execute: Execute) -> bool:
         """Whether all tables and indexes exist: a later release may add some that an earlier one ignores."""
+        # SQLite's automatic indexes of primary keys have no SQL, and are not in the schema's list.
         there = execute("SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL").fetchone()[0]
         return bool(there >= len(self._schema))
 
@@ -313,6 +323,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _primary_code(error: sqlite3.Error) -> int:
+    # Extended error codes contain the primary code in their lowest byte.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
@@ -326,6 +337,7 @@ _one_fork = threading.Lock()
 
 
 def _before_fork() -> None:
+    # Threads that fork at the same time share ``_forking``, so they take turns.
     _one_fork.acquire()
     for file in list(_files):
         file._prepare_fork()

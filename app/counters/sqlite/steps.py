@@ -333,6 +333,7 @@ def begin_change(execute: Execute, account_id: int, now_ms: int) -> CredentialVe
 def end_change(execute: Execute, account_id: int, now_ms: int) -> CredentialVersion:
     _epoch(execute, account_id, now_ms)
     execute(
+        # If the change was healed meanwhile, ``finished`` has already caught up and must not overtake ``started``.
         "UPDATE epochs SET finished=finished + 1, started=max(started, finished + 1) WHERE account_id=?",
         (account_id,),
     )
@@ -357,6 +358,7 @@ def forget_site(execute: Execute, account_id: int, site_id: int) -> None:
 
 
 def check(execute: Execute) -> None:
+    # A write, since a full disk can still be read. This window has expired already, so the sweep deletes it.
     execute("INSERT OR REPLACE INTO windows VALUES (' check', 1, 0)")
 
 

@@ -82,12 +82,14 @@ def read_pages(state: RunState) -> None:
     current = _Pass(ThreadPoolExecutor(FETCHERS, thread_name_prefix="crawl"))
     try:
         while _start_pages(state, current) or _write_and_continue(state, current):
+            # At most a second, so that a cancellation is noticed while a host is slow.
             for future in wait(current.in_flight, timeout=1.0, return_when=FIRST_COMPLETED).done:
                 _settle(state, current, current.in_flight.pop(future), future.result())
             if batch_is_full(state):
                 _write(state)
             state.control.check()
     finally:
+        # Without waiting: a slow host must not delay the end of the run.
         current.pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -134,6 +136,7 @@ def _start(state: RunState, current: _Pass, queued: QueuedPage, *, unconditional
     place = current.order.place(queued.url)
     current.in_flight[current.pool.submit(_read_page, state, queued, unconditional, place)] = queued
     current.started += 1
+    # The page may lead to pages that are not deferred, which come first again.
     current.only_deferred = False
 
 
@@ -163,12 +166,14 @@ def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: 
         try:
             fetched = state.visitor.request_page(queued.url, stored_validators, place)
         finally:
+            # Also if no request was sent: the next page of the host waits for this.
             place.requested.set()
         if fetched.status == 304:
             return Reading(fetched, None)
         page = state.parts.reader.read(fetched, Selectors(**state.source.selectors), field_rules(state.source))
     except NotIndexed as error:
         return error
+    # Without the body, which may have megabytes, while the reading waits for its decision.
     return Reading(Fetched(fetched.url, fetched.status, fetched.headers, b"", fetched.redirects), page)
 
 
@@ -182,6 +187,7 @@ def _write_and_continue(state: RunState, current: _Pass) -> bool:
         return True
     if current.only_deferred:
         return False
+    # All other pages are settled, so the deferred ones can be compared with them.
     current.only_deferred = True
     return True
 
@@ -200,6 +206,7 @@ def _write(state: RunState) -> bool:
     if state.title_suffix is None:
         state.title_suffix = state.retry(learn_suffix)
     if state.plan_is_full:
+        # Documents may have been deleted, or the plan changed, since it was full.
         state.plan_is_full = state.retry(room_in_plan) == 0
     if state.control.turn_is_over and state.retry(has_waiting_runs):
         raise RunInterrupted

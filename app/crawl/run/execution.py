@@ -151,6 +151,7 @@ def _work(state: RunState) -> int:
     try:
         if not state.run.seeded:
             seed(state)
+            # In one step: a run that continues must not lose URLs before all of them are stored as rows.
             state.retry(change_run, seeded=True, options=_report_options(state))
         _read_pages(state)
         if state.urls is None:
@@ -200,6 +201,7 @@ def _report_options(state: RunState) -> dict[str, Any]:
 
 
 def _read_pages(state: RunState) -> None:
+    # A continued run counts the pages that its earlier processes indexed.
     state.indexed_count = state.run.indexed + state.run.unchanged
     read_pages(state)
 
@@ -229,6 +231,7 @@ def _update_titles(state: RunState) -> None:
     if state.urls is None:
         suffix = state.retry(learn_suffix)
     else:
+        # A run of single pages sees too few titles to learn a suffix. It uses the one that a complete run has stored.
         _, source, _ = state.control.retry(lambda: load_run(state.parts.database, state.claim))
         suffix = source.title_suffix
     sections = state.retry(count_sections)
@@ -257,6 +260,7 @@ def _sweep(state: RunState) -> int:
     Returns:
         The number of removed documents.
     """
+    # ``complete`` may have changed in SQL since the run was loaded.
     state.run, _, _ = state.control.retry(lambda: load_run(state.parts.database, state.claim))
     if not state.run.complete:
         _abandon_sync(state)
@@ -288,6 +292,7 @@ def _abandon_sync(state: RunState) -> None:
     try:
         state.control.retry(lambda: syncs.abandon(site.account_id, site.id, sync_id))
     except ApiError as error:
+        # Without the sync, or the site, nothing is left to abandon.
         if error.code not in (ErrorCode.SYNC_NOT_FOUND, ErrorCode.SITE_NOT_FOUND):
             raise
 
@@ -295,5 +300,6 @@ def _abandon_sync(state: RunState) -> None:
 def _end(state: RunState, status: str, *, error: dict[str, str] | None = None, removed: int = 0) -> str:
     state.retry(store_end, status, error, removed)
     ENDED_RUNS.labels(status).inc()
+    # After the end is stored, since this takes a while and may be interrupted.
     state.retry(delete_unlisted)
     return status

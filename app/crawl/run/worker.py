@@ -109,6 +109,7 @@ class Worker:
         status = execute(self._parts, claim, control)
         log.info("run %s: %s", claim.run_id, status)
         self._work.pop(claim.run_id, None)
+        # A run that was handed back is claimed again by the next round.
         if self._only is not None and status != "handed_back":
             self._stopping.set()
 

@@ -274,6 +274,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
         .select_from(running)
         .join(its_source, its_source.id == running.source_id)
         .join(its_site, its_site.id == its_source.site_id)
+        # Lapsed claims do not count, or a killed worker would put its accounts at a disadvantage.
         .where(running.status == "running", running.lease_until > moment, its_site.account_id == site.account_id)
         .correlate(site)
         .scalar_subquery()
@@ -286,6 +287,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
         .where(_is_waiting(moment))
         .order_by(running_count, SourceRun.waiting_since, SourceRun.id)
         .limit(1)
+        # Concurrent workers skip each other's choice instead of waiting for it.
         .with_for_update(of=SourceRun, skip_locked=True)
     )
     if run_id is not None:
@@ -293,6 +295,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
     run = session.scalar(waiting)
     if run is None:
         return None
+    # A run that was handed back has no lease, so only killed processes count.
     run.lapses += run.lease is not None
     run.status = "running"
     run.started_at = run.started_at or moment

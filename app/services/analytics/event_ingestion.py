@@ -162,6 +162,7 @@ def _stored_neighbours(
         assert end is not None
         spans.append((site_id, session_id, begin, end))
     stored: dict[tuple[int, str], list[_Event]] = defaultdict(list)
+    # CROSS JOIN makes SQLite look up the index of events for each span, instead of scanning the events.
     for row in execute_rows(
         session,
         """

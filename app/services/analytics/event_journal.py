@@ -338,6 +338,7 @@ class Journal:
 
         A torn line at the end of an ended journal is returned as an empty line.
         """
+        # At least one whole line fits, so that reading always makes progress.
         data = os.pread(self._descriptor, max(limit, MAX_LINE_BYTES), position)
         end = data.rfind(b"\n") + 1
         if ended and end == 0 and data:
@@ -405,6 +406,7 @@ def directory_id(directory: Path) -> str:
                 file.write(secrets.token_hex(16))
                 file.flush()
                 os.fsync(file.fileno())
+            # Unlike a rename, a link fails if another process was first.
             os.link(fresh, path)
         except FileExistsError:
             pass  # Another process was first; its ID applies.

@@ -150,6 +150,7 @@ class EventRecorder:
     def _open_journal(self) -> Journal:
         fresh = Journal.create(self._directory)
         if self._journal is not None:
+            # Not closed here, because the thread that moves events may be reading it.
             self._given_up.append(self._journal)
         self._journal = fresh
         return fresh
@@ -173,6 +174,7 @@ class EventRecorder:
             if thread.is_alive():
                 log.warning("search events: still busy after %s s; the next start moves the rest", timeout_seconds)
                 return
+        # With nothing left to move, the next process need not take over the journal.
         if self._flush_or_log():
             with self._flush_lock:
                 self._retire()
@@ -201,6 +203,7 @@ class EventRecorder:
         while not self._stopping.is_set():
             self._wake.wait(ADOPTION_SECONDS)
             self._stopping.wait(pause)
+            # Cleared before moving, so that an event that arrives meanwhile wakes the thread again.
             self._wake.clear()
             adopt = time.monotonic() >= adoption_due
             if self._flush_or_log(adopt=adopt):
@@ -208,6 +211,7 @@ class EventRecorder:
                 if adopt:
                     adoption_due = time.monotonic() + ADOPTION_SECONDS
             else:
+                # The events are still waiting, so the next attempt must not wait for a new event.
                 pause = PAUSES.after(1)
                 self._wake.set()
 
@@ -266,6 +270,7 @@ class EventRecorder:
         """Delete the journal if all of its events have been moved to SQL. The next event starts a new journal."""
         with self._append_lock:
             journal = self._journal
+            # Compared under the lock, so that no event is appended between this and the deletion.
             if journal is None or journal.size != self._moved.get(journal.id, 0):
                 return
             self._journal = None
@@ -273,6 +278,7 @@ class EventRecorder:
 
     def _flush_left(self) -> int:
         while self._given_up:
+            # Closing a journal releases its lock, so the loop below takes it over like one of a dead process.
             self._given_up.pop().close()
         moved = 0
         for journal in left_journals(self._directory):
@@ -322,6 +328,7 @@ class EventRecorder:
         identity = self._identity()
         try:
             with self._database.write() as session:
+                # All deleted journals of the folder, including those whose process died before it deleted the position.
                 journal_ids = session.scalars(select(EventJournal.id).where(EventJournal.directory_id == identity))
                 deleted_ids = [
                     journal_id for journal_id in journal_ids if finished_journal(self._directory, journal_id)

@@ -94,6 +94,7 @@ class GroupCommit:
             if not self._has_leader:
                 self._has_leader = waiting.leads = True
         if not waiting.leads:
+            # Woken with a result, or as the leader of the next group.
             waiting.woken.wait()
         if waiting.leads:
             self._lead()
@@ -105,10 +106,12 @@ class GroupCommit:
         with self._lock:
             group, self._queue = self._queue[:MAX_GROUP], self._queue[MAX_GROUP:]
         try:
+            # This thread works for all members of the group, so their callers share its CPU time.
             with working_for(len(group)):
                 self._commit(group)
         except BaseException as error:  # noqa: BLE001 - raised in every thread that shared the transaction.
             for waiting in group:
+                # A writer whose own work failed keeps its own error.
                 waiting.error = waiting.error or error
         finally:
             for waiting in group:
@@ -128,6 +131,7 @@ class GroupCommit:
                     with session.begin_nested():
                         written = members[0].work(session, [waiting.request for waiting in members])
                 except Exception as error:
+                    # The savepoint is gone, and with it the transaction: the error concerns the whole group.
                     if not session.is_active or not session.in_transaction():
                         raise
                     for waiting in members:

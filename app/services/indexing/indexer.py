@@ -94,6 +94,7 @@ class Indexer:
             BackendUnavailable: The index could not be updated; the background job tries again.
         """
         self._refuse_after_failure(site_id)
+        # Threads queue here first: one of them takes the lock between processes and applies the changes of all.
         with self._turns.setdefault(site_id, threading.Lock()):
             if self._applied.get(site_id, 0) < revision:
                 with self.site_lock(site_id):
@@ -105,8 +106,10 @@ class Indexer:
             return
         if site.applied_revision < revision or not site_is_kept(self._engines, site):
             with self._recording_failures(site):
+                # Only then are the writer's documents everything that the index lacks.
                 is_only_change = site.applied_revision + 1 == revision == site.revision
                 site.applied_revision = self._apply_pending(site, written if is_only_change else ())
+        # An index in memory can be lost while its revision stays the same.
         if self._engines.get_engine(site.engine).persistent:
             self._applied[site_id] = site.applied_revision
 
@@ -127,6 +130,7 @@ class Indexer:
         self._backoff.forget(site.id)
 
     def _note_failure(self, site: Site, error: Exception) -> None:
+        # An outage concerns all sites and has a fixed pause. Only rejections by an available engine double it.
         pause = self._backoff.note_failure(site.id) if self._is_available(site.engine) else FAILURE_PAUSE_SECONDS
         if not isinstance(error, BackendUnavailable):
             public_error = BackendUnavailable("The site's index cannot be updated.")
@@ -228,6 +232,7 @@ class Indexer:
             raise BackendUnavailable("The site's index is being rebuilt.", retry_after=5)
         index = self.begin_index(engine, site)
         applied = self.send(engine, site.id, index, 0, SeenKinds(kinds_of(site)))
+        # The site was deleted meanwhile, so nothing else would delete this index.
         if not self.switch(site.id, engine, index, applied, now()):
             engine.delete_index(index)
         return applied
@@ -286,6 +291,7 @@ class Indexer:
         with self._database.write() as session:
             session.execute(
                 update(Site)
+                # A switch in between has set the revision of the new index, which must stay.
                 .where(Site.id == site.id, Site.index_generation == site.index_generation)
                 .values(applied_revision=revision, indexing_failed_at=None, indexing_error=None)
             )
@@ -455,4 +461,5 @@ def _changes(
         .where(is_next, (row_revision < end_revision) | ((row_revision == end_revision) & (row_id <= end_id)))
         .order_by(row_revision, row_id)
     ).all()
+    # A full step may be the last one; then the next query finds nothing.
     return rows, count < len(sizes) or count == STEP

@@ -67,6 +67,7 @@ class LateCharges:
             CountersUnavailable: The counter store is still unavailable. Nothing is lost or settled twice.
         """
         with self._settle_lock:
+            # Without an outage there are no journals, and the store need not be asked.
             if not any(self._directory.glob(f"*{SUFFIX}")):
                 return 0
             # Raises during an outage, before this process gives up its journal.
