@@ -156,7 +156,8 @@ def test_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
 def test_full_disk_fails_writes_until_space_is_available(path: Path) -> None:
     program = """
         import resource, signal, sys
-        from app.counters import CountersUnavailable, UsageReservation, WindowRequest, create_counters
+        from app.counters.base import CountersUnavailable, UsageReservation, WindowRequest
+        from app.counters.registry import create_counters
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         counters = create_counters("sqlite://" + sys.argv[1])

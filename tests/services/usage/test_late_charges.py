@@ -162,7 +162,7 @@ def test_charges_left_by_a_killed_process_are_settled_once(
         import os, signal, sys
         from pathlib import Path
         from types import SimpleNamespace
-        from app.counters import UncountedSearch
+        from app.counters.base import UncountedSearch
         from app.services.usage.late_charges import LateCharges
 
         charges = LateCharges(Path(sys.argv[1]), SimpleNamespace(), SimpleNamespace())
