@@ -67,7 +67,7 @@ def facet_fields(requested_fields: Sequence[str], kinds: FieldKinds) -> list[str
 
 
 def first_values(counts: Mapping[str, int], limit: int) -> dict[str, int]:
-    """The ``most`` frequent values of a facet, ordered by count, then value."""
+    """The ``limit`` most frequent values of a facet, ordered by count, then value."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 

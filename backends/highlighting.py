@@ -42,7 +42,7 @@ def is_unlikely_typo(typed: str, matched: str) -> bool:
 
     Args:
         typed: A word of the query, folded.
-        found: A word that differs from it by typing errors, folded.
+        matched: A word that differs from it by typing errors, folded.
     """
     return typed[0] != matched[0]
 

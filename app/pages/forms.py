@@ -26,7 +26,7 @@ def read_form(schema: Schema, leave_out_empty: Collection[str] = (), **overrides
 
     Args:
         leave_out_empty: Fields that are treated as absent if they are empty.
-        given: Values that override the form's.
+        overrides: Values that override the form's.
 
     Raises:
         ApiError: 400 with the problems of each field.

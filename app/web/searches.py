@@ -114,9 +114,9 @@ def search_site(
     """Search a site and record the search for analytics. :mod:`app.web.charges` has reserved the charge.
 
     Args:
-        wanted: The query from ``make_query``, without the site's settings.
+        search_query: The query from ``make_query``, without the site's settings.
         visitor: The visitor, or ``None`` to keep the search out of analytics.
-        shown: Fields of the hits; ``None`` for all.
+        fields: Fields of the hits; ``None`` for all.
 
     Raises:
         ApiError: 400 for an invalid query or a response that would be too large; 429 if the daily quota is used up.

@@ -86,6 +86,7 @@ def link_generation(source: Path, target: Path) -> None:
         if segment is not None and (path.suffix != ".del" or path.name == segment.deletes_file):
             _link(path, target / path.name)
     for name in (_MANAGED_FILE, META_FILE):
+        # Copied, because these files change with every commit, unlike those of segments.
         shutil.copyfile(source / name, target / name)
 
 
@@ -119,6 +120,7 @@ def merge_all(generation: Path, dynamic_columns: Mapping[str, int]) -> None:
     writer.wait_merging_threads()
     index.reload()
     segments = read_segments(generation)
+    # Checked because the merge relies on internals of tantivy, which may change.
     if index.searcher().num_docs != total or sum(segment.documents for segment in segments) != total:
         raise BackendUnavailable(f"The segments of an index were not merged: {len(segments)} are left.")
 
@@ -153,6 +155,7 @@ def _claim_one_live_document(generation: Path) -> None:
 
 
 def _segment(entry: Mapping[str, Any]) -> Segment:
+    # tantivy's metadata has hyphens in the IDs, and its file names do not.
     name, deletes = entry["segment_id"].replace("-", ""), entry["deletes"] or {}
     file = f"{name}.{deletes['opstamp']}.del" if deletes else None
     return Segment(name, entry["max_doc"], deletes.get("num_deleted_docs", 0), file)
@@ -238,6 +241,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
         try:
             entry = store.opened(name)
             now = entry.current()
+            # A write that needed more columns has rebuilt the index meanwhile, without deleted documents.
             if entry.state.generation != source.generation:
                 return False
             if now.signature != before.signature:
@@ -266,6 +270,7 @@ def _bring_over(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWrit
     changed = {id for id, moment in new.items() if old.get(id) != moment}
     if not changed:
         return
+    # Reads only documents from the oldest change on, not the whole index.
     since = min(new[id] for id in changed)
     recent = tantivy.Query.range_query(now.schema, UPDATED_AT, tantivy.FieldType.Integer, since, None)
     for document in stored_documents(now.searcher, recent):
@@ -305,6 +310,7 @@ class MergeScheduler:
 
     def after_write(self, name: str) -> None:
         """Merge an index after a write if it has too many deleted documents."""
+        # From the metadata alone, so that the check costs a write almost nothing.
         if needs_vacuum(segments_of(self._store.folder(name))):
             vacuum(self._store, name, needs_vacuum)
 

@@ -209,6 +209,7 @@ class _Search:
         final: _FinalQuery | None = None
         has_every_word: bool | None = None
         for relaxation in RELAXATIONS:
+            # Not a break: a later relaxation may be for queries without any result, and have another limit.
             if final is not None and (final.match_count_or_none or 0) >= (
                 1 if relaxation.only_if_none else self._enough
             ):
@@ -255,7 +256,7 @@ class _Search:
 
         Args:
             first: The first hits, of any values.
-            wanted: The query with the requested page.
+            requested: The query with the requested page.
         """
         total = count_groups(self.snapshot, field, first.everything, first.total)
         if not requested.limit or requested.offset >= total:
@@ -334,6 +335,7 @@ class _Search:
         """The best hits; the first few are reordered by recency, or more of them by rank."""
         if self.ranks is not None and not self.ranks.are_neutral:
             return self._by_rank(self.ranks, final, offset, limit)
+        # The relaxation has already run this query to count its matches.
         is_cached = final.ranked is not None and final.offset == offset
         result = final.ranked if is_cached else self._ranked(final.query, offset, limit)
         assert result is not None
@@ -354,6 +356,7 @@ class _Search:
             self._ordered.append((final, ordered))
             self._note(ordered.hits)
         addresses = [address for _, address in ordered.hits[offset : offset + limit]]
+        # Beyond the reordered hits, the page continues with the others in the engine's order.
         if len(addresses) == limit or len(ordered.hits) >= ordered.total:
             return addresses, ordered.total
         ordered_places = {place_of(address) for _, address in ordered.hits}
@@ -368,6 +371,7 @@ class _Search:
 
     def _ties_by_change(self, hits: list[tuple[float, tantivy.DocAddress]]) -> list[tuple[float, tantivy.DocAddress]]:
         """Sort hits with equal scores by last change, oldest first, independently of their place in the index."""
+        # Usually there are no ties, and nothing has to be read.
         if len({score for score, _ in hits}) == len(hits):
             return hits
         changes = self.snapshot.searcher.fast_field_values(UPDATED_AT, [address for _, address in hits])
@@ -377,7 +381,7 @@ class _Search:
     def _reranked(
         self, hits: list[tuple[float, tantivy.DocAddress]], count: int
     ) -> list[tuple[float, tantivy.DocAddress]]:
-        """The hits by score and recency, if the first ``wanted`` are requested."""
+        """The hits ordered by score and recency, as far as needed for the first ``count``."""
         if not hits or not self.ranking.recency_boost:
             return hits
         if count < len(hits):

@@ -109,7 +109,9 @@ class MeilisearchBackend(ServerBackend):
             except RefusedByMeilisearch as error:
                 if error.code != "index_already_exists":
                     raise
+            # Another process, or an interrupted call, may have created the index without its settings.
             if "_key" not in self._settings(name)["filterableAttributes"]:
+                # A second later than the adapter's timeout: see ``index_settings``.
                 settings = index_settings(round(self._transport.url.timeout_seconds * 1000) + 1000)
                 self._transport.wait([self._transport.change(name, "PATCH", f"/indexes/{name}/settings", settings)])
                 self._settings(name)
@@ -134,6 +136,7 @@ class MeilisearchBackend(ServerBackend):
                 params = {"limit": str(_PAGE_SIZE), "offset": str(len(indexes))}
                 page = self._transport.ask("GET", "/indexes", params=params)
                 indexes += [(text_in(each["uid"]), each["primaryKey"]) for each in page["results"]]
+                # An index may be deleted while the pages are read, so that the total is never reached.
                 if len(indexes) >= count_in(page["total"]) or not page["results"]:
                     # An index that this service did not create is none of its business.
                     return [name for name, key in indexes if key == PRIMARY_KEY]
@@ -143,6 +146,7 @@ class MeilisearchBackend(ServerBackend):
     def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
         name = checked_index_name(index)
         with translated(index):
+            # Otherwise, retries after a timeout would pile up behind the change that is still running.
             self._transport.await_earlier(name)
             # Reading the settings fails for a missing index, which adding documents would create.
             with readable():
@@ -218,6 +222,7 @@ class MeilisearchBackend(ServerBackend):
                 raise
             with readable():
                 self._settings(name)
+            # The settings were current, so the query itself is invalid.
             if self._filterable[name] == filterable:
                 raise
         return run(compile_query(name, query, self._filterable[name], folded=self._folded[name]))
@@ -316,6 +321,7 @@ class MeilisearchBackend(ServerBackend):
             ids = order.ids[offset:][:limit]
             queries = [compiled.by_ids(ids)]
         else:
+            # Only pages have exact totals in Meilisearch, so an offset between two pages needs both.
             page, rest = divmod(offset, limit) if limit else (0, 0)
             queries = [compiled.page(page=page + 1, hits=max(1, limit), extra_filters=request.others)]
             if rest:

@@ -91,7 +91,7 @@ def merged_result(reply: Mapping[str, Any], query: Mapping[str, Any]) -> dict[st
 def make_facets(
     result: Mapping[str, Any], compiled: CompiledQuery, limit: int
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """The ``most`` frequent values and the bounds of the requested facets, in the requested order."""
+    """The ``limit`` most frequent values and the bounds of the requested facets, in the requested order."""
     counted, bounds = result.get("facetDistribution", {}), result.get("facetStats", {})
     facets: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}

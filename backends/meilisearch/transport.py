@@ -94,6 +94,7 @@ class MeilisearchTransport:
                 response = self.pool.send(method, self.url.nodes[0], path, budget, body=data, params=params)
             except TransportFailure as error:
                 failure = error
+                # The request used up its time, so there is none for a second attempt.
                 if error.kind == "timeout":
                     break
             else:
@@ -124,6 +125,7 @@ class MeilisearchTransport:
         reply = self.ask(method, path, body, params=params, seconds=seconds)
         with readable():
             task = Task.of(reply, reply["taskUid"])
+        # Not ``isinstance``, which accepts a Boolean. The number becomes part of a path.
         if type(task.uid) is not int or task.index != index:
             raise UnreadableReply
         return task
@@ -175,6 +177,7 @@ class MeilisearchTransport:
                 if error.code != "task_not_found":
                     raise
                 is_same = False
+            # The server was restored or replaced, and may have given the number to another task.
             if not is_same:
                 raise BackendUnavailable("The search engine has lost the change.")
             if status not in ("enqueued", "processing"):

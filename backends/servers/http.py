@@ -68,10 +68,12 @@ class _TimedSending:
         Raises:
             BodyNotAccepted: The server did not accept it in time.
         """
+        # The head, which is short.
         if not isinstance(data, Body):
             super().send(data)  # type: ignore[misc]  # Of the connection.
             return
         began = time.monotonic()
+        # Slices of a view do not copy the body.
         whole = memoryview(data)
         for at in range(0, len(whole), _PIECE):
             seconds_left = began + data.seconds - time.monotonic()
@@ -196,6 +198,7 @@ class HttpPool:
     @contextmanager
     def operation(self) -> Iterator[None]:
         """Give all requests that this thread sends inside the block a single time budget."""
+        # A nested operation shares the time of the outer one.
         outer = self._budget_of_this_thread()
         self._operations.budget = outer or Budget(self.timeout_seconds)
         try:
@@ -251,6 +254,7 @@ class HttpPool:
             for chunk in self._chunks(response, node, deadline):
                 chunks.append(chunk)
                 size += len(chunk)
+                # Checked while reading, since a length in the head may be missing or wrong.
                 if size > MAX_REPLY_BYTES:
                     raise ReplyTooLarge
         return Response(response.status_code, b"".join(chunks), response.headers.get("Retry-After", ""))
@@ -315,6 +319,7 @@ class HttpPool:
             )
         except BodyNotAccepted as error:
             raise TransportFailure("timeout", node, "it did not accept the request body") from error
+        # Before ``Timeout``, its base class: here, nothing was sent, so another node may be tried.
         except requests.exceptions.ConnectTimeout as error:
             raise TransportFailure("refused", node) from error
         except requests.exceptions.Timeout as error:
@@ -331,11 +336,13 @@ class HttpPool:
 
     def _chunks(self, response: requests.Response, node: str, deadline: float | None) -> Iterator[bytes]:
         try:
+            # ``read1`` returns what has arrived; ``read`` would wait for the full size, beyond the time limit.
             while chunk := response.raw.read1(_READ_BYTES, decode_content=True):
                 yield chunk
                 if deadline is not None and time.monotonic() > deadline:
                     raise TransportFailure("timeout", node)
         except (Urllib3Error, requests.exceptions.RequestException, OSError, ValueError) as error:
+            # urllib3 wraps the socket's timeout in various exceptions, so only the text tells them apart.
             timed_out = "timed out" in str(error)
             raise TransportFailure("timeout" if timed_out else "broken", node) from error
 
@@ -346,8 +353,10 @@ class HttpPool:
 
     def _new_session(self) -> requests.Session:
         session = requests.Session()
+        # Otherwise, requests would use proxies and passwords from the environment and from ``.netrc``.
         session.trust_env = False
         session.headers.update({"User-Agent": "site-search-service", "Accept-Encoding": "identity", **self._headers})
+        # A session would otherwise send cookies that a load balancer sets, in all threads.
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         session.verify = self._url.ca_file or True
         adapter = SendingAdapter(pool_connections=len(self._url.nodes) + 1, pool_maxsize=_POOL_SIZE, max_retries=0)

@@ -110,7 +110,7 @@ class AskedWords:
     Attributes:
         best: The best document with every word of the query, from :func:`searched_document`; ``None`` if there is
             none.
-        known: For each requested word, whether a document contains it as typed.
+        exist_as_typed: For each requested word, whether a document contains it as typed.
     """
 
     best: Mapping[str, Any] | None

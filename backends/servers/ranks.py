@@ -102,7 +102,7 @@ def explaining(
     """Wrap a hit builder so that it adds explanations if the query requests them.
 
     Args:
-        told: Members of the server's hit that explain its position.
+        explained_members: Members of the server's hit that explain its position.
         limits: The engine's limits regarding ranks.
     """
     if not query.explain:

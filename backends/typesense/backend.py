@@ -109,6 +109,7 @@ class TypesenseBackend(ServerBackend):
                 collection = cast(Any, Collections(self._transport).create(cast(Any, collection_schema(name))))
                 _expect(collection["name"] == name)
             except RefusedByTypesense as error:
+                # The collection already exists.
                 if error.status != 409:
                     raise
             self._transport.await_everywhere(lambda ask: ask(f"/collections/{name}").status == 200)
@@ -142,6 +143,7 @@ class TypesenseBackend(ServerBackend):
             for batch in batches(orjson.dumps(engine_document(each, kinds, types)) for each in documents):
                 self._import(name, batch)
             if documents:
+                # Writes are replicated in order, so a node that shows the last document has all earlier ones.
                 last = documents[-1]
                 path, changed_at = f"/collections/{name}/documents/{encode_id(last.id)}", last.changed_at
                 self._transport.await_everywhere(lambda ask: _has_change(ask(path), changed_at))
@@ -150,6 +152,7 @@ class TypesenseBackend(ServerBackend):
         name = checked_index_name(index)
         keys = engine_ids(ids)
         with translated(index), readable():
+            # Without IDs nothing is deleted, but a missing collection must still raise an error.
             if not keys:
                 self._transport.get(_path(name), dict)
             for at in range(0, len(keys), _DELETE_IDS):
@@ -170,6 +173,7 @@ class TypesenseBackend(ServerBackend):
             for line in self._transport.lines(path, {"include_fields": "_id"}):
                 empty = False
                 yield text_in(orjson.loads(line)["_id"])
+            # An export of a collection that is not ready could also be empty.
             if empty:
                 _expect(self.count(index) == 0)
 
@@ -275,6 +279,7 @@ class TypesenseBackend(ServerBackend):
         with readable():
             lines = [orjson.loads(line) for line in reply.split("\n") if line.strip()]
             failed = [line for line in lines if line["success"] is not True]
+        # Typesense answers 200 even if it rejects some of the documents.
         if failed or len(lines) != len(documents):
             missing = max(len(failed), len(documents) - len(lines))
             cause = RefusedByTypesense(400, str([line.get("error") for line in failed[:3]]))
@@ -323,6 +328,7 @@ class TypesenseBackend(ServerBackend):
             order = list if ranks.are_neutral else partial(self._in_order, ranks=ranks, types=types, pins=pins)
             return self._search_distinct(query, compiled, pins, order, take)
         offset, limit = query.offset, query.limit
+        # One hit is read even for a limit of 0, because ``matched`` depends on the best one.
         if limit == 0 or offset > COUNT_FIRST_OFFSET:
             first = self._run([compiled.search(page=1, per_page=1, pins=pins, facet_values=FACET_VALUES)], query)
             if limit == 0 or offset >= first[0]["found"]:
@@ -330,6 +336,7 @@ class TypesenseBackend(ServerBackend):
         page, rest = divmod(offset, limit)
         searches = [compiled.search(page=page + 1, per_page=limit, pins=pins, facet_values=FACET_VALUES)]
         if rest:
+            # Typesense has pages rather than offsets here, so an offset in between needs two pages.
             searches.append(compiled.search(page=page + 2, per_page=limit, pins=pins))
         results = self._run(searches, query)
         with readable():

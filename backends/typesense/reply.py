@@ -79,7 +79,7 @@ def searched_document(hit: Mapping[str, Any]) -> dict[str, Any]:
 def make_facets(
     counted: Iterable[Mapping[str, Any]], compiled: CompiledQuery, limit: int
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """The ``most`` frequent values and the bounds of the requested facets, in the requested order."""
+    """The ``limit`` most frequent values and the bounds of the requested facets, in the requested order."""
     by_name = {facet["field_name"]: facet for facet in counted}
     facets: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}
@@ -96,7 +96,7 @@ def make_facets(
 
 
 def facets_unsettled(counted: Iterable[Mapping[str, Any]], requested: int, limit: int) -> bool:
-    """Whether values beyond those in the result could be among the ``most`` frequent."""
+    """Whether values beyond those in the result could be among the ``limit`` most frequent ones."""
     for facet in counted:
         counts = [int(item["count"]) for item in facet.get("counts", ())]
         if len(counts) >= requested and (limit > requested or counts[requested - 1] == counts[limit - 1]):

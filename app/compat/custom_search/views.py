@@ -62,7 +62,7 @@ def encode_answer(
     """Encode a page of results.
 
     Args:
-        sent: The checked parameters.
+        parameters: The checked parameters.
         base_url: URL of this service.
     """
     timed = outcome.timed

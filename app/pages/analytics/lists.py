@@ -99,7 +99,7 @@ def make_list(items: Sequence[QueryCount], kind: ListKind, base_query: dict[str,
     """The requested page of a list.
 
     Args:
-        kept: Parameters of every URL on the page.
+        base_query: Query parameters of every URL on the page.
     """
     sort, descending = _requested_sort()
     ordered = sorted(items, key=lambda item: item.query)

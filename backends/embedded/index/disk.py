@@ -89,6 +89,7 @@ class OpenIndex:
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
         meta = signature_of(self._meta_path)
+        # Opened for searching only, which is cheaper than opening it for writing.
         self._snapshot = self._snapshot_of(read_generation(self.folder), meta)
 
     @property
@@ -216,6 +217,7 @@ class DiskStore(Store):
             self._discard(name)
         finally:
             lease.release()
+        # Also removes what killed processes have left.
         for leftover in (self.root / _TRASH).iterdir():
             shutil.rmtree(leftover, ignore_errors=True)
 
@@ -252,6 +254,7 @@ class DiskStore(Store):
                 else:
                     write_state(folder, replace(entry.state, dynamic_columns=dynamic_columns))
                 entry = self.opened(name)
+            # A process that was killed while writing leaves drafts behind.
             sweep_drafts(entry.folder)
             index = entry.index
         except BaseException:
@@ -320,6 +323,7 @@ class DiskStore(Store):
         """
         folder = self.folder(name)
         try:
+            # Read before the state, so that a switch in between makes the next use open the index again.
             pointer = signature_of(f"{folder}/{STATE_FILE}")
         except FileNotFoundError:
             self.forget(name)
@@ -338,6 +342,7 @@ class DiskStore(Store):
             self._open[name] = entry
             self._open.move_to_end(name)
             while len(self._open) > self._capacity:
+                # Kept until the lock is released, since closing an index takes a while.
                 let_go.append(self._open.popitem(last=False)[1])
             self._start_closer()
         return entry
@@ -388,6 +393,7 @@ class DiskStore(Store):
         folder = self.folder(name)
         if folder.exists():
             trash = self.root / _TRASH / f"{name}-{uuid.uuid4().hex}"
+            # A rename is atomic: no process can see a half-deleted index.
             folder.rename(trash)
             sync_folder(self.root)
             shutil.rmtree(trash, ignore_errors=True)
@@ -414,6 +420,7 @@ class DiskStore(Store):
             writer = make_generation(folder, state).writer(LARGE_HEAP, 1)
             copy_documents(searcher, writer, dynamic_columns)
             writer.commit()
+            # Before the switch: no writer may touch the files once other processes search them.
             writer.wait_merging_threads()
             write_state(folder, state)
         except BaseException:

@@ -146,8 +146,8 @@ def measure_generations(folder: Path, measured_before: Mapping[str, Measured]) -
     """The sizes of an index's generations, by path.
 
     Args:
-        known: Earlier measurements. A folder in which no file was created, renamed, or removed since is not measured
-            again, because tantivy never changes a file.
+        measured_before: Earlier measurements. A folder in which no file was created, renamed, or removed since is not
+            measured again, because tantivy never changes a file.
     """
     measured: dict[str, Measured] = {}
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
@@ -156,6 +156,7 @@ def measure_generations(folder: Path, measured_before: Mapping[str, Measured]) -
                 continue
             changed_at = entry.stat().st_mtime_ns
             before = measured_before.get(entry.path)
+            # A folder that changed just before its measurement may have changed again within the clock's resolution.
             if before is not None and before.changed_at == changed_at and changed_at + _SETTLED_NS < before.measured_at:
                 measured[entry.path] = before
             else:

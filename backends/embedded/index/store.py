@@ -23,6 +23,7 @@ from backends.embedded.index.snapshots import Snapshot
 from backends.errors import BackendError, BackendUnavailable
 from backends.query import FieldKinds
 
+# tantivy reports operating system errors only as text.
 _PASSING = re.compile(r"os error (?:4|5|11|12|13|23|24|28|30|122)\b|LockBusy|Cannot allocate|No space left")
 
 
@@ -267,6 +268,7 @@ class Store(ABC):
 
         thread = threading.Thread(target=run, name="index-merge")
         with self._merging_lock:
+            # Before the start, because the thread removes itself at its end.
             self._merging.add(thread)
         try:
             thread.start()

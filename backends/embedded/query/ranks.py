@@ -152,6 +152,7 @@ class Ranks:
             hits = [hit for hit in hits if (hit[1].segment_ord, hit[1].doc) in other]
             differences = [other[address.segment_ord, address.doc] - score for score, address in hits]
             step, difference_step = weight * _RANK_WEIGHT, weight * (worth - _RANK_WEIGHT)
+            # Ranks are whole numbers, so rounding removes the error of 32-bit scores.
             ranks = [(difference / difference_step + 0.5) // 1 for difference in differences]
             words = [score - step * rank for (score, _), rank in zip(hits, ranks, strict=True)]
         addresses = [address for _, address in hits]
@@ -160,6 +161,7 @@ class Ranks:
         values = self._snapshot.searcher.fast_field_values
         if self._own is not None:
             own = values(self._own, addresses)
+            # The addition only lifted hits into the window; it is not part of the score of words.
             lifted = {value: weight * _OWN_RANK_WEIGHT if (value or 0.0) > 0 else 0.0 for value in set(own)}
             words = [score - lifted[value] for score, value in zip(words, own, strict=True)]
             ranks = _with_own(ranks, own)
@@ -216,6 +218,7 @@ class Ranks:
         if self._recency_is_number:
             seconds = values(number_column(column), addresses)
             return [None if second is None else second * 1_000_000 for second in seconds]
+        # Dates as text are not indexed as numbers, so their documents must be read.
         read = [self._date_in(address, name) for address in addresses[:MAX_DATES_READ]]
         return [*read, *[None] * (len(addresses) - len(read))]
 
@@ -254,6 +257,7 @@ def score_of(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.
 def _expression(path: str) -> str:
     """Regular expression for the sort keys of URLs whose path and query match a pattern."""
     parts = [_SIGNS.sub(r"\\\g<0>", sort_text(part)[1:]) for part in re.split(r"\*+", path)]
+    # A URL's sort key begins with 1. Patterns match the path and query, with or without scheme and host before them.
     return "1(https?://[^/?#]*)?" + ".*".join(parts) + ("" if path.endswith("*") else "(#.*)?")
 
 

@@ -149,7 +149,7 @@ def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, 
 
 
 def _begins_nearly(word: str, term: str, shared: int) -> bool:
-    """Whether a term that shares the first ``known`` letters begins with the word except for one error."""
+    """Whether a term, whose first ``shared`` letters equal the word's, begins with the word except for one error."""
     size = len(word)
     at = shared
     while at < size and at < len(term) and word[at] == term[at]:

@@ -49,7 +49,7 @@ _PLAIN_TIME = re.compile(r"(?:1[7-9]|2[01])\d\d-\d\d-\d\dT\d\d:\d\d:[0-5]\dZ", r
 def count_values(
     snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequence[str], limit: int
 ) -> dict[str, Counts]:
-    """Counts per field that include the ``most`` first values by count, then by name; ``matches`` must be above 0."""
+    """Counts per field that include the first ``limit`` values by count, then by name; ``matches`` must be above 0."""
     if len(fields) >= MANY_FIELDS and matches <= READ_FOR_EACH * len(fields):
         read = _read(snapshot, query, matches, fields)
         if read is not None:
@@ -201,7 +201,7 @@ DEFAULT_MAX_VALUES = 100
 def count_facets(
     snapshot: Snapshot, query: tantivy.Query, fields: Sequence[str], kinds: FieldKinds, limit: int = DEFAULT_MAX_VALUES
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """The ``most`` frequent values of each field with their counts, and the bounds of numbers and dates."""
+    """The ``limit`` most frequent values of each field with their counts, and the bounds of numbers and dates."""
     aggregations: dict[str, Any] = {"matches": {"value_count": {"field": UPDATED_AT}}}
     for name in fields:
         if name == DATE:
