@@ -280,7 +280,7 @@ class DocumentListQuerySchema(SiteChoiceSchema):
         if ids is None:
             return
         if len(ids) > MAX_LISTED_IDS:
-            raise ValidationError([Problem(f"may be given at most {MAX_LISTED_IDS} times", "too_long")], "id")
+            raise ValidationError([Problem(f"must not be repeated more than {MAX_LISTED_IDS} times", "too_long")], "id")
         for name in ("cursor", "filters"):
             if data.get(name, "").strip():
                 raise ValidationError([Problem(f"cannot be combined with {name}", "conflict")], "id")

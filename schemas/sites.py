@@ -113,7 +113,7 @@ class SiteDeleteSchema(BodySchema):
     """The form for deleting a site on its page."""
 
     name = Text(required=True, trim=True, max_length=100, metadata={"title": "Name"})
-    purge = Flag(load_default=False, metadata={"title": "Delete it at once, so that it cannot be restored"})
+    purge = Flag(load_default=False, metadata={"title": "Delete it permanently; it cannot be restored"})
 
 
 class SiteAnswerSchema(Schema):

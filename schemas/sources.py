@@ -362,7 +362,7 @@ class SourceSchema(Schema):
     hook_url = fields.String(
         required=True,
         allow_none=True,
-        metadata={"description": "A `POST` to it queues a run. Null for members who only view: whoever has it can."},
+        metadata={"description": "A `POST` to it queues a run. Null for viewers, as the URL lets anyone start a run."},
     )
 
 

@@ -35,7 +35,9 @@ def _get(email: str) -> Account:
         raise click.ClickException(f"No account has the {'id' if email.isdigit() else 'e-mail address'} {email}.")
     if len(accounts) > 1:
         choices = ", ".join(f"{account.id} ({account.name})" for account in accounts)
-        raise click.ClickException(f"Several accounts have the e-mail address {email}; give the id of one: {choices}.")
+        raise click.ClickException(
+            f"Several accounts have the e-mail address {email}; specify one of their IDs: {choices}."
+        )
     return accounts[0]
 
 
@@ -133,7 +135,7 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
 @click.command("suspend")
 @with_appcontext
 @click.argument("email")
-@click.option("--reason", default="", help="Told to whoever is kept from the account.")
+@click.option("--reason", default="", help="Message shown to blocked users.")
 @json_option
 def suspend(email: str, reason: str, as_json: bool) -> None:
     """Suspend an account without deleting anything. Its keys and members are refused, and crawls stop."""

@@ -56,7 +56,7 @@ def backup(file: Path) -> None:
 @click.command("restore")
 @with_appcontext
 @_file
-@click.option("--force", is_flag=True, help="Replace what is in the database.")
+@click.option("--force", is_flag=True, help="Replace the contents of the database.")
 def restore(file: Path, force: bool) -> None:
     """Restore a backup from FILE into an empty installation.
 

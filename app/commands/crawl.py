@@ -138,8 +138,8 @@ LOOK_SECONDS = 0.3
 @click.command("worker")
 @with_appcontext
 @click.option("--runs", "runs_at_once", type=click.IntRange(1, 64), help="Sources crawled at the same time.")
-@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port at which /metrics of the process is served.")
-@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address at which it is.")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port on which to serve the process's /metrics.")
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address on which to serve metrics.")
 @click.option("--for-service", "claim", type=int, hidden=True, help="Descriptor of the machine's lock.")
 def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str, claim: int | None) -> None:
     """Crawl queued runs until stopped.

@@ -105,7 +105,7 @@ def diagnose(settings: Settings, runtime: Runtime | None) -> Iterator[Finding]:
         except Exception as error:  # noqa: BLE001 - a finding too; the others are still to be looked at
             first_line = str(error).strip().partition("\n")[0]
             message = f"This could not be checked: {first_line or type(error).__name__}"
-            yield Finding(topic, "problem", message, "Correct the other findings first, and check again.")
+            yield Finding(topic, "problem", message, "Fix the other problems first, then run this check again.")
 
 
 def _versions() -> Iterator[Finding]:
@@ -121,7 +121,9 @@ def _versions() -> Iterator[Finding]:
         if installed == "missing" or not requirement.specifier.contains(installed, prereleases=True):
             wrong.append(f"{requirement.name} {installed} (needs {requirement.specifier})")
     if wrong:
-        yield Finding("versions", "problem", f"Packages do not fit: {', '.join(wrong)}.", "Install the service again.")
+        yield Finding(
+            "versions", "problem", f"Incompatible package versions: {', '.join(wrong)}.", "Reinstall the service."
+        )
     else:
         yield Finding("versions", "ok", f"Version {version(DISTRIBUTION)} on Python {platform.python_version()}.")
 
@@ -130,9 +132,14 @@ def _disk(settings: Settings) -> Iterator[Finding]:
     usage = shutil.disk_usage(settings.data_path)
     message = f"{size(usage.free)} of {size(usage.total)} are free for {settings.data_path}."
     if usage.free < NO_SPACE:
-        yield Finding("disk", "problem", message, "Make room now: documents and search events cannot be stored soon.")
+        yield Finding(
+            "disk",
+            "problem",
+            message,
+            "Free disk space now; otherwise the service can soon store no documents and events.",
+        )
     elif usage.free < LITTLE_SPACE:
-        yield Finding("disk", "warning", message, "Make room: a rebuild needs space for a second index.")
+        yield Finding("disk", "warning", message, "Free disk space: a rebuild needs space for a second index.")
     else:
         yield Finding("disk", "ok", message)
 
@@ -161,7 +168,7 @@ def _events(runtime: Runtime) -> Iterator[Finding]:
         message = f"{size(late)} of search events were recorded but are not in the statistics yet."
         yield Finding("events", "warning", message, "Start the service on this machine; it moves them.")
     else:
-        yield Finding("events", "ok", "No search events are left behind.")
+        yield Finding("events", "ok", "All search events have been moved to the statistics.")
 
 
 def _accounts(runtime: Runtime) -> Iterator[Finding]:
@@ -219,7 +226,7 @@ def _counters(runtime: Runtime) -> Iterator[Finding]:
         runtime.counters.check()
     except CountersUnavailable as error:
         yield Finding(
-            "counters", "problem", f"The counter store ({kind}) is away: {error}", "Start it, or fix LIMITS_URL."
+            "counters", "problem", f"The counter store ({kind}) is unavailable: {error}", "Start it, or fix LIMITS_URL."
         )
     else:
         yield Finding("counters", "ok", f"The counter store ({kind}) can be read and written.")
@@ -233,14 +240,14 @@ def _engine(runtime: Runtime) -> Iterator[Finding]:
         except BackendError as error:
             remedy = "Start it, or fix SEARCH_URL: its address and key."
             why = f" ({error.__cause__})" if error.__cause__ else ""
-            yield Finding("engine", "problem", f"{engine.identity} is away: {error}{why}", remedy)
+            yield Finding("engine", "problem", f"{engine.identity} is unavailable: {error}{why}", remedy)
 
 
 def _clock(runtime: Runtime, name: str, read: Callable[[Runtime], float | None]) -> Iterator[Finding]:
     began = now().timestamp()
     theirs = read(runtime)
     if theirs is None:
-        yield Finding("clocks", "ok", f"The {name} is on this machine's clock.")
+        yield Finding("clocks", "ok", f"The {name} uses this machine's clock.")
         return
     difference = abs(theirs - (began + now().timestamp()) / 2)
     message = f"The clock of the {name} is {difference:.1f} s from this machine's."
@@ -248,7 +255,7 @@ def _clock(runtime: Runtime, name: str, read: Callable[[Runtime], float | None])
         yield Finding("clocks", "ok", message)
     else:
         level: Level = "warning" if difference < CLOCK_PROBLEM_SECONDS else "problem"
-        yield Finding("clocks", level, message, "Have both machines set their clocks by NTP.")
+        yield Finding("clocks", level, message, "Synchronize the clocks of both machines with NTP.")
 
 
 def _database_clock(runtime: Runtime) -> float | None:
@@ -291,7 +298,7 @@ def _indexes(runtime: Runtime) -> Iterator[Finding]:
 
 
 _INDEXING_REMEDY = (
-    "It is tried again, less and less often. If it takes the engine too long, raise timeout_seconds or "
+    "The service retries with increasing pauses. If it takes the engine too long, raise timeout_seconds or "
     "send_timeout_seconds in SEARCH_URL and restart; after that, everything is tried at once."
 )
 
@@ -330,9 +337,9 @@ def _tasks(runtime: Runtime) -> Iterator[Finding]:
         failing = session.scalar(select(func.count()).where(EngineTask.attempts >= MANY_ATTEMPTS))
     if failing:
         message = f"{counted(failing, 'task')} at the search engine failed {MANY_ATTEMPTS} times or more."
-        yield Finding("tasks", "warning", message, "Look for `engine task` in the log; they are tried again.")
+        yield Finding("tasks", "warning", message, "Look for `engine task` in the log; the service retries them.")
     else:
-        yield Finding("tasks", "ok", "No task at the search engine fails.")
+        yield Finding("tasks", "ok", "No search engine task is failing.")
 
 
 def _login(runtime: Runtime) -> Iterator[Finding]:
@@ -342,8 +349,8 @@ def _login(runtime: Runtime) -> Iterator[Finding]:
     try:
         count = len(runtime.provider.keys().keys)
     except ProviderUnavailable as error:
-        remedy = "Start it, or fix OIDC_ISSUER: the address below which /.well-known/openid-configuration is."
-        yield Finding("login", "problem", f"The identity provider is away: {error.why}", remedy)
+        remedy = "Start it, or fix OIDC_ISSUER: the base URL of /.well-known/openid-configuration."
+        yield Finding("login", "problem", f"The identity provider is unavailable: {error.why}", remedy)
     else:
         also = " and passwords" if runtime.settings.password_login else ""
         message = f"People log in with {runtime.provider.issuer}{also}; it signs with {counted(count, 'key')}."
@@ -353,7 +360,7 @@ def _login(runtime: Runtime) -> Iterator[Finding]:
 def _embedder(runtime: Runtime) -> Iterator[Finding]:
     embedder = runtime.embedder
     if embedder is None:
-        yield Finding("embedder", "ok", "Searches go by words only: EMBEDDER is empty.")
+        yield Finding("embedder", "ok", "Searches match words only: EMBEDDER is empty.")
         return
     is_local = runtime.settings.embedder == "minilm"
     try:
@@ -366,9 +373,9 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
         yield Finding("embedder", "problem", f"MiniLM cannot be loaded: {error}.", remedy)
     except EmbedderUnavailable as error:
         remedy = "Read the log above." if is_local else "Start it, or fix EMBEDDER, EMBEDDER_MODEL, or EMBEDDER_KEY."
-        yield Finding("embedder", "problem", f"The embedder is away: {error}.", remedy)
+        yield Finding("embedder", "problem", f"The embedder is unavailable: {error}.", remedy)
     else:
-        yield Finding("embedder", "ok", f"{embedder.model} makes vectors of {len(vector)} numbers.")
+        yield Finding("embedder", "ok", f"{embedder.model} computes vectors with {len(vector)} dimensions.")
 
 
 def _mail(runtime: Runtime) -> Iterator[Finding]:
@@ -380,7 +387,7 @@ def _mail(runtime: Runtime) -> Iterator[Finding]:
         connection.connect()
     except MailServerAway as error:
         remedy = "Start it, or fix SMTP_URL: its address, user, and password."
-        yield Finding("mail", "problem", f"The mail server is away: {error}", remedy)
+        yield Finding("mail", "problem", f"The mail server is unavailable: {error}", remedy)
     else:
         yield Finding("mail", "ok", "The mail server can be reached.")
     finally:
@@ -389,4 +396,4 @@ def _mail(runtime: Runtime) -> Iterator[Finding]:
         late = count_late(session, now() - STUCK)
     if late:
         message = f"{counted(late, 'mail')} waiting for over ten minutes."
-        yield Finding("mail", "warning", message, "Look for `mail` in the log; they are tried again for a day.")
+        yield Finding("mail", "warning", message, "Look for `mail` in the log; the service retries them for a day.")

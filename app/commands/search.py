@@ -69,7 +69,7 @@ def move(site_id: int | None, as_json: bool) -> None:
     target = current_runtime.engines.upcoming
     if target is None:
         raise click.ClickException(
-            "Set SEARCH_NEXT_URL here and for the running service, and restart the service first."
+            "Set SEARCH_NEXT_URL here and for the running service, restart the service, and run this command again."
         )
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
     rebuilt = _rebuild_all(current_runtime, waiting, target, keep_old=True, quiet=as_json)

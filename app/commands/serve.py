@@ -56,7 +56,7 @@ def check_server() -> ServerEnvironment:
     except OSError as error:
         raise click.ClickException(
             f"The service cannot listen on {environment.bind}: {error.strerror}. "
-            "HOST and PORT name another address, such as PORT=8001."
+            "Set HOST or PORT to another address, such as PORT=8001."
         ) from error
     return environment
 

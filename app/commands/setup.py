@@ -28,8 +28,8 @@ def upgrade_database() -> None:
 
 @click.command("demo")
 @with_appcontext
-@click.option("--base-url", help="URL at which the service will run. Default: where it listens.")
-@click.option("--serve/--no-serve", "serves", default=True, help="Whether to serve then, as `serve` does.")
+@click.option("--base-url", help="URL at which the service will run. Default: the address on which it listens.")
+@click.option("--serve/--no-serve", "serves", default=True, help="Whether to serve afterwards, as `serve` does.")
 def demo(base_url: str | None, serves: bool) -> None:
     """Set up a demo account with documents, and serve.
 

@@ -136,7 +136,9 @@ def update_profile(runtime: Runtime, caller: Caller, changes: dict[str, Any]) ->
             ErrorCode.INSUFFICIENT_PERMISSION, "A key cannot change a password; log in as the member to do this."
         )
     if "weekly_digest" in changes and not caller.is_owner:
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which mails the account receives.")
+        raise ApiError(
+            ErrorCode.INSUFFICIENT_PERMISSION, "Only an owner can change which e-mails the account receives."
+        )
     proof = None
     if "current_password" in changes:
         proof = check_own_password(runtime, caller.account.id, member_id, changes["current_password"])

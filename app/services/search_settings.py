@@ -151,7 +151,7 @@ def change_settings(
     if expected is not None and tag not in expected:
         raise ApiError(
             ErrorCode.CHANGED_MEANWHILE,
-            "The search settings have changed meanwhile; get them again and repeat your change.",
+            "The search settings have changed in the meantime; fetch them again and repeat your change.",
             headers={"ETag": f'"{tag}"'},
         )
     site.search_settings = shown_settings(settings)

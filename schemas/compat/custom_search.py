@@ -26,7 +26,7 @@ class DateRestrict(fields.Field[tuple[str, int]]):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> tuple[str, int]:
         match = _DATE_RESTRICT.fullmatch(value)
         if match is None:
-            raise ValidationError([Problem("must be d, w, m, or y with a number, such as d5", "invalid")])
+            raise ValidationError([Problem("must be d, w, m, or y followed by a number, such as d5", "invalid")])
         return match[1], int(match[2])
 
 

@@ -320,9 +320,9 @@ def _further_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
 def _number_problem(value: int | float) -> Problem | None:
     if isinstance(value, float):
         if not math.isfinite(value) or (abs(value) >= 2**63 and value.is_integer()):
-            return Problem("must be a number within 64 bits", "out_of_range")
+            return Problem("must be a number that fits in 64 bits", "out_of_range")
         return None
-    return None if value in INT64 else Problem("must be a number within 64 bits", "out_of_range")
+    return None if value in INT64 else Problem("must be a number that fits in 64 bits", "out_of_range")
 
 
 def _has_nul(value: Any) -> bool:

@@ -76,7 +76,7 @@ def rule_problems(rule: Mapping[str, Any]) -> dict[str, Any]:
     if "name" not in rule:
         return {"name": [REQUIRED]}
     if "attribute" in rule and "selector" not in rule:
-        return {"attribute": [Problem("must stand beside selector", "invalid")]}
+        return {"attribute": [Problem("must be used together with selector", "invalid")]}
     return {}
 
 

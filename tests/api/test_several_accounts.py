@@ -134,7 +134,7 @@ def test_operator_commands_require_an_account_id_for_a_shared_email(app: Flask, 
     runner = app.test_cli_runner()
     result = runner.invoke(args=["account", "set-plan", ann.email, "business"])
     assert result.exit_code == 1
-    assert f"give the id of one: {ann.account_id} (Somebody), {eve.account_id} (Somebody)." in result.output
+    assert f"specify one of their IDs: {ann.account_id} (Somebody), {eve.account_id} (Somebody)." in result.output
     assert runner.invoke(args=["account", "set-plan", str(eve.account_id), "business"]).exit_code == 0
     assert ann.browser.get("/profile/edit").get_json()["user"]["plan"] == "pro"
     assert eve.browser.get("/profile/edit").get_json()["user"]["plan"] == "business"

@@ -205,7 +205,7 @@ def test_simultaneous_problems_are_all_reported(installation: Tenant, monkeypatc
         "settings", "disk", "file modes", "proxies", "events", "database", "counters", "engine",
         "clocks", "indexes", "runs", "tasks", "accounts",
     }  # fmt: skip
-    assert wrong["engine"]["message"] == "typesense is away: The search engine does not respond."
+    assert wrong["engine"]["message"] == "typesense is unavailable: The search engine does not respond."
 
 
 def test_damaged_database_is_reported_and_other_checks_still_run(installation: Tenant) -> None:
@@ -420,4 +420,4 @@ def test_login_provider_outage_or_misconfiguration_is_reported(installation: Ten
 
         provider.configuration = {"jwks_uri": provider.issuer + "/nothing"}
         assert "/nothing returned 404" in examine(installation, **environment)[1]["login"]["message"]
-    assert "is away" in examine(installation, **environment)[1]["login"]["message"]
+    assert "is unavailable" in examine(installation, **environment)[1]["login"]["message"]

@@ -76,7 +76,7 @@ def test_port_in_use_is_reported_before_anything_is_created(tmp_path: Path, comm
     assert result.exit_code == 1
     assert result.output == (
         f"Error: The service cannot listen on 127.0.0.1:{port}: Address already in use. "
-        "HOST and PORT name another address, such as PORT=8001.\n"
+        "Set HOST or PORT to another address, such as PORT=8001.\n"
     )
     assert not (tmp_path / "service.db").exists()
 

@@ -235,7 +235,7 @@ def test_file_result_has_its_mime_type_and_format(tenant: Tenant, ask: Ask) -> N
         ({"num": 11}, "num must be between 1 and 10"),
         ({"start": 95}, "start and num exceed the 100 available results"),
         ({"sort": "date!"}, "sort must be like date, date:a, or date:r:20240101:20240630"),
-        ({"dateRestrict": "5d"}, "dateRestrict must be d, w, m, or y with a number, such as d5"),
+        ({"dateRestrict": "5d"}, "dateRestrict must be d, w, m, or y followed by a number, such as d5"),
         ({"dateRestrict": "y9999"}, "dateRestrict begins before the first year"),
         ({"siteSearch": "["}, "siteSearch must be a host or the beginning of a URL, such as example.com/docs"),
         ({"siteSearch": "/docs"}, "siteSearch must be a host or the beginning of a URL, such as example.com/docs"),

@@ -88,7 +88,7 @@ _ERRORS = (
     ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."),
     ApiError(
         ErrorCode.CHANGED_MEANWHILE,
-        "The search settings have changed meanwhile; get them again and repeat your change.",
+        "The search settings have changed in the meantime; fetch them again and repeat your change.",
     ),
     ApiError(ErrorCode.PAYLOAD_TOO_LARGE, "The body is larger than 16777216 bytes."),
     ApiError(

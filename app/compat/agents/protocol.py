@@ -188,7 +188,7 @@ def run_method(message: Message, site: SiteRecord) -> dict[str, Any]:
     """
     if message.method == "tools/list":
         if message.params.get("cursor") is not None:
-            raise _invalid(message, "There is no such cursor: the list has one page.")
+            raise _invalid(message, "Unknown cursor: the list has only one page.")
         return _cacheable(message, {"tools": describe(site)})
     if message.method == CALL:
         return _call(message, site)

@@ -194,7 +194,7 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
         and 0 <= (event.response_ms or 0) <= _MAX_INT64
         and -_MAX_INT64 - 1 <= (event.visitor or 0) <= _MAX_INT64
     ):
-        raise ValueError("an event's numbers must fit into 63 bits")
+        raise ValueError("an event's numbers must fit in 63 bits")
     if "\x00" in event.query + (event.session_id or "") + (event.page or ""):
         raise ValueError("an event's texts must not contain NUL")
     if event.session_id and len(event.session_id) > 64:
@@ -224,7 +224,7 @@ def _click_values(click: Click) -> tuple[object, ...]:
         and 1 <= (1 if click.position is None else click.position) <= _MAX_INT64
         and -_MAX_INT64 - 1 <= (click.visitor or 0) <= _MAX_INT64
     ):
-        raise ValueError("an event's numbers must fit into 63 bits")
+        raise ValueError("an event's numbers must fit in 63 bits")
     if "\x00" in click.query + click.document_id + (click.anchor or "") + (click.session_id or ""):
         raise ValueError("an event's texts must not contain NUL")
     if click.session_id and len(click.session_id) > 64:

@@ -59,7 +59,7 @@ PAUSES = Pauses(1.0, 1.0)
 """Pauses between attempts while the database is unavailable."""
 LOST_LOG_SECONDS = 60.0
 """Minimum seconds between two log lines about lost events."""
-LOST_EVENTS = Counter("search_events_lost_total", "Search events that could not be kept, for want of disk space say.")
+LOST_EVENTS = Counter("search_events_lost_total", "Search events that could not be stored, such as on a full disk.")
 
 log = logging.getLogger(__name__)
 _recorders: weakref.WeakSet[EventRecorder] = weakref.WeakSet()

@@ -90,7 +90,7 @@ def settings_states(session: Session, account_id: int, entry_id: int) -> Setting
     """
     entry = session.get(AuditEntry, entry_id) if entry_id <= MAX_INT64 else None
     if entry is None or entry.account_id != account_id or entry.kind != "search_settings":
-        raise ApiError(ErrorCode.NOT_FOUND, "There is no such change of search settings.")
+        raise ApiError(ErrorCode.NOT_FOUND, "Change of search settings not found.")
     site = session.get(Site, entry.site_id)
     if entry.state is None or site is None or site.deleted_at is not None:
         return None
