@@ -174,7 +174,7 @@ class ProfileUpdateSchema(UpdateSchema):
 
 
 class UserAnswerSchema(Schema):
-    """The written user."""
+    """The updated user."""
 
     success = fields.Boolean(required=True)
     user = fields.Nested(UserSchema, required=True)

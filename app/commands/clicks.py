@@ -1,4 +1,4 @@
-"""``clicks learn``."""
+"""``clicks learn``: update the ranking of sites that learn from clicks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``search reindex``, ``search move`` and ``search drop-old``."""
+"""``search reindex``, ``search move``, and ``search drop-old``: rebuild, move, and delete indexes."""
 
 from __future__ import annotations
 

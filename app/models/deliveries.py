@@ -12,14 +12,14 @@ from app.models.base import Base, BigId
 
 
 class Mail(Base):
-    """A mail that the mail server has not accepted yet. The row is deleted when it has, or when it is given up."""
+    """A mail that the mail server has not accepted yet. The row is deleted once the mail is accepted or expires."""
 
     __tablename__ = "mails"
     __table_args__ = (Index(None, "account_id"), Index(None, "expires_at"))
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     account_id: Mapped[int | None] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
-    """The account that it is about, with which it is deleted. ``NULL`` if none, or not known yet."""
+    """The account that it concerns; deleted with the account. ``NULL`` if there is none, or it is not known yet."""
     kind: Mapped[str] = mapped_column(String(32))
     """Name in the log. Some kinds are written only when they are sent."""
     recipient: Mapped[str] = mapped_column(String(254))
@@ -33,9 +33,9 @@ class Mail(Base):
     attempts: Mapped[int] = mapped_column(default=0)
     """Number of claims. The claiming process may finish the mail as long as this number is unchanged."""
     due_at: Mapped[datetime]
-    """When it may be claimed. A claim moves it to the end of the claim."""
+    """Earliest time of the next claim. Claiming the mail sets it to the end of the claim."""
     expires_at: Mapped[datetime]
-    """When it is given up."""
+    """Time after which the mail is not sent any more."""
     created_at: Mapped[datetime]
 
 

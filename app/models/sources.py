@@ -84,7 +84,7 @@ class SourceRun(Base):
     seeded: Mapped[bool] = mapped_column(default=False)
     """Whether all start URLs are known."""
     complete: Mapped[bool] = mapped_column(default=True)
-    """Whether, as far as is known, it sees all pages, so that the source's other documents may be removed."""
+    """Whether the run has seen all pages so far, so that the source's other documents may be removed."""
     found: Mapped[int] = mapped_column(default=0)
     """URLs found so far; at the end, the sum of the other counts except ``removed``."""
     indexed: Mapped[int] = mapped_column(default=0)

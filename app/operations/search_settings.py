@@ -155,7 +155,7 @@ def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any])
 
 
 def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:
-    """Delete what a site learned from clicks. It learns again from new ones.
+    """Delete what a site learned from clicks. It then learns only from new clicks.
 
     Raises:
         ApiError: 404.

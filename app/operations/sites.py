@@ -93,7 +93,7 @@ def delete_site(
 
 
 def restore_site(runtime: Runtime, caller: Caller, site_id: int) -> Site:
-    """Restore a site from the trash. A site that is not in it stays as it is.
+    """Restore a site from the trash. Does nothing if the site is not in the trash.
 
     Raises:
         ApiError: 404; 403 if the plan has no room for it.

@@ -249,11 +249,11 @@ def preview_page(
 
 
 def look_up_page(runtime: Runtime, caller: Caller, site_id: int, url: str) -> PageLookup:
-    """Look up a URL: whether it can be found, why not, and where links to it are.
+    """Look up a URL: whether it is searchable, the reason if not, and the pages that link to it.
 
     Raises:
         ApiError: 404; 400 for an invalid URL.
-        BackendUnavailable: Only the engine could tell, and it is unavailable.
+        BackendUnavailable: The answer requires the engine, which is unavailable.
     """
     with runtime.database.read() as session:
         site = get_site(session, caller.account.id, site_id)

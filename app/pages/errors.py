@@ -53,7 +53,7 @@ def answer_person(error: ApiError) -> Response | None:
 def _form_again(show: Callable[[ApiError], str], error: ApiError) -> str:
     try:
         return show(error)
-    except ApiError:  # The form is of something that is not there, or no longer.
+    except ApiError:  # The object that the form belongs to does not exist, or no longer exists.
         return _small_page(error)
 
 

@@ -54,7 +54,7 @@ class Engines:
             )
 
     def get_engine(self, identity: str) -> SearchBackend:
-        """Return the engine that holds a site's index.
+        """Return the engine with this identity, which contains a site's index.
 
         Raises:
             BackendMisconfigured: This process has no such engine.

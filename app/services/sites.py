@@ -1,9 +1,9 @@
 """Sites of an account, including deleted ones.
 
 A deleted site stays in the trash for :data:`RETENTION`, paused: it keeps its data and can be restored, but is not
-searchable and counts toward no quota. The trash holds at most as many sites and documents as the plan allows; when it
-is full, the sites deleted first are removed early. Other modules load sites with :func:`get_site`, or select them with
-:func:`listed`.
+searchable and counts toward no quota. The trash contains at most as many sites and documents as the plan allows; when
+it is full, the sites deleted first are removed early. Other modules load sites with :func:`get_site`, or select them
+with :func:`listed`.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _surplus(deleted: Sequence[Site], limits: PlanLimits, newest: Site) -> list[
 
 
 def restore_site(session: Session, account_id: int, limits: PlanLimits, site_id: int) -> Site:
-    """Restore a site from the trash. A site that is not in it stays as it is.
+    """Restore a site from the trash. Does nothing if the site is not in the trash.
 
     Raises:
         ApiError: 404, also for a site that is being removed; 403 if the plan has no room for it, its keys, or its

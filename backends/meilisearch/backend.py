@@ -211,7 +211,7 @@ class MeilisearchBackend(ServerBackend):
             return self._compiled(name, query, lambda compiled: self._find_titles(query, compiled, limit))
 
     def _compiled(self, name: str, query: SearchQuery, run: Callable[[CompiledQuery], T]) -> T:
-        """Run a compiled query with the index's settings as this process knows them, or else as they are now."""
+        """Run a query compiled with the cached settings of the index, and again with current ones if they differ."""
         with readable():
             filterable = self._filterable_of(name, query)
         try:

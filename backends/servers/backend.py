@@ -98,7 +98,7 @@ class ServerBackend(SearchBackend):
             self._sent_synonyms[name] = groups
 
     def _forget_synonyms(self, name: str) -> None:
-        """Forget what was sent for an index that no longer exists."""
+        """Forget the synonyms that were sent for an index that no longer exists."""
         self._sent_synonyms.pop(name, None)
         self._synonym_pauses.pop(name, None)
 

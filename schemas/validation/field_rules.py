@@ -63,7 +63,7 @@ def _text_problem(text: object) -> Problem | None:
 
 
 def rule_problems(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """The problems with a rule whose members are valid, by their names; ``_schema`` for what is about all of it."""
+    """The problems with a rule whose members are valid, by member name; ``_schema`` for the rule as a whole."""
     by_address = "path" in rule or "set" in rule
     places = [place for place in PLACES if place in rule]
     if by_address:

@@ -82,7 +82,7 @@ class AllowedOrigins:
         if origin is None:
             return False
         return origin in self.exact or any(
-            # What stands for the wildcard is a host's beginning, since the whole is an origin.
+            # The text that the wildcard replaces is the beginning of a host, because the whole is a valid origin.
             origin.startswith(start) and origin.endswith(end) and len(origin) > len(start) + len(end)
             for start, end in self.wildcards
         )

@@ -1,4 +1,4 @@
-"""Connections to one Redis server. Each command is sent once, and answered, rejected, or given up in time."""
+"""Connections to one Redis server. Each command is sent once, and answered, rejected, or abandoned in time."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ RENEW_SECONDS = 10.0
 """Seconds between renewals of claims. A cancelled run may continue for as long."""
 
 POLL_SECONDS = 2.0
-"""Seconds between looks at the queue."""
+"""Seconds between two polls of the queue."""
 
 STOP_SECONDS = 10.0
 """Seconds that a stopping worker waits for its runs to be handed back; then their claims have to lapse."""
@@ -72,8 +72,8 @@ class Worker:
         """Execute queued runs until :meth:`stop` is called.
 
         Args:
-            until_idle: Whether to return as well when no runs are left.
-            idle_seconds: Seconds between looks at the queue.
+            until_idle: Whether to return when no runs are left.
+            idle_seconds: Seconds between two polls of the queue.
         """
         renewed_at = time.monotonic()
         while not self._stopping.is_set():

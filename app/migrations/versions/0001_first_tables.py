@@ -1,4 +1,4 @@
-"""first tables
+"""Create the first tables
 
 Revision: 0001
 Follows:

@@ -1,4 +1,4 @@
-"""indexes are known by engine and name, not by folder or host
+"""Identify indexes by engine and name instead of folder or host
 
 Revision: 0002
 Follows: 0001
@@ -22,14 +22,14 @@ def upgrade() -> None:
 
     sites = sa.table('sites', *map(sa.column, ('id', 'index_generation', 'index_tag', 'engine_index')))
     connection = op.get_bind()
-    # The indexes there are keep their names; those that follow get one that no other installation has.
+    # Existing indexes keep their names. Later ones get a random tag, so that no other installation has the same names.
     for site_id, generation in connection.execute(sa.select(sites.c.id, sites.c.index_generation)).all():
         connection.execute(
             sites.update()
             .where(sites.c.id == site_id)
             .values(index_tag=secrets.token_hex(5), engine_index=f'site_{site_id}_{generation}')
         )
-    # Folder and host go: 'tantivy:/var/indexes' becomes 'tantivy'.
+    # Remove the folder or host: 'tantivy:/var/indexes' becomes 'tantivy'.
     for name in ('sites', 'engine_tasks', 'engine_credentials'):
         table = sa.table(name, sa.column('engine'))
         for engine in connection.scalars(sa.select(table.c.engine).distinct()).all():

@@ -1,4 +1,4 @@
-"""documents changed here, per account and day
+"""Count changed documents per account and day
 
 Revision: 0003
 Follows: 0002

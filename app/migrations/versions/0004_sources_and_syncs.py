@@ -1,4 +1,4 @@
-"""documents have a source; sources, their runs, and syncs
+"""Add sources, their runs, and syncs, and the source of each document
 
 Revision: 0004
 Follows: 0003
@@ -15,7 +15,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # "source" is where a document came from, from now on; its JSON is the body.
+    # The column with a document's JSON becomes "body", because "source" now names the document's source.
     op.drop_index('ix_documents_deleted', table_name='documents')
     op.execute('ALTER TABLE documents RENAME COLUMN source TO body')
     op.create_index('ix_documents_deleted', 'documents', ['site_id', 'revision'], unique=False, sqlite_where=sa.text('body IS NULL'), postgresql_where=sa.text('body IS NULL'))

@@ -1,4 +1,4 @@
-"""clicks, visitors, and searches that matched only some words
+"""Add clicks, visitors, and searches that matched only some words
 
 Revision: 0005
 Follows: 0004

@@ -1,4 +1,4 @@
-"""queries that the inbox no longer shows
+"""Add queries that the inbox ignores
 
 Revision: 0006
 Follows: 0005

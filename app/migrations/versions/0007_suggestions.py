@@ -1,4 +1,4 @@
-"""the queries that are suggested
+"""Add suggested queries
 
 Revision: 0007
 Follows: 0006

@@ -1,4 +1,4 @@
-"""narrower keys: scopes, one site, allowed origins; private keys seen in web pages
+"""Add scopes, site restriction, and allowed origins of keys, and private keys seen in web pages
 
 Revision: 0008
 Follows: 0007

@@ -1,4 +1,4 @@
-"""mails to be sent, links to new passwords, warnings, and the weekly digest
+"""Add the mail queue, password resets, quota warnings, and the weekly digest
 
 Revision: 0009
 Follows: 0008

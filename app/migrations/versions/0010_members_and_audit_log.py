@@ -1,4 +1,4 @@
-"""members of an account with their own logins; invitations; the audit log
+"""Add members with their own logins, invitations, and the audit log
 
 Revision: 0010
 Follows: 0009
@@ -51,7 +51,7 @@ def upgrade() -> None:
         )
         batch_op.create_index(batch_op.f('ix_sessions_member_id'), ['member_id'], unique=False)
 
-    # Links to new passwords are a member's; those there are would end within half an hour.
+    # Password resets now belong to members. Existing ones are dropped, since they would expire within half an hour.
     op.drop_table('password_resets')
     op.create_table('password_resets',
     sa.Column('token_hash', sa.String(length=64), nullable=False),

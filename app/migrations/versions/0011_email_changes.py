@@ -1,4 +1,4 @@
-"""changed e-mails that can be undone, and the links that do so
+"""Add changes of e-mail addresses, and the links that undo them
 
 Revision: 0011
 Follows: 0010

@@ -1,4 +1,4 @@
-"""visitors told apart by address; what a query's last search found
+"""Distinguish visitors by IP address, and store the result of a query's last search
 
 Revision: 0012
 Follows: 0011
@@ -46,7 +46,7 @@ def upgrade() -> None:
         op.add_column('query_windows', _number(f'visitors_{days}'))
     op.add_column('query_windows', sa.Column('last_run_at', sa.BigInteger(), nullable=True))
     op.add_column('query_windows', sa.Column('last_matched', sa.String(length=16), nullable=True))
-    # Sessions of a day have been visitors until now. They leave the windows as their days do.
+    # Until now, each session of a day was a visitor. They leave the windows together with their days.
     op.execute('UPDATE query_days SET visitors = found_visitors WHERE found_visitors > 0')
     op.execute(
         f"UPDATE query_windows SET {', '.join(f'visitors_{days} = found_visitors_{days}' for days in _PERIODS)}"

@@ -1,4 +1,4 @@
-"""why a site's index is behind
+"""Add the cause of a site's lagging index
 
 Revision: 0013
 Follows: 0012

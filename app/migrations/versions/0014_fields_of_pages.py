@@ -1,4 +1,4 @@
-"""further fields of pages
+"""Add custom fields of crawled pages
 
 Revision: 0014
 Follows: 0013
@@ -17,7 +17,7 @@ depends_on = None
 def upgrade() -> None:
     op.add_column('sources', sa.Column('fields', sa.JSON(), server_default=sa.text("'[]'"), nullable=False))
     op.add_column('source_pages', sa.Column('path_section', sa.String(length=255), nullable=True))
-    # What is read of pages changes: the next run fetches each of them, also those that did not change.
+    # More is read from pages now, so the next run must fetch all of them, changed or not.
     op.execute('UPDATE source_pages SET etag = NULL, last_modified = NULL, digest = NULL')
 
 

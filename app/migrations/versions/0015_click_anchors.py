@@ -1,4 +1,4 @@
-"""sections that clicks led to
+"""Add the sections that clicks led to
 
 Revision: 0015
 Follows: 0014

@@ -1,4 +1,4 @@
-"""further addresses of sites
+"""Add further domains of sites
 
 Revision: 0016
 Follows: 0015

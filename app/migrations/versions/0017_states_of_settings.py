@@ -1,4 +1,4 @@
-"""states of search settings in the audit log
+"""Store previous search settings in the audit log
 
 Revision: 0017
 Follows: 0016

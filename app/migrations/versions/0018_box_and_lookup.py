@@ -1,4 +1,4 @@
-"""tokens of public keys, the page that used them last, and what led a run to an address
+"""Add tokens of public keys, the host that last used them, and the referrer of each crawled URL
 
 Revision: 0018
 Follows: 0017

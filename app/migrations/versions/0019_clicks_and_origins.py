@@ -1,4 +1,4 @@
-"""visitors of clicks, origins of searches, and what was learned from clicks
+"""Add visitors of clicks, origins of searches, and lessons from clicks
 
 Revision: 0019
 Follows: 0018

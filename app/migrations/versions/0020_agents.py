@@ -1,4 +1,4 @@
-"""whether agents may read a site, and what it is about
+"""Add access of AI agents to a site, and the site's description
 
 Revision: 0020
 Follows: 0019

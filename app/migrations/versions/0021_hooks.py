@@ -1,4 +1,4 @@
-"""hosts and hooks of sources, and runs that follow others
+"""Add hosts and deploy hooks of sources, and runs queued behind the current one
 
 Revision: 0021
 Follows: 0020

@@ -1,4 +1,4 @@
-"""webhooks, and what is sent to them
+"""Add webhooks and their deliveries
 
 Revision: 0022
 Follows: 0021

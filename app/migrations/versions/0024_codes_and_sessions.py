@@ -1,4 +1,4 @@
-"""one-time codes of members, and where sessions were begun
+"""Add two-factor authentication, and the browser and network of sessions
 
 Revision: 0024
 Follows: 0022
@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # Not by copying the table: its rows would take the sessions with them.
+    # Not in batch mode, which copies the table: dropping the old one would delete the sessions by cascade.
     for table, names in (
         ('sessions', ('address', 'browser')),
         (

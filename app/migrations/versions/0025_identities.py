@@ -1,4 +1,4 @@
-"""people at an OpenID Connect provider, confirmed e-mails, and e-mails that belong to several accounts
+"""Add OpenID Connect identities, confirmed e-mail addresses, and addresses in several accounts
 
 Revision: 0025
 Follows: 0024

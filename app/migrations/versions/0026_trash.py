@@ -1,4 +1,4 @@
-"""deleted sites in the trash, suspended accounts, and erased visitors
+"""Add the trash for deleted sites, suspended accounts, and erased visitors
 
 Revision: 0026
 Follows: 0025

@@ -1,4 +1,4 @@
-"""vectors of documents
+"""Add vectors of documents
 
 Revision: 0027
 Follows: 0026

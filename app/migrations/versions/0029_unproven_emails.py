@@ -1,4 +1,4 @@
-"""invitations by mail, whether a changed e-mail had been confirmed, and no hosts of sources
+"""Record mailed invitations and whether a changed address was confirmed; drop the hosts of sources
 
 Revision: 0029
 Follows: 0027

@@ -1,4 +1,4 @@
-"""analytics sum days; the windows go
+"""Compute analytics from days, and drop the windows
 
 Revision: 0030
 Follows: 0029
@@ -47,7 +47,7 @@ def upgrade() -> None:
     op.drop_table('scope_days')
 
     op.add_column('query_days', sa.Column('last_run', _BIG, nullable=True))
-    # The last run of a query stood once for all days: it belongs to the day on which it happened.
+    # Until now, the last run of a query was stored once. It belongs to the day on which it happened.
     op.execute(
         """
         UPDATE query_days SET last_run = held.last_run_at * 8
@@ -64,7 +64,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Bring the tables back, for tests of earlier migrations: the windows are empty, and accounts have no totals."""
+    """Recreate the tables, for tests of earlier migrations. The windows are empty, and accounts have no totals."""
     op.add_column('event_removals', sa.Column('account_id', _BIG, server_default='0', nullable=False))
     op.create_table('query_windows',
     sa.Column('scope', _BIG, autoincrement=False, nullable=False),

@@ -169,7 +169,7 @@ def _sentences(explanation: Mapping[str, Any]) -> Iterator[str]:
     if explanation.get("pinned"):
         yield "It is pinned for this search."
     demanded = _DEMANDED.get(explanation.get("relaxation", ""))
-    # Where one word is enough, those that have all of them are told by a signal.
+    # If one word is enough to match, a signal shows which hits contain all of them.
     if any(signal["name"] == "all_terms" and signal["share"] > 1 for signal in explanation.get("signals", ())):
         yield _HAS_ALL
     elif demanded is not None:

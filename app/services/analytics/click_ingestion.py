@@ -43,7 +43,7 @@ def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Chan
 
 
 def clicked_searches(session: Session, searches: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return those of the searches, by site and search key, that have clicks."""
+    """Return the searches that have clicks, by site and search key."""
     rows = execute_rows(
         session,
         """

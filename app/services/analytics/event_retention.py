@@ -184,7 +184,7 @@ def _day_of(event: SearchEvent | SearchClick) -> int:
 
 
 def drop_erased(session: Session, entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
-    """Return the journal entries without those of visitors who were erased afterwards."""
+    """Return the journal entries, excluding entries of visitors who were erased after the entry was written."""
     rows = session.scalars(
         select(VisitorErasure).where(VisitorErasure.site_id.in_({entry.site_id for entry in entries}))
     )

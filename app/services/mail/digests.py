@@ -153,7 +153,7 @@ MAX_QUERIES = 10
 MAX_CONSIDERED = 3 * MAX_QUERIES
 """Maximum number of queries considered; some are ignored or have results by now."""
 LONGEST_QUERY = 80
-"""Characters of a query before it is cut."""
+"""Maximum length, in characters, of a query in the digest; longer queries are truncated."""
 ACCOUNTS_AT_ONCE = 100
 """Accounts read in one transaction."""
 

@@ -103,7 +103,7 @@ def _as_html(block: Block) -> Markup:
 
 
 GIVEN_UP_AFTER = timedelta(days=1)
-"""Time after which an unsent mail is given up, by default."""
+"""Default time after which an unsent mail is discarded."""
 
 
 def queue_mail(

@@ -1,7 +1,7 @@
 """Daily usage of accounts: copies in SQL of what the counter store counts, and totals per account.
 
-The counter store decides about quotas. The copies are up to a minute oldand restore usage when the counter store has
-lost data.
+The counter store enforces quotas. The copies are up to a minute old. They restore usage when the counter store has lost
+data.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SET documents_changed = usage_days.documents_changed + excluded.documents_change
 
 
 class UsageCopies:
-    """Accounts whose usage changed since the last copy. The counter store decides; copies are up to a minute old."""
+    """Accounts whose usage changed since the last copy. The counter store enforces quotas; copies lag by a minute."""
 
     def __init__(self, database: Database, counters: CounterStore):
         self._database = database

@@ -89,7 +89,7 @@ class OpenIndex:
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
         meta = signature_of(self._meta_path)
-        # Opened for searching only, which is cheaper than opening it for writing.
+        # Only the searcher is kept, so that an index that is not written to has no thread.
         self._snapshot = self._snapshot_of(read_generation(self.folder), meta)
 
     @property

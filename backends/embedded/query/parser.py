@@ -53,7 +53,7 @@ class Phrase:
 
 
 def split_runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a text into pieces, and tell which are runs of an unspaced script."""
+    """Split a text into pieces, each with whether it is a run of an unspaced script."""
     at = 0
     for match in UNSEGMENTED_RUN.finditer(text):
         if match.start() > at:
