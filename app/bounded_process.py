@@ -167,11 +167,13 @@ class BoundedProcess:
         return kind, answer
 
     def _begin(self, module: str) -> None:
+        # Not ``fork``, which is unsafe in a process with threads, and copies its connections and secrets.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([__name__, module])
         connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self._cpu_seconds), daemon=True)
         self._process.start()
+        # Otherwise the pipe would stay open after the child's death, and ``recv`` would wait forever.
         theirs.close()
         self._connection = connection
         self._tasks = 0
@@ -184,6 +186,7 @@ class BoundedProcess:
             process.join()
             exit_code = process.exitcode
         self.close()
+        # The kernel sends it at the soft limit that ``_allow`` sets.
         if exit_code == -signal.SIGXCPU:
             return BoundExceeded(Bound.TIME)
         logger.error("The input crashed the reading process with exit code %s.", exit_code)
@@ -206,6 +209,7 @@ class _Remote:
 
 def _serve(connection: Connection, cpu_seconds: int) -> None:
     """Run tasks until the parent closes the connection."""
+    # A terminal sends it to all processes; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -232,6 +236,7 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
 def _allow(cpu_seconds: int) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     used = usage.ru_utime + usage.ru_stime
+    # The limit counts from the start of the process and in whole seconds, so the used time is added.
     resource.setrlimit(resource.RLIMIT_CPU, (int(used) + 1 + cpu_seconds, resource.RLIM_INFINITY))
 
 

@@ -41,6 +41,7 @@ from backends.errors import BackendError
 SITES_AT_ONCE = 100
 """Sites whose index is updated before another process gets its turn."""
 
+# Outages, not faults: they are logged as warnings without a traceback.
 _AWAY = (CountersUnavailable, BackendError, EmbedderUnavailable, RebuildUnderWay)
 """Errors after which a job waits for its next run."""
 
@@ -113,6 +114,7 @@ class Jobs:
         with self._start_lock:
             if self._threads or not self._background:
                 return
+            # Quick jobs share a thread. Slow ones, and those that wait for other services, must not delay them.
             together = [job for job in self.jobs if not job.apart]
             for name, jobs in [("jobs", together), *((job.name, [job]) for job in self.jobs if job.apart)]:
                 thread = threading.Thread(target=self._loop, args=(jobs,), name=name, daemon=True)
@@ -134,6 +136,7 @@ class Jobs:
         self._attempt(Job("key-exposures", 0, self._runtime.key_exposures.flush))
         self._attempt(Job("late-charges", 0, self._runtime.late_charges.settle))
         self._runtime.late_charges.close()
+        # After the late charges, which change the usage to copy.
         self._attempt(Job("usage-copies", 0, self._runtime.usage_copies.finish))
         self._runtime.events.stop()
 
@@ -183,10 +186,12 @@ class Jobs:
                 self._stopping.wait(RESTORE_PAUSES.after(tries))
 
     def _loop(self, jobs: Sequence[Job]) -> None:
+        # Half a second is the resolution of all intervals, and the longest delay of a stop.
         while not self._stopping.wait(0.5):
             for job in jobs:
                 if time.monotonic() >= job.due_at:
                     self._attempt(job)
+                    # Counted from the end, so that a slow job does not run without a pause.
                     job.due_at = time.monotonic() + job.every_seconds
 
     def _attempt(self, job: Job) -> bool:
@@ -213,6 +218,7 @@ class Jobs:
             if not is_held:
                 return
             lagging = self._lagging()
+            # Sites that failed have a thread of their own, so that slow failures do not delay the others.
             for site_id in [site_id for site_id in lagging if site_id not in self._failing_sites][:SITES_AT_ONCE]:
                 self._apply(site_id, lagging[site_id])
 
@@ -243,6 +249,7 @@ class Jobs:
             self._failing_sites.note_failure(site_id)
 
     def _heal_versions(self) -> None:
+        # No change takes a minute, so its process must have died.
         self._runtime.counters.heal_credential_epochs(60, now=now().timestamp())
 
     def _end_abandoned_rebuilds(self) -> None:
@@ -266,6 +273,7 @@ class Jobs:
         """Queue due runs, and ensure that a process works on waiting ones."""
         runtime = self._runtime
         with runtime.database.read() as session:
+            # Reading first: most of the time there is nothing to do, and every process asks every two seconds.
             due, waiting = count_due(session, now()), count_waiting(session)
         if due:
             with runtime.locks.try_hold("source-schedule") as is_held:

@@ -93,10 +93,12 @@ def write_backup(
                 for name, content in files.items():
                     archive.writestr(name, content)
                     manifest.files.append(name)
+                # Last, so that an archive with a manifest is complete.
                 archive.writestr(_MANIFEST, orjson.dumps(manifest, option=orjson.OPT_NON_STR_KEYS))
             file.flush()
             os.fsync(file.fileno())
         try:
+            # Unlike a rename, a link never replaces an existing file.
             os.link(fresh, path)
         except FileExistsError as error:
             raise BackupError(f"{path} exists; a backup never overwrites a file.") from error
@@ -132,6 +134,7 @@ def _write_tables(database: Database, archive: zipfile.ZipFile, created_at: str,
         manifest = Manifest(created_at, program, revision)
         for table in _tables(connection):
             manifest.columns[table.name] = [column.name for column in table.columns]
+            # The size of a stream is unknown in advance, and may exceed the 4 GiB of the old format.
             with archive.open(f"tables/{table.name}.jsonl", "w", force_zip64=True) as member:
                 manifest.rows[table.name] = _write_rows(connection, table, member)
         manifest.sequences.update(_sequences(connection))
@@ -265,6 +268,7 @@ def restored_tables(database: Database, path: Path, manifest: Manifest) -> Itera
     with database.write() as session:
         connection = session.connection()
         _drop_tables(connection)
+        # First the tables as of the backup, so that its rows fit. They are migrated afterwards.
         command.upgrade(alembic_config(database, connection), manifest.revision)
         _load_tables(connection, path, manifest)
         command.upgrade(alembic_config(database, connection), "head")

@@ -136,6 +136,7 @@ class FileCopies:
         if cached is not None and self._is_usable(name, cached.header, state):
             return cached
         if cached is not None and cached.header.seconds > FREE_SECONDS:
+            # Another process is producing a text: an outdated copy is better than a wait.
             with self._locks.try_hold("making") as is_held:
                 return self._make(name, state, make) if is_held else cached
         with self._locks.hold("making"):
@@ -152,6 +153,7 @@ class FileCopies:
                 status = path.stat()
                 sizes.append((status.st_mtime, status.st_size, path))
         total = 0
+        # Newest first, so that the oldest exceed the total.
         for modified, size, path in sorted(sizes, reverse=True):
             total += size
             if total > MAX_BYTES or abs(time.time() - modified) > KEPT_SECONDS:
@@ -181,6 +183,7 @@ class FileCopies:
         return header.seconds > FREE_SECONDS and 0 <= age < PAUSE_FACTOR * header.seconds
 
     def _make(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
+        # CPU time, so that a busy machine does not make the text seem expensive.
         begun, length, gzipped = time.thread_time(), 0, BytesIO()
         with gzip.GzipFile(fileobj=gzipped, mode="wb", compresslevel=LEVEL, mtime=0) as file:
             for piece in make():

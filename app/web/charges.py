@@ -92,6 +92,7 @@ def charge_further(
             _give_back(runtime, first)
             count_refusal(runtime, req, policy, caller, error)
             raise
+        # The response shows the usage after the last of the searches.
         outcome = outcome._replace(used_today=further.used_today)
         if further.reservation is None:
             _give_back(runtime, first)
@@ -105,6 +106,7 @@ def reserve_searches(
 ) -> tuple[UsageReservation | None, list[IntentRequest]]:
     """The charge for each search of the request, if any, and the search intent that each query may continue."""
     charged, texts = _charge(req, policy)
+    # A request that is about to be rejected for lack of permission must not be charged.
     if not charged or not is_permitted(req, policy, caller):
         return None, []
     gateway_site_id = None if caller.site is None else caller.site.id
@@ -124,6 +126,7 @@ def _uncounted(reserve: UsageReservation, intent: IntentRequest | None) -> Uncou
 
 def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
     """Whether the request is a charged search, and its queries if it is charged per search intent."""
+    # Their responses contain no results.
     if req.method in ("HEAD", "OPTIONS"):
         return False, []
     if policy.searched_texts is not None:

@@ -204,6 +204,7 @@ def read_lines_of_documents(req: Request) -> list[Any]:
         )
     documents: list[Any] = []
     try:
+        # One more than allowed, so that validation reports the batch as too large.
         for read in islice(reader(BytesIO(body)), MAX_BATCH + 1):
             if isinstance(read, BadLine):
                 problem = Problem(f"(line {read.line}) {read.problem}", read.problem.code)
@@ -280,6 +281,7 @@ def check_query_string(req: Request) -> None:
         ApiError: 400.
     """
     raw = req.query_string
+    # The usual case: only percent-encoded or raw bytes can be invalid UTF-8.
     if b"%" not in raw and raw.isascii():
         return
     try:
@@ -365,4 +367,5 @@ class StrictParser(FlaskParser):
 class PathInteger(IntegerConverter):
     """An integer of at most 19 ASCII digits; other paths don't match the route."""
 
+    # 19 digits cover 64-bit IDs. Not ``\d``, which matches digits of all scripts.
     regex = "[0-9]{1,19}"

@@ -190,6 +190,7 @@ def _count(
         g.uncounted = uncounted_searches(req, policy, caller)
         return (caller if token is None else identify_token(runtime, req.path, policy.access, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
+        # A limit of outdated credentials does not count: the plan may have been raised since.
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
             count_refusal(runtime, req, policy, caller, error)
             raise
@@ -203,6 +204,7 @@ def _count(
             raise
         has_same_rights = is_permitted(req, policy, caller) == is_permitted(req, policy, previous)
         has_same_limits = caller.account.limits == previous.account.limits
+        # The first count used outdated limits, so the request is counted again with the current ones.
         if outcome.refused is not None or not (has_same_rights and has_same_limits):
             undo_count(runtime, outcome)
             try:
@@ -229,6 +231,7 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
     windows = visitor_windows(caller, address, reports=policy.reports_usage)
     header_windows = tuple(window.key for window in bucket + windows if window.seconds == MINUTE_SECONDS)
     reserve, intents = reserve_searches(req, policy, caller)
+    # Requests that continue an intent do not count toward the plan's request limits.
     intent = intents[0]._replace(windows=bucket) if intents else None
     if intent is None:
         windows = bucket + windows
@@ -285,6 +288,7 @@ def check_csrf(caller: Caller) -> None:
     token = request.headers.get("X-CSRF-Token", "")
     if not token and request.mimetype in FORM_TYPES:
         token = read_form_body(request).get("csrf_token", "")
+    # Encoded, because ``compare_digest`` rejects text that is not ASCII.
     if not hmac.compare_digest(token.encode(), caller.csrf_token.encode()):
         raise ApiError(
             ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."

@@ -137,6 +137,7 @@ class Fetcher:
         requested: set[tuple[str, str]] = set()
         target = _target(url)
         while True:
+            # Checked for every redirect, too, since a public host may redirect to a private address.
             if not self._network.allows(target):
                 raise _private(target.hostname)
             if not self._scope.contains(target.href):
@@ -160,6 +161,7 @@ class Fetcher:
                         truncate=truncate,
                         on_sent=on_sent,
                     )
+                # Only the time of requests counts, without the time that ``visit`` waits for the host's turn.
                 seconds_left -= time.monotonic() - started_at
             if isinstance(response, Fetched):
                 return Fetched(normalized, response.status, response.headers, response.body, tuple(redirects))
@@ -187,6 +189,7 @@ class Fetcher:
                 body = _body(response, headers, any_type=any_type, max_bytes=max_bytes, truncate=truncate)
                 return Fetched(target.href, status, headers, body)
             _drain(response, headers)
+            # A 304 without a condition violates RFC 9110 and has no page to confirm.
             if status == 304 and validators is not None:
                 return Fetched(target.href, status, headers, b"")
             if status in _REDIRECTS and "location" in headers:
@@ -204,10 +207,12 @@ class Fetcher:
             headers["If-None-Match"] = validators.etag
         if validators is not None and validators.last_modified:
             headers["If-Modified-Since"] = validators.last_modified
+        # They may contain secrets, so a redirect must not carry them to another origin.
         own = self._headers if target.origin in self._headers_origins else {}
         replaced = {name.lower() for name in own}
         headers = {name: value for name, value in headers.items() if name.lower() not in replaced} | own
         if cookies:
+            # The owner's own cookies come first, in the same header: a second ``Cookie`` header is not allowed.
             (name,) = [name for name in own if name.lower() == "cookie"] or ["Cookie"]
             headers[name] = f"{headers[name]}; {cookies}" if name in headers else cookies
         return headers
@@ -272,6 +277,7 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
+        # The first one counts, since joined values would be invalid.
         if name == "location" or name == "content-type":
             headers.setdefault(name, value)
         elif name != "set-cookie":

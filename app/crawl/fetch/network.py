@@ -146,6 +146,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         try:
             addresses = look_up.result(timeout=_time_left(None, httpcore.ConnectTimeout))
         except TimeoutError as error:
+            # Only possible while it waits for a thread. A running lookup cannot be interrupted.
             look_up.cancel()
             raise httpcore.ConnectTimeout(f"{host} could not be looked up in time") from error
         except (OSError, UnicodeError) as error:  # Encoding invalid labels raises UnicodeError.
@@ -236,6 +237,7 @@ class Network:
 
         def trace(event: str, info: Mapping[str, Any]) -> None:
             nonlocal connected
+            # No such event means that an idle connection of the pool was used.
             connected = connected or event.startswith("connection.connect_tcp")
             if event == "http11.send_request_body.complete":
                 on_sent()
@@ -244,6 +246,7 @@ class Network:
             method,
             httpcore.URL(
                 scheme=target.protocol.removesuffix(":"),
+                # TLS names have neither brackets nor a final dot.
                 host=target.hostname.removeprefix("[").removesuffix("]").removesuffix("."),
                 port=int(target.port) if target.port else None,
                 target=target.pathname + target.search,

@@ -123,6 +123,7 @@ def _issue(
     # is checked afterwards, under locks.
     credential = engine.issue_credential(site.engine_index, holder, expires_at)
     with database.read() as session:
+        # The usual case, without a write: the holder's earlier keys are already recorded under the same reference.
         if _is_recorded(session, engine, holder, site.engine_index):
             return credential.token
     with database.write() as session:
@@ -130,6 +131,7 @@ def _issue(
         if is_valid:
             _record(session, engine, site, holder, key, credential.reference)
     if not is_valid:
+        # Revoked here, since it was never recorded and nothing else would revoke it.
         engine.revoke_credential(credential.reference)
         raise CredentialsStopped
     return credential.token

@@ -92,6 +92,7 @@ class Provider:
         with self._lock:
             if self._endpoints is not None and _is_ahead(self._endpoints_until, KEPT_SECONDS):
                 return self._endpoints
+        # Outside the lock, so that a slow provider does not block threads that only need the cached keys.
         endpoints = self._read_configuration()
         with self._lock:
             self._endpoints, self._endpoints_until = endpoints, _seconds() + KEPT_SECONDS
@@ -99,8 +100,10 @@ class Provider:
 
     def _read_configuration(self) -> Endpoints:
         document = self._call("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
+        # OpenID Connect Discovery, section 4.3, requires an exact match.
         if document.get("issuer") != self.issuer:
             raise ProviderUnavailable(f"its configuration belongs to another issuer: {document.get('issuer')!r}")
+        # The default is that of OpenID Connect Discovery, section 3.
         methods = document.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if not isinstance(methods, list):
             raise ProviderUnavailable("its token_endpoint_auth_methods_supported is not a list")
@@ -160,6 +163,7 @@ class Provider:
                 "POST",
                 endpoints.token,
                 data=form,
+                # RFC 6749, section 2.3.1: both are form-encoded before they are used for basic authentication.
                 auth=(quote_plus(self.client_id), quote_plus(self._client_secret)),
             )
         form |= {"client_id": self.client_id, "client_secret": self._client_secret}
@@ -180,6 +184,7 @@ class Provider:
     def _call(self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
         if _is_ahead(self._paused_until, PAUSE_SECONDS):
             raise ProviderUnavailable("it failed a few seconds ago")
+        # Without waiting: threads that wait for a slow provider would be missing elsewhere.
         if not self._places.acquire(blocking=False):
             raise ProviderUnavailable(f"{MAX_CONCURRENT_REQUESTS} requests to it are in progress")
         answer: Future[tuple[int, bytes]] = Future()
@@ -193,6 +198,7 @@ class Provider:
         except (OSError, ValueError, _TooMuch) as error:
             self._paused_until = _seconds() + PAUSE_SECONDS
             raise ProviderUnavailable(f"{urlsplit(url).netloc}: {error or type(error).__name__}") from error
+        # The code or the token is invalid, which is not an outage.
         if (400 <= status < 500 and method == "POST") or status in (401, 403):
             raise AnswerRefused(f"The provider returned {status}.")
         if status != 200:

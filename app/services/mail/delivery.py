@@ -107,6 +107,7 @@ class SmtpConnection:
             smtp.ehlo_or_helo_if_needed()
             if not server.tls and smtp.has_extn("starttls"):
                 smtp.starttls(context=context)
+                # RFC 3207: what the server offered before TLS must not be trusted.
                 smtp.ehlo()
             if server.user:
                 if not isinstance(smtp.sock, ssl.SSLSocket) and not server.is_local:
@@ -156,6 +157,7 @@ def _deadline(smtp: smtplib.SMTP) -> Iterator[None]:
 
 
 def _refusal(code: int, words: bytes | str) -> MailRefused | MailDeferred:
+    # RFC 5321: codes from 500 are permanent, those from 400 temporary.
     return (MailRefused if 500 <= code < 600 else MailDeferred)(_format_reply(code, words))
 
 
@@ -230,6 +232,7 @@ class Mailer:
                 if mail is None:
                     break
                 sent_count += self._send(connection, sender, mail)
+                # The server works again, so the next failure starts with the shortest pause.
                 self._away.forget_all_but(())
         except MailServerAway as error:
             self._away.note_failure(_SERVER)
@@ -254,18 +257,21 @@ class Mailer:
 
     def _claim(self) -> Mail | None:
         with self._database.read() as session:
+            # Reads do not queue behind other writers, and usually there is nothing to send.
             if session.scalar(select(Mail.id).where(_is_free()).limit(1)) is None:
                 return None
         with self._database.write() as session:
             mail = session.scalar(
                 select(Mail)
                 .where(_is_free(), Mail.expires_at > now())
+                # Mails with short-lived links, such as password resets, come first.
                 .order_by(Mail.expires_at, Mail.id)
                 .limit(1)
                 .with_for_update(skip_locked=True)
             )
             if mail is not None:
                 mail.attempts += 1
+                # The claim ends by itself if this process dies.
                 mail.due_at = now() + CLAIM
         return mail
 

@@ -115,12 +115,14 @@ class Deliverer:
     def _work(self, claim: Claim | None) -> None:
         while claim is not None:
             self._attempt(claim)
+            # Continues in the same thread, so that a backlog does not wait for the next round of the job.
             claim = self._claim()
 
     def _claim(self) -> Claim | None:
         if self._stopping.is_set():
             return None
         with self._database.read() as session:
+            # A read does not queue behind other writers.
             if not has_due(session):
                 return None
         with self._database.write() as session:

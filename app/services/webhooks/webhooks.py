@@ -90,6 +90,7 @@ def claim_delivery(session: Session) -> Claim | None:
     moment = now()
     delivery.attempts += 1
     delivery.attempted_at = moment
+    # The lease is on the webhook, so that a receiver gets one event at a time.
     webhook.lease, webhook.lease_until = secrets.token_hex(10), moment + CLAIM
     session.flush()
     return Claim(webhook.lease, webhook.id, delivery.id, delivery.attempts, webhook.url, delivery.payload)
@@ -142,6 +143,7 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
     is_given_up = False
     if error is None:
         delivery.status, delivery.due_at = "delivered", None
+    # Without a time, the delivery was failed meanwhile: the webhook was turned off, or too many were waiting.
     elif delivery.due_at is not None and claim.attempt < TRIES:
         delivery.due_at = now() + timedelta(seconds=PAUSES.after(claim.attempt))
     else:
