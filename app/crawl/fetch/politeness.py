@@ -85,9 +85,11 @@ class HostPace:
         # Times far in the future were written by a machine whose clock was ahead.
         active = {token: at for token, at in self.active.items() if abs(now - at) < LEASE_SECONDS}
         pace = replace(self, active=active)
+        # A later time can only come from a wrong clock.
         if now < self.next_at <= now + MAX_PAUSE_SECONDS:
             return pace, self.next_at - now
         if len(active) >= (1 if crawl_delay > 0 else MAX_AT_ONCE):
+            # Until one of the active requests has probably ended.
             return pace, max(_MIN_WAIT_SECONDS, self.slowness / 4)
         turn = Turn(host, secrets.token_hex(8), now)
         delay = max(MIN_DELAY_SECONDS, min(self.slowness, MAX_SLOWNESS_SECONDS), crawl_delay)

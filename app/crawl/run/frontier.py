@@ -59,6 +59,7 @@ def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:
                 .where(
                     RunPage.run_id == state.run.id,
                     RunPage.status == "waiting",
+                    # After the last loaded page, because the pages that are being read still wait in SQL.
                     RunPage.position > queue.position,
                     has_deferral,
                 )
@@ -155,6 +156,7 @@ def add_urls(
         step = urls[start : start + _STEP]
         for url in session.scalars(select(RunPage.url).where(RunPage.run_id == run.id, RunPage.url.in_(step))).all():
             del fresh[url]
+    # The run will not see all pages, so it must not remove the documents of pages that it has not seen.
     if run.found + len(fresh) > limit:
         run.complete = False
     rows = [
@@ -196,6 +198,7 @@ def settle_url(
     """
     changed = session.execute(
         update(RunPage)
+        # Only waiting URLs, so that repeating this counts each URL once.
         .where(RunPage.run_id == run.id, RunPage.url == url, RunPage.status == "waiting")
         .values(status=status, reason=reason, removed=removed),
         execution_options={"synchronize_session": False},

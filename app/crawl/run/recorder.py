@@ -38,6 +38,7 @@ def add_outcome(state: RunState, outcome: Outcome) -> None:
         batch.bytes += len(outcome.document.body)
         batch.url_by_document[outcome.document.id] = outcome.url
     elif outcome.confirmed_id is not None:
+        # Unchanged pages count, too: a later page with the same ID is their duplicate.
         batch.url_by_document[outcome.confirmed_id] = outcome.url
     if outcome.text_digest is not None:
         batch.url_by_text[outcome.text_digest] = outcome.url
@@ -84,6 +85,7 @@ def write_batch(state: RunState) -> bool:
         for outcome in outcomes
     ]
     state.retry(store_outcomes, outcomes)
+    # Only after both transactions, so that an interrupted batch can still be written when the run stops.
     state.batch = Batch()
     return True
 
@@ -131,6 +133,7 @@ def put_documents(state: RunState, documents: Sequence[ValidDocument]) -> set[st
     except ApiError as error:
         if error.code is not ErrorCode.DOCUMENT_LIMIT_REACHED:
             raise
+        # A batch is rejected as a whole, so the documents that still fit are written separately.
         return _put_up_to_limit(state, limits, documents)
     return set()
 
@@ -138,6 +141,7 @@ def put_documents(state: RunState, documents: Sequence[ValidDocument]) -> set[st
 def _put_up_to_limit(state: RunState, limits: PlanLimits, documents: Sequence[ValidDocument]) -> set[str]:
     with state.parts.database.read() as session:
         stored_ids = known_ids(session, state.site.id, [document.id for document in documents])
+    # Replacing documents needs no room in the plan.
     _put(state, limits, [document for document in documents if document.id in stored_ids])
     fresh = [document for document in documents if document.id not in stored_ids]
     while fresh:
@@ -164,6 +168,7 @@ def _put(state: RunState, limits: PlanLimits, documents: Sequence[ValidDocument]
             )
         except TooManySiteFields as error:
             with parts.database.read() as session:
+                # Documents with too many new fields keep only fields that the site already has.
                 site_fields = set(kinds_of(session.get_one(Site, site.id)))
             surplus = {surplus.place for surplus in error.surplus}
             documents = [

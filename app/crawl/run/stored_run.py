@@ -144,6 +144,7 @@ def forget_lost_pages(state: RunState) -> None:
         values = select(SourcePage.url, *(literal(value) for value in row.values()))
         documents = values.where(lost, SourcePage.document_id.is_not(None))
         session.execute(insert(RunPage).from_select(["url", *row], documents, include_defaults=False))
+        # After the rows for the report, which are selected from these records.
         session.execute(delete(SourcePage).where(lost))
 
 
@@ -175,6 +176,7 @@ def store_end(state: RunState, status: str, error: dict[str, str] | None, remove
         public_url = state.parts.public_url
         if status == "failed" and public_url is not None and failed_twice(session, run):
             tell_of_failures(session, source, site, run.error, public_url)
+        # After the end of the run, since a source has at most one open run.
         follow_run(session, source, run)
         delete_old_runs(session, source.id)
 
@@ -218,6 +220,7 @@ def _ended_runs(session: Session, source_id: str, limit: int) -> tuple[list[str]
         .order_by(SourceRun.queued_at.desc(), SourceRun.id.desc())
     ).all()
     ended = [row[0] for row in counts]
+    # Newest first, so that the oldest runs exceed the limit.
     totals = accumulate(row[1] for row in counts)
     return ended, [run_id for run_id, total in list(zip(ended, totals, strict=True))[1:] if total > limit]
 

@@ -131,6 +131,7 @@ class GuardedEmbedder:
             with self._lock:
                 self._paused_until = time.monotonic() + PAUSE_SECONDS
             raise
+        # Callers share the cached array.
         vector.setflags(write=False)
         with self._lock:
             self._vectors[text] = vector

@@ -124,6 +124,7 @@ class MinilmEmbedder:
             greeting = b""
         with self._lock:
             self._silent_since = None
+        # The process refused the connection, is ending, or has not started yet.
         if greeting != GREETING:
             connection.close()
             return None

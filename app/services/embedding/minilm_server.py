@@ -102,6 +102,7 @@ def load_minilm() -> Encode:
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()
     options = SessionOptions()
+    # One text at a time on one thread: concurrent texts already use the other cores.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_cpu_mem_arena = options.enable_mem_pattern = False
     session = InferenceSession(str(find_model_file(MODEL)), options, providers=["CPUExecutionProvider"])
@@ -157,6 +158,7 @@ def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDL
     os.chdir(folder)
     with _listen() as listener:
         encode = load()
+        # One of each kind at a time. A query waits for no document, and its thread has the higher priority.
         turns = {"query": threading.Lock(), "documents": threading.Lock()}
         places = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
@@ -174,6 +176,7 @@ def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDL
                 connection, _ = listener.accept()
             except TimeoutError:
                 return
+            # A closed connection tells the client to try again later.
             if places.acquire(blocking=False):
                 threading.Thread(target=work, args=(connection,), daemon=True).start()
             else:
@@ -185,6 +188,7 @@ def _listen() -> socket.socket:
     with contextlib.suppress(FileNotFoundError):
         Path(SOCKET).unlink()
     listener = socket.socket(socket.AF_UNIX)
+    # Only the owner may connect: requests contain customers' texts.
     os.umask(0o177)
     listener.bind(SOCKET)
     listener.listen(BACKLOG)

@@ -90,6 +90,7 @@ class RemoteEmbedder:
             self._ask(texts[at : at + MAX_TEXTS_PER_REQUEST], min(deadline, time.monotonic() + REQUEST_SECONDS))
             for at in range(0, len(texts), MAX_TEXTS_PER_REQUEST)
         ]
+        # The server changed its model between two requests.
         if len({part.shape[1] for part in parts}) > 1:
             raise EmbedderUnavailable(f"{self._host} returns vectors of different dimensions")
         return np.concatenate(parts)
@@ -127,6 +128,7 @@ class RemoteEmbedder:
 
     def _pieces(self, response: requests.Response, deadline: float) -> Iterator[bytes]:
         size = 0
+        # ``read1`` returns what has arrived, so that the deadline is checked while a response trickles in.
         while piece := response.raw.read1(65_536):
             size += len(piece)
             if size > MAX_RESPONSE_BYTES or time.monotonic() > deadline:

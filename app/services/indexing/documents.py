@@ -253,6 +253,7 @@ def _put(
     site = get_writable_site(session, account_id, site_id)
     ids = {document.id for batch in batches for document in batch.documents}
     stored_ids = known_ids(session, site.id, list(ids))
+    # Counting all documents is slow, so it is skipped if the batch only replaces documents.
     may_exceed = stored_ids != ids and any(batch.limits.documents is not None for batch in batches)
     document_count = count_documents(session, account_id) if may_exceed else 0
     if may_exceed and (site.rebuilding or site.applied_revision < site.revision):
@@ -274,9 +275,11 @@ def _put(
         if batch.limits.documents is not None and fresh and document_count + len(fresh) > batch.limits.documents:
             created.append(_over_quota(batch.limits.documents, document_count, len(fresh)))
             continue
+        # Later batches of the transaction see these IDs as existing, and do not count them again.
         stored_ids |= fresh
         document_count += len(fresh)
         origin = Origin(batch.source) if sync is None else marks.origin(sync, batch.documents)
+        # Of the documents with one ID, that of the last batch wins: batches are in order of arrival.
         accepted |= {document.id: (document, origin) for document in batch.documents}
         for document in batch.documents:
             site_kinds.add(document.kinds)
@@ -339,6 +342,7 @@ def _change(
             document = read_document(_changed_fields(stored.body, document_changes), document_changes[-1].position)
         except DocumentProblems as error:
             problems += _problems_of(document_changes[-1], error)
+            # The response lists no more of them.
             if len(problems) > MAX_PROBLEMS:
                 break
             continue
@@ -363,6 +367,7 @@ def _changed_fields(body: bytes, changes: Iterable[DocumentChange]) -> dict[str,
     fields: dict[str, Any] = orjson.loads(body)
     for change in changes:
         if "content" in change.fields and SECTIONS not in change.fields and is_sections(fields.get(SECTIONS)):
+            # The sections' positions refer to the old content.
             del fields[SECTIONS]
         fields |= change.fields
         for name in change.removed:

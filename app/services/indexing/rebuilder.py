@@ -82,9 +82,11 @@ class Rebuilder:
                 # All fields are collected first: adding a field later may cost an engine as much as a whole build.
                 index_kinds = SeenKinds()
                 self._collect_kinds(site_id, index_kinds)
+                # The bulk of the documents, without the lock: writers continue to update the old index.
                 revision = self._indexer.send(engine, site_id, index, 0, index_kinds, progress)
                 with self._indexer.site_lock(site_id):
                     revision = self._indexer.send(engine, site_id, index, revision, index_kinds, progress)
+                    # An index on an unknown engine cannot be deleted from here.
                     is_kept = keep_old or not self._engines.knows(site.engine)
                     old_due_at = NEVER if is_kept else now() + OLD_INDEX_LIFETIME
                     switched = self._indexer.switch(site_id, engine, index, revision, old_due_at, index_kinds)

@@ -87,6 +87,7 @@ class CpuLimits:
         Raises:
             RateLimited: The limit is reached.
         """
+        # Without the lock, since this runs for every request, and reading a dictionary is atomic.
         until, window = self._exhausted.get(spender.name, (0.0, None))
         if window is None:
             return
@@ -119,6 +120,7 @@ class CpuLimits:
         reported_window = WindowState(window.key, spender.limit, window.seconds, 1, spender.limit, window.reset_ms)
         with self._lock:
             if len(self._exhausted) >= _MAX_EXHAUSTED:
+                # Forgetting is harmless: the next slow request of a spender reports the limit again.
                 self._exhausted.clear()
             # Monotonic, because the time of day may jump.
             self._exhausted[spender.name] = (time.monotonic() + window.retry_after(moment), reported_window)

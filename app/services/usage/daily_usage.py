@@ -66,6 +66,7 @@ class UsageCopies:
         with self._lock:
             changed, self._changed = self._changed, set()
             try:
+                # Read before the transaction, which must not wait for the counter store.
                 usage = {place: self._counters.usage_of_day(*place) for place in sorted(changed | self._read.keys())}
                 with self._database.write() as session:
                     # All processes lock accounts in the same order, so they cannot deadlock.
@@ -175,6 +176,7 @@ def usage_between(
         days[copied.day] = DayUsage(
             copied.day,
             max(counted.used, copied.searches),
+            # Clients report the former to the counter store; SQL alone counts the latter.
             max(counted.indexing, copied.indexing_operations) + copied.documents_changed,
             counted.refused,
         )

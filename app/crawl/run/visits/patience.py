@@ -54,6 +54,7 @@ class HostPatience:
         """Note that a URL could be fetched."""
         with self._lock:
             self._failures = 0
+            # The probe then uses a URL that is known to work.
             self._probe_url = url
 
     def note_failure(self, error: NotIndexed) -> None:
@@ -68,6 +69,7 @@ class HostPatience:
         """Note that the host asked to wait before another request for a URL."""
         with self._lock:
             self._paused[url] = self._paused.get(url, 0.0) + error.seconds
+            # Over all URLs: a host may ask each of many URLs to wait only briefly.
             if sum(self._paused.values()) >= MAX_PAUSED_SECONDS:
                 self._fatal_error = NotIndexed(error.reason, "The server asks to wait again and again.")
 

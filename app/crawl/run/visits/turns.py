@@ -58,6 +58,7 @@ def _lock(session: Session, host: str) -> CrawlHost:
     if row is not None:
         return row
     try:
+        # A savepoint, since PostgreSQL aborts the whole transaction after an error.
         with session.begin_nested():
             session.execute(insert(CrawlHost).values(host=host, next_at=0.0, slowness=0.0, taken={}))
     except IntegrityError:
@@ -70,4 +71,5 @@ def _load_pace(row: CrawlHost | None) -> HostPace:
 
 
 def _store_pace(row: CrawlHost, pace: HostPace) -> None:
+    # A new dictionary: SQLAlchemy notices a change of JSON only if the value is replaced.
     row.next_at, row.slowness, row.taken = pace.next_at, pace.slowness, dict(pace.active)

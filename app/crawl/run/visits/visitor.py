@@ -101,6 +101,7 @@ class Visitor:
 
         @contextmanager
         def visit(target: str) -> Iterator[None]:
+            # Wakes every second, so that ``self._wait`` can raise when the run is stopped.
             while place.previous is not None and not place.previous.wait(1.0):
                 self._wait(0.0)
             with self._visit(target):
@@ -137,6 +138,7 @@ class Visitor:
     def _fetch_rules(
         self, url: str, *, any_type: bool = False, max_bytes: int = MAX_PAGE_BYTES, truncate: bool = False
     ) -> Fetched:
+        # With a turn, but without checking the rules, which are being fetched.
         return _retry_later(
             lambda: self._fetcher.fetch(
                 url, visit=self._take_turn, any_type=any_type, max_bytes=max_bytes, truncate=truncate
