@@ -159,7 +159,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
     """Return checked settings from the environment, with the defaults that depend on DATA_DIR.
 
     Args:
-        environ: The environment; by default that of the process.
+        environ: The environment; by default the process's own.
         overrides: Field values that take precedence over the environment (tests).
 
     Raises:

@@ -146,7 +146,7 @@ class Jobs:
             job.run()
 
     def restore_indexes(self) -> int | None:
-        """Build missing indexes, and rebuild those of an earlier release.
+        """Build missing indexes, and rebuild indexes that an earlier release created.
 
         One process at a time does this, for example after a start with other folders, hosts, or packages. Sites without
         an index come before sites with an old one.

@@ -316,7 +316,7 @@ class SearchQuery:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Ids excluded from the results whatever else applies, without duplicates."""
+        """Ids that are excluded from the results in any case, without duplicates."""
         if not (self.settings.hidden or self.effects.hidden):
             return ()
         return tuple(dict.fromkeys((*self._ids_for_query(self.settings.hidden), *self.effects.hidden)))

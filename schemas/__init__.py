@@ -1,1 +1,1 @@
-"""Requests and responses of the API, one module per noun."""
+"""Schemas of the API's requests and responses, one module per resource."""

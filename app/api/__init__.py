@@ -1,4 +1,4 @@
-"""The JSON API: one blueprint per noun."""
+"""The JSON API: one blueprint per resource."""
 
 from __future__ import annotations
 

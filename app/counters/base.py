@@ -227,7 +227,7 @@ class ConsumeOutcome(NamedTuple):
     """Result of :meth:`CounterStore.consume` or :meth:`CounterStore.peek`.
 
     Attributes:
-        windows: The windows as requested, then those of the intent, after the step.
+        windows: The requested windows, followed by the intent's windows, as of after the step.
         refused: The full window, the one with the longest wait if there are several; ``None`` if all had room. If it is
             set, nothing was counted.
         reservation: Receipt of the charged search; ``None`` if none was requested, a window was full, or the daily
@@ -336,7 +336,7 @@ class CounterStore(ABC):
         even if the daily quota is exhausted.
 
         Args:
-            windows: May be empty; keys are distinct, including those of the intent's windows.
+            windows: May be empty. All keys are distinct, including the keys of the intent's windows.
             reserve: The search to charge, if any.
             intent: The intent that the search may belong to; only with ``reserve``.
             credentials_of: The account whose credential version to return.
@@ -447,7 +447,7 @@ class CounterStore(ABC):
 
     @abstractmethod
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
-        """End changes whose process died: those of accounts whose last change began longer ago than this.
+        """End changes whose process has died: the changes that began more than this number of seconds ago.
 
         Returns:
             Number of healed accounts.

@@ -1,1 +1,1 @@
-"""A site fills itself: what fetches its pages, reads them, runs its sources, and keeps their queue."""
+"""The crawler: fetches and reads the pages of a site, runs its sources, and manages their queue."""

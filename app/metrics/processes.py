@@ -1,4 +1,4 @@
-"""Metrics of processes: requests and other counts, and adding up those of ended processes."""
+"""Metrics of processes: requests and other counts, and the sums of counts of ended processes."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def add_up_ended(folder: Path) -> None:
-    """Add the numbers of ended processes to those of earlier ones, and delete their files."""
+    """Add the counts of ended processes to the accumulated counts, and delete the processes' files."""
     for file in sorted(folder.glob("*.db")):
         kind, _, process = file.stem.rpartition("_")
         if process == _ENDED or _runs(int(process)):

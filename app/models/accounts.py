@@ -12,7 +12,7 @@ from app.models.base import Base, BigId
 
 
 class Account(Base):
-    """A customer. Sites, keys, and quotas belong to it; its name and e-mail address are those of its first owner."""
+    """A customer. Sites, keys, and quotas belong to it. It has the name and e-mail address of its first owner."""
 
     __tablename__ = "accounts"
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012 - ids are never reused

@@ -27,7 +27,7 @@ SITE_KINDS = (
 """Counts of a site. Responses are searches that the service ran, with the sum of their milliseconds; mixed searches are
 those whose hits were also ranked by meaning."""
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
-"""Channels of searches: the API, the search box, other clients of the gateway, those of Google's and Algolia's APIs,
+"""Channels of searches: the API, the search box, other clients of the gateway, clients of Google's and Algolia's APIs,
 and AI agents."""
 AGENT = "agent"
 """Channel of programs that search on behalf of a user. Nobody sees a result list, so these searches count in totals,

@@ -122,7 +122,7 @@ def log_in(
 
 
 def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) -> tuple[Member, str, str]:
-    """Complete a login that lacked only a code. Returns the same as :func:`enter`.
+    """Complete a login that lacked only a code. Returns the same values as :func:`enter`.
 
     Args:
         proof: From :class:`CodeRefused`.
@@ -150,7 +150,7 @@ def enter(runtime: Runtime, client: Client, member: Member) -> tuple[Member, str
 
 
 def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int) -> tuple[Member, str, str]:
-    """Start a session for one of the members in an offer. Returns the same as :func:`enter`.
+    """Start a session for one of the members in an offer. Returns the same values as :func:`enter`.
 
     Raises:
         ApiError: 401 if the offer has expired or does not include the account.

@@ -68,7 +68,7 @@ def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Ro
 def renew_invitation(
     runtime: Runtime, caller: Caller, base_url: str, invitation_id: str
 ) -> tuple[Invitation, str | None]:
-    """Replace the link of an invitation. Returns the same as :func:`invite`.
+    """Replace the link of an invitation. Returns the same values as :func:`invite`.
 
     Raises:
         ApiError: 404; 429 after too many mailed invitations.

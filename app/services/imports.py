@@ -82,7 +82,7 @@ class FileImport:
         limits: Limits of the plan.
         max_site_fields: Maximum number of distinct additional fields of a site.
         max_skipped: Skipped lines beyond which the import stops.
-        outcome: Outcome so far, whatever ends the import.
+        outcome: Outcome so far, even if an error ends the import.
     """
 
     writer: DocumentWriter

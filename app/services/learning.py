@@ -271,7 +271,7 @@ def _learn_queries(
 def _clicks(
     session: Session, site_id: int, queries: Sequence[str], since: datetime | None
 ) -> Iterator[tuple[str, Iterator[VisitorClick]]]:
-    """Yield the clicks of the queries, merging those of one network on one document."""
+    """Yield the clicks of the queries, merging clicks from one network on one document."""
     moment = now()
     first = max(filter(None, (since, moment - timedelta(days=MEMORY_DAYS))))
     clicks = (

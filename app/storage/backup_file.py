@@ -254,7 +254,7 @@ def is_in_use(database: Database) -> bool:
 
 @contextlib.contextmanager
 def restored_tables(database: Database, path: Path, manifest: Manifest) -> Iterator[Session]:
-    """Replace all tables by those of a backup, and migrate them. No other process may use the database.
+    """Replace all tables with the tables of a backup, and migrate them. No other process may use the database.
 
     Everything is one transaction that ends with the block. Until then, or if the process is killed or the block raises,
     the database is unchanged.

@@ -33,8 +33,8 @@ ROW_LOCK: dict[str, Any] = {"key_share": True}
 """Lock mode for rows that are to be changed (``with_for_update``), which allows inserting rows that refer to them.
 
 PostgreSQL checks a foreign key again when a row is updated twice in one transaction. With a plain FOR UPDATE, a
-transaction that holds a site and changes it twice would wait for one that holds the account and waits for the site: a
-deadlock.
+transaction that has locked a site and changes it twice would wait for a transaction that has locked the account and
+waits for the site: a deadlock.
 """
 
 

@@ -139,8 +139,8 @@ class MachineProcess:
         command: Program and arguments, to which the descriptor of the inherited lock is appended.
         stop_seconds: Seconds that it may take to end before it is killed.
         failure_pause_seconds: Seconds before a restart after an exit status above 0.
-        cwd: Working directory; by default that of the service.
-        env: Environment; by default that of the service.
+        cwd: Working directory; by default, the service's.
+        env: Environment variables; by default, the service's.
     """
 
     def __init__(

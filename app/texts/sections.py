@@ -34,8 +34,8 @@ _NO_SLUG = re.compile(r"[^\w\- ]")
 def mark_headings(node: Node, *, slugs: bool = False) -> None:
     """Mark the headings of a part of a page that have an anchor, for :func:`take_sections`.
 
-    The anchor is the heading's ``id``; otherwise that of an ``a`` in it or directly before it; otherwise that of the
-    ``section``, ``div`` or ``article`` whose first heading it is.
+    The anchor is the ``id`` of the heading; otherwise, the anchor of an ``a`` in it or directly before it; otherwise,
+    the ``id`` of the ``section``, ``div``, or ``article`` whose first heading it is.
 
     Args:
         slugs: Whether other headings get the anchors that GitHub generates for Markdown.

@@ -1,1 +1,1 @@
-"""Everything that knows Flask's request."""
+"""Code that depends on Flask's request."""

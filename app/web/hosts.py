@@ -25,7 +25,7 @@ _OF_PROXIES = re.compile(
     )""",
     re.ASCII | re.VERBOSE,
 )
-"""WSGI names of headers that proxies add: standard, common, and those of large networks."""
+"""WSGI names of headers that proxies add: standard headers, common ones, and headers of large networks."""
 _warned = False
 
 

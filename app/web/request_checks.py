@@ -296,7 +296,7 @@ def check_csrf(caller: Caller) -> None:
 
 
 def _complete_rate_headers(response: Response) -> Response:
-    """Add rate limit headers to responses sent before any limit was checked: those of an unused limit."""
+    """Add the rate limit headers of an unused limit to responses that were sent before any limit was checked."""
     if policy_of(request.endpoint).without_rate_headers or g.get("preflight", False):
         return response
     if "X-RateLimit-Limit" not in response.headers:

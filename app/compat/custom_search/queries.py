@@ -205,7 +205,7 @@ WINDOWS = 5
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Conditions on hits, in addition to those of the query.
+    """Conditions on hits, in addition to the query's own conditions.
 
     Attributes:
         is_at: Whether the hit with this URL matches.

@@ -211,7 +211,7 @@ class RedisCounters(CounterStore):
         self._connections.close()
 
     def _begin(self) -> None:
-        """Reset the state to that of a process that has not used the store yet."""
+        """Reset the state to the initial state of a process."""
         self._steps = StepLedger(f"{_PREFIX}slot:")
         self._known = KnownIncarnation()
 
@@ -403,7 +403,7 @@ class RedisCounters(CounterStore):
         return self._note_incarnation(state, doubt, incarnation.decode(), changes)
 
     def _call_off(self, step: Step) -> bytes | None:
-        """Ensure that a step is not done any more. Returns its answer if it was done."""
+        """Ensure that a step will not be done later. Returns its answer if it was done already."""
         answer: bytes | None = self._run(_CALL_OFF, [step.slot], [step.number, _SLOT_KEPT_MS])
         return answer
 

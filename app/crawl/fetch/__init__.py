@@ -1,1 +1,1 @@
-"""Fetching the pages of a web site: the network and its manners, without SQL and without Flask."""
+"""Fetching the pages of a website: network access and crawl politeness. Independent of SQL and Flask."""

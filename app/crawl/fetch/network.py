@@ -172,7 +172,7 @@ class Network:
             private_addresses: Whether hosts may have private IP addresses (CRAWL_PRIVATE_ADDRESSES).
             resolver: Resolves names.
             sockets: Connects to IP addresses; TCP by default.
-            ssl_context: The trusted certificates; by default those of the system and certifi.
+            ssl_context: The trusted certificates; by default, the certificates of the system and of certifi.
         """
         self._backend = CheckedBackend(
             private_addresses=private_addresses, resolver=resolver, sockets=sockets or httpcore.SyncBackend()

@@ -149,7 +149,7 @@ def twins_of_run(session: Session, run: SourceRun, pages: Iterable[RunPage]) -> 
 def list_dead_links(session: Session, source: Source, *, limit: int, offset: int) -> DeadLinks:
     """Return one page of the dead links of a source, in the order of their discovery.
 
-    They are those of the last run that read pages and was not cancelled. Runs of single URLs do not count, since they
+    The links come from the last run that read pages and was not cancelled. Runs of single URLs do not count, since they
     follow no links.
     """
     runs, _ = list_runs(session, source, limit=RUNS_KEPT, offset=0)

@@ -29,7 +29,7 @@ from schemas.validation.field_rules import MAX_RULES, name_problem
 
 MAX_RANK = 5
 MAX_PAGES = 200
-"""Limit for the patterns of all entries of ``start_urls``, and for those of ``stop_urls``."""
+"""Maximum number of patterns of all entries in ``start_urls``, and in ``stop_urls``."""
 
 _USED = frozenset(("start_urls", "sitemap_urls", "stop_urls", "selectors", "selectors_exclude"))
 _USED_OF_START = frozenset(("url", "variables", "selectors_key", "page_rank", "tags", "extra_attributes"))

@@ -260,8 +260,9 @@ def source_status(run: SourceRun | None) -> str:
 def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
     """Claim the next run, queued or with a lapsed claim; ``None`` without one.
 
-    Accounts take turns: the next run is that of the account with the fewest running runs, and among these the one that
-    has waited longest. Runs of suspended accounts keep waiting, except cancelled ones, which only have to end.
+    Accounts take turns: the next run belongs to the account with the fewest running runs. Among the waiting runs of
+    such accounts, the run that has waited longest is next. Runs of suspended accounts keep waiting, except cancelled
+    runs, which only have to end.
 
     Args:
         run_id: The only run to claim.

@@ -87,7 +87,7 @@ class KeyRecord:
 
 @dataclass(slots=True)
 class AccountRecord:
-    """An account's plan and those of its sites that requests have used.
+    """An account's plan, and the sites of the account that requests have used.
 
     Attributes:
         suspension: The operator's message to suspended members; ``None`` if the account is not suspended.

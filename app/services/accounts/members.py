@@ -1,4 +1,4 @@
-"""Members of an account. It always has an owner, and its name and e-mail address are those of the first one."""
+"""Members of an account. The account always has an owner, and the name and e-mail address of its first owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deleting events: old ones, those of deleted sites, and those of erased visitors.
+"""Deleting old events, events of deleted sites, and events of erased visitors.
 
 All deletions run in small steps, so that other writers wait briefly.
 """

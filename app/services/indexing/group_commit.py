@@ -51,7 +51,7 @@ class _Waiting:
 
 
 class GroupCommit:
-    """Runs the writers of one process in shared transactions, and those of an account in order of arrival."""
+    """Runs the writers of one process in shared transactions. Writers of the same account run in order of arrival."""
 
     def __init__(self, database: Database, counters: CounterStore):
         self._database = database

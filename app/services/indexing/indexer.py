@@ -410,7 +410,7 @@ def _remove_unused_fields(session: Session, site: Site, index_kinds: SeenKinds) 
 
 
 def site_is_kept(engines: Engines, site: Site) -> bool:
-    """Whether the site's index still has what was applied to it: always, except for ``memory://`` in a new process."""
+    """Whether the site's index still has its documents: always, except for ``memory://`` in a new process."""
     engine = engines.get_engine(site.engine)
     if engine.persistent:
         return True

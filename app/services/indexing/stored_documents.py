@@ -71,7 +71,7 @@ class StoredBody:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A document's place among those of its site, in order of revision and ID."""
+    """A document's place among the site's documents, in order of revision and ID."""
 
     revision: int
     id: str

@@ -80,7 +80,7 @@ PERIOD_DAYS = 30
 """UTC days, including today, in which visitors must have made a query for it to be suggested."""
 
 MAX_QUERIES = 1_000
-"""Queries of a site that may be suggested: those of the most visitors."""
+"""Maximum number of a site's queries that may be suggested: the queries of the most visitors."""
 
 MAX_QUERY_LENGTH = 100
 """Characters of a suggested query."""
@@ -205,8 +205,9 @@ class FrequentQueryCache:
             self._bytes -= entry[1].size + _CACHE_ENTRY_BYTES
 
     def _read(self, site_id: int) -> tuple[list[str], list[str]]:
-        """Read the queries that enough visitors made and whose last search found documents with every word, and those
-        of them that were only logged. A site without documents has none.
+        """Read the queries that enough visitors made and whose last search found documents with every word.
+
+        Also returns which of these queries were only logged. A site without documents has no queries.
         """
         first = to_microseconds(now()) // DAY_MICROSECONDS - PERIOD_DAYS + 1
         visitors, last_run = func.sum(QueryDay.visitors), func.max(QueryDay.last_run)

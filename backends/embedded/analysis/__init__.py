@@ -1,1 +1,1 @@
-"""From text to terms: the same for documents and queries."""
+"""Converting text to terms, in the same way for documents and queries."""

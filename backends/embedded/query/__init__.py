@@ -1,1 +1,1 @@
-"""From what was typed to a ranked query of tantivy."""
+"""Converting the typed query to a ranked tantivy query."""

@@ -82,7 +82,7 @@ class QueryTerm:
     """A word, or another part of a query that matches as a unit.
 
     Attributes:
-        terms: Index terms: one, or those of a compound (``node.js``, ``3.11.7``) in order.
+        terms: The index term, or the terms of a compound (``node.js``, ``3.11.7``) in order.
         surface: As typed, in lower case, with accents.
         strict: Whether it is a compound whose parts mean nothing on their own: a version or an e-mail address.
     """

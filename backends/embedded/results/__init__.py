@@ -1,1 +1,1 @@
-"""From matches to an answer: order, facets, snippets, highlights."""
+"""Converting matches to results: order, facets, snippets, and highlights."""

@@ -78,7 +78,7 @@ def is_on(attributes: dict[str, str], name: str = "val") -> bool:
 def properties(archive: Archive, part: str) -> dict[str, str]:
     """The properties in a part by element name. The first of several values counts, but all authors do.
 
-    For an element ``meta`` of an e-book, the name is that of its property.
+    An element ``meta`` of an e-book is listed under the name in its ``property`` attribute.
     """
     values: dict[str, list[str]] = {}
     pieces: list[str] = []
