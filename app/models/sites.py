@@ -80,7 +80,7 @@ class Site(Base):
 
 
 class ClickLessons(Base):
-    """Ranking that a site learned from clicks: see ``app.services.learning``."""
+    """The ranking that a site has learned from clicks; see ``app.services.learning``."""
 
     __tablename__ = "click_lessons"
 

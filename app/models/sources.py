@@ -145,7 +145,7 @@ class SourcePage(Base):
 
 
 class CrawlHost(Base):
-    """Time at which a host may be requested again, shared by all processes of the installation."""
+    """Pace of requests to one host, shared by all processes of the installation."""
 
     __tablename__ = "crawl_hosts"
     __table_args__ = (Index(None, "next_at"),)

@@ -194,7 +194,7 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
 
 
 LATE = timedelta(minutes=2)
-"""Age of a stored change that cannot be found yet at which it is reported as late."""
+"""Age at which a stored change that is not searchable yet is reported as late."""
 STUCK = timedelta(minutes=10)
 """Time without a worker after which a run is reported as stuck."""
 

@@ -43,8 +43,8 @@ class CurrentResult:
 
     Attributes:
         total: Number of documents.
-        matched: Which of the query's words they contain.
-        hits: The first of them.
+        matched: Which of the query's words these documents contain.
+        hits: The first of these documents.
     """
 
     total: int

@@ -193,7 +193,7 @@ def _without_places(node: Filter) -> Filter:
 
 
 def _conditions_of(query: SearchQuery) -> frozenset[Filter]:
-    """Return the conditions in a search's own filter; none if it is not in the portable grammar."""
+    """Return the conditions in a search's own filter; empty if the filter is not in the portable grammar."""
     own_filters: list[Filter] = [] if query.filter is None else [query.filter]
     if query.filters.strip():
         with suppress(BackendRejected):  # The filter may use the engine's own syntax.

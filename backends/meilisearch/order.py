@@ -48,7 +48,7 @@ class PageRequest:
 
     @property
     def is_ordered_here(self) -> bool:
-        """Whether Meilisearch does not know the order of the hits, or which of them represent their groups."""
+        """Whether the adapter must order the hits, or choose the hit of each group, because Meilisearch cannot."""
         return (not self.ranks.are_neutral and self.offset < WINDOW) or bool(
             self.compiled.distinct and self.compiled.has_lists
         )
@@ -138,7 +138,7 @@ class DistinctHits:
         self.compiled = compiled
 
     def first_of(self, pins: Sequence[EngineHit]) -> tuple[list[EngineHit], list[str]]:
-        """The pinned hits to show, and filters that exclude other hits with their values."""
+        """The pinned hits to show, and filters that exclude other hits with the same values."""
         first_pins: list[EngineHit] = []
         values: dict[str, None] = {}
         for pin in pins:

@@ -126,7 +126,7 @@ class ServerBackend(SearchBackend):
 
 
 def engine_ids(ids: Sequence[str]) -> list[str]:
-    """The server's own keys of some documents, without duplicates."""
+    """The server's own keys of documents with these ids, without duplicates."""
     return list(dict.fromkeys(map(encode_id, ids)))
 
 

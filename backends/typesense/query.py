@@ -183,7 +183,9 @@ def needs_types(query: SearchQuery) -> bool:
 
 
 def _matching(parts: Sequence[QueryPart], query: SearchQuery, types: Mapping[str, str]) -> dict[str, str]:
-    """The words and how they match. The ``_g_`` fields contain words that Typesense folds differently.
+    """Parameters for the words of the query, and how they match.
+
+    The ``_g_`` fields contain words that Typesense folds differently.
 
     Titles of sections are searched together with the text fields; collections that never had sections lack the field.
     """

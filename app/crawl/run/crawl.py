@@ -36,7 +36,7 @@ FETCHERS = 2
 """Threads of a run that fetch and read pages: as many as one host accepts requests at once."""
 
 MAX_IN_FLIGHT = 2 * FETCHERS
-"""Pages that are handed to the threads, so that no thread waits for a decision."""
+"""Maximum number of pages handed to the threads at a time: enough that no thread waits for a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class _Pass:
     """One pass over the waiting pages.
 
     Attributes:
-        postponed: Pages whose host asked to wait, each with the value of ``started`` from which it is requested again.
-        attempts: Refused requests for each of these pages.
+        postponed: Pages whose host asked to wait, each with the value of ``started`` at which it is due again.
+        attempts: Number of rejected requests for each postponed page.
         started: Number of pages that were handed to the threads.
         only_deferred: Whether all other pages are settled.
     """

@@ -19,10 +19,10 @@ from app.crawl.run.state import RunState
 from app.crawl.run.titles import strip_suffix
 
 MAX_LINKS = 5_000
-"""Links that a run follows from one page."""
+"""Maximum number of links that a run follows from one page."""
 
 MAX_NOTED = 100_000
-"""URLs that a run remembers in memory, to look up fewer of them in SQL."""
+"""Maximum number of URLs that a run remembers in memory, to look up fewer of them in SQL."""
 
 IN_INDEX = ("indexed", "unchanged")
 """Outcomes of pages that are documents."""

@@ -44,13 +44,13 @@ from app.services.syncs import DEFAULT_MAX_REMOVED_PERCENT
 from app.wording import counted, number
 
 MAX_UNREADABLE_PERCENT, MAX_UNREADABLE_PAGES = 10, 2
-"""A run fails if it could not read more pages than both of these, for temporary reasons."""
+"""A run fails if the pages that it could not read, for temporary reasons, exceed both of these limits."""
 
 MAX_REPORTED_URLS = 100
 """URLs that remain in the options of a run that was limited to more."""
 
 MAX_LAPSES = 10
-"""Continuations of a run whose process was killed. One of its pages may be what kills the process."""
+"""Times that a run is continued after its process was killed. One of its pages may be the cause."""
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ def _run(state: RunState) -> str:
 
 
 def _work(state: RunState) -> int:
-    """Do everything but end the run.
+    """Do all work of the run, without storing its end.
 
     Returns:
         The number of documents that were removed at the end.
@@ -245,7 +245,7 @@ def _update_titles(state: RunState) -> None:
 
 
 def _check_completeness(state: RunState) -> None:
-    """Fail the run if its start page, or much else that may be readable again soon, could not be read."""
+    """Fail the run if its start page, or many other pages, could not be read for reasons that may be temporary."""
     error = state.start_error
     if state.urls is None and error is not None and is_failure(error.reason):
         raise RunFailed(error.reason, error.message)

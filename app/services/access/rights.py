@@ -40,7 +40,7 @@ class Rights:
     site_id: int | None
 
     def cover(self, other: Rights) -> bool:
-        """Whether these rights include all of ``other``."""
+        """Whether these rights include all of the rights ``other``."""
         has_scopes = self.scopes is None or (other.scopes is not None and other.scopes <= self.scopes)
         return has_scopes and self.site_id in (None, other.site_id)
 

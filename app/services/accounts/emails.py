@@ -37,7 +37,7 @@ from app.wording import moment_text
 CONFIRMATION_KIND = "email_confirmation"
 CONFIRMATION_PATH = "/email/confirm"
 KEYS_WORK_FOR = timedelta(days=1)
-"""Time that the keys of a new account work without a confirmation."""
+"""Time for which the keys of a new account work without a confirmed e-mail address."""
 CONFIRMATION_VALID_FOR = timedelta(days=3)
 _PURPOSE = "confirmation of an e-mail"
 

@@ -153,9 +153,9 @@ class Analytics:
         previous: Totals of the same number of days before it.
         unique_queries: Number of different normal forms.
         top_queries: By count, then text.
-        zero_result_queries: The same for searches without results, which alone are counted.
-        partial_queries: The same for searches of which no document has every word, which alone are counted.
-        no_click_queries: The same for queries with results and without clicks.
+        zero_result_queries: Queries by number of searches without results, then text.
+        partial_queries: Queries by number of searches for which no document has every word, then text.
+        no_click_queries: Queries with results and without clicks, by count, then text.
         series: One entry per day, oldest first.
         channels: Searches and clicks by channel, since channels are recorded.
         clicked_pages: Documents by clicks; empty unless requested.

@@ -211,7 +211,7 @@ class Mailer:
         return SmtpConnection(parse_smtp_url(self._smtp_url), parse_sender(self._mail_from).domain)
 
     def send_due(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
-        """Give up expired mails, then send due ones until none is left or the server fails.
+        """Discard expired mails, then send due mails until none is left or the server fails.
 
         A mail is handed over between claiming and deleting its row. If the process ends in between, or the server's
         last reply is lost, another process sends it again with the same ``Message-ID``.

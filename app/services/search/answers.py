@@ -42,7 +42,7 @@ MIN_WORDS = 2
 
 
 def asks(query: SearchQuery) -> bool:
-    """Whether a search may have an answer: the site shows answers, and this is the first page of a sentence's hits.
+    """Whether a search may have an answer: the site shows answers, and the request is for the first page of a sentence.
 
     A search with ``sort`` has none.
     """

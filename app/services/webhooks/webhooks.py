@@ -78,7 +78,7 @@ def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDe
 
 
 def claim_delivery(session: Session) -> Claim | None:
-    """Claim the oldest due delivery of a webhook that nothing is being sent to; ``None`` if there is none.
+    """Claim the oldest due delivery of a webhook without a delivery in progress; ``None`` if there is none.
 
     Deliveries of suspended accounts keep waiting.
     """

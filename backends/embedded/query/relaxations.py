@@ -164,11 +164,11 @@ RELAXATIONS = (
     ),
     Relaxation("phrases_only", phrases_only, only_if_none=True, signals=()),
 )
-"""Strictest first. If all find too little for a sentence with quotes, the search is repeated without the quotes."""
+"""Strictest first. If all of them find too few documents for a sentence with quotes, the quotes are then ignored."""
 
 
 def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:
-    """Terms to highlight in documents that the last one of some relaxations found."""
+    """Terms to highlight in the documents that the last of the tried relaxations found."""
 
     def sequences() -> Iterator[HighlightSource]:
         for number, term in enumerate(resolved.terms):

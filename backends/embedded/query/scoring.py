@@ -32,14 +32,14 @@ _Query = tantivy.Query
 
 
 def stop_words(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Stop words, which need not match."""
+    """Signal: stop words match, although they need not."""
     for term in resolved.terms:
         if not term.required and term.query is not None:
             yield _Query.boost_query(term.query, resolved.ranking.stop)
 
 
 def exact_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """In a short query, each word that matches completely and without typing errors, if other variants match too."""
+    """Signal: in a short query, a word matches completely and without typing errors, if it has other variants, too."""
     ranking = resolved.ranking
     bonus = ranking.exact_single_term_boost if len(resolved.terms) == 1 else ranking.exact_term_boost
     if not bonus or not resolved.is_short:
@@ -56,7 +56,7 @@ def exact_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Single characters of unspaced scripts, which are searched by pairs."""
+    """Signal: single characters of unspaced scripts match, in addition to the pairs that are searched."""
     for character in resolved.parsed.characters:
         idf = resolved.snapshot.idf(resolved.queries.doc_frequency(character))
         query = resolved.queries.one(TermVariant((character,), resolved.ranking.character), idf)
@@ -65,7 +65,7 @@ def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Neighboring query words that are near each other in the title, a section's title, or the content."""
+    """Signal: neighboring query words are near each other in the title, a section's title, or the content."""
     ranking, snapshot = resolved.ranking, resolved.snapshot
     fields = (
         ("title", TITLE_SLOP, ranking.title_proximity_boost),
@@ -81,7 +81,7 @@ def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """The title equals the query."""
+    """Signal: the title equals the query."""
     boost = resolved.ranking.exact_title_boost
     if boost and "title" in resolved.queries.fields:
         title = _Query.term_query(resolved.snapshot.schema, FILTER_TERMS, equality_term("title", resolved.text))
@@ -89,7 +89,7 @@ def exact_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def corrected_titles(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """The title, or a section's title, equals the query after spelling correction."""
+    """Signal: the title, or a section's title, equals the query after spelling correction."""
     boost, fields = resolved.ranking.corrected_title_boost, resolved.queries.fields
     texts = _corrected_texts(resolved) if boost else []
     marks = [equality_term("title", text) for text in texts if "title" in fields]
@@ -120,7 +120,7 @@ def _corrected_texts(resolved: ResolvedQuery) -> list[str]:
 
 
 def beginning_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """The title begins with the query as typed so far."""
+    """Signal: the title begins with the query as typed so far."""
     boost = resolved.ranking.title_beginning_boost
     if not boost or "title" not in resolved.queries.fields or len(resolved.terms) < 2:
         return
@@ -132,7 +132,7 @@ def beginning_title(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def exact_section(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """A section's title equals the query."""
+    """Signal: a section's title equals the query."""
     boost = resolved.ranking.exact_section_boost
     if boost and SECTIONS in resolved.queries.fields:
         section = _Query.term_query(resolved.snapshot.schema, FILTER_TERMS, section_term(resolved.text))
@@ -140,7 +140,7 @@ def exact_section(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def all_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """All required terms match, in relaxations that need only one of them."""
+    """Signal: all required terms match, in relaxations that require only one of them."""
     required = resolved.required
     if any(term.query is None for term in required):
         return

@@ -81,11 +81,11 @@ class TermQueries:
         return _Query.phrase_query(self._snapshot.schema, name, list(variant.terms))
 
     def any(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
-        """A query for the best of some variants of a word."""
+        """A query that scores a document by its best match among the variants of a word."""
         return self.best_of([self.one(variant, idf) for variant in variants])
 
     def best_of(self, choices: Iterable[tantivy.Query | None]) -> tantivy.Query | None:
-        """Documents that match any of some queries for one word, ranked by the best match."""
+        """Documents that match any of the queries for one word, ranked by their best match."""
         return best_of(choices, self._ranking.variant_tie_breaker)
 
     def with_tone(self, toned: ToneMatches, query: tantivy.Query | None, *, foreign: bool) -> tantivy.Query | None:
@@ -131,7 +131,7 @@ class TermQueries:
         return _Query.boolean_query(clauses)
 
     def every(self, terms: Iterable[str], boost: float) -> tantivy.Query | None:
-        """Documents that contain all of some terms; ``None`` if a term is in no document."""
+        """Documents that contain all of the terms; ``None`` if no document contains one of them."""
         parts = [self.one(TermVariant((term,), boost)) for term in terms]
         if None in parts:
             return None

@@ -220,7 +220,7 @@ class _Resolver:
         return variants_by_term
 
     def _concatenated(self, parsed: ParsedQuery) -> Iterator[tuple[int, list[TermVariant]]]:
-        """For each of two neighbors, their variants when written as one word."""
+        """For each pair of neighboring words, the variants of the pair written as one word."""
         terms = parsed.query_terms
         for first, second in pairwise(range(len(terms))):
             if second not in parsed.adjacency_breaks and self._may_join(terms[first], terms[second]):

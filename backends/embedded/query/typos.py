@@ -165,7 +165,7 @@ def _begins_nearly(word: str, term: str, shared: int) -> bool:
 
 
 def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
-    """Terms two errors away: with the same first letters, or else one error in them, or else two."""
+    """Terms two errors away. First tries terms with the same first letters, then with one error in these, then two."""
     start = word[: _MIN_PREFIX_LETTERS + 1]
     return (
         _with_prefixes(snapshot, fields, word, [word[:_MIN_PREFIX_LETTERS]], _MAX_SCANNED)
@@ -177,7 +177,7 @@ def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[
 def _with_prefixes(
     snapshot: Snapshot, fields: tuple[str, ...], word: str, prefixes: Iterable[str], limit: int
 ) -> dict[str, int]:
-    """Terms with one of some prefixes that are at most two errors away."""
+    """Terms that begin with any of the prefixes and are at most two errors away."""
     matches: dict[str, int] = {}
     for prefix in prefixes:
         for field in fields:

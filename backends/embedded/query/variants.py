@@ -208,7 +208,7 @@ def _relatives(
 
 
 def _starts(language: str, word: str, stems_to_match: Set[str]) -> Iterator[str]:
-    """Prefixes of the terms with the stem of a word that are long enough to list them."""
+    """Prefixes, long enough to list their terms, of the terms that share a word's stem."""
     start = commonprefix([word, *stems_to_match])  # noqa: RUF071 - of characters, as wanted
     if len(start) >= min(_MIN_STEMMED_LETTERS, len(word)):
         yield start
@@ -312,17 +312,17 @@ def _letters_and_digits(snapshot: Snapshot, query_term: QueryTerm, fields: tuple
 
 
 def _are_together(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
-    """Whether some field contains all of some terms."""
+    """Whether any single field contains all of the terms."""
     return _max_documents_with_all(snapshot, terms, fields) > 0
 
 
 def _max_documents_with_all(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> int:
-    """Upper limit on the number of documents in which one field contains all of some terms."""
+    """Upper limit on the number of documents in which one field contains all of the terms."""
     return max([min([snapshot.frequency(field, term) for term in terms]) for field in fields])
 
 
 def _follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple[str, ...]) -> bool:
-    """Whether some terms are consecutive in a field of some document."""
+    """Whether the terms are consecutive in a field of any document."""
     return any(
         snapshot.count(tantivy.Query.phrase_query(snapshot.schema, field, list(terms)))
         for field in fields

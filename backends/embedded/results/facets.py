@@ -162,7 +162,7 @@ class _Counting:
         return checked
 
     def _some(self, name: str, **options: Any) -> dict[str, Any]:
-        """The first values, plus one more that shows whether the last of them has equals."""
+        """The first values, plus one more that shows whether the last one is tied with others."""
         return _values(name, size=self.limit + 1, segment_size=self.limit + 1, **options)
 
     def _ask(

@@ -153,7 +153,7 @@ class MatchTerms:
         return cls(_match_terms_for(terms, prefixes), sequences)
 
     def only(self, numbers: frozenset[int]) -> MatchTerms:
-        """The part for some of the query's words."""
+        """Restrict the terms to the query words with these numbers."""
         if numbers == self.numbers:
             return self
         part = self._parts.get(numbers)

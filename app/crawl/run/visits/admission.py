@@ -62,9 +62,9 @@ class Admission:
     def __init__(self, source: Source, scope: Scope):
         self._start = source.url
         self.is_in_scope = scope.contains
-        """Whether a URL is on the source's host."""
+        """Returns whether a URL is on the source's host."""
         self.is_included = Rules(source.include, source.exclude).allow
-        """Whether ``include`` and ``exclude`` allow a URL."""
+        """Returns whether ``include`` and ``exclude`` allow a URL."""
         self._traps = Traps()
 
     def refusal(self, url: str) -> str | None:
