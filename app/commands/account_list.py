@@ -42,7 +42,7 @@ _TEXTS = ("plan", "e-mail", "name")
     type=click.Choice(list(ORDERS)),
     default="id",
     show_default=True,
-    help="Numbers sort in descending order. quota: the most used quota of the account.",
+    help="Sort order; numbers are descending. quota: the account's most used quota.",
 )
 @json_option
 @click.pass_context

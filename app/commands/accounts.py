@@ -138,7 +138,7 @@ def reset_password(email: str, password: str, as_json: bool) -> None:
 @click.option("--reason", default="", help="Message shown to blocked users.")
 @json_option
 def suspend(email: str, reason: str, as_json: bool) -> None:
-    """Suspend an account without deleting anything. Its keys and members are refused, and crawls stop."""
+    """Suspend an account without deleting anything. Its keys and members are blocked, and crawls stop."""
     reason = reason.strip()
     if len(reason) > MAX_REASON_LENGTH:
         raise click.ClickException(f"The reason must have at most {MAX_REASON_LENGTH} characters.")

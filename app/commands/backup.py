@@ -49,7 +49,7 @@ def backup(file: Path) -> None:
     rows = manifest.rows
     click.echo(
         f"{file}: {counted(rows['accounts'], 'account')}, {counted(rows['sites'], 'site')}, "
-        f"{counted(rows['documents'], 'document')}. It holds the installation's secret: keep it private."
+        f"{counted(rows['documents'], 'document')}. It contains the installation's secret: keep it private."
     )
 
 
@@ -74,7 +74,7 @@ def restore(file: Path, force: bool) -> None:
             )
         if is_in_use(current_runtime.database) and not force:
             raise BackupError(
-                "The database has accounts. To replace them by the backup's, stop the service and use --force."
+                "The database has accounts. To replace them with the backup's, stop the service and use --force."
             )
         with restored_tables(current_runtime.database, file, manifest) as session:
             renew_indexes(session, current_runtime.engines.current.identity)
@@ -90,7 +90,7 @@ def restore(file: Path, force: bool) -> None:
     except (BackupError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(
-        f"The state of {manifest.created_at} is restored: {counted(manifest.rows['sites'], 'site')}, "
+        f"Restored the state of {manifest.created_at}: {counted(manifest.rows['sites'], 'site')}, "
         f"{counted(manifest.rows['documents'], 'document')}. Start the service; it builds the indexes."
     )
 

@@ -94,7 +94,7 @@ COMMANDS = {
     "crawl": CommandSource("app.commands.crawl:crawl", "Crawl the website at URL into a site."),
     "database": CommandSource("app.commands.setup:database_group", "Manage the SQL database."),
     "demo": CommandSource("app.commands.setup:demo", "Set up a demo account with documents, and serve."),
-    "doctor": CommandSource("app.commands.doctor:doctor", "Check the installation and say what to do."),
+    "doctor": CommandSource("app.commands.doctor:doctor", "Check the installation and suggest remedies."),
     "documents": CommandSource("app.commands.documents:group", "Import documents from a file."),
     "openapi": CommandSource("app.commands.setup:openapi", "Write the OpenAPI document to FILE or print it."),
     "restore": CommandSource("app.commands.backup:restore", "Restore a backup from FILE into an empty installation."),

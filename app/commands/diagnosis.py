@@ -149,13 +149,13 @@ def _file_modes(settings: Settings) -> Iterator[Finding]:
     open_paths = find_open_paths(folder)
     remedy = f"Run `chmod -R go-rwx {folder}`."
     if open_paths.files:
-        message = f"Other users of this machine may read {_listed(open_paths.files)}."
+        message = f"Other users of this machine can read {_listed(open_paths.files)}."
         yield Finding("file modes", "problem", message, remedy)
     if open_paths.folders:
-        message = f"Other users of this machine may list {_listed(open_paths.folders)}."
+        message = f"Other users of this machine can list {_listed(open_paths.folders)}."
         yield Finding("file modes", "warning", message, remedy)
     if not open_paths.files and not open_paths.folders:
-        yield Finding("file modes", "ok", f"Only this user may read {folder}.")
+        yield Finding("file modes", "ok", f"Only this user can read {folder}.")
 
 
 def _listed(paths: Sequence[Path]) -> str:
@@ -166,7 +166,7 @@ def _events(runtime: Runtime) -> Iterator[Finding]:
     late = runtime.waiting_events.late_bytes(STUCK)
     if late:
         message = f"{size(late)} of search events were recorded but are not in the statistics yet."
-        yield Finding("events", "warning", message, "Start the service on this machine; it moves them.")
+        yield Finding("events", "warning", message, "Start the service on this machine; it moves them to the database.")
     else:
         yield Finding("events", "ok", "All search events have been moved to the statistics.")
 
@@ -186,12 +186,14 @@ def _charges(runtime: Runtime) -> Iterator[Finding]:
         remedy = "Start the service on this machine, and the counter store; it charges them."
         yield Finding("charges", "warning", message, remedy)
     else:
-        yield Finding("charges", "ok", "Every search that was answered is charged.")
+        yield Finding("charges", "ok", "All answered searches are charged.")
 
 
 def _proxies(settings: Settings) -> Iterator[Finding]:
     if settings.public_url.startswith("https:") and settings.trusted_proxies == 0:
-        message = "PUBLIC_URL is https, so a proxy ends TLS, but TRUSTED_PROXIES is 0: all visitors are one address."
+        message = (
+            "A proxy terminates TLS (PUBLIC_URL is https), but TRUSTED_PROXIES is 0: all visitors share one IP address."
+        )
         remedy = "Set TRUSTED_PROXIES to the number of proxies in front of the service."
         yield Finding("proxies", "warning", message, remedy)
     else:
@@ -250,7 +252,7 @@ def _clock(runtime: Runtime, name: str, read: Callable[[Runtime], float | None])
         yield Finding("clocks", "ok", f"The {name} uses this machine's clock.")
         return
     difference = abs(theirs - (began + now().timestamp()) / 2)
-    message = f"The clock of the {name} is {difference:.1f} s from this machine's."
+    message = f"The clock of the {name} differs from this machine's by {difference:.1f} s."
     if difference < CLOCK_WARNING_SECONDS:
         yield Finding("clocks", "ok", message)
     else:
@@ -282,11 +284,11 @@ def _indexes(runtime: Runtime) -> Iterator[Finding]:
         behind = find_lagging(session)
     missing = runtime.indexer.missing_indexes()
     if missing:
-        message = f"{counted(len(missing), 'index')} missing: of sites {_site_names(missing)}."
-        yield Finding("indexes", "warning", message, "A running service builds them; if none runs, start it.")
+        message = f"{counted(len(missing), 'index')} missing, of the sites {_site_names(missing)}."
+        yield Finding("indexes", "warning", message, "The service builds missing indexes; start it if needed.")
     if behind:
         message = f"{counted(len(behind), 'index')} behind the stored documents: of sites {_site_names(behind)}."
-        remedy = "A running service brings them up to date. If one stays behind, run `search reindex --site ID`."
+        remedy = "The running service updates them. If an index stays behind, run `search reindex --site ID`."
         yield Finding("indexes", "warning", message, remedy)
     for site in [site for site in behind if site.error is not None][:MAX_LISTED]:
         stuck = site.since is not None and site.since < now() - STUCK
@@ -294,7 +296,7 @@ def _indexes(runtime: Runtime) -> Iterator[Finding]:
         message = f"The index of site {site.id}{since} could not be brought up to date at {_failure(site)}"
         yield Finding("indexes", "problem" if stuck else "warning", message, _INDEXING_REMEDY)
     if not missing and not behind:
-        yield Finding("indexes", "ok", "Every index has its documents.")
+        yield Finding("indexes", "ok", "All indexes are up to date.")
 
 
 _INDEXING_REMEDY = (
@@ -325,7 +327,7 @@ def _runs(runtime: Runtime) -> Iterator[Finding]:
             select(func.count()).where(SourceRun.status == "queued", SourceRun.waiting_since < limit)
         )
     if lost or waiting:
-        message = f"{counted(lost or 0, 'crawl')} lost by their process, {waiting or 0} waiting, for over ten minutes."
+        message = f"{counted(lost or 0, 'crawl')} without a process, {waiting or 0} waiting, for over ten minutes."
         remedy = "Start the service, or `worker`, on a machine with CRAWL_RUNS above 0."
         yield Finding("runs", "warning", message, remedy)
     else:
@@ -380,7 +382,7 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
 
 def _mail(runtime: Runtime) -> Iterator[Finding]:
     if not runtime.settings.sends_mail:
-        yield Finding("mail", "ok", "No mail is sent: SMTP_URL is empty. Pages tell people to ask OPERATOR_CONTACT.")
+        yield Finding("mail", "ok", "No mail is sent: SMTP_URL is empty. Pages refer people to OPERATOR_CONTACT.")
         return
     connection = runtime.mailer.connection()
     try:

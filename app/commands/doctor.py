@@ -19,7 +19,7 @@ MARKS = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM "}
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
-    """Check the installation and say what to do.
+    """Check the installation and suggest remedies.
 
     The checks cover settings, versions, disk, clocks, database, counters, engine, indexes, and crawls. The exit status
     is 1 if there is a problem, and 0 if there are only warnings.

@@ -40,14 +40,14 @@ MAX_SHOWN = 20
     "columns",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help="Fill a field from a column of another name. =COLUMN leaves a column out. May be repeated.",
+    help="Fill a field from a column with another name. =COLUMN skips a column. May be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def import_documents(site_id: int, form: str | None, columns: tuple[str, ...], as_json: bool, file: Path) -> None:
     """Import documents: a WordPress export, CSV, JSON, or an export of another search engine.
 
-    Invalid lines are left out and reported with their numbers, and in an array those of the records.
+    Invalid lines are skipped and reported by line number, invalid records of an array by record number.
     """
     current_runtime = runtime()
     with current_runtime.database.read() as session:
@@ -99,7 +99,7 @@ def _report(as_json: bool, outcome: ImportOutcome) -> None:
         }
         click.echo(orjson.dumps(answer).decode())
         return
-    click.echo(f"{counted(outcome.indexed, 'document')} imported, {outcome.created:,} of them new.")
+    click.echo(f"{counted(outcome.indexed, 'document')} imported ({outcome.created:,} new).")
     for group in groups[:MAX_SHOWN]:
         click.echo(f"{group[0].place}: {printable('; '.join(problem.message for problem in group))}", err=True)
     if outcome.skipped > MAX_SHOWN:

@@ -46,7 +46,7 @@ def demo(base_url: str | None, serves: bool) -> None:
     logging.getLogger("app").setLevel(logging.WARNING)
     click.echo(make_demo(current_runtime, base_url or "http://127.0.0.1:8000"))
     if serves:
-        click.echo("Starting the server. Ctrl+C ends it.")
+        click.echo("Starting the server. Press Ctrl+C to stop it.")
         run_server(current_runtime)
 
 

@@ -215,7 +215,7 @@ def _register(runtime: Runtime, session: Session, person: Person, password_hash:
     if identities.is_linked_elsewhere(session, person.issuer, person.email):
         raise _forbidden(f"{person.email} already belongs to another person's account here; ask {_operator(runtime)}.")
     if not runtime.settings.registration:
-        raise _forbidden(f"Nobody with the e-mail address {person.email} has an account here; ask for an invitation.")
+        raise _forbidden(f"There is no account with the e-mail address {person.email}; ask for an invitation.")
     owner = accounts.create_owner(
         session,
         name=person.name,

@@ -146,7 +146,7 @@ def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any])
     if not is_semantic(settings):
         return None
     if runtime.vectorizer is None:
-        return "semantic_unavailable", "The operator has set up no embedder: searches are ordered by words alone."
+        return "semantic_unavailable", "The operator hasn't set up an embedder, so results are ranked by words only."
     missing = runtime.vectorizer.count_missing(site_id)
     if not missing:
         return None

@@ -15,7 +15,7 @@ ENGINE_SECONDS = Histogram(
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
 ENGINE_FAILURES = Counter(
-    "search_engine_failures_total", "Operations that the search engine could not do: away, or too slow.", ["operation"]
+    "search_engine_failures_total", "Operations for which the search engine was unavailable or too slow.", ["operation"]
 )
 OPERATIONS = (
     "search", "find_titles", "upsert", "delete", "count", "create_index", "delete_index", "list_indexes", "check",

@@ -44,7 +44,7 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
     if key.site_only and policy.whole_account:
         return ApiError(
             ErrorCode.INSUFFICIENT_PERMISSION,
-            "The key is for its own site only, and this is about the whole account; use a key without site_only.",
+            "The key is limited to its own site, and this concerns the whole account; use a key without site_only.",
         )
     return None
 

@@ -61,7 +61,7 @@ class OperationPolicy:
 
     def __post_init__(self) -> None:
         if self.uncounted and not self.access.anyone:
-            raise ValueError("Nobody asks who calls an uncounted operation, so it is for anyone.")
+            raise ValueError("An uncounted operation doesn't check its caller, so it must be open to anyone.")
 
     def role_for(self, method: str) -> Role:
         """The required role for a request with this method."""

@@ -89,7 +89,7 @@ def test_plain_output_has_one_line_per_finding(installation: Tenant) -> None:
 
     assert result.exit_code == 1
     assert "ok       database: SQLite" in result.output
-    assert f"PROBLEM  file modes: Other users of this machine may read {folder / 'service.db'}." in result.output
+    assert f"PROBLEM  file modes: Other users of this machine can read {folder / 'service.db'}." in result.output
     assert f"Run `chmod -R go-rwx {folder}`." in result.output
 
 
@@ -101,7 +101,7 @@ def test_listable_data_directory_is_a_warning(installation: Tenant) -> None:
 
     assert status == 0
     assert wrong["file modes"]["level"] == "warning"
-    assert wrong["file modes"]["message"] == f"Other users of this machine may list {folder}."
+    assert wrong["file modes"]["message"] == f"Other users of this machine can list {folder}."
     assert wrong["file modes"]["remedy"] == f"Run `chmod -R go-rwx {folder}`."
 
 
@@ -113,7 +113,7 @@ def test_group_readable_index_file_is_a_problem(installation: Tenant) -> None:
     status, wrong = examine(installation)
 
     assert status == 1
-    assert wrong["file modes"]["message"] == f"Other users of this machine may read {file}."
+    assert wrong["file modes"]["message"] == f"Other users of this machine can read {file}."
 
 
 def test_invalid_settings_are_all_reported_and_other_checks_still_run(installation: Tenant) -> None:
@@ -270,7 +270,7 @@ def test_stuck_crawls_and_tasks_are_reported(installation: Tenant) -> None:
 
     _, wrong = examine(installation)
 
-    assert wrong["runs"]["message"].startswith("1 crawl lost")
+    assert wrong["runs"]["message"].startswith("1 crawl without a process")
     assert wrong["tasks"]["message"].startswith("1 task")
 
 

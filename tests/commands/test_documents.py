@@ -32,7 +32,7 @@ def test_json_lines_are_imported_and_searchable(tenant: Tenant, folder: Path) ->
     result = run_import(tenant, file)
 
     assert result.exit_code == 0, result.output
-    assert "3 documents imported, 3 of them new." in result.output
+    assert "3 documents imported (3 new)." in result.output
     assert sorted(tenant.found_ids("page")) == ["page-0", "page-1", "page-2"]
 
 
@@ -112,7 +112,7 @@ def test_importing_a_file_again_replaces_its_documents(tenant: Tenant, folder: P
 
     result = run_import(tenant, file)
 
-    assert "1 document imported, 0 of them new." in result.output
+    assert "1 document imported (0 new)." in result.output
 
 
 def test_invalid_file_and_unknown_site_are_reported(tenant: Tenant, folder: Path) -> None:
@@ -146,7 +146,7 @@ def test_wordpress_export_is_detected_automatically(tenant: Tenant, folder: Path
 
     result = run_import(tenant, file)
 
-    assert "1 document imported, 1 of them new." in result.output
+    assert "1 document imported (1 new)." in result.output
     assert tenant.found_ids("opening") == ["https://museum.example/1/"]
 
 

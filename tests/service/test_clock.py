@@ -160,5 +160,5 @@ def test_doctor_reports_a_wrong_clock(
     assert told.returncode == 1
     clocks = [finding for finding in json.loads(told.stdout) if finding["topic"] == "clocks"]
     assert [finding["level"] for finding in clocks] == ["problem", "problem"]
-    assert "The clock of the database is 3600.0 s from this machine's." in clocks[0]["message"]
+    assert "The clock of the database differs from this machine's by 3600.0 s." in clocks[0]["message"]
     assert "NTP" in clocks[0]["remedy"]

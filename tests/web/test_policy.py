@@ -299,7 +299,7 @@ class TestMissingPolicies:
             assert int(response.headers["X-RateLimit-Remaining"]) < int(response.headers["X-RateLimit-Limit"])
 
     def test_uncounted_policy_must_be_for_anyone(self) -> None:
-        with pytest.raises(ValueError, match="for anyone"):
+        with pytest.raises(ValueError, match="open to anyone"):
             OperationPolicy(MANAGING, uncounted=True)
 
 

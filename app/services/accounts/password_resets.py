@@ -59,7 +59,7 @@ class ResetWriter(LinkWriter):
                 "If that was you, open this page:",
                 Link("Choose a new password", url),
                 f"The link works once and is valid until {moment_text(mail.expires_at)}, 30 minutes after the request.",
-                "If it was not you, ignore this mail. Your password does not change.",
+                "If you didn’t request this, ignore this mail; your password stays the same.",
             ),
         )
 

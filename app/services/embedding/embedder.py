@@ -81,7 +81,7 @@ EMBEDDER_SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
 EMBEDDER_FAILURES = Counter(
-    "search_embedder_failures_total", "Operations that the embedder could not do: away, or too slow.", ["operation"]
+    "search_embedder_failures_total", "Operations for which the embedder was unavailable or too slow.", ["operation"]
 )
 
 

@@ -315,7 +315,7 @@ def _refuse_more_marks(session: Session, site_id: int, batches: Sequence[_Batch]
     """
     limits = [batch.limits.documents for batch in batches if batch.limits.documents is not None]
     if count_marks(session, site_id) > max([*limits, MIN_MARKS]):
-        raise BackendUnavailable("The site's index has yet to catch up with earlier changes.", retry_after=60)
+        raise BackendUnavailable("Earlier changes to the site are not indexed yet.", retry_after=60)
 
 
 def _change(

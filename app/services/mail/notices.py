@@ -192,7 +192,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
     used, allowed, is_full = number(use.used), number(use.allowed), use.reached[-1] == PERCENTS[-1]
     match use.quota:
         case "searches":
-            advice = "check in the analytics what is searched for, and whether a program searches that should not."
+            advice = "check in analytics what visitors search for, and whether a program searches by mistake."
             place = Link("Top queries", f"{public_url}/api/analytics")
             texts = _WarningTexts(
                 "80 percent of today’s searches are used",
@@ -275,7 +275,7 @@ def write_letter(source: Source, site_name: str, reason: str, public_url: str) -
         f"The last two crawls of {source.url} failed",
         (
             f"The last two crawls of {source.url} for {site_name} failed. {reason}".rstrip(),
-            "Its pages stay searchable in the version that was last read. Later changes may be missing.",
+            "Its pages stay searchable as of the last successful crawl. Later changes may be missing.",
             Link("See the error and start a new run", f"{public_url}/api/sites/{source.site_id}/sources/{source.id}"),
             "You will not be notified of further failures until a crawl of this source succeeds.",
             f"The site search at {public_url} sent this mail automatically.",

@@ -89,7 +89,7 @@ QUERY_SECONDS = 0.1
 
 MIXED_SEARCHES = Counter(
     "search_mixed_searches_total",
-    "Searches whose hits were to be ordered by meaning, too: mixed, or why it was not done.",
+    "Searches to be ranked by meaning as well: mixed, or the reason why they were not.",
     ["outcome"],
 )
 

@@ -228,6 +228,6 @@ class ThreadShares:
 def _busy() -> ApiError:
     return ApiError(
         ErrorCode.SERVER_BUSY,
-        "Too many of your requests are waiting for your share of this server; try again when some have finished.",
+        "Too many of your requests are waiting; try again when some have finished.",
         retry_after=RETRY_SECONDS,
     )
