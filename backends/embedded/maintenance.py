@@ -86,7 +86,7 @@ def link_generation(source: Path, target: Path) -> None:
         if segment is not None and (path.suffix != ".del" or path.name == segment.deletes_file):
             _link(path, target / path.name)
     for name in (_MANAGED_FILE, META_FILE):
-        # Copied, because these files change with every commit, unlike those of segments.
+        # Copied, because these files change with every commit. Segment files never change.
         shutil.copyfile(source / name, target / name)
 
 

@@ -99,19 +99,23 @@ class KnownIncarnation:
         """Doubt that the store knows of all credential changes."""
         self.doubt = f"*{secrets.token_hex(4)}"
 
-    def went_back(self, state: tuple[str, int], incarnation: str, changes: int) -> bool:
-        """Whether the store knows of fewer changes than before a step, under the same incarnation.
+    def note(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> bool:
+        """Note what a step reported, and end the doubt that the step was sent with.
 
         Args:
             state: :attr:`state` before the step was sent.
+            doubt: :attr:`doubt` before the step was sent.
             incarnation: Incarnation that the step reported.
             changes: Number of credential changes that the step reported.
-        """
-        return incarnation == state[0] and changes < state[1]
 
-    def note(self, doubt: str, incarnation: str, changes: int) -> None:
-        """Note what a step reported, and end the doubt that the step was sent with."""
+        Returns:
+            Whether the report was noted; ``False`` if the store went back in time, to fewer changes under the same
+            incarnation.
+        """
+        if incarnation == state[0] and changes < state[1]:
+            return False
         if incarnation != self.state[0] or changes > self.state[1]:
             self.state = incarnation, changes
         if doubt and self.doubt == doubt:
             self.doubt = ""
+        return True

@@ -393,10 +393,9 @@ class RedisCounters(CounterStore):
             state: State that was known before the step was sent.
             doubt: The doubt that the step was to resolve.
         """
-        if self._known.went_back(state, incarnation, changes):
-            return self._check(("", 0), incarnation)
-        self._known.note(doubt, incarnation, changes)
-        return incarnation
+        if self._known.note(state, doubt, incarnation, changes):
+            return incarnation
+        return self._check(("", 0), incarnation)
 
     def _check(self, state: tuple[str, int], doubt: str) -> str:
         incarnation, changes = self._run(_CHECK, [_INCARNATION, f"{_PREFIX}check"], [doubt])

@@ -300,9 +300,10 @@ class MemoryFile:
             self._execute("BEGIN")
             try:
                 result = step(self._execute, *args)
-                self._changes += not reading
-                if self._changes % 1000 == 0 and not reading:
-                    self._housekeep(self._execute)
+                if not reading:
+                    self._changes += 1
+                    if self._changes % 1000 == 0:
+                        self._housekeep(self._execute)
             except BaseException:
                 self._connection.rollback()
                 raise

@@ -103,7 +103,7 @@ class Provider:
         # OpenID Connect Discovery, section 4.3, requires an exact match.
         if document.get("issuer") != self.issuer:
             raise ProviderUnavailable(f"its configuration belongs to another issuer: {document.get('issuer')!r}")
-        # The default is that of OpenID Connect Discovery, section 3.
+        # OpenID Connect Discovery, section 3, sets this default.
         methods = document.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         if not isinstance(methods, list):
             raise ProviderUnavailable("its token_endpoint_auth_methods_supported is not a list")

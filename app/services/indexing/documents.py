@@ -279,7 +279,7 @@ def _put(
         stored_ids |= fresh
         document_count += len(fresh)
         origin = Origin(batch.source) if sync is None else marks.origin(sync, batch.documents)
-        # Of the documents with one ID, that of the last batch wins: batches are in order of arrival.
+        # Batches are in order of arrival, so the last document with an ID replaces earlier ones.
         accepted |= {document.id: (document, origin) for document in batch.documents}
         for document in batch.documents:
             site_kinds.add(document.kinds)

@@ -110,7 +110,7 @@ def test_hs256_signature_with_a_known_key_is_rejected(app: Flask, provider: Iden
     claims = {"iss": provider.issuer, "aud": CLIENT_ID, "iat": moment, "exp": moment + 300, "nonce": nonce}
     parts = ({"alg": "HS256", "kid": "first"}, claims | provider.person)
     signed = b".".join(urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
-    signature = urlsafe_b64encode(hmac.digest(known, signed, "sha256")).rstrip(b"=")  # joserfc refuses to sign so.
+    signature = urlsafe_b64encode(hmac.digest(known, signed, "sha256")).rstrip(b"=")  # joserfc refuses to.
     provider.token = (signed + b"." + signature).decode()
     person.call("GET", path)
     assert_nobody_came(app, person, "unsupported_algorithm")
