@@ -1,1 +1,1 @@
-"""Services: functions over a database session, a store, or an engine, of which operations are composed."""
+"""Services: the functions that operations are built from. They work on a database session, a store, or an engine."""

@@ -11,13 +11,14 @@ from app.services.analytics.reports import Analytics
 COLUMNS = ("list", "query", "count", "clicks", "click_through_rate", "average_click_position")
 _LISTS = ("top_queries", "zero_result_queries", "partial_queries", "no_click_queries")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Characters that begin a formula in some spreadsheet, including full-width forms."""
+"""Characters that begin a formula in at least one spreadsheet program, including full-width forms."""
 
 
 def encode_csv(analytics: Analytics) -> str:
     """Return the lists as CSV (RFC 4180), one line per list and query, page, or channel. Unknown rates are empty.
 
-    Visitors choose the queries, and spreadsheets run cells that look like formulas; an apostrophe prevents that.
+    Visitors choose the queries, and spreadsheet programs run cells that look like formulas; an apostrophe prevents
+    that.
     """
     rows: list[tuple[str, str, int, int | None, float | None, float | None]] = [
         *(

@@ -1,7 +1,8 @@
-"""A site's documents, most recently changed first, a page at a time or all of them.
+"""A site's documents, most recently changed first, read page by page or all together.
 
 Every change of a document raises its revision. The list is read from the highest revision down, so documents that
-change meanwhile move to the part that was already read: none is listed twice, and no unchanged one is missed.
+change meanwhile move to the part that was already read. No document is listed twice, and no unchanged document is
+skipped.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from schemas.validation.documents import MAX_ID_LENGTH
 MAX_SOURCES = 100
 
 STEP = 500
-"""Rows read in one transaction."""
+"""Maximum number of rows read in one transaction."""
 
 _INT64 = range(2**63)
 
@@ -68,7 +69,7 @@ class Cursor:
     """Position at which a list continues.
 
     Attributes:
-        total: Number of documents when its first page was read.
+        total: Number of documents when the first page was read.
     """
 
     total: int
@@ -84,7 +85,7 @@ class Cursor:
         """Return the cursor for ``text``.
 
         Raises:
-            ApiError: 400 for an invalid cursor, or another list's.
+            ApiError: 400 if the cursor is invalid or belongs to another list.
         """
         try:
             # Cursors are sent without base64 padding.
@@ -111,11 +112,11 @@ def _digest(selection: Selection) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Size of a list and position of the next page, without its documents.
+    """A page of a list, without its documents.
 
     Attributes:
         total: Number of documents when the first page was read.
-        next_cursor: Cursor of the next page; ``None`` on the last one.
+        next_cursor: Cursor of the next page; ``None`` on the last page.
     """
 
     total: int
@@ -123,7 +124,7 @@ class Page:
 
 
 Take = Callable[[StoredBody], bool]
-"""Adds a document to a page. Returns false if no more fits."""
+"""Function that adds a document to a page. It returns ``False`` if the document does not fit."""
 
 
 def select_documents(
@@ -149,7 +150,7 @@ def read_page(
     """Read one page of a list.
 
     Args:
-        site: The site, as just loaded.
+        site: The site, freshly loaded.
         limit: Maximum number of documents on the page. Documents selected by ID are all on one page.
     """
     count = matched = 0
@@ -207,9 +208,9 @@ def _count(database: Database, site: Site, selection: Selection) -> int:
 def walk(
     database: Database, selection: Selection, before: Place | None = None, rows_at_once: int = STEP
 ) -> Iterator[StoredBody]:
-    """Yield the documents of a selection, most recently changed first, however slowly the caller consumes them.
+    """Yield the documents of a selection, most recently changed first.
 
-    No transaction stays open meanwhile, and few bodies are in memory.
+    The caller may consume them slowly: no transaction stays open meanwhile, and few bodies are in memory.
     """
     while True:
         with database.read() as session:
@@ -254,12 +255,12 @@ def encode(document: StoredBody, fields_to_return: Set[str] | None = None) -> by
 
 @lru_cache(maxsize=16)
 def _time_text(microseconds: int) -> str:
-    """Format a time. Cached, because all documents of a batch have the same one."""
+    """Format a time. Cached, because all documents of a batch have the same time."""
     return isoformat(from_microseconds(microseconds))
 
 
 def list_source_names(session: Session, site_id: int) -> list[str]:
-    """Return the sources of a site's documents, ``api`` first, at most :data:`MAX_SOURCES`."""
+    """Return up to :data:`MAX_SOURCES` sources of a site's documents, ``api`` first."""
     names = [API_SOURCE]
     while len(names) < MAX_SOURCES:
         name = next_source(session, site_id, names[-1] if len(names) > 1 else "")

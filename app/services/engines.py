@@ -25,7 +25,7 @@ OPERATIONS = (
 
 
 class Engines:
-    """Engines by identity.
+    """The configured search engines, by identity.
 
     Args:
         current: Engine for new sites.
@@ -54,7 +54,7 @@ class Engines:
             )
 
     def get_engine(self, identity: str) -> SearchBackend:
-        """Return the engine with this identity, which contains a site's index.
+        """Return the engine with this identity, as stored with a site.
 
         Raises:
             BackendMisconfigured: This process has no such engine.
@@ -65,7 +65,7 @@ class Engines:
         return engine
 
     def knows(self, identity: str) -> bool:
-        """Whether this process has this engine."""
+        """Whether an engine with this identity is configured."""
         return identity in self._by_identity
 
     def all(self) -> list[SearchBackend]:

@@ -28,7 +28,7 @@ from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 DATABASE, DISK, COUNTERS, ENGINE, NEXT_ENGINE = "database", "disk", "counters", "engine", "next_engine"
 
 INDEXES_SECONDS = 60.0
-"""Seconds between two checks for missing indexes while none is missing."""
+"""Seconds between two checks for missing indexes while no index is missing."""
 _SCRAP = bytes(65_536)
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Finding:
     """Result of the last check of one dependency.
 
     Attributes:
-        failing_since: Time of the first failed check, aware; ``None`` if it works.
+        failing_since: Timezone-aware time of the first failed check; ``None`` if the dependency works.
         seconds: Duration of the check.
     """
 
@@ -52,7 +52,7 @@ class Finding:
 
 
 class HealthMonitor:
-    """Checks the dependencies of this process, and remembers since when each one fails.
+    """Checks the dependencies of this process, and records when each of them began to fail.
 
     Args:
         folder: DATA_DIR.
@@ -79,25 +79,25 @@ class HealthMonitor:
 
     @property
     def findings(self) -> Mapping[str, Finding]:
-        """Results of the last check by dependency; empty before the first one."""
+        """Results of the last check, by dependency; empty before the first check."""
         return self._findings
 
     @property
     def missing_indexes(self) -> Mapping[int, datetime]:
-        """Sites whose index does not exist in the engine, with the time at which that was noticed, aware."""
+        """IDs of sites whose index does not exist in the engine, with the timezone-aware time of discovery."""
         return self._missing
 
     def failing_since(self, dependency: str) -> datetime | None:
-        """Time since which a dependency fails; ``None`` if it works or was not checked yet."""
+        """Return the time of a dependency's first failed check; ``None`` if it works or has not been checked yet."""
         finding = self._findings.get(dependency)
         return None if finding is None else finding.failing_since
 
     def engine_failing_since(self, identity: str) -> datetime | None:
-        """Time since which the engine with a site's index fails; ``None`` if it works or was not checked yet."""
+        """Return the time of an engine's first failed check; ``None`` if it works or has not been checked yet."""
         return self.failing_since(self._engines.get(identity, ""))
 
     def check(self) -> None:
-        """Check all dependencies once. Logs when a failure begins and ends."""
+        """Check all dependencies once. Logs the beginning and end of each failure."""
         self._findings = {name: self._look(name, probe) for name, probe in self._probes.items()}
         engines_work = not any(self.failing_since(name) for name in self._engines.values())
         due = self._missing or time.monotonic() >= self._indexes_due
@@ -137,7 +137,7 @@ class HealthMonitor:
         self._indexes_due = time.monotonic() + INDEXES_SECONDS
 
     def _change_database(self) -> None:
-        """Begin a change, as every write does. It fails if the database is locked or read-only."""
+        """Begin a write transaction, which fails if the database is locked or read-only."""
         with self._database.write() as session:
             if self._database.is_sqlite:
                 session.execute(text("SELECT 1"))
@@ -151,14 +151,14 @@ class HealthMonitor:
 
 
 SAMPLE = 3
-"""Largest sites whose index is compared with SQL: an engine that responds may still be loading its documents."""
+"""Number of largest sites whose index is compared with SQL: an engine that responds may still be loading documents."""
 
 
 def check_readiness(database: Database, counters: CounterStore, engines: Engines) -> None:
-    """Return if database, counters, and search engine are ready.
+    """Check that the database, the counters, and the search engine are ready.
 
     Raises:
-        ApiError: 503: the database's tables belong to an older version.
+        ApiError: 503 if the database's tables belong to an older version.
         SQLAlchemyError: The database is not ready.
         CountersUnavailable: The counter store is not ready.
         BackendUnavailable: The engine is not ready, or still loading its documents.
@@ -196,18 +196,18 @@ def check_readiness(database: Database, counters: CounterStore, engines: Engines
 LATE = timedelta(minutes=2)
 """Age at which a stored change that is not searchable yet is reported as late."""
 STUCK = timedelta(minutes=10)
-"""Time without a worker after which a run is reported as stuck."""
+"""Time that a run waits for a worker before it is reported as stuck."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A problem, for the dashboard.
+    """A problem, as the dashboard shows it.
 
     Attributes:
         kind: ``engine``, ``index``, ``indexing``, ``database``, ``disk``, ``counters``, or ``sources``.
         title: The problem, as a sentence.
-        effect: What still works and what does not, as sentences.
-        since: When it began or was noticed, aware.
+        effect: The consequences, including whether searches still work, as sentences.
+        since: Timezone-aware time at which it began or was noticed.
     """
 
     kind: str
@@ -219,7 +219,7 @@ class Trouble:
 def find_troubles(session: Session, health: HealthMonitor, account_id: int) -> list[Trouble]:
     """Return problems with the dependencies of an account, most severe first.
 
-    Calls only the database. For other dependencies, it uses the last check.
+    Only the database is queried; for other dependencies, the last check applies.
     """
     sites = session.scalars(select(Site).where(listed(account_id)).order_by(Site.id)).all()
     return [
@@ -293,7 +293,7 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
 
 
 def _of_late_changes(session: Session, health: HealthMonitor, sites: Sequence[Site]) -> list[Trouble]:
-    """Return a problem for stored changes that are not in the index, although engine and index are available."""
+    """Return a problem if stored changes are not in the index although the engine and the index are available."""
     late: dict[int, datetime] = {}
     for site in sites:
         is_reported = health.engine_failing_since(site.engine) is not None or site.id in health.missing_indexes

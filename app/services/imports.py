@@ -15,15 +15,15 @@ from schemas.validation.documents import RECOMMENDED_BATCH, DocumentProblems, Va
 from schemas.validation.problems import MAX_PROBLEMS, Problem
 
 BATCH_BYTES = 8 * 1024 * 1024
-"""Size of the documents from which a batch is written, if it has not reached :data:`RECOMMENDED_BATCH` before."""
+"""Size in bytes at which a batch is written even if it has fewer than :data:`RECOMMENDED_BATCH` documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineProblem:
-    """A problem of a skipped line or record.
+    """A problem in a skipped line or record.
 
     Attributes:
-        line: Line on which it begins, from 1.
+        line: Number of the line on which the record begins, from 1.
         field: The invalid field; ``None`` for the line as a whole.
         problem: A predicate that follows the field's name.
         record: Number of the record in the file, from 1, for formats with several records on a line.
@@ -50,9 +50,9 @@ class ImportOutcome:
     """Outcome of an import so far.
 
     Attributes:
-        indexed: Documents written. An ID that occurs again in a later batch counts again.
-        created: Those of them with new IDs.
-        skipped: Skipped lines.
+        indexed: Number of documents written. An ID that occurs again in a later batch counts again.
+        created: Number of written documents with new IDs.
+        skipped: Number of skipped lines.
         problems: Problems of the first skipped lines.
     """
 
@@ -81,7 +81,7 @@ class FileImport:
     Attributes:
         limits: Limits of the plan.
         max_site_fields: Maximum number of distinct additional fields of a site.
-        max_skipped: Skipped lines beyond which the import stops.
+        max_skipped: Maximum number of skipped lines before the import stops; ``None`` for no limit.
         outcome: Outcome so far, even if an error ends the import.
     """
 
@@ -102,7 +102,7 @@ class FileImport:
         Raises:
             ApiError: 404 for the site; 403 if it is paused or the plan's documents are exceeded; 400 for too many
                 invalid lines.
-            BackendUnavailable: The last batch is stored but may not be searchable yet; it will be.
+            BackendUnavailable: The last batch is stored but may become searchable later.
             UnreadableFile: From ``reads``.
         """
         try:
@@ -157,7 +157,7 @@ class FileImport:
 
 
 def told_progress(outcome: ImportOutcome) -> str:
-    """Return the progress of an interrupted import, as a sentence to follow the error; empty if nothing was written."""
+    """Return a sentence about an interrupted import's progress, to append to the error; empty without progress."""
     if not outcome.indexed:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""The inbox: queries that disappoint visitors, their current results, and settings that remedy them."""
+"""The inbox: queries with disappointing results, their current results, and settings that improve them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CurrentResult:
 
     Attributes:
         total: Number of documents.
-        matched: Which of the query's words these documents contain.
+        matched: How these documents match the query's words.
         hits: The first of these documents.
     """
 
@@ -76,13 +76,16 @@ def _encode(hit: Hit) -> bytes:
 
 PERIOD_DAYS = 30
 MAX_CANDIDATES = 100
-"""Maximum number of queries checked, with one search each: those with which most visitors missed something."""
+"""Maximum number of queries to check with a search each. Queries that disappointed the most visitors come first."""
 MIN_VISITORS_WITHOUT_CLICK = 5
-"""Visitors of a query without clicks before the missing clicks are significant."""
+"""Minimum number of visitors who searched for a query without clicking before missing clicks are significant."""
 MAX_FREQUENT = 1_000
 MAX_VISITED = 20_000
-"""Candidates of each kind are the queries with the most visitors among this many of the most searched queries, and this
-many of the queries with the most visitors. So queries made up by one visitor cannot displace those of several.
+"""Maximum number of queries with the most visitors that are considered as candidates.
+
+Candidates of each kind are the queries with the most visitors among the :data:`MAX_FREQUENT` most searched queries and
+the :data:`MAX_VISITED` queries with the most visitors. Queries made up by a single visitor therefore cannot displace
+queries of several visitors.
 """
 MAX_IGNORED = 1_000
 """Maximum number of queries that a site can ignore."""
@@ -90,7 +93,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 class InboxKind(StrEnum):
-    """Kind of disappointment."""
+    """Reason why a query's results disappoint visitors."""
 
     NO_RESULTS = "no_results"
     PARTIAL = "partial"
@@ -102,9 +105,9 @@ class InboxItem:
     """A query that needs attention.
 
     Attributes:
-        query: In normal form.
+        query: The query, in normal form.
         searches: Number of searches.
-        visitors: Number of visitors who missed something.
+        visitors: Number of disappointed visitors.
         finds_now: Number of documents in its current results.
     """
 
@@ -120,7 +123,7 @@ class Candidate:
     """A query that belongs in the inbox unless its current results are better.
 
     Attributes:
-        visitors: Visitors who missed something, by kind.
+        visitors: Number of disappointed visitors, by kind.
     """
 
     query: str
@@ -131,7 +134,8 @@ class Candidate:
         """Return the inbox item for a query with these current results; ``None`` if it no longer belongs in the inbox.
 
         Args:
-            pinned: IDs that the site pins for the query. If one of them comes first, the owner has handled the query.
+            pinned: IDs that the site pins for the query. If a pinned document comes first, the owner has already
+                handled the query.
         """
         if result.total == 0:
             kind = InboxKind.NO_RESULTS
@@ -141,7 +145,7 @@ class Candidate:
             kind = InboxKind.NO_CLICKS
         else:
             return None
-        # Documents may have been deleted since. Then the query has no results now, although its visitors had some.
+        # If documents were deleted since, the query may have no results now although its visitors had some.
         visitors = self.visitors.get(kind, max(self.visitors.values()))
         return InboxItem(self.query, kind, self.searches, visitors, result.total)
 
@@ -165,7 +169,7 @@ def list_inbox(
 
 
 def judge_candidates(searcher: Searcher, site: SiteRecord, candidates: Sequence[Candidate]) -> Iterator[InboxItem]:
-    """Yield the items among the candidates, in order. Each is searched for when the caller asks for it.
+    """Yield the inbox items among the candidates, in order. Each candidate is searched for lazily.
 
     Raises:
         BackendError: The engine cannot run a query now.
@@ -192,7 +196,7 @@ def list_candidates(
         (InboxKind.PARTIAL, "partial_results", "partial_results > 0", "found_visitors"),
     ]
     if reports_clicks(session, site.id, today):
-        # Visitors with partial results are excluded: those results are a reason of their own for not clicking.
+        # Visitors with partial results are excluded, because partial results are another reason for not clicking.
         witnesses = "found_visitors - partial_results"
         unclicked = f"{NO_CLICKS} AND {witnesses} >= {MIN_VISITORS_WITHOUT_CLICK}"
         kinds.append((InboxKind.NO_CLICKS, "searches", unclicked, witnesses))
@@ -262,7 +266,7 @@ def _read_candidates(
 
 
 def reports_clicks(session: Session, site_id: int, today: date) -> bool:
-    """Whether clicks are reported at all. If not, a query without clicks has no meaning."""
+    """Whether the site reports clicks. If it does not, a query without clicks has no significance."""
     first = (today - _EPOCH).days - PERIOD_DAYS + 1
     return bool(
         session.scalar(select(func.sum(SiteDay.clicks)).where(SiteDay.site_id == site_id, SiteDay.day >= first))
@@ -305,9 +309,9 @@ def count_ignored(session: Session, site_id: int) -> int:
 
 
 def was_searched(session: Session, site_id: int, query: str, today: date) -> bool:
-    """Whether a query, in normal form, was searched on a site in the period."""
+    """Whether a query, in normal form, was searched for on a site in the last :data:`PERIOD_DAYS` days."""
     last = (today - _EPOCH).days
-    # The table's key has the day before the query, so each day is one lookup.
+    # The day precedes the query in the table's key, so each day takes one lookup.
     days = range(last - PERIOD_DAYS + 1, last + 1)
     searched = select(QueryDay.query).where(
         QueryDay.site_id == site_id, QueryDay.day.in_(days), QueryDay.query == query
@@ -325,7 +329,7 @@ Settings = Mapping[str, Any]
 
 
 def add_synonyms(settings: Settings, word: str, synonyms: Sequence[str]) -> dict[str, Any]:
-    """Return settings in which a word also matches the synonyms. They join the group that contains the word."""
+    """Return settings in which a word also matches the synonyms. They join an existing group with the word."""
     groups = [list(group) for group in settings["synonyms"]]
     group = next((group for group in groups if _has(group, word)), None)
     if group is None:
@@ -342,7 +346,7 @@ def _has(group: Sequence[str], word: str) -> bool:
 
 
 def pin_document(settings: Settings, query: str, document_id: str) -> dict[str, Any]:
-    """Return settings in which a document comes first for a query, before other pinned ones, and is not hidden."""
+    """Return settings in which a document comes first for a query, before other pinned documents, and is not hidden."""
     query = normal_form(query)
     pinned, hidden = _ids_of(settings["pinned"], query), _ids_of(settings["hidden"], query)
     return {

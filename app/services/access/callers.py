@@ -37,7 +37,8 @@ class Caller:
         key: The API key, or the key that an engine key was issued for; ``None`` for sessions and public engine keys.
         site: The only site that an engine key can search.
         member, csrf_token, session_hash: Set for sessions only.
-        credential_version: The account version under which all this was loaded; ``None`` if it was just read from SQL.
+        credential_version: The account version under which these records were loaded; ``None`` if they were just read
+            from SQL.
     """
 
     kind: CallerKind
@@ -56,7 +57,7 @@ class Caller:
 
     @property
     def is_owner(self) -> bool:
-        """Whether no role limits this caller."""
+        """Whether the caller is an owner or a key, so that no member role limits it."""
         return self.has_role(Role.OWNER)
 
     @property
@@ -65,7 +66,7 @@ class Caller:
         return self.has_role(Role.EDITOR)
 
     def has_role(self, needed: Role) -> bool:
-        """Whether a member's role covers ``needed``. Always true for keys, whose kind decides what they may do."""
+        """Whether a member's role covers ``needed``. Always true for keys, which have rights instead of a role."""
         return self.member is None or self.member.role.covers(needed)
 
     @property
@@ -87,7 +88,7 @@ class Client:
 
     Attributes:
         address: IP address, as the audit log shows it.
-        key: Keyed hash of the address, used as its name in the counter store.
+        key: Keyed hash of the address, which identifies the client in the counter store.
         user_agent: Value of the ``User-Agent`` header.
     """
 
@@ -96,5 +97,5 @@ class Client:
     user_agent: str
 
     def member(self, email: str, member_id: int | None = None) -> Actor:
-        """Return a member as the actor of the request; without an ID while the member is being created."""
+        """Return a member as the actor of the request. Omit the ID while the member is being created."""
         return Actor("member", email, None if member_id is None else str(member_id), self.address)

@@ -1,8 +1,8 @@
 """Keys with their account and rights, cached per process under the account's credential version.
 
-The counter store returns the version together with every request's limits. A cached entry is used only while the
-version equals the version that it was loaded under. So a disabled, rotated, or deleted key, a paused site, or a changed
-plan takes effect with the next request, in every process.
+The counter store returns the version together with every request's limits. A cached entry is used only while its
+version is current, so a disabled, rotated, or deleted key, a paused site, or a changed plan takes effect with the next
+request, in every process.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ class KeyRecord:
 
 @dataclass(slots=True)
 class AccountRecord:
-    """An account's plan, and the sites of the account that requests have used.
+    """An account with its plan, and with the sites that requests have used.
 
     Attributes:
-        suspension: The operator's message to suspended members; ``None`` if the account is not suspended.
+        suspension: The operator's message to members of a suspended account; ``None`` if it is not suspended.
         confirm_by: Deadline for an owner to confirm their e-mail address, after which keys stop; ``None`` if not
             required.
     """
@@ -107,7 +107,7 @@ class AccountRecord:
 class Credentials:
     """A key with its account, and the version under which they were loaded (``None`` if they must not be cached).
 
-    The public engine key of a site has no API key.
+    ``key`` is ``None`` for a site's public engine key.
     """
 
     key: KeyRecord | None
@@ -116,14 +116,14 @@ class Credentials:
 
 
 def account_record(plans: PlanTable, account: Account) -> AccountRecord:
-    """Return ``account`` as a value that outlives its session."""
+    """Return ``account`` as a record that outlives its database session."""
     limits = plans.limits_of(account.plan, account.limit_overrides)
     suspension = None if account.suspended_at is None else account.suspension_reason
     return AccountRecord(account.id, account.plan, limits, suspension, account.confirm_by)
 
 
 def site_record(site: Site, learned: Gains | None = None) -> SiteRecord:
-    """Return ``site`` as a value that outlives its session.
+    """Return ``site`` as a record that outlives its database session.
 
     Args:
         learned: Ranking learned from clicks (:func:`read_gains`), for callers that search.
@@ -163,7 +163,7 @@ def with_settings(record: SiteRecord, stored: Mapping[str, Any], learned: Gains)
 def load_credentials(
     session: Session, plans: PlanTable, token_hash: str, credential_version: CredentialVersion | None
 ) -> Credentials | None:
-    """Return the key with this token and its account, or ``None``.
+    """Return the key that has this token, with its account; ``None`` if no key has it.
 
     Args:
         credential_version: The account's version, read before this call; ``None`` if it is not known yet.
@@ -196,7 +196,7 @@ def load_engine_credentials(
     key_id: str | None,
     credential_version: CredentialVersion | None,
 ) -> Credentials | None:
-    """Return the site and account of an engine key, and its API key unless it is the site's public engine key.
+    """Return an engine key's credentials: its site and account, and its API key unless it is a public engine key.
 
     Returns ``None`` if one of them was deleted. The arguments are as in :func:`load_credentials`.
     """
@@ -249,7 +249,7 @@ def _credentials(
 
 
 class CredentialCache:
-    """Least recently used credentials by token hash, or by the claims of an engine key.
+    """LRU cache of credentials, by token hash or by the claims of an engine key.
 
     Args:
         size: Maximum number of entries.
@@ -282,13 +282,13 @@ class CredentialCache:
 def credential_change(database: Database, counters: CounterStore, account_id: int) -> Iterator[Session]:
     """Open a write transaction that changes an account's :class:`Credentials`.
 
-    Other processes are notified around the commit. Notified before it, they read the database instead of a stale cache
-    if this process crashes in between; notified after it, they cache again. If the block raises, nothing changed and no
-    notification is sent.
+    Other processes are notified before and after the commit. The first notification makes them bypass their caches, so
+    that a crash of this process cannot leave stale entries in use; the second lets them cache again. If the block
+    raises, nothing changes and no notification is sent.
 
     Raises:
         CountersUnavailable: Other processes could not be notified. Nothing was changed, unless the notification after
-            the commit failed; their caches then stay unused until the change is healed.
+            the commit failed; their caches are then bypassed until a background job ends the change.
     """
     with ExitStack() as after_commit, database.write() as session:
         yield session

@@ -24,7 +24,7 @@ from app.storage.database import ROW_LOCK, Database
 from backends.base import SearchBackend
 
 LIFETIME = timedelta(hours=24)
-"""Time for which an engine key is valid."""
+"""Lifetime of an engine key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,12 @@ def read(token: str, secret: str) -> EngineClaims | None:
 
 
 def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, str]:
-    """Return the engine key of an API key and the public engine key, for the gateway.
+    """Return two gateway tokens: the engine key of an API key, and the site's public engine key.
 
-    The public engine key is the site's. For an API key with allowed origins, both are the key's own, so that the
-    origins apply.
+    If the API key has allowed origins, its own engine key replaces the public one, so that the origins always apply.
     """
     expires_at = now() + LIFETIME
-    # Every search checks the expiry of the API key, but not the end of a rotation's overlap. So it limits the token.
+    # Every search checks the API key's expiry, but not the end of a rotation's overlap, so the token must end with it.
     own_end = _end_with(key, expires_at) if key.was_rotated else expires_at
     own = EngineClaims(site.account_id, site.id, key.id, key.token_version, int(own_end.timestamp()))
     if key.allowed_origins is not None:
@@ -97,7 +96,7 @@ class CredentialsStopped(Exception):
 
 
 def direct_keys(database: Database, engine: SearchBackend, key: KeyRecord, site: SiteRecord) -> tuple[str, str]:
-    """Return the same two keys as credentials of the engine itself, recorded so that they can be revoked.
+    """Return the two keys of :func:`gateway_keys` as credentials issued by the engine, recorded for revocation.
 
     Raises:
         CredentialsStopped: The key or the site changed meanwhile.

@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 QUIET = timedelta(hours=1)
 """Minimum time between two reports of the same exposed key."""
 MAX_LISTED = 100
-"""Exposed keys that the dashboard lists."""
+"""Maximum number of exposed keys that the dashboard lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A private key that a web page sent.
+    """A use of a private key by a web page.
 
     Attributes:
         token_version: The key's token version at that time; a rotation changes it.
@@ -61,7 +61,7 @@ class KeyExposures:
         self._waiting[key.id] = Sighting(key.id, key.token_version, _printable(origin), moment)
 
     def flush(self) -> None:
-        """Write the sightings to SQL. If that fails, the next flush writes them."""
+        """Write the sightings to SQL. If that fails, the next flush tries again."""
         with self._lock:
             unwritten, self._waiting = self._waiting, {}
             # Forget keys after their quiet time, so that the dictionary stays small.
@@ -87,9 +87,10 @@ class KeyExposures:
 
 
 def _write(session: Session, sighting: Sighting) -> bool:
-    """Store a sighting. Returns whether it is news, true for one of several processes that saw the key within the hour.
+    """Store a sighting. Returns ``False`` for an outdated, dismissed, or repeated sighting.
 
-    Webhooks are notified once per key, until it is rotated.
+    A sighting is repeated if any process stored a sighting of the key within the last hour. Webhooks are notified only
+    of the first sighting after each rotation.
     """
     key = session.scalar(
         select(Key)
@@ -122,7 +123,7 @@ def _printable(origin: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExposedKey:
-    """A private key that a web page sent, for its owner."""
+    """A private key that a web page sent, as listed for the account."""
 
     id: str
     name: str
@@ -175,7 +176,7 @@ class KeysLastUsed:
             self._page_uses[key_id] = (host, moment)
 
     def flush(self) -> None:
-        """Write the uses to SQL. If that fails, the next flush writes them."""
+        """Write the uses to SQL. If that fails, the next flush tries again."""
         with self._lock:
             used, self._used = self._used, {}
             page_uses, self._page_uses = self._page_uses, {}

@@ -309,7 +309,7 @@ def rotate_key(
     overlap_seconds: int,
     caller_rights: Rights | None = None,
 ) -> tuple[Key, str]:
-    """Give a key a new token. The old token stops at once or after ``overlap_seconds``.
+    """Give a key a new token. The old token stops working immediately, or after ``overlap_seconds``.
 
     Args:
         caller_rights: As in :func:`create_key`.
@@ -337,7 +337,7 @@ def rotate_key(
 
 
 def dismiss_exposure(session: Session, account_id: int, site_id: int, key_id: str) -> None:
-    """Stop reporting that web pages send a private key, until it is rotated.
+    """Stop reporting that web pages send a private key, until the key is rotated.
 
     Raises:
         ApiError: 404.

@@ -40,13 +40,13 @@ class Rights:
     site_id: int | None
 
     def cover(self, other: Rights) -> bool:
-        """Whether these rights include all of the rights ``other``."""
+        """Whether these rights include all rights in ``other``."""
         has_scopes = self.scopes is None or (other.scopes is not None and other.scopes <= self.scopes)
         return has_scopes and self.site_id in (None, other.site_id)
 
 
 EDITOR_RIGHTS = Rights(frozenset(Scope) - {Scope.ACCOUNT}, None)
-"""Rights of a key that an editor creates: everything except what requires an owner."""
+"""Maximum rights of a key that an editor creates: all scopes except ``account``, which requires an owner."""
 
 
 def rights_of(key_type: str, scopes: frozenset[Scope] | None, site_only: bool, site_id: int) -> Rights:
@@ -77,7 +77,7 @@ def require_site(rights: Rights, site_id: int) -> None:
 
 
 def other_site() -> ApiError:
-    """Return the 403 for a key restricted to its own site that is used for another site."""
+    """Return the 403 for using a key outside the site that it is restricted to."""
     return ApiError(
         ErrorCode.INSUFFICIENT_PERMISSION,
         "The key is restricted to its own site; use a key of the other site or an unrestricted key.",
@@ -85,7 +85,7 @@ def other_site() -> ApiError:
 
 
 def require_cover(own: Rights | None, other: Rights, action: str) -> None:
-    """Reject an action of a key on another key that has more rights.
+    """Reject an action on a key that has more rights than the caller.
 
     Args:
         own: Rights of the calling key, or :data:`EDITOR_RIGHTS`; ``None`` for owners.

@@ -29,7 +29,7 @@ _BROWSERS = (
     ("CriOS/", "Chrome"),
     ("Safari/", "Safari"),
 )
-"""Mark in a ``User-Agent`` to the browser's name. Browsers that imitate another one come before it."""
+"""Pairs of a ``User-Agent`` token and a browser's name. A browser precedes the browsers that it imitates."""
 _SYSTEMS = (
     ("Windows", "Windows"),
     ("Android", "Android"),
@@ -45,7 +45,7 @@ _PRODUCT = re.compile(r"[\w.-]{1,40}", re.ASCII)
 def browser_name(user_agent: str) -> str:
     """Return the browser and system of a ``User-Agent``, such as ``Firefox on Windows``.
 
-    For a program that is not a browser, its name; empty if there is none.
+    Returns the program's name for other clients, or an empty string if there is none.
     """
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
     if not browser:
@@ -58,9 +58,9 @@ def browser_name(user_agent: str) -> str:
 IDLE = timedelta(days=14)
 """Time without a request after which a session expires."""
 LONGEST = timedelta(days=90)
-"""Lifetime of a session, however often it is used."""
+"""Maximum lifetime of a session, however often it is used."""
 MAX_SESSIONS = 100
-"""Sessions per member. A login beyond the limit ends the least recently used session."""
+"""Maximum number of sessions per member. A login beyond the limit ends the least recently used session."""
 SEEN_STEP = timedelta(minutes=5)
 """Age of ``seen_at`` at which a request updates it. Updating it on every request would cost a transaction each time."""
 _ID_PREFIX = "ses_"
@@ -186,11 +186,11 @@ _OFFER_PURPOSE = "choice of an account"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Members with a verified password, one of whom may complete the login.
+    """An unfinished login: the members whose password was verified, one of whom may complete it.
 
     Attributes:
         needs_code: Whether members with two-factor authentication still have to enter a code.
-        proofs: Member ID to a hash of the password hash, so that a password change voids the offer.
+        proofs: A hash of each member's password hash, by member ID. A changed password voids the offer for the member.
     """
 
     secret: str = field(repr=False)
@@ -213,7 +213,7 @@ def offer_members(members: Sequence[Member], secret: str, *, needs_code: bool) -
 
 
 def read_offer(token: str, secret: str) -> Offer:
-    """Return the offer in a token; without members if the token is invalid or expired."""
+    """Return the offer in a token, or an offer without members if the token is invalid or expired."""
     signed = read_signed(token, secret, _OFFER_PURPOSE, OFFER_VALID_SECONDS)
     if signed is None:
         return Offer(secret)

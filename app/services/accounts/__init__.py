@@ -1,2 +1,1 @@
-"""Accounts and their members. ``accounts.py`` is the entrance; ``emails.py`` and ``identities.py`` confirm who people
-are."""
+"""Accounts and their members. Begin with ``accounts.py``."""

@@ -1,8 +1,8 @@
 """Accounts: registration, passwords, profiles, plans, suspension, and deletion.
 
-The members of an account are in ``members.py``, and invitations to it in ``invitations.py``. A person proves who they
-are with a link sent by mail (``emails.py``, ``password_resets.py``), a code (``one_time_codes.py``), or a login with an
-identity provider (``identities.py``, ``id_tokens.py``, ``oidc_provider.py``).
+The members of an account are in ``members.py``, and invitations to it in ``invitations.py``. People prove their
+identity with a link sent by mail (``emails.py``, ``password_resets.py``), a code (``one_time_codes.py``), or a login
+with an identity provider (``identities.py``, ``id_tokens.py``, ``oidc_provider.py``).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from app.storage.database import ROW_LOCK
 
 _hasher = PasswordHasher()
 _NO_ACCOUNT_HASH = "$argon2id$v=19$m=65536,t=3,p=4$X8aDstYCxVAyyAUqbep03Q$7seAC/6S+Pc9uEj0Kmtl8t9fM9sghwBG0PHpoMyjQqE"
-"""Hash that passwords for unknown e-mail addresses are verified against, so that both cases take equally long.
+"""Hash for checking passwords of unknown e-mail addresses, so that known and unknown addresses take equally long.
 
-It is a constant because computing it takes as long as loading a tenth of the program.
+It is a constant because computing it would take as long as loading a tenth of the program.
 """
 
 
@@ -68,7 +68,7 @@ def hash_password(password: str) -> str:
 
 
 def check_password(member: Member | None, password: str) -> bool:
-    """Whether ``password`` is the member's. Equally slow without a member. Call it outside a transaction."""
+    """Whether ``password`` is the member's. Equally slow if ``member`` is ``None``. Call it outside a transaction."""
     # Always verifies a hash, so that response times do not reveal whether an address is known.
     try:
         matches = _hasher.verify(_NO_ACCOUNT_HASH if member is None else member.password_hash, password)
@@ -136,7 +136,7 @@ def update_profile(
     password reset links sent earlier.
 
     Args:
-        member_id: The member to change; ``None`` for the first owner, if a key calls.
+        member_id: The member to change; ``None`` for the first owner, when the caller is a key.
         kept_session: The session to keep.
         proof: Evidence of the current password, required to change a member's address or password.
         tells_email: Whether to notify the old address, from which the change can then be undone. True if mail is set
@@ -179,7 +179,7 @@ def update_profile(
 
 
 def delete_account(session: Session, account_id: int, *, reason: str = "") -> None:
-    """Delete an account and all its data. The reason is stored without identity."""
+    """Delete an account and all its data. The reason is stored anonymously."""
     account = get_account(session, account_id, lock=True)
     sites = _lock_sites(session, account_id)
     lock_keys(session, Key.account_id == account_id)
@@ -222,7 +222,7 @@ def _lock_sites(session: Session, account_id: int) -> Sequence[Site]:
 
 
 def set_plan(session: Session, account_id: int, plan: str, overrides: dict[str, int | None]) -> Account:
-    """Set an account's plan and its own limits, which replace all earlier overrides."""
+    """Set an account's plan and limit overrides, replacing all earlier overrides."""
     account = get_account(session, account_id, lock=True)
     account.plan = plan
     account.limit_overrides = dict(overrides)

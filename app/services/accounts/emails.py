@@ -1,7 +1,7 @@
-"""Proving that an e-mail address is a member's: confirming it, and undoing a change of it.
+"""Members' e-mail addresses: confirming an address, and undoing a change of address.
 
-A registrant gets a link to confirm the address; without a confirmation, the account's keys stop after a day. When an
-address is changed, the old one gets a link that undoes the change for a week.
+A new owner receives a link to confirm the address; without confirmation, the account's keys stop working after a day.
+When an address is changed, the old address receives a link that can undo the change for a week.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PURPOSE = "confirmation of an e-mail"
 
 
 def ask_registrant(session: Session, owner: Member) -> None:
-    """Ask the owner of a new account to confirm their address. Without that, its keys stop in a day."""
+    """Ask the owner of a new account to confirm their address. Without confirmation, its keys stop working in a day."""
     owner.account.confirm_by = now() + KEYS_WORK_FOR
     ask_member(session, owner)
 
@@ -77,7 +77,7 @@ class ConfirmationWriter:
         self._secret = secret
 
     def write(self, mail: Mail) -> Draft | None:
-        """Write a mail; ``None`` if there is nothing left to send."""
+        """Return the text of a mail, or ``None`` if there is nothing left to send."""
         with self._database.read() as session:
             members = find_members(session, mail.recipient)
             member = next((each for each in members if each.account_id == mail.account_id), None)
@@ -109,10 +109,10 @@ def note_change(session: Session, member: Member, before: str, *, was_confirmed:
     """Record a change of a member's address, so that it can be undone, and queue a mail to the old address.
 
     Args:
-        member: Has the new address; their account is locked.
+        member: The member, with the new address. The account must be locked.
         before: The old address.
         was_confirmed: Whether the member had confirmed the old address. An unconfirmed address may belong to another
-            person, who can take it at once.
+            person, who can claim it immediately.
         by_key: Whether an API key made the change; otherwise it was the member, with the password.
     """
     last = find_last_change(session, member.id)
@@ -154,11 +154,11 @@ def find_change(session: Session, token: str, secret: str) -> EmailChange | None
 
 
 def undo_change(session: Session, change: EmailChange, password_hash: str) -> None:
-    """Restore a member's address from before a change, and revoke all access that the change may have given away.
+    """Restore a member's previous address, and revoke all access that an intruder may have gained by the change.
 
     If the member may manage keys, the account's keys are disabled; if the member is an owner, all sessions of the
     account end, else only the member's own. The old address receives a password reset link. Later changes are undone,
-    too: their links end.
+    too, and their links stop working.
 
     Args:
         change: A change of a member whose account is locked.
@@ -185,7 +185,7 @@ def undo_change(session: Session, change: EmailChange, password_hash: str) -> No
 
 
 def _end_changes(session: Session, change: EmailChange) -> None:
-    """Delete a change, later ones, and earlier ones that lead back to the same address."""
+    """Delete a change, all later changes, and earlier changes from the same address."""
     ended = or_(EmailChange.id >= change.id, EmailChange.email_key == change.email_key)
     session.execute(delete(EmailChange).where(EmailChange.member_id == change.member_id, ended))
 

@@ -1,6 +1,6 @@
 """ID tokens of an OpenID Connect provider: verifying them, and reading the person from them.
 
-Import this module late: the cryptography takes some 10 MB of memory.
+Import this module only when needed: the cryptography library takes about 10 MB of memory.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from app.clock import now
 from app.services.accounts.oidc_provider import AnswerRefused, Provider
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519")
-"""Accepted signature algorithms: those with a private key that only the provider has. Excludes ``none`` and HMAC."""
+"""Accepted signature algorithms. All are asymmetric, so only the provider can sign. Excludes ``none`` and HMAC."""
 LEEWAY_SECONDS = 60
 """Tolerated difference between the provider's clock and this machine's."""
 MAX_SUBJECT = 255
-"""Characters of a subject, as OpenID Connect limits it."""
+"""Maximum length of a subject, in characters, as OpenID Connect specifies it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Person:
 
 
 def read_person(provider: Provider, answer: Mapping[str, Any], nonce: str) -> Person:
-    """Return the person in the response to a code.
+    """Return the person identified by the provider's response to a code.
 
     If the token contains no e-mail address, it is requested from the provider, as OpenID Connect Core 5.4 allows.
 

@@ -18,19 +18,18 @@ from app.services.accounts.password_resets import end_resets
 
 
 def find_linked_members(session: Session, issuer: str, subject: str) -> Sequence[Member]:
-    """Return the members linked to the provider's person, oldest first."""
+    """Return the members linked to a person at the provider, oldest first."""
     linked = select(Member).join(Identity).where(Identity.issuer == issuer, Identity.subject == subject)
     return session.scalars(linked.order_by(Member.id)).all()
 
 
 def find_linkable_members(session: Session, issuer: str, email: str, connects: int | None = None) -> list[Member]:
-    """Return members with this e-mail address who are not linked yet, and who may be identified by the provider's proof
-    of it.
+    """Return the members whom a verified e-mail address identifies and who are not linked to this provider yet.
 
     Excludes members whose address was set by a key: otherwise, a stolen key would be enough to take over the account.
 
     Args:
-        connects: ID of a member who is logged in, for whom it does not matter who set the address.
+        connects: ID of a logged-in member, who is included even if a key set the address.
     """
     return [
         member
@@ -42,7 +41,7 @@ def find_linkable_members(session: Session, issuer: str, email: str, connects: i
 
 
 def is_linked_elsewhere(session: Session, issuer: str, email: str) -> bool:
-    """Whether the address belongs to a member linked to another person at the provider, or not linkable now."""
+    """Whether members have this address but none of them can be linked, for example because they already are."""
     return bool(find_members(session, email)) and not find_linkable_members(session, issuer, email)
 
 
@@ -57,16 +56,17 @@ def _is_linked(session: Session, member: Member, issuer: str) -> bool:
 
 
 def link(session: Session, member: Member, issuer: str, subject: str) -> None:
-    """Link a member to the provider's person, and confirm their e-mail address. Their account must be locked."""
+    """Link a member to a person at the provider, and confirm the member's address. The account must be locked."""
     session.add(Identity(member=member, issuer=issuer, subject=subject, created_at=now()))
     confirm_email(member)
 
 
 def take_over(session: Session, member: Member, password_hash: str) -> bool:
-    """Revoke access created under an unconfirmed address. Returns whether the account is the member's.
+    """Revoke access created under an unconfirmed address. Returns whether the member is the account's first owner.
 
-    The account must be locked. The member's password and sessions end. If the member is its first owner, so do all keys
-    and sessions, and the other members and invitations, which another person may have added.
+    Replaces the member's password and ends their sessions. If the member is the first owner, this also disables all
+    keys, ends all sessions, and removes the other members and the invitations, which another person may have added. The
+    account must be locked.
 
     Args:
         password_hash: Hash of a random password that is not stored.

@@ -122,7 +122,7 @@ def _get_invitation(session: Session, account_id: int, invitation_id: str) -> In
 
 
 def get_open_invitation(session: Session, token: str, secret: str) -> Invitation:
-    """Return the invitation of a link.
+    """Return the open invitation that a link's token belongs to.
 
     Raises:
         ApiError: 404 if it was accepted, revoked, or replaced, has expired, or never existed; 403 while the account is
@@ -145,12 +145,12 @@ def accept_invitation(
     """Add the holder of the link as a member. A second concurrent use gets a 404.
 
     Args:
-        confirmed: Whether another proof than the link confirmed the person's address. A link sent only by mail confirms
-            it, too.
+        confirmed: Whether the person's address is already confirmed by other means. A link that was sent only by mail
+            confirms it, too.
 
     Raises:
-        ApiError: 404 as in :func:`get_open_invitation`; 400 if a member may still get this address back by undoing a
-            change.
+        ApiError: 404 as in :func:`get_open_invitation`; 400 if another member can still reclaim this address by undoing
+            a change.
     """
     account_id = get_open_invitation(session, token, secret).account_id
     account = get_account(session, account_id, lock=True)

@@ -1,4 +1,4 @@
-"""Members of an account. The account always has an owner, and the name and e-mail address of its first owner."""
+"""Members of an account. Every account has an owner, and has the name and e-mail address of its first owner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_MEMBERS = 100
 
 
 def email_key(email: str) -> str:
-    """Return the form in which addresses are compared: trimmed and case-folded."""
+    """Return the normalized form of an address, for comparisons: trimmed and case-folded."""
     return normalized("NFC", email.strip()).casefold()
 
 
@@ -48,7 +48,7 @@ def find_members(session: Session, email: str) -> Sequence[Member]:
 
 
 def first_owner(session: Session, account_id: int) -> Member:
-    """Return the owner who has been a member for longest, who represents the account for keys, commands, and mails.
+    """Return the longest-standing owner, who represents the account for keys, commands, and mails.
 
     Raises:
         ApiError: 401 if the account was deleted.
@@ -107,7 +107,7 @@ def add_member(
         confirmed: Whether the address is known to be the person's.
 
     Raises:
-        ApiError: 400 if a member of this account has the address, or a member may still get it back by undoing a
+        ApiError: 400 if a member of this account has the address, or another member can still reclaim it by undoing a
             change.
     """
     member = Member(
@@ -137,7 +137,7 @@ def _set_keys(session: Session, member: Member) -> None:
 
 
 def set_email(session: Session, member: Member, email: str, *, by_key: bool = False) -> None:
-    """Set a member's address, unconfirmed. :func:`flush_email` writes it."""
+    """Set a member's address. A new mailbox is unconfirmed. Call :func:`flush_email` to write it."""
     is_moved = not is_same_mailbox(email, member.email)
     member.email = email
     if is_moved:
@@ -147,7 +147,7 @@ def set_email(session: Session, member: Member, email: str, *, by_key: bool = Fa
 
 
 def confirm_email(member: Member) -> None:
-    """Confirm a member's address. If the member is an owner, the account's keys no longer stop; see ``confirm_by``.
+    """Confirm a member's address. If the member is an owner, this also clears ``confirm_by``, after which keys stop.
 
     Call this within a credential change.
     """
@@ -272,7 +272,7 @@ def flush_email(session: Session) -> None:
 
 
 def refuse_reserved_email(session: Session, member: Member) -> None:
-    """Reject an address that another member had confirmed and may still get back. Call this after writing it.
+    """Reject an address that another member had confirmed and can still reclaim. Call this after writing it.
 
     Raises:
         ApiError: 400.
@@ -288,7 +288,7 @@ def refuse_reserved_email(session: Session, member: Member) -> None:
 
 
 def refuse_taken_email(session: Session, email: str, by: Member | None = None) -> None:
-    """Reject an address of a member of any account. Only an invitation adds a person to a second account.
+    """Reject an address that a member of any account has. Only an invitation adds a person to a second account.
 
     Args:
         by: The member who is changing their address.

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 CONNECT_SECONDS, READ_SECONDS = 3.0, 5.0
-"""Timeouts of a socket."""
+"""Socket timeouts for connecting and for reading."""
 LONGEST_SECONDS = 10.0
 """Seconds that a complete response may take, however slowly it arrives."""
 MAX_ANSWER_BYTES = 1_000_000
 MAX_CONCURRENT_REQUESTS = 2
-"""Concurrent requests to the provider in this process. A slow provider must not occupy all threads."""
+"""Maximum number of concurrent requests of this process. A slow provider must not occupy all threads."""
 KEPT_SECONDS = 3600.0
 """Seconds for which the provider's configuration and keys are cached."""
 PAUSE_SECONDS = 10.0
@@ -61,11 +61,11 @@ class ProviderUnavailable(ApiError):
 
 
 class AnswerRefused(Exception):
-    """The provider rejected a request, for example one with a used code."""
+    """The provider rejected a request, such as a code that was already used, or its response must be rejected."""
 
 
 class Provider:
-    """A provider, as seen by one of its clients. Thread-safe.
+    """A client of an OpenID Connect provider. Thread-safe.
 
     Args:
         issuer: Base URL of ``/.well-known/openid-configuration``.
@@ -116,7 +116,9 @@ class Provider:
         )
 
     def _address(self, document: Mapping[str, Any], name: str) -> str:
-        """Return a URL of the configuration. Only an issuer on this machine, with http itself, may use http."""
+        """Return a URL from the configuration.
+
+        It must use https, unless the issuer is on this machine and uses http itself."""
         address = str(document.get(name, ""))
         try:
             parts = urlsplit(address)
@@ -184,7 +186,7 @@ class Provider:
     def _call(self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
         if _is_ahead(self._paused_until, PAUSE_SECONDS):
             raise ProviderUnavailable("it failed a few seconds ago")
-        # Without waiting: threads that wait for a slow provider would be missing elsewhere.
+        # Do not wait for a slow provider, because waiting threads could not serve other requests.
         if not self._places.acquire(blocking=False):
             raise ProviderUnavailable(f"{MAX_CONCURRENT_REQUESTS} requests to it are in progress")
         answer: Future[tuple[int, bytes]] = Future()
@@ -217,21 +219,21 @@ def _seconds() -> float:
 
 
 def _is_ahead(moment: float, seconds: float) -> bool:
-    """Whether a deadline is in the future, at most ``seconds`` ahead. Not if the clock was set back."""
+    """Whether a deadline is at most ``seconds`` in the future. If it is further ahead, the clock was set back."""
     return 0 < moment - _seconds() <= seconds
 
 
 class _TooMuch(Exception):
-    """A response is too long or takes too long."""
+    """Raised if a response is too long or takes too long."""
 
 
 def _read_keys(published: object) -> KeySet:
-    """Return the keys of a set, skipping unsupported kinds (RFC 7517, section 5).
+    """Return the keys of a key set, skipping unsupported kinds (RFC 7517, section 5).
 
     Raises:
         ProviderUnavailable: No key can be read.
     """
-    # The cryptography takes some 10 MB of memory, so only processes that handle such logins load it.
+    # The cryptography library takes about 10 MB of memory, so only processes that handle such logins load it.
     from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
 

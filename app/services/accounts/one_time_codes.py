@@ -25,10 +25,10 @@ from app.wording import counted
 KIND = "one_time_codes"
 """Kind of the mails in the queue."""
 SET_UP_FOR = timedelta(minutes=15)
-"""Time to set up an app until its first code is entered."""
+"""Time within which the first code of a new app must be entered."""
 RECOVERY_CODES = 10
 _DRIFT = 1
-"""Time steps of 30 seconds that the app's clock may differ by."""
+"""Tolerated difference of the app's clock, in time steps of 30 seconds."""
 _SECRET_BYTES = 20
 _HALF = 6
 """Digits in each half of a recovery code."""
@@ -62,7 +62,7 @@ def find_new_app(member: Member, secret: str) -> pyotp.TOTP | None:
 def confirm(member: Member, code: str, secret: str) -> list[str]:
     """Turn on two-factor authentication with the first code of the new app. Returns new recovery codes.
 
-    They replace an existing app and its recovery codes.
+    An existing app and its recovery codes are replaced.
 
     Args:
         member: A locked member.
@@ -84,10 +84,10 @@ def confirm(member: Member, code: str, secret: str) -> list[str]:
 
 
 def accept(member: Member, code: str, secret: str) -> CodeUse | None:
-    """Use up a code or a recovery code; ``None`` if it is wrong or was used before.
+    """Use up a code or recovery code. Returns its kind, or ``None`` if it is wrong or was used before.
 
     Args:
-        member: A locked member with two-factor authentication. The lock makes concurrent uses of a code take turns.
+        member: A locked member with two-factor authentication. The lock serializes concurrent uses of a code.
     """
     assert member.codes_salt is not None
     code = _normal(code)
@@ -104,7 +104,7 @@ def accept(member: Member, code: str, secret: str) -> CodeUse | None:
 
 
 def is_given(code: str) -> bool:
-    """Whether a code was entered at all."""
+    """Whether a code was entered."""
     return _normal(code) != ""
 
 
@@ -115,7 +115,7 @@ def switch_off(member: Member) -> None:
 
 
 def tell_of_switch(session: Session, member: Member, public_url: str, operator: str) -> None:
-    """Queue a mail about two-factor authentication being turned on or off. Call this only if mail is set up.
+    """Queue a mail about turning two-factor authentication on or off. Call this only if mail is set up.
 
     Args:
         operator: The contact for help, as text.
@@ -162,7 +162,7 @@ def _app(salt: str, secret: str) -> pyotp.TOTP:
 
 
 def _step_of(app: pyotp.TOTP, code: str) -> int | None:
-    """Return the time step of a code; ``None`` if it is not within the drift."""
+    """Return the time step of a code; ``None`` if the code is wrong or outside the tolerated drift."""
     try:
         return app.verify_and_get_timecode(code, for_time=now(), valid_window=_DRIFT)
     except OTPVerificationError:

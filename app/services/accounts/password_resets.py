@@ -1,7 +1,8 @@
 """Password resets by mail: a link that works once, for 30 minutes. Only its hash is stored.
 
 A request only queues a mail to the address that was entered. The account is looked up, and the link created, when the
-mail is sent. So a request does the same for every address and takes the same time, and does not reveal accounts.
+mail is sent. A request therefore behaves the same, and takes equally long, for every address, so it does not reveal
+accounts.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def request_reset(session: Session, email: str) -> None:
 class ResetWriter(LinkWriter):
     """Writes mails with reset links.
 
-    Writes none for an unknown address, for an address set by a key whose change can still be undone, and for a member
-    who received a link in the last ten minutes.
+    Skips unknown addresses, addresses set by a key while the change can still be undone, and members who received a
+    link in the last ten minutes.
     """
 
     path = "/password/reset"
@@ -65,7 +66,7 @@ class ResetWriter(LinkWriter):
 
 
 def find_owners_of(session: Session, email: str) -> list[Member]:
-    """Return the members whom control of this mailbox identifies.
+    """Return the members who can be identified by their control of this mailbox.
 
     Excludes members whose address was set by a key, because that can still be undone.
     """
@@ -82,7 +83,7 @@ def _has_email_of_key(session: Session, member_id: int) -> bool:
 
 
 def _has_fresh_link(session: Session, members: list[Member], expires_at: datetime) -> bool:
-    """Whether a link was sent shortly before a link with this expiry."""
+    """Whether a link was sent less than :data:`PAUSE` before a link with this expiry would be."""
     ids = [member.id for member in members]
     fresh = select(PasswordReset.token_hash).where(
         PasswordReset.member_id.in_(ids), PasswordReset.expires_at > expires_at - PAUSE
@@ -91,7 +92,7 @@ def _has_fresh_link(session: Session, members: list[Member], expires_at: datetim
 
 
 def find_reset(session: Session, token: str, secret: str) -> PasswordReset | None:
-    """Return the reset of a link's token, if it is still valid."""
+    """Return the password reset that a link's token belongs to, if it is still valid."""
     if not 20 <= len(token) <= 100 or not token.isascii():
         return None
     reset = session.scalar(select(PasswordReset).where(PasswordReset.token_hash == hash_token(token, secret)))

@@ -1,4 +1,4 @@
-"""Storing clicks from journals in SQL, each once, and counting them."""
+"""Storing clicks from journals in SQL, without duplicates, and counting them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Chan
 
 
 def clicked_searches(session: Session, searches: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return the searches that have clicks, by site and search key."""
+    """Return the searches that have clicks, as pairs of site ID and search key."""
     rows = execute_rows(
         session,
         """
@@ -59,7 +59,7 @@ def clicked_searches(session: Session, searches: Iterable[tuple[int, int]]) -> s
 
 
 def _insert(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int, str]]:
-    """Insert clicks. Returns site, search key, and document of the new ones."""
+    """Insert clicks. Returns the site ID, search key, and document ID of each new click."""
     columns = "site_id, search_key, query, document_id, position, occurred_at, visitor, channel, session_id"
     rows = execute_rows(
         session,

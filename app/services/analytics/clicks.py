@@ -20,9 +20,9 @@ from backends.query import MATCH_ALL
 from backends.text import normal_form
 
 LIFETIME_MICROSECONDS = 86_400_000_000
-"""Age up to which a click may refer to a search: 24 hours."""
+"""Maximum age of a search that a click can refer to: 24 hours."""
 _HEAD = struct.Struct(">QQ6s")
-"""Site, microseconds since the Unix epoch, and random bytes. The query follows, and then the signature."""
+"""Head of a query ID: site, microseconds since the Unix epoch, and random bytes. The query and the signature follow."""
 _SIGNATURE_BYTES = 16
 
 
@@ -41,7 +41,7 @@ def make_query_id(secret: str, site_id: int, query: str, moment: datetime) -> st
     Args:
         secret: The server's secret.
         query: As searched; the ID contains its normal form.
-        moment: Time of the search, aware.
+        moment: Timezone-aware time of the search.
     """
     payload = _HEAD.pack(site_id, to_microseconds(moment), os.urandom(6)) + normal_form(query).encode()
     return _encode(payload + _sign(secret, payload))
@@ -52,7 +52,7 @@ def read_query_id(secret: str, site_id: int, text: str, moment: datetime) -> str
 
     Args:
         site_id: The searched site.
-        moment: Now, aware.
+        moment: The current time, timezone-aware.
 
     Raises:
         ApiError: 400, if it is not a search of this site, or is more than 24 hours old.
@@ -100,10 +100,10 @@ def make_click(
     Args:
         secret: The server's secret.
         query_id: ID of the search, which determines its query.
-        query: The query, if there is no ``query_id``. Then all searches for one text by one session on one UTC day are
-            one search; without a session, each click belongs to a search of its own.
-        moment: Time of the click, aware.
-        anchor: Anchor of the section that it led to, if any.
+        query: The query, if there is no ``query_id``. All searches for the same text by one session on one UTC day then
+            count as one search; without a session, each click counts as a separate search.
+        moment: Timezone-aware time of the click.
+        anchor: Anchor of the section that the click led to, if any.
         visitor, channel: The visitor and the channel, as for searches.
 
     Raises:
@@ -123,7 +123,7 @@ def make_click(
 
 
 def session_search_key(session_id: str, query: str, day: int) -> int:
-    """Return the search key of clicks with a session and without ``query_id``. The query is in normal form."""
+    """Return the search key of clicks that have a session but no ``query_id``. The query must be in normal form."""
     return _digest(f"session\0{session_id}\0{query}\0{day}")
 
 

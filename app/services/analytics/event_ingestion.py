@@ -24,7 +24,7 @@ MERGE_MICROSECONDS = 30_000_000
 
 @dataclass(slots=True)
 class _Event:
-    """An event to store, or a stored neighbor of one (with ``id``)."""
+    """An event to store, or a stored event next to it, which has an ``id``."""
 
     site_id: int
     session_id: str | None
@@ -105,8 +105,8 @@ def _count(changes: Changes, event: _Event, sign: int) -> None:
 def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event]:
     """Decide which events count, among new ones and their stored neighbors.
 
-    An event is replaced if the next one of its session begins with its text and is at most 30 s later. So a new event
-    affects only itself and the one before it, and only events within 30 s matter.
+    An event is replaced if the next event of its session begins with its text and is at most 30 s later. A new event
+    therefore affects only itself and the event before it, and only events within 30 s matter.
 
     Returns:
         Stored events whose ``counted`` changed.
@@ -127,7 +127,7 @@ def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event
             if event.id is not None and not (
                 following is not None and following.id is None and _is_near(following, event)
             ):
-                # Only a new event right after it can change a stored one. Later stored events were not all loaded.
+                # Only a new event right after a stored event can change it. Not all later stored events were loaded.
                 continue
             counted = following is None or not _replaces(following, event)
             if event.id is not None and counted != event.counted:

@@ -1,10 +1,10 @@
 """Journal files, to which a process appends searches and clicks before it responds.
 
 There is one file per process, and one line per event: eight hexadecimal digits of CRC-32, a space, a JSON array, a
-newline. The array of a click begins with ``"click"``, that of a search with the site's ID. New values are added at the
+newline. The array begins with ``"click"`` for a click, and with the site's ID for a search. New values are added at the
 end, so that lines of older versions remain readable. The operating system has the bytes before ``append`` returns, so
-they survive the death of the process. A process keeps its file locked (``flock``). A file with a free lock was left by
-a dead process, and any process may take it over.
+they survive a crash of the process. A process keeps its file locked (``flock``). An unlocked file was left behind by a
+dead process, and any process may take it over.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class SearchEvent:
         site_id: The searched site. Its account is looked up when the event is counted.
         query: As sent; neither blank nor ``*``.
         results_count: Number of matching documents.
-        occurred_at: Time of the search, aware.
+        occurred_at: Timezone-aware time of the search.
         session_id: The visitor's session, in which keystrokes are merged; ``None`` or empty without one.
         response_ms: Response time; ``None`` if the service did not run the search.
         matched: ``all``, ``some`` (no document has every word), or ``corrected``; ``None`` if unknown.
         visitor: The visitor, a signed 64-bit number (:mod:`app.services.analytics.visitors`); ``None`` if unknown.
         channel: One of ``CHANNELS``; ``None`` if unknown.
         page: Path of the page with the search box; ``None`` if not reported.
-        mixed: Whether its hits were also ranked by meaning.
+        mixed: Whether the results were also ranked by meaning.
     """
 
     site_id: int
@@ -80,8 +80,8 @@ class Click:
         query: The query; neither blank nor ``*``.
         document_id: ID of the document.
         position: Its position in the results, from 1; ``None`` if not reported.
-        occurred_at: Time of the click, aware.
-        anchor: Anchor of the section that it led to; ``None`` for the whole document.
+        occurred_at: Timezone-aware time of the click.
+        anchor: Anchor of the section that the click led to; ``None`` for the whole document.
         visitor: The visitor, as for a search.
         channel: The channel, as for a search.
         session_id: The visitor's session, if reported.
@@ -327,7 +327,7 @@ class Journal:
         """Read complete lines from ``position``, at most ``limit`` bytes.
 
         Args:
-            ended: Whether no process appends any more, so that a torn line at the end stays torn.
+            ended: Whether no process appends to the journal anymore, so that a torn line at the end stays torn.
         """
         lines, end = self.read_lines(position, limit, ended=ended)
         intact = [entry for entry in map(decode, lines) if entry is not None]
@@ -358,7 +358,7 @@ class Journal:
 
 
 def left_journals(directory: Path) -> Iterator[Journal]:
-    """Yield the journals in ``directory`` whose processes are dead, each locked until the next one."""
+    """Yield the journals in ``directory`` whose processes are dead, each locked until the next is requested."""
     try:
         paths = sorted(directory.iterdir())
     except FileNotFoundError:
@@ -396,7 +396,7 @@ def _take_over(path: Path) -> Journal | None:
 
 
 def directory_id(directory: Path) -> str:
-    """Return a unique ID of the folder, created by the first process that needs it."""
+    """Return the folder's unique ID. The first process that needs it creates it."""
     path = directory / "id"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)

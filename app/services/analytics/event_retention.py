@@ -38,14 +38,16 @@ from app.services.analytics.visitors import forget_visitor_keys, session_visitor
 from app.storage.database import Database
 
 STEP = 2000
-"""Rows that one transaction deletes from each table."""
+"""Maximum number of rows that one transaction deletes from each table."""
 NEW_DAY_DELAY_MICROSECONDS = 120_000_000
-"""Time after midnight before the daily work begins, so that machines with slightly different clocks agree on the day.
+"""Microseconds from midnight to the daily work, so that machines with slightly different clocks agree on the day.
 """
 
 
 class EventMaintenance:
-    """Daily deletion of old events. Safe on several machines at once, because each step checks what is left.
+    """Daily deletion of old events.
+
+    Safe to run on several machines simultaneously, because each step checks the remaining rows.
 
     Args:
         retention_days: Events more than this number of days before today are deleted.
@@ -86,10 +88,10 @@ def delete_expired(database: Database, retention_days: int) -> None:
 
 
 def forget_site(session: Session, site_id: int) -> None:
-    """Delete all events of a site that this transaction deletes, or that was deleted before.
+    """Delete all events of a site that this transaction deletes or that was deleted earlier.
 
-    The events of a small site are deleted in this transaction; the background job deletes the rest for a large one.
-    Events in journals are dropped when they are moved.
+    This transaction deletes all events of a small site; for a large site, the background job deletes the rest. Events
+    in journals are dropped when they are moved to SQL.
     """
     lock_sites(session, [site_id])
     session.merge(EventRemoval(site_id=site_id))
@@ -98,7 +100,7 @@ def forget_site(session: Session, site_id: int) -> None:
 
 
 class Erased(NamedTuple):
-    """Numbers of a visitor's erased events."""
+    """Numbers of a visitor's erased searches and clicks."""
 
     searches: int
     clicks: int
@@ -107,12 +109,12 @@ class Erased(NamedTuple):
 def erase_visitor(database: Database, site: Site, session_id: str, retention_days: int) -> Erased:
     """Erase the events of one session on a site, and subtract them from the roll-ups.
 
-    Events in a journal, on any machine, are dropped when they are moved. Calling this again completes an interrupted
-    call.
+    Events in a journal, on any machine, are dropped when they are moved to SQL. Calling this again completes an
+    interrupted call.
 
     Args:
-        retention_days: Roll-ups of events more than this number of days before today may be deleted already, so these
-            events are not subtracted.
+        retention_days: Events from more than this number of days ago are not subtracted, because their roll-ups may be
+            deleted already.
     """
     visitor = session_visitor(site.id, session_id)
     today = to_microseconds(clock.now()) // DAY_MICROSECONDS
@@ -230,7 +232,7 @@ def _remove_site(session: Session, site_id: int) -> None:
 
 
 def _expire_step(database: Database, first_kept_day: int) -> bool:
-    """Delete one chunk of expired events. Returns whether there were any."""
+    """Delete one batch of expired events. Returns whether any site had expired events."""
     with database.read() as session:
         site_id = session.scalar(
             text(
@@ -256,7 +258,7 @@ def _expire_step(database: Database, first_kept_day: int) -> bool:
 
 
 def _delete_rows(session: Session, site_id: int, *, before_day: int | None = None) -> bool:
-    """Delete one chunk of a site's rows of each kind, all or those before a day. Returns whether none is left."""
+    """Delete one batch of a site's rows, all or those before ``before_day``. Returns whether none are left."""
     before = None if before_day is None else from_microseconds(before_day * DAY_MICROSECONDS)
     return (
         _delete_chunk(session, QueryDay, site_id, QueryDay.day, before_day)

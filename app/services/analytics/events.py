@@ -1,7 +1,8 @@
 """Recording searches and clicks: on disk before the response, and in SQL soon after, each exactly once.
 
-This is the entrance to analytics. ``event_journal.py`` has the files, ``event_ingestion.py`` and ``click_ingestion.py``
-move events to SQL, ``rollups.py`` counts them, ``event_retention.py`` deletes them, and ``reports.py`` reads them.
+This is the entrance to analytics. ``event_journal.py`` manages the files, ``event_ingestion.py`` and
+``click_ingestion.py`` move events to SQL, ``rollups.py`` counts them, ``event_retention.py`` deletes them, and
+``reports.py`` reads them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ PORTION_BYTES = 131_072
 ROTATION_BYTES = 4_194_304
 """Size at which a completely moved journal is replaced by a new one."""
 GATHER_SECONDS = 0.5
-"""Seconds for which events gather before they are moved."""
+"""Seconds for which events are collected before they are moved."""
 ADOPTION_SECONDS = 1.0
 """Seconds between two checks for journals of dead processes."""
 MAINTENANCE_SECONDS = 60.0
@@ -73,7 +74,7 @@ class EventRecorder:
     Args:
         directory: Folder of the journals, on a local disk, shared by all processes of a machine.
         database: Destination of the events. A forked child must dispose of its connections before it records.
-        retention_days: Age at which events are deleted; ``None`` if this process does not delete any.
+        retention_days: Age in days at which events are deleted; ``None`` if this process does not delete any.
         background: Whether the first event starts the thread. If not, call :meth:`flush`.
     """
 
@@ -92,7 +93,7 @@ class EventRecorder:
         self._given_up: list[Journal] = []
         """Journals of this process that accept no more events. The thread that moves events closes them."""
         self._moved: dict[str, int] = {}
-        """Bytes of the journal known to be in SQL, by its ID."""
+        """Number of bytes known to be in SQL, by journal ID."""
         self._thread: threading.Thread | None = None
         self._append_lock = threading.Lock()
         self._flush_lock = threading.Lock()
@@ -101,7 +102,7 @@ class EventRecorder:
         self._stopping = threading.Event()
         self._away = False
         self._unlogged = 0
-        """Events lost since the last log line about them."""
+        """Number of events lost since the last log line about lost events."""
         self._log_lost_at = 0.0
         self._directory_id: str | None = None
         self._maintenance_due = 0.0
@@ -114,10 +115,10 @@ class EventRecorder:
                 journal.close()  # The parent's own descriptor keeps the lock.
 
     def record(self, event: SearchEvent | Click) -> None:
-        """Write ``event`` to disk. It survives this process, and analytics include it within two seconds.
+        """Write ``event`` to disk, where it survives a crash of this process. Analytics include it within two seconds.
 
         Raises:
-            EventJournalUnavailable: It could not be recorded (no space, an I/O error).
+            EventJournalUnavailable: The event could not be recorded (no space, an I/O error).
             ValueError: The event cannot be stored.
         """
         line = encode(event, time.time_ns() // 1000)
@@ -133,7 +134,7 @@ class EventRecorder:
             self.start()
 
     def record_if_possible(self, event: SearchEvent) -> None:
-        """Record the event of a search, or count and log its loss, because the visitor has the results anyway.
+        """Record a search. If that fails, count and log the lost event, because the visitor gets the results anyway.
 
         Raises:
             ValueError: As :meth:`record`.
@@ -174,7 +175,7 @@ class EventRecorder:
             if thread.is_alive():
                 log.warning("search events: still busy after %s s; the next start moves the rest", timeout_seconds)
                 return
-        # With nothing left to move, the next process need not take over the journal.
+        # Delete the journal if nothing is left to move, so that the next process need not take it over.
         if self._flush_or_log():
             with self._flush_lock:
                 self._retire()
@@ -216,7 +217,7 @@ class EventRecorder:
                 self._wake.set()
 
     def _flush_or_log(self, *, adopt: bool = True) -> bool:
-        """Move events. Returns whether that worked. Logs once when the database fails and once when it is back."""
+        """Move events. Returns whether it succeeded. Logs once when the database fails, and once when it recovers."""
         try:
             with self._flush_lock:
                 self._flush_own()
@@ -278,7 +279,7 @@ class EventRecorder:
 
     def _flush_left(self) -> int:
         while self._given_up:
-            # Closing a journal releases its lock, so the loop below takes it over like one of a dead process.
+            # Closing a journal releases its lock, so the loop below takes it over like the journal of a dead process.
             self._given_up.pop().close()
         moved = 0
         for journal in left_journals(self._directory):

@@ -19,13 +19,13 @@ from app.models.events import CHANNELS, DAY_MICROSECONDS, OTHER_PAGES, SITE_KIND
 def part(count: int, searches: int) -> float | None:
     """Return ``count`` as a share of ``searches``, from 0 to 1; ``None`` without searches.
 
-    Limited to 1, because a search of yesterday may be clicked today, and a client may report clicks without searches.
+    Limited to 1, because a search from yesterday may be clicked today, and a client may report clicks without searches.
     """
     return min(1.0, count / searches) if searches > 0 else None
 
 
 def mean(total: int, count: int) -> float | None:
-    """Return ``total`` divided by ``count``; ``None`` if that is 0."""
+    """Return ``total`` divided by ``count``; ``None`` if ``count`` is 0."""
     return total / count if count > 0 else None
 
 
@@ -63,8 +63,8 @@ class ClickedPage:
     """A document that visitors clicked, for any query.
 
     Attributes:
-        title: Current title; ``None`` if it was deleted.
-        average_position: Mean of the reported positions, from 1; ``None`` without any.
+        title: Current title; ``None`` if the document was deleted.
+        average_position: Mean of the reported positions, from 1; ``None`` if no click reported its position.
     """
 
     site_id: int
@@ -76,7 +76,7 @@ class ClickedPage:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """UTC days of some sites, counted from 1970-01-01, including the first and the last.
+    """Selection of searches by site and UTC day, counted from 1970-01-01, including the first and the last day.
 
     Attributes:
         channel: The selected channel; ``None`` for all.
@@ -89,11 +89,11 @@ class Span:
 
 
 ChannelDays = Mapping[str, Mapping[int, Row[Any]]]
-"""Channel to day to a row with each of ``SITE_KINDS``."""
+"""Rows with a column for each of ``SITE_KINDS``, by channel, then day."""
 
 
 def channel_days(session: Session, span: Span) -> ChannelDays:
-    """Return the totals of each channel and day, without days that have none."""
+    """Return the totals of each channel and day, omitting days without events."""
     sums = [func.sum(getattr(OriginDay, kind)).label(kind) for kind in SITE_KINDS]
     rows = session.execute(
         select(OriginDay.channel, OriginDay.day, *sums)
@@ -107,7 +107,7 @@ def channel_days(session: Session, span: Span) -> ChannelDays:
 
 
 def count_channels(days: ChannelDays, first: int) -> list[ChannelCount]:
-    """Return searches and clicks of each channel from a day on, without channels that have none."""
+    """Return searches and clicks of each channel since the day ``first``, omitting channels without any."""
     counts = []
     for channel in CHANNELS:
         rows = [row for day, row in days.get(channel, {}).items() if day >= first]
@@ -190,7 +190,7 @@ def _titles(session: Session, keys: Sequence[tuple[int, str]]) -> dict[tuple[int
 
 
 def sites_of(session: Session, account_id: int, site_id: int | None) -> tuple[int, ...]:
-    """Return the IDs of the sites that a report covers: one, or all sites of an account that are not deleted."""
+    """Return the IDs of the sites that a report covers: one site, or all sites of an account that are not deleted."""
     if site_id is not None:
         return (site_id,)
     alive = Site.account_id == account_id, Site.deleted_at.is_(None)

@@ -20,12 +20,12 @@ from app.services.analytics.visits import execute_rows
 from backends.text import normal_form
 
 MAX_CLICKED_DOCUMENTS = 100
-"""Maximum number of documents listed, by clicks, and of sections of each."""
+"""Maximum number of listed documents, and of listed sections for each document."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryDayCount:
-    """One UTC day of the series."""
+    """Counts of a query for one UTC day."""
 
     date: date
     searches: int
@@ -46,8 +46,8 @@ class ClickedDocument:
     """A clicked document.
 
     Attributes:
-        title: Current title; ``None`` if it was deleted.
-        average_position: Mean of the reported positions, from 1; ``None`` without any.
+        title: Current title; ``None`` if the document was deleted.
+        average_position: Mean of the reported positions, from 1; ``None`` if no click reported its position.
         anchors: Sections that clicks led to, at most 100, by clicks, then anchor.
     """
 
@@ -63,7 +63,7 @@ class QueryAnalytics:
     """Analytics of one query on one site in a period of UTC calendar days.
 
     Attributes:
-        query: In normal form.
+        query: The query, in normal form.
         searches: Number of searches, with keystrokes merged.
         click_through_rate: Share of searches with a click, from 0 to 1; ``None`` without searches.
         average_click_position: From 1; ``None`` if no click reported its position.
@@ -83,11 +83,11 @@ class QueryAnalytics:
 def get_query_analytics(
     session: Session, account_id: int, site_id: int, query: str, period_days: int, today: date
 ) -> QueryAnalytics:
-    """Return the analytics of one query, exact to the last event moved to SQL.
+    """Return the analytics of one query, including every event moved to SQL so far.
 
     Args:
         account_id: The caller's account.
-        query: In any form.
+        query: The query, in any form.
         period_days: UTC calendar days including ``today``.
 
     Raises:
@@ -122,8 +122,10 @@ _COLUMNS = ("searches", "zero_results", "clicks", "clicked_searches", "positione
 
 
 def _query_days(session: Session, site_id: int, query: str, days: Sequence[int]) -> dict[int, Sequence[int]]:
-    """Return the numbers of ``_COLUMNS`` by day. The table's key has the day before the query, so each day is one
-    lookup."""
+    """Return the values of ``_COLUMNS`` by day.
+
+    The day precedes the query in the table's key, so each day takes one lookup.
+    """
     rows = execute_rows(
         session,
         f"""

@@ -11,18 +11,18 @@ from typing import Any, TypeVar
 from app.clock import now
 
 LARGE_SEARCHES = 100_000
-"""Searches in its period from which a result is cached, because summing them is slow. Other results are always current.
+"""Minimum number of searches in a cached result, because only large sums are slow. Other results are always current.
 """
 LIFETIME = timedelta(seconds=60)
-"""Time for which a cached result is used."""
+"""Lifetime of a cached result."""
 MAX_RESULTS = 64
-"""Cached results of a process; the oldest are dropped first. A result has four lists of at most 1,000 queries."""
+"""Maximum number of cached results per process; the oldest are dropped first. Each contains up to 4,000 queries."""
 
 T = TypeVar("T")
 
 
 class RecentResults:
-    """A cache of large results. Thread-safe: each result is computed by one thread at a time."""
+    """A cache of large reports. Thread-safe: each result is computed by one thread at a time."""
 
     def __init__(self) -> None:
         self._results: OrderedDict[Hashable, tuple[datetime, Any]] = OrderedDict()
@@ -35,7 +35,7 @@ class RecentResults:
         Args:
             key: Everything that determines the result, except the data.
             compute: Computes the result. Errors are not cached.
-            searches: Returns the number of searches that a result sums.
+            searches: Returns the number of searches in a result.
         """
         moment = now()
         with self._lock:

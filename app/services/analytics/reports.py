@@ -40,12 +40,12 @@ class QueryCount:
     """A query in normal form with its counts.
 
     Attributes:
-        count: Searches of the kind that the list is about.
+        count: Number of searches that ranks the query in its list, for example searches without results.
         clicks: Clicks on its results.
         clicked_searches: Searches with at least one click.
         positioned_clicks: Clicks with a reported position.
         click_positions: Sum of these positions.
-        searches: Searches of every kind.
+        searches: Total number of searches.
     """
 
     query: str
@@ -69,7 +69,7 @@ class QueryCount:
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """One UTC day of the series.
+    """Counts for one UTC day.
 
     Attributes:
         clicked_searches: Searches with at least one click.
@@ -124,7 +124,7 @@ class Totals:
 
     @property
     def avg_response_time_ms(self) -> int:
-        """Rounded mean over the searches that the service ran, 0 without any."""
+        """Rounded mean response time of the searches that the service ran; 0 if there were none."""
         count = self.measured_searches
         return (2 * self.response_ms + count) // (2 * count) if count else 0
 
@@ -150,16 +150,16 @@ class Analytics:
 
     Attributes:
         totals: Totals of the period.
-        previous: Totals of the same number of days before it.
+        previous: Totals of the preceding period of the same length.
         unique_queries: Number of different normal forms.
         top_queries: By count, then text.
         zero_result_queries: Queries by number of searches without results, then text.
         partial_queries: Queries by number of searches for which no document has every word, then text.
         no_click_queries: Queries with results and without clicks, by count, then text.
         series: One entry per day, oldest first.
-        channels: Searches and clicks by channel, since channels are recorded.
-        clicked_pages: Documents by clicks; empty unless requested.
-        pages: Pages by searches from them; empty unless requested.
+        channels: Searches and clicks by channel. Events from before channels were recorded are not included.
+        clicked_pages: The most clicked documents; empty unless requested.
+        pages: The pages with the most searches; empty unless requested.
     """
 
     totals: Totals
@@ -176,17 +176,17 @@ class Analytics:
 
     @property
     def from_date(self) -> date:
-        """The first day."""
+        """First day of the period."""
         return self.series[0].date
 
     @property
     def to_date(self) -> date:
-        """The last day."""
+        """Last day of the period."""
         return self.series[-1].date
 
     @property
     def total_searches(self) -> int:
-        """Searches of the period."""
+        """Number of searches in the period."""
         return self.totals.total_searches
 
     @property
@@ -196,7 +196,7 @@ class Analytics:
 
     @property
     def measured_searches(self) -> int:
-        """Searches whose response time was measured."""
+        """Number of searches whose response time was measured."""
         return self.totals.measured_searches
 
 
@@ -235,8 +235,8 @@ def get_analytics(
         limit: Maximum length of each list.
         channel: One of ``CHANNELS``; ``None`` for all. The lists of queries then omit agents' searches.
         details: Whether to also list pages and clicked pages.
-        recent: Cache for the results of large sites. ``None`` always computes, which is exact to the last event moved
-            to SQL.
+        recent: Cache for the results of large sites. ``None`` always computes the result, from every event moved to SQL
+            so far.
     """
     if period_days < 1:
         raise ValueError("period_days must be at least 1")
@@ -275,7 +275,7 @@ def _read_analytics(session: Session, span: Span, limit: int, *, details: bool) 
 
 
 def _site_days(session: Session, span: Span) -> Mapping[int, Any]:
-    """Return totals of all sites of a span, by day."""
+    """Return totals by day, summed over all sites of a span."""
     sums = [func.sum(getattr(SiteDay, kind)).label(kind) for kind in SITE_KINDS]
     rows = session.execute(
         select(SiteDay.day, *sums)
@@ -292,7 +292,7 @@ def _count_day(day: int, numbers: Any, agents: int) -> DayCount:
 
 
 def _totals(days: Iterable[Any], agents: Mapping[int, int]) -> Totals:
-    """Sum days, each of which has ``SITE_KINDS``."""
+    """Sum rows that have a column for each of ``SITE_KINDS``."""
     kinds = ("searches", "zero_results", "responses", "response_ms", *CLICK_KINDS, "mixed_searches")
     days = list(days)
     numbers = [int(sum(getattr(day, kind) for day in days)) for kind in kinds]
@@ -301,7 +301,7 @@ def _totals(days: Iterable[Any], agents: Mapping[int, int]) -> Totals:
 
 @contextmanager
 def snapshot(session: Session) -> Iterator[Session]:
-    """Yield a session whose statements all see the same state. On PostgreSQL, this needs a transaction of its own."""
+    """Yield a session whose statements all see the same state. On PostgreSQL, this needs a separate transaction."""
     bind = session.get_bind()
     if bind.dialect.name == "sqlite":
         yield session

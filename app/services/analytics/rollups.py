@@ -65,7 +65,7 @@ class Changes:
     )
     """(site, day, query) to a number for each of ``QUERY_KINDS``."""
     documents: dict[ClickKey, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
-    """Clicks, clicks with a reported position, and the sum of these positions."""
+    """Clicks, clicks with a reported position, and the sum of these positions, by click key."""
     anchors: dict[tuple[ClickKey, str], int] = field(default_factory=lambda: defaultdict(int))
     """Clicks that led to a section of the document, by its anchor."""
     visits: dict[Visit, int] = field(default_factory=lambda: defaultdict(int))

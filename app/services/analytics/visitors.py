@@ -1,7 +1,7 @@
 """Anonymous visitor IDs for analytics.
 
 An ID is a hash of the IP address with the server's secret and a random key that all machines share. The key changes
-every :data:`KEY_DAYS` days, and the old one is deleted; from then on, an ID cannot be traced back. A visitor who comes
+every :data:`KEY_DAYS` days, and the old key is deleted; from then on, an ID cannot be traced back. A visitor who comes
 before and after a change is counted twice.
 """
 
@@ -27,7 +27,7 @@ KEY_DAYS = 30
 """UTC days for which a key is used."""
 
 NETWORK_BITS = 32
-"""Bits of a visitor ID that identify the network. The same number identifies the visitor."""
+"""Number of bits of a visitor ID that identify the network. The other 32 bits identify the visitor."""
 
 _RETRY_SECONDS = 5.0
 _NO_PERIOD = -1
@@ -37,10 +37,10 @@ log = logging.getLogger(__name__)
 
 
 class VisitorKeys:
-    """The current key, read once by each process.
+    """The current visitor key, which each process reads once.
 
     Args:
-        database: Shares the key between processes.
+        database: Database through which processes share the key.
         secret: The server's secret, so that a copy of the database is not enough to hash an address.
     """
 
@@ -54,8 +54,8 @@ class VisitorKeys:
     def address_visitor(self, site_id: int, address: str) -> int:
         """Return the ID of a visitor to a site by IP address: a signed 64-bit number, different for each site.
 
-        The first :data:`NETWORK_BITS` bits identify the IPv4 address, or the /48 network of an IPv6 address, because
-        one customer of a provider may have that many addresses.
+        The first :data:`NETWORK_BITS` bits identify the IPv4 address, or the /48 network of an IPv6 address, because a
+        single customer of a provider may have a whole /48 network.
 
         Args:
             address: An IPv4 address or an IPv6 network.
@@ -64,7 +64,7 @@ class VisitorKeys:
         return int.from_bytes(first + self._hash(f"{site_id}:{address}", 4), signed=True)
 
     def address_session(self, holder: str, address: str) -> str:
-        """Return a session for callers without one: searches with one engine key from one address on one UTC day.
+        """Return a session ID for callers that send none: one per engine key, address, and UTC day.
 
         Args:
             holder: Holder of the engine key.
@@ -88,13 +88,13 @@ class VisitorKeys:
                 if not is_unavailable(error):
                     raise
                 log.warning("using a temporary visitor key until the next one can be read: %s", error)
-                # Use the last key, or one that no other process has; then a visitor may be counted twice.
+                # Use the last key, or a random key of this process. A visitor may then be counted twice.
                 self._current = current or (_NO_PERIOD, secrets.token_bytes(32) + self._secret)
                 self._retry_at = time.monotonic() + _RETRY_SECONDS
             return self._current[1]
 
     def _read(self, period: int) -> bytes:
-        """Return the key of a period, created by the first process that needs it."""
+        """Return the key of a period. The first process that needs the key creates it."""
         query = select(VisitorKey.key).where(VisitorKey.period == period)
         with self._database.read() as session:
             key = session.scalar(query)
@@ -115,12 +115,12 @@ def _network(address: str) -> str:
 
 
 def session_visitor(site_id: int, session_id: str) -> int:
-    """Return the ID of a visitor by the session that the site's own server reports: a signed 64-bit number."""
+    """Return the visitor ID for a session that the site's own server reports: a signed 64-bit number."""
     return int.from_bytes(hashlib.blake2b(f"{site_id}:{session_id}".encode(), digest_size=8).digest(), signed=True)
 
 
 def key_period(day: int) -> int:
-    """Return the number of the period, whose days share a key, for a UTC day counted from 1970-01-01."""
+    """Return the number of the key's period that contains a UTC day, counted from 1970-01-01."""
     return day // KEY_DAYS
 
 

@@ -1,9 +1,8 @@
-"""Rows behind the roll-ups that need more than addition: distinct visitors of queries, and pages that searches came
-from.
+"""Rows for roll-ups that need more than addition: distinct visitors of queries, and pages with searches.
 
 An event is counted as it arrives and may be replaced by a later keystroke, so ``query_visits`` stores the number of
-counted events of each visitor and day. A visitor counts on the last day with any, and on no earlier day. So the
-visitors of the days of a period that ends today add up to the number of different visitors.
+counted events of each visitor and day. A visitor counts only on the last day with such events. The daily visitors of a
+period that ends today therefore add up to the number of distinct visitors.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from app.models.events import OTHER_PAGES, SITE_KINDS
 def execute_rows(
     session: Session, statement: str, columns: str, rows: Iterable[Sequence[Any]], **parameters: Any
 ) -> CursorResult[*tuple[Any, ...]]:
-    """Run ``statement``, in which ``{rows}`` stands for a table of ``rows``.
+    """Run ``statement``, replacing ``{rows}`` in it with a table of ``rows``.
 
     The rows are one JSON parameter, so the statement's text does not depend on their number; unlike ``executemany``,
     the statement can join them and return rows. Works on SQLite and PostgreSQL.
@@ -50,7 +49,7 @@ def upsert(table: str, key: Sequence[str], numbers: Sequence[str]) -> str:
 
 
 def integers(names: Iterable[str]) -> str:
-    """Return column specifications of :func:`execute_rows` for numbers."""
+    """Return the column specifications of integer columns, for :func:`execute_rows`."""
     return " ".join(f"{name}:int" for name in names)
 
 
@@ -85,7 +84,7 @@ class Visit(NamedTuple):
 
 
 VisitorCounts = dict[tuple[int, int, str, str], int]
-"""Site, day, query, and kind of visitors to a number."""
+"""Number of visitors by site, day, query, and kind."""
 
 _Key = tuple[int, int]
 """Site and digest of a visit, on any day."""
@@ -96,7 +95,7 @@ def change_visits(session: Session, visits: Mapping[Visit, int], first_day: int)
 
     Args:
         visits: Visit to number of events.
-        first_day: Visits before this day are in no period any more and may be deleted at any time.
+        first_day: Visits before this day are outside every reporting period and may be deleted at any time.
 
     Returns:
         Change in the number of visitors of each query.
@@ -142,7 +141,7 @@ def change_visits(session: Session, visits: Mapping[Visit, int], first_day: int)
 
 
 def _last_days(session: Session, keys: Iterable[_Key], first_day: int) -> dict[_Key, int]:
-    """Return the last day of each visit, from ``first_day`` on."""
+    """Return the last day of each visit, ignoring days before ``first_day``."""
     rows = execute_rows(
         session,
         """
@@ -159,7 +158,7 @@ def _last_days(session: Session, keys: Iterable[_Key], first_day: int) -> dict[_
 
 
 MAX_PAGES = 500
-"""Rows with their own page that a site may have on one day. Searches from further pages are added up in one row."""
+"""Maximum number of rows for individual pages, per site and day. Searches from other pages share one row."""
 
 Origins = dict[tuple[int, int, str, str], list[int]]
 """(site, day, channel, page) to a number for each of ``SITE_KINDS``."""
@@ -171,8 +170,8 @@ _KEY_COLUMNS = "site_id:int day:int channel:text page:text"
 def change_origin_days(session: Session, origins: Origins) -> None:
     """Add to ``origin_days``.
 
-    A row stays when its numbers reach zero. So a page without a row on a full day never gets one later, and a
-    subtracted event is subtracted from the row in which it was counted.
+    Rows are kept when their numbers reach zero. On a day with :data:`MAX_PAGES` rows, a page without a row therefore
+    never gets a row later, and an event is always subtracted from the row in which it was counted.
 
     Args:
         session: A write transaction that has locked all sites.
@@ -214,7 +213,7 @@ def _existing_rows(session: Session, keys: list[tuple[int, int, str, str]]) -> s
 
 
 def _count_pages(session: Session, days: set[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """Return the number of rows with their own page, by site and day."""
+    """Return the number of rows for individual pages, by site and day."""
     rows = execute_rows(
         session,
         """

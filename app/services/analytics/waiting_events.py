@@ -1,4 +1,4 @@
-"""Counting the events on a machine that are on disk and not in SQL yet."""
+"""Counting the events on this machine's disk that have not been moved to SQL yet."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Counted(NamedTuple):
 
 
 class WaitingEvents:
-    """Counts waiting events in the journals of one folder, of any process.
+    """Counts waiting events in the journals of one folder, from all processes.
 
     Counted parts are not read again, so that counting stays cheap even after hours without a database.
 
@@ -68,7 +68,7 @@ class WaitingEvents:
             return sum(each.lines for each in counted.values())
 
     def late_bytes(self, after: timedelta) -> int:
-        """Return the size of waiting events in journals that were not written to for this time.
+        """Return the number of bytes of waiting events in journals that have not been written to for ``after``.
 
         Raises:
             SQLAlchemyError: The positions cannot be read.

@@ -1,2 +1,1 @@
-"""The audit log. ``recording.py`` writes entries with each flush; ``audited.py`` defines what is logged, ``entries.py``
-reads."""
+"""The audit log: ``recording.py`` writes entries, ``audited.py`` defines the logged fields, ``entries.py`` reads."""

@@ -35,7 +35,7 @@ OPERATOR = Actor("operator", "Command line")
 """The operator on the command line."""
 
 FindActor = Callable[[Session], Actor]
-"""Returns the actor of a transaction; may read from its session."""
+"""Function that returns the actor of a transaction; it may read from the session."""
 
 _current: ContextVar[Actor | None] = ContextVar("actor", default=None)
 

@@ -22,8 +22,8 @@ class Audited:
         kind: Kind of object in the log.
         name: Returns the name of a row in the log.
         fields: Columns whose old and new values are logged.
-        secrets: Columns of which only the fact of a change is logged, with their names in the log.
-        settings: A column of settings, logged as its own kind, and the function that reads its fields.
+        secrets: Columns whose changes are logged without values, with their names in the log.
+        settings: Columns of settings, each with the kind that it is logged as and the function that reads its fields.
         comes_and_goes: Whether creating and deleting a row is logged.
     """
 
@@ -71,7 +71,7 @@ AUDITED: dict[type[Any], Audited] = {
     ),
     Webhook: Audited("webhook", lambda webhook: webhook.url, ("url", "events", "active")),
 }
-"""Table to its logged columns."""
+"""Logging rules by table."""
 
 
 def key_name(name: str, type: str, last4: str) -> str:
@@ -92,5 +92,5 @@ def account_of(session: Session, thing: Any) -> int:
 
 
 def site_of(thing: Any) -> int | None:
-    """Return the ID of the site that a row is or belongs to."""
+    """Return the ID of the row's site, or the row's own ID if it is a site."""
     return thing.id if isinstance(thing, Site) else getattr(thing, "site_id", None)

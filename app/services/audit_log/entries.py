@@ -23,7 +23,7 @@ RETENTION = timedelta(days=400)
 MAX_ENTRIES = 50_000
 """Maximum number of entries of an account."""
 STEP = 1_000
-"""Entries that an export reads, or a cleanup deletes, in one transaction."""
+"""Maximum number of entries that an export reads, or a cleanup deletes, in one transaction."""
 COLUMNS = ("time", "actor", "actor_kind", "address", "action", "kind", "id", "name", "site_id", "changes")
 
 
@@ -50,7 +50,7 @@ class Page:
     """A page of the log.
 
     Attributes:
-        total: Number of entries that the selection has now.
+        total: Current number of entries that match the selection.
         next_before: ID at which the next page begins; ``None`` on the last page.
     """
 
@@ -83,7 +83,7 @@ class SettingsStates:
 
 
 def settings_states(session: Session, account_id: int, entry_id: int) -> SettingsStates | None:
-    """Return the search settings around a change; ``None`` if they were deleted, or the site was.
+    """Return the search settings before and after a change; ``None`` if they or the site were deleted.
 
     Raises:
         ApiError: 404 if the account has no such entry.
@@ -157,8 +157,9 @@ def delete_old_entries(session: Session) -> None:
 
 
 def delete_surplus_entries(database: Database) -> None:
-    """Keep the newest :data:`MAX_ENTRIES` entries of each account. Deletes in small steps, so that writers wait
-    briefly."""
+    """Delete all but the newest :data:`MAX_ENTRIES` entries of each account.
+
+    Deletes in small steps, so that other writers wait only briefly."""
     count = func.count()
     with database.read() as session:
         crowded = session.scalars(

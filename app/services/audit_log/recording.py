@@ -1,7 +1,7 @@
 """Recording changes: every change of an audited row through a session is logged in the same flush.
 
-So services and views cannot forget it. Changes that bypass the session's objects, such as a key's last use, are not
-logged.
+Services and views therefore cannot forget to log a change. Changes that bypass the session's objects, such as a key's
+last use, are not logged.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from app.services.audit_log.audited import AUDITED, Audited, account_of, site_of
 from app.storage.database import Database
 
 Change = dict[str, Any]
-"""A changed field: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""
+"""A changed field: ``field``, alone or with either ``before`` and ``after`` or ``added`` and ``removed``."""
 
 MAX_ITEMS = 100
-"""Items of a list that an entry stores. Further items are only counted."""
+"""Maximum number of list items that an entry stores. Further items are only counted."""
 MAX_CHARACTERS = 500
-"""Characters of a text that an entry stores."""
+"""Maximum number of characters that an entry stores of a text."""
 MAX_CHANGES_BYTES = 8_192
-"""Size of an entry's changes as JSON. Beyond it, the largest changes store only the names of their fields."""
+"""Maximum size of an entry's changes as JSON. In larger entries, the largest changes store only their field names."""
 MAX_STATES = 50
-"""Complete states of a site's search settings that are stored, to restore one of them."""
+"""Maximum number of complete search settings stored per site, each of which can be restored."""
 MAX_STATE_BYTES = 1_000_000
-"""Size as JSON up to which such a state is stored."""
+"""Maximum size of complete search settings, as JSON, for which they are stored."""
 _ACTOR = "audit_actor"
 
 
@@ -150,8 +150,9 @@ def _row(
 
 
 def _changes(audited: Audited, thing: Any, action: str) -> Iterator[tuple[str, list[Change], Mapping[str, Any] | None]]:
-    """Yield each kind with its changes and, for settings, the complete previous state. A deleted row needs only its
-    name."""
+    """Yield each kind with its changes and, for settings, the complete previous state.
+
+    A deleted row needs only its name."""
     if action == "deleted":
         yield audited.kind, [], None
         return
@@ -221,7 +222,7 @@ def _few(items: Sequence[Any]) -> list[Any]:
 
 
 def _brief(value: Any) -> Any:
-    """Convert a value for JSON, cutting long ones."""
+    """Convert a value for JSON, and shorten it if it is long."""
     if isinstance(value, datetime):
         return isoformat(value)
     if isinstance(value, list):

@@ -1,1 +1,1 @@
-"""Embedding: vectors of texts, which are similar if the texts have a similar meaning."""
+"""Embedding: computing vectors of texts. Texts with similar meanings have similar vectors."""

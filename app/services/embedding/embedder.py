@@ -47,7 +47,7 @@ class Embedder(Protocol):
         """Compute the read-only vector of a query, of length 1.
 
         Raises:
-            EmbedderUnavailable: The vector is not ready within the time.
+            EmbedderUnavailable: The vector is not ready within the timeout.
         """
         ...
 
@@ -56,12 +56,12 @@ class Embedder(Protocol):
 
         Raises:
             EmbedderRefused: The embedder rejects one of the texts.
-            EmbedderUnavailable: The vectors are not complete within the time.
+            EmbedderUnavailable: The vectors are not complete within the timeout.
         """
         ...
 
     def close(self) -> None:
-        """Release all resources. May be called again."""
+        """Release all resources. May be called repeatedly."""
         ...
 
 
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 PAUSE_SECONDS = 1.0
 """Seconds without queries after a failure, so that not every search waits for the embedder."""
 MAX_CACHED_QUERIES = 256
-"""Cached vectors of queries, for further pages and other filters of the same search."""
+"""Maximum number of cached query vectors, for further pages and other filters of the same search."""
 OPERATIONS = ("embed_query", "embed_documents")
 EMBEDDER_SECONDS = Histogram(
     "search_embedder_seconds",
@@ -86,7 +86,7 @@ EMBEDDER_FAILURES = Counter(
 
 
 class GuardedEmbedder:
-    """Wraps an embedder with metrics, a pause after failures, and a cache; itself an :class:`Embedder`."""
+    """An :class:`Embedder` that adds metrics, a pause after failures, and a cache to another embedder."""
 
     def __init__(self, embedder: Embedder):
         self._embedder = embedder
@@ -117,7 +117,7 @@ class GuardedEmbedder:
         return self._embedder.dimension
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
-        """Return the vector of a query. During the pause after a failure, only cached vectors are available."""
+        """Return the vector of a query. During the pause after a failure, only cached vectors are returned."""
         with self._lock:
             cached = self._vectors.get(text)
             if cached is not None:

@@ -1,4 +1,4 @@
-"""MiniLM, a small model for English, in one process that all processes of the machine share."""
+"""MiniLM, a small model for English, which runs in one process shared by all processes of the machine."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_CHARACTERS = 4_000
-"""Characters of a text that are sent, more than 256 tokens have."""
+"""Maximum number of characters sent per text, enough for 256 tokens."""
 MAX_TEXTS_PER_REQUEST = 64
 RETRY_SECONDS = 0.01
 HUNG_SECONDS = 30.0
-"""Seconds without a greeting after which the process is killed. On a slow disk it takes some seconds to start."""
+"""Seconds without a greeting after which the process is killed. On a slow disk, starting takes several seconds."""
 STOP_SECONDS = 2.0
 FAILURE_PAUSE_SECONDS = 60.0
 MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "3276800", "MALLOC_TRIM_THRESHOLD_": "16777216"}
-"""Limits of glibc's malloc. Memory for a text of 256 tokens is reused for the next one; requesting it from the system
-each time takes twice as long. Larger blocks, such as most of those for loading, are returned to the system."""
+"""Limits of glibc's malloc.
+
+Memory for a text of 256 tokens is reused for the next text; requesting it from the system each time takes twice as
+long. Larger blocks, such as most blocks for loading, are returned to the system."""
 MAX_SOCKET_PATH = 107
-"""Bytes of a socket path on Linux."""
+"""Maximum length of a socket path on Linux, in bytes."""
 
 log = logging.getLogger(__name__)
 
 
 class MinilmEmbedder:
-    """A client of the process, which it starts if necessary.
+    """A client of the MiniLM process, which it starts if necessary.
 
     Args:
         folder: DATA_DIR.
@@ -81,7 +83,7 @@ class MinilmEmbedder:
         return np.concatenate([np.empty((0, DIMENSION), np.float32), *parts])
 
     def close(self) -> None:
-        """Stop the process if this one has started it."""
+        """Stop the MiniLM process if this process started it."""
         self._process.stop()
 
     def _ask(self, kind: str, texts: Sequence[str], deadline: float) -> NDArray[np.float32]:
@@ -131,7 +133,7 @@ class MinilmEmbedder:
         return connection
 
     def _note_silence(self, connection: socket.socket) -> None:
-        """Kill a process that has listened for long without a greeting, so that the next one can take its lock."""
+        """Kill a MiniLM process that has not greeted for too long, so that a new process can take its lock."""
         with self._lock:
             now = time.monotonic()
             if self._silent_since is None:

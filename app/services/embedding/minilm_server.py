@@ -2,9 +2,9 @@
 
 It is started by this file's path and does not import the service, which would take more memory than the model.
 
-Each connection is one request. The server greets it with a byte. The request is a frame, a length and JSON, with
-``kind`` (``query`` or ``documents``), ``texts``, and the ``seconds`` that it may take. The response is a vector
-for each text, as :data:`DIMENSION` little-endian 32-bit floats. On an error the server closes the connection early.
+Each connection carries one request. The server first sends a byte as a greeting. The request is a frame: a length, and
+JSON with ``kind`` (``query`` or ``documents``), ``texts``, and the timeout in ``seconds``. The response is a vector for
+each text, as :data:`DIMENSION` little-endian 32-bit floats. On an error the server closes the connection early.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from typing import Any, NamedTuple
 
 DIMENSION = 384
 MAX_TOKENS = 256
-"""Tokens of a text, as in the model's training; longer texts are truncated."""
+"""Maximum number of tokens per text, as in the model's training; longer texts are truncated."""
 SOCKET = "minilm.sock"
 """Name of the socket in DATA_DIR."""
 GREETING = b"\x01"
 IDLE_SECONDS = 3600.0
 """Idle seconds after which the process exits."""
 DOCUMENTS_NICENESS = 15
-"""Priority for the vectors of documents; queries have the service's priority."""
+"""Niceness of threads that embed documents; queries run at the service's priority."""
 MAX_CONNECTIONS = 64
 MAX_REQUEST_BYTES = 4_194_304
 REQUEST_SECONDS = 10.0
-"""Seconds that a client may take to send a request, and to receive a response."""
+"""Seconds that a client may take to send a request, and again to receive a response."""
 BACKLOG = 1024
-"""Connections that wait for the server; further ones are refused."""
+"""Maximum number of connections waiting to be accepted; further connections are refused."""
 
 Encode = Callable[[str], bytes]
 
@@ -70,7 +70,7 @@ def find_model_file(file: ModelFile) -> Path:
     """Return the path of a file after checking its content. Its package is not imported.
 
     Raises:
-        ModelFileError: The file is missing, or is another version.
+        ModelFileError: The file is missing or has another version.
     """
     spec = find_spec(file.package)
     if spec is None or not spec.submodule_search_locations:
@@ -89,10 +89,10 @@ def find_model_file(file: ModelFile) -> Path:
 def load_minilm() -> Encode:
     """Load the model, and return a thread-safe function that computes the vector of a text.
 
-    Texts are not batched: a batch is padded to its longest text, and took ten times as long with twice the memory.
+    Texts are not batched: a batch is padded to its longest text, so it took ten times as long and twice the memory.
 
     Raises:
-        ModelFileError: A file is missing, or is another version.
+        ModelFileError: A file is missing or has another version.
     """
     import numpy as np
     from onnxruntime import InferenceSession, SessionOptions
@@ -129,10 +129,10 @@ def receive_bytes(connection: socket.socket, count: int, deadline: float) -> byt
     """Receive ``count`` bytes.
 
     Args:
-        deadline: Time of :func:`time.monotonic`.
+        deadline: A :func:`time.monotonic` time.
 
     Raises:
-        EOFError: The peer closed the connection before.
+        EOFError: The peer closed the connection too early.
         TimeoutError: The deadline has passed.
     """
     received = bytearray()
@@ -149,16 +149,16 @@ def receive_bytes(connection: socket.socket, count: int, deadline: float) -> byt
 
 
 def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDLE_SECONDS) -> None:
-    """Serve until the process is idle for long.
+    """Serve requests until the process has been idle for ``idle_seconds``.
 
     Args:
-        folder: DATA_DIR, which becomes the working directory, since paths of sockets must be short.
+        folder: DATA_DIR, which becomes the working directory because socket paths must be short.
         load: Loads the model, while clients wait.
     """
     os.chdir(folder)
     with _listen() as listener:
         encode = load()
-        # One of each kind at a time. A query waits for no document, and its thread has the higher priority.
+        # One text of each kind at a time. A query never waits for a document, and its thread has the higher priority.
         turns = {"query": threading.Lock(), "documents": threading.Lock()}
         places = threading.BoundedSemaphore(MAX_CONNECTIONS)
 
@@ -184,7 +184,7 @@ def serve(folder: Path, load: Callable[[], Encode], *, idle_seconds: float = IDL
 
 
 def _listen() -> socket.socket:
-    """Replace the socket of an earlier process, which must have ended, since this one has its lock."""
+    """Replace the socket of an earlier process, which must have ended, since this process has its lock."""
     with contextlib.suppress(FileNotFoundError):
         Path(SOCKET).unlink()
     listener = socket.socket(socket.AF_UNIX)

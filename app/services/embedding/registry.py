@@ -15,7 +15,7 @@ MINILM_PACKAGES = (MODEL.package, TOKENIZER.package, "onnxruntime", "tokenizers"
 
 
 def create_embedder(settings: Settings) -> Embedder | None:
-    """Create the embedder of the setting EMBEDDER; ``None`` if it is empty. This opens no files and no sockets.
+    """Create the embedder that the setting EMBEDDER selects; ``None`` if it is empty. Opens no files or sockets.
 
     Raises:
         ConfigurationError: The embedder's packages are not installed.

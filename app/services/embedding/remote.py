@@ -1,4 +1,4 @@
-"""An embedder on a server: OpenAI's API, or a compatible one."""
+"""An embedder on a server: OpenAI's API or a compatible API."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MAX_TEXTS_PER_REQUEST = 32
 """Texts per request, the limit of text-embeddings-inference."""
 MAX_RESPONSE_BYTES = 8_388_608
 REFUSALS = frozenset({400, 413, 422})
-"""Statuses with which servers reject texts that are too long or otherwise not accepted."""
+"""Status codes with which servers reject texts that are too long or otherwise unacceptable."""
 MAX_CONCURRENT_QUERIES = 4
 QUERY_SECONDS = 5.0
-"""Seconds that a query continues after its search has stopped waiting, so that its connection can be reused."""
+"""Seconds that a query may take, even if its search stops waiting earlier, so that its connection can be reused."""
 REQUEST_SECONDS = 30.0
-"""Seconds for one request for documents."""
+"""Timeout in seconds of a request for documents."""
 
 
 class _Bearer(AuthBase):
-    """Sends the configured key, if any, and never one from ``.netrc``."""
+    """Sends the configured key, if any, and never a password from ``.netrc``."""
 
     def __init__(self, key: str):
         self._key = key
@@ -53,7 +53,7 @@ class RemoteEmbedder:
         key: Bearer token; empty for none.
 
     Attributes:
-        model: The model's name and a hash of the URL, since another server may use the name for another model.
+        model: The model's name and a hash of the URL, because another server may use the same name for another model.
     """
 
     languages = None
@@ -67,7 +67,7 @@ class RemoteEmbedder:
         self._session = requests.Session()
         self._session.auth = _Bearer(key)
         self._session.headers.update({"Accept-Encoding": "identity", "Content-Type": "application/json"})
-        # requests limits neither the lookup of a name nor a response that arrives byte by byte.
+        # The requests library has no timeout for DNS lookups or for responses that arrive byte by byte.
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_QUERIES, thread_name_prefix="embedder")
 
     def embed_query(self, text: str, timeout_seconds: float) -> NDArray[np.float32]:
@@ -137,7 +137,7 @@ class RemoteEmbedder:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The root cause of an error. The errors around it contain the URL, which may contain a secret."""
+    """Return the root cause of an error. The outer errors contain the URL, which may contain a secret."""
     while error.__context__ is not None:
         error = error.__context__
     return error
@@ -147,7 +147,7 @@ def _read_vectors(response: Any, count: int) -> NDArray[np.float32]:
     """Read the vectors of a response, in the order of the texts.
 
     Raises:
-        ValueError, TypeError, LookupError: The response is malformed, or is for another number of texts.
+        ValueError, TypeError, LookupError: The response is malformed, or has the wrong number of vectors.
     """
     placed = {dict(item).get("index", place): item["embedding"] for place, item in enumerate(response["data"])}
     if len(response["data"]) != count or placed.keys() != set(range(count)):
