@@ -1,4 +1,4 @@
-"""Learning from clicks: computing for each query how far clicked documents move up, once a day."""
+"""Learning from clicks: once a day, compute for each query how far clicked documents move up."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from backends.query import SearchQuery
 MAX_GAIN = 3.0
 """Maximum number of places that a document moves up."""
 LEAST_VISITORS = 5
-"""Visitors who must have clicked a result of the query in :data:`VISITOR_DAYS` days."""
+"""Minimum number of visitors who must have clicked a result of a query in the last :data:`VISITOR_DAYS` days."""
 VISITOR_DAYS = 30
 HALF_LIFE_DAYS = 30
-"""Days after which a click counts half."""
+"""Days after which a click has half its weight."""
 
 _STEEPNESS = 0.7
 _USUAL_PLACES = sum(place**-_STEEPNESS for place in range(1, 11))
 _SMOOTHING = 5.0
-"""Clicks added to both the counted and the expected ones, so that few clicks change little."""
+"""Number added to both the counted and the expected clicks, so that few clicks change little."""
 _RATIO_OF_A_PLACE = 1.25
-"""How many times as good a document must be to pass its neighbor."""
+"""Ratio of quality by which a document must exceed its neighbor to pass it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class VisitorClick:
 def place_share(position: int) -> float:
     """Return the share of clicks that a position gets if all results are equally good.
 
-    It falls more slowly than in most result lists, so a document must be clearly better to move up.
+    The share falls more slowly with the position than in most result lists, so a document must be clearly better to
+    move up.
     """
     share: float = position**-_STEEPNESS / _USUAL_PLACES
     return share
@@ -80,13 +81,13 @@ def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dic
     A document passes its neighbor if its gain is greater by at least 1. Gains are relative to the best document, so
     that documents that are nearly as good stay distinguishable.
 
-    Clients report the position of a click and so could inflate its value, because a click on a late result counts more
-    than one on the first. Therefore a click counts at most as much as one at the last position where visitors see the
-    document, and clicks on documents that are not listed do not count.
+    Clients report the position of a click, and could inflate its value, because a click on a late result counts more
+    than a click on the first result. The position is therefore limited to the last position at which visitors can see
+    the document, and clicks on documents that are not listed do not count.
 
     Args:
         clicks: All clicks of the query, one for each visitor and document.
-        places: The documents that may move, with their position without any gains, from 1.
+        places: The documents that may move, each with its position before gains are applied, from 1.
     """
     clicks = [click for click in clicks if click.document_id in places]
     if len({click.visitor for click in clicks if click.age_days <= VISITOR_DAYS}) < LEAST_VISITORS:
@@ -109,15 +110,15 @@ def find_gains(clicks: Iterable[VisitorClick], places: Mapping[str, int]) -> dic
 
 
 MEMORY_DAYS = 4 * HALF_LIFE_DAYS
-"""Days after which a click is ignored; it would count a sixteenth by then."""
+"""Days after which a click is ignored; its weight would be one sixteenth by then."""
 MAX_QUERIES = 500
-"""Maximum number of queries that a site learns for: those with clicks by the most visitors."""
+"""Maximum number of queries that a site learns for. Queries with clicks by the most visitors come first."""
 MAX_DOCUMENTS = 20
 """Maximum number of documents of a query that move."""
 MAX_PLACE = 100
-"""Last position from which a document may move up."""
+"""Lowest position from which a document can move up."""
 MAX_CHARACTERS = 100_000
-"""Total length of the IDs and queries in a site's lessons. Every process that searches the site holds them in memory.
+"""Maximum total length of the IDs and queries in a site's lessons, which every searching process keeps in memory.
 """
 
 # A literal: PostgreSQL shifts a bigint by an integer only, and a bound number is a bigint there.
@@ -141,7 +142,7 @@ class LearningParts(Protocol):
 
 
 def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: False) -> int:
-    """Learn for the sites that have not learned today. A site whose engine is unavailable is left for the next call.
+    """Learn for the sites that have not learned today. Sites whose engine is unavailable are left for the next call.
 
     Returns:
         Number of sites.
@@ -160,8 +161,9 @@ def learn_due(parts: LearningParts, is_stopping: Callable[[], bool] = lambda: Fa
 
 
 def sites_that_learn(session: Session, due_on: int | None = None) -> Sequence[int]:
-    """Return the IDs of active sites that learn from clicks; with ``due_on``, only those that have not learned on that
-    UTC day."""
+    """Return the IDs of active sites that learn from clicks.
+
+    If ``due_on`` is given, sites that have already learned on that UTC day are excluded."""
     learning_sites = select(Site.id).where(Site.active, Site.search_settings["learn_from_clicks"].as_boolean())
     if due_on is not None:
         learning_sites = learning_sites.outerjoin(ClickLessons, ClickLessons.site_id == Site.id).where(
@@ -224,7 +226,7 @@ def _store(session: Session, site_id: int, since: datetime | None, gains: Mappin
 
 
 def _clicked_queries(session: Session, site_id: int, since: datetime | None) -> list[str]:
-    """Return queries that enough visitors clicked recently, those with the most visitors first.
+    """Return the queries with recent clicks by enough visitors, the queries with the most visitors first.
 
     Args:
         since: First moment whose clicks count.
@@ -244,7 +246,7 @@ def _clicked_queries(session: Session, site_id: int, since: datetime | None) -> 
 def _learn_queries(
     parts: LearningParts, site: Site, queries: Sequence[str], since: datetime | None
 ) -> dict[str, Mapping[str, float]]:
-    """Return gains by query, as far as they fit into :data:`MAX_CHARACTERS`.
+    """Return gains by query, up to :data:`MAX_CHARACTERS` in total.
 
     Args:
         since: First moment whose clicks count.
@@ -297,7 +299,7 @@ def _clicks(
 
 
 def _counting(site_id: int, first: datetime) -> Sequence[ColumnElement[bool]]:
-    """Return the conditions for clicks of a site that count, from a moment on."""
+    """Return the conditions for a site's valid clicks since ``first``."""
     return (
         SearchClick.site_id == site_id,
         SearchClick.occurred_at >= first,

@@ -49,19 +49,19 @@ from schemas.validation.documents import DocumentChange, DocumentProblems, Valid
 from schemas.validation.problems import MAX_PROBLEMS
 
 MIN_MARKS = 1_000
-"""Removed documents, on any plan, that may be pending for an index that cannot be updated."""
+"""Number of pending removals that every plan allows for an index that cannot be updated."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkOutcome:
-    """The number of distinct IDs that were written, and how many of them were new."""
+    """Result of a bulk write: the number of distinct IDs written, and how many of them were new."""
 
     indexed: int
     created: int
 
     @property
     def updated(self) -> int:
-        """The number of documents that were replaced."""
+        """Number of replaced documents."""
         return self.indexed - self.created
 
 
@@ -101,7 +101,7 @@ class _Changed:
 class DocumentWriter:
     """Writes documents so that they are durable and searchable when a call returns.
 
-    Concurrent writers share a transaction, and then a commit of the engine.
+    Concurrent writers share a transaction in SQL, and then a commit in the engine.
     """
 
     def __init__(self, database: Database, counters: CounterStore, indexer: Indexer, max_site_fields: int):
@@ -123,12 +123,11 @@ class DocumentWriter:
 
         Args:
             source: The source of the documents, unless they belong to a sync.
-            sync_id: The running sync of the documents, whose source becomes theirs.
+            sync_id: The running sync that the documents belong to; they get its source.
 
         Raises:
-            TooManySiteFields: The site would have too many further fields.
-            ApiError: 404 for the site or the sync; 403 when the site is paused or the plan's document limit would
-                be exceeded.
+            TooManySiteFields: The site would have too many additional fields. ApiError: 404 for the site or the sync;
+                403 when the site is paused or the plan's document limit would be exceeded.
             BackendUnavailable: The documents are stored, but may not be searchable yet.
         """
         stored = self._transactions.run_together(
@@ -169,7 +168,7 @@ class DocumentWriter:
         """Remove documents in separate steps, so that no other writer waits for long, and return their number.
 
         Args:
-            batches: The IDs of each step; read while earlier steps are executed.
+            batches: The IDs of each step. The iterable is consumed lazily, while earlier steps run.
             up_to: Keep documents that were written after this revision.
 
         Raises:
@@ -206,15 +205,14 @@ class DocumentWriter:
         return self._transactions.run(account_id, write)
 
     def change(self, account_id: int, site_id: int, changes: Sequence[DocumentChange]) -> int:
-        """Change fields of documents, all or none, and return the number of documents. Their sources stay.
+        """Change fields of documents, all or none, and return the number of documents. Their sources do not change.
 
         Args:
             changes: Applied in order; several may change the same document.
 
         Raises:
-            TooManySiteFields: The site would have too many further fields.
-            ApiError: 400 if a document would not be valid; 404 for the site, or an unknown ID; 403 when the site is
-                paused.
+            TooManySiteFields: The site would have too many additional fields. ApiError: 400 if a document would not be
+                valid; 404 for the site, or an unknown ID; 403 when the site is paused.
             BackendUnavailable: The documents are stored, but may not be searchable yet.
         """
         stored = self._transactions.run(
@@ -226,7 +224,7 @@ class DocumentWriter:
 
     @contextmanager
     def _discounted_if_unavailable(self, account_id: int, changed: Mapping[date, int]) -> Iterator[None]:
-        # A client that gets a 503 repeats the request, which is charged then.
+        # A client that gets a 503 repeats the request, and only the repeated request is charged.
         try:
             yield
         except BackendUnavailable:
@@ -244,7 +242,7 @@ class DocumentWriter:
 def _put(
     account_id: int, site_id: int, max_site_fields: int, session: Session, batches: Sequence[_Batch]
 ) -> Written[Sequence[_Stored | Exception]]:
-    """Store those batches of one site that are within its limits and the plan's, under one revision.
+    """Store the batches of one site that are within the limits of the site and the plan, under one revision.
 
     Raises:
         ApiError: 404 for the site; 403 when it is paused.
@@ -321,7 +319,7 @@ def _refuse_more_marks(session: Session, site_id: int, batches: Sequence[_Batch]
 def _change(
     account_id: int, site_id: int, max_site_fields: int, changes: Sequence[DocumentChange], session: Session
 ) -> Written[_Changed]:
-    """Store documents with changed fields under one revision, with few of them in memory at a time.
+    """Store documents with changed fields under one revision, keeping few documents in memory at a time.
 
     Raises:
         ApiError: 400 if a document would not be valid; 404 for the site or an unknown ID; 403 when the site is paused.
@@ -342,7 +340,7 @@ def _change(
             document = read_document(_changed_fields(stored.body, document_changes), document_changes[-1].position)
         except DocumentProblems as error:
             problems += _problems_of(document_changes[-1], error)
-            # The response lists no more of them.
+            # The response does not list further problems.
             if len(problems) > MAX_PROBLEMS:
                 break
             continue
@@ -385,7 +383,7 @@ def _problems_of(change: DocumentChange, error: DocumentProblems) -> Iterator[De
 
 
 class _Marks:
-    """The documents that syncs have seen in one transaction before it is written, so that each counts once."""
+    """The documents that syncs have seen in an uncommitted transaction, so that each document counts once."""
 
     def __init__(self, session: Session):
         self._session = session

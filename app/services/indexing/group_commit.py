@@ -22,7 +22,7 @@ Request = TypeVar("Request")
 Result = TypeVar("Result")
 
 MAX_GROUP = 64
-"""Writers that share a transaction."""
+"""Maximum number of writers that share a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class GroupCommit:
         request: Request,
         work: Callable[[Session, Sequence[Request]], Written[Sequence[Result | Exception]]],
     ) -> Result:
-        """Run a request together with others of the same ``key``, so that they share statements, too.
+        """Run a request together with other requests of the same ``key``, so that they also share SQL statements.
 
         Args:
             work: Receives requests in order of arrival, and returns for each a result, or an error to raise in its

@@ -1,9 +1,9 @@
 """Updating a site's index from its documents in SQL.
 
 Every write increments the site's ``revision``; the index contains everything up to ``applied_revision``. The holder of
-the site's lock applies all pending changes at once, no matter who wrote them. So concurrent writers share one commit of
-the engine, and the next writer or the background job finishes the work of a process that was killed after its write to
-SQL.
+the site's lock applies all pending changes together, regardless of which process wrote them. Concurrent writers
+therefore share one commit in the engine, and if a process is killed after writing to SQL, the next writer or the
+background job finishes its work.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from backends.base import Document, SearchBackend
 from backends.errors import BackendError, BackendUnavailable, IndexNotFound
 
 STEP = 1_000
-"""Documents per call of an engine."""
+"""Maximum number of documents per call to an engine."""
 
 STEP_BYTES = 16_777_216
-"""Bytes of documents per call, as stored, unless a single one is larger; the limit of a request."""
+"""Maximum size of the stored documents per call, in bytes, unless a single document is larger."""
 
 RESTORE_WAIT_SECONDS = 3.0
 """Seconds that a search waits while another process builds the index."""
@@ -48,7 +48,7 @@ RESTORE_WAIT_SECONDS = 3.0
 RESTORE_POLL_SECONDS = 0.05
 
 FAILURE_PAUSE_SECONDS = 2.0
-"""Seconds after a failure in which writers to the same index fail without an attempt, while the engine is unavailable.
+"""Seconds after a failure during which writers to the same index fail immediately, while the engine is unavailable.
 
 If the engine is available but rejects a site's changes, the pause doubles with each failure, since every attempt sends
 all pending changes.
@@ -56,17 +56,17 @@ all pending changes.
 
 MAX_ERROR_CHARACTERS = 500
 MAX_RETRY_SECONDS = 60
-"""Upper limit of ``Retry-After`` for writers. Their changes are stored, and applied later in any case."""
+"""Maximum ``Retry-After`` for writers, in seconds. Their changes are stored, and applied later in any case."""
 
 log = logging.getLogger(__name__)
 
 
 class NothingToFind(Exception):
-    """The site has no documents, and its index does not exist yet, so that no search has results."""
+    """The site has no documents and its index does not exist yet, so no search has results."""
 
 
 class Indexer:
-    """Applies changes of documents to indexes, with one writer per site among all processes."""
+    """Applies document changes to indexes, with one writer per site across all processes."""
 
     def __init__(self, database: Database, locks: Locks, counters: CounterStore, engines: Engines):
         self._database = database
@@ -78,10 +78,10 @@ class Indexer:
         self._backoff = Backoff()
         self._turns: dict[int, threading.Lock] = {}
         self._applied: dict[int, int] = {}
-        """A revision that each site's index is known to contain; only for engines with persistent indexes."""
+        """The latest revision that each site's index is known to contain; only for engines with persistent indexes."""
 
     def site_lock(self, site_id: int) -> AbstractContextManager[None]:
-        """The lock for writing a site's index."""
+        """Return the lock for writing a site's index."""
         return self._locks.hold(f"site_{site_id}")
 
     def apply(self, site_id: int, revision: int, written: Sequence[Document] = ()) -> None:
@@ -94,7 +94,7 @@ class Indexer:
             BackendUnavailable: The index could not be updated; the background job tries again.
         """
         self._refuse_after_failure(site_id)
-        # Threads queue here first: one of them takes the lock between processes and applies the changes of all.
+        # Threads queue here first: one thread takes the lock between processes and applies the changes of all of them.
         with self._turns.setdefault(site_id, threading.Lock()):
             if self._applied.get(site_id, 0) < revision:
                 with self.site_lock(site_id):
@@ -106,7 +106,7 @@ class Indexer:
             return
         if site.applied_revision < revision or not site_is_kept(self._engines, site):
             with self._recording_failures(site):
-                # Only then are the writer's documents everything that the index lacks.
+                # Only then does the index lack nothing but this writer's documents.
                 is_only_change = site.applied_revision + 1 == revision == site.revision
                 site.applied_revision = self._apply_pending(site, written if is_only_change else ())
         # An index in memory can be lost while its revision stays the same.
@@ -115,7 +115,7 @@ class Indexer:
 
     @contextmanager
     def _recording_failures(self, site: Site) -> Iterator[None]:
-        """Record a failure to update a site's index, also for the operator.
+        """Record a failure to update a site's index, in memory and in SQL for the operator.
 
         Raises:
             BackendUnavailable: An attempt failed a moment ago.
@@ -219,8 +219,8 @@ class Indexer:
     def _rebuild(self, engine: SearchBackend, site: Site) -> int:
         """Build a missing index, and return its revision.
 
-        Unless it is the site's first one, the index gets another name, and the site switches to it once it is complete,
-        so that no search sees an incomplete index.
+        Unless it is the site's first index, it gets a new name, and the site switches to it once it is complete, so
+        that no search sees an incomplete index.
         """
         log.info("index %s is missing and is built from the stored documents", site.engine_index)
         if not site.applied_revision:
@@ -238,9 +238,9 @@ class Indexer:
         return applied
 
     def begin_index(self, engine: SearchBackend, site: Site) -> str:
-        """Create the empty index that follows the site's current one, and return its name.
+        """Create the empty index that follows the site's current index, and return its name.
 
-        An incomplete index of a killed process under that name is deleted before.
+        If a killed process left an incomplete index with this name, it is deleted first.
         """
         index = site.index_name(site.index_generation + 1)
         engine.delete_index(index)
@@ -275,7 +275,7 @@ class Indexer:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is None:
                 return False
-            # The gateway's keys belong to the site, but keys of the engine itself are for the old index.
+            # Gateway keys belong to the site, but keys issued by the engine are for the old index.
             end_direct_keys(session, EngineCredential.site_id == site.id)
             outbox.add(session, site.engine, outbox.DELETE_INDEX, site.engine_index, due_at=old_due_at)
             site.engine = engine.identity
@@ -291,7 +291,7 @@ class Indexer:
         with self._database.write() as session:
             session.execute(
                 update(Site)
-                # A switch in between has set the revision of the new index, which must stay.
+                # A concurrent switch has set the revision of the new index, which must not be overwritten.
                 .where(Site.id == site.id, Site.index_generation == site.index_generation)
                 .values(applied_revision=revision, indexing_failed_at=None, indexing_error=None)
             )
@@ -358,7 +358,7 @@ class Indexer:
             return session.get(Site, site_id)
 
     def missing_indexes(self) -> list[int]:
-        """IDs of sites with documents whose index is missing, the smallest site first.
+        """Return the IDs of sites that have documents but no index, smallest site first.
 
         Raises:
             BackendUnavailable: An engine is unavailable.
@@ -366,7 +366,7 @@ class Indexer:
         return self._choose_sites(lambda engine, indexes: indexes - set(engine.list_indexes()))
 
     def outdated_indexes(self) -> list[int]:
-        """IDs of sites with documents whose index must be rebuilt, the smallest site first.
+        """Return the IDs of sites that have documents and whose index must be rebuilt, smallest site first.
 
         See :meth:`SearchBackend.outdated_indexes`.
 
@@ -376,7 +376,7 @@ class Indexer:
         return self._choose_sites(lambda engine, indexes: indexes & set(engine.outdated_indexes()))
 
     def _choose_sites(self, choose: Callable[[SearchBackend, set[str]], set[str]]) -> list[int]:
-        """IDs of sites with documents whose index ``choose`` selects from an engine's, the smallest site first."""
+        """Return the IDs of sites that have documents and whose index ``choose`` selects, smallest site first."""
         selected: list[tuple[int, int]] = []
         for engine in self._engines.all():
             if engine.persistent:
@@ -392,7 +392,7 @@ class Indexer:
 
 
 def _remove_unused_fields(session: Session, site: Site, index_kinds: SeenKinds) -> None:
-    """Remove a site's fields that occur neither in its new index nor in documents written since."""
+    """Remove a site's fields that occur neither in its new index nor in documents written after it."""
     # Documents written meanwhile are applied later by their writers, so their fields must stay.
     sizes = session.execute(
         select(StoredDocument.id, func.length(StoredDocument.body)).where(
@@ -431,9 +431,9 @@ def _create(engine: SearchBackend, site: Site, index: str) -> None:
 def _changes(
     session: Session, site_id: int, revision: int, last_id: str
 ) -> tuple[Sequence[Row[str, int, int, bytes | None]], bool]:
-    """Read the next changes in order of revision and ID, and whether there may be more.
+    """Return the next changes, in order of revision and ID, and whether there may be more.
 
-    They are at most ``STEP``, with at most ``STEP_BYTES`` in total unless a single one is larger.
+    Returns up to ``STEP`` changes of up to ``STEP_BYTES`` in total, or a single larger change.
     """
     row_revision, row_id = StoredDocument.revision, StoredDocument.id
     later = row_revision > revision
@@ -455,7 +455,7 @@ def _changes(
     if not count:
         return (), False
     end_revision, end_id, _ = sizes[count - 1]
-    # A document that changes between the two queries gets a later revision, and comes with the next changes.
+    # A document that changes between the two queries gets a later revision, and is returned with the next changes.
     rows = session.execute(
         select(row_id, row_revision, StoredDocument.changed_at, StoredDocument.body)
         .where(is_next, (row_revision < end_revision) | ((row_revision == end_revision) & (row_id <= end_id)))

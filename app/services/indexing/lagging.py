@@ -1,4 +1,4 @@
-"""Sites whose index lacks stored changes, with time and cause."""
+"""Finding sites whose index lacks stored changes, with the time and the cause."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class LaggingSite:
 
 
 def lagging_sites(session: Session) -> Sequence[tuple[int, int]]:
-    """IDs of sites whose index lacks changes, with the revision it should have."""
+    """Return the IDs of sites whose index lacks changes, each with the revision that the index should have."""
     rows = session.execute(select(Site.id, Site.revision).where(Site.applied_revision < Site.revision))
     return [(row.id, row.revision) for row in rows]
 
 
 def find_lagging(session: Session) -> list[LaggingSite]:
-    """Sites whose index lacks changes, the longest wait first."""
+    """Return the sites whose index lacks changes, longest wait first."""
     oldest = (
         select(func.min(StoredDocument.changed_at))
         .where(StoredDocument.site_id == Site.id, StoredDocument.revision > Site.applied_revision)
@@ -59,7 +59,7 @@ def find_lagging(session: Session) -> list[LaggingSite]:
 
 
 def lagging_since(session: Session, site: Site) -> datetime | None:
-    """The time of the oldest change that a site's index lacks."""
+    """Return the time of the oldest change that a site's index lacks, if any."""
     oldest = session.scalar(
         select(func.min(StoredDocument.changed_at)).where(
             StoredDocument.site_id == site.id, StoredDocument.revision > site.applied_revision

@@ -1,7 +1,7 @@
 """Rebuilding a site's index beside the old one, on the same engine or another, and switching to it.
 
-Searches use the old index until the new one is complete. The old one is kept for a while, or until an operator drops
-it. The next rebuild removes what an interrupted one has left.
+Searches use the old index until the new index is complete. The old index is then kept for a while, or until an operator
+drops it. If a rebuild is interrupted, the next rebuild removes its incomplete index.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from app.storage.machine_process import Locks
 from backends.base import SearchBackend
 
 OLD_INDEX_LIFETIME = timedelta(minutes=2)
-"""Time in which requests that started before the switch may still search the old index."""
+"""Time after the switch for which requests that started before it may still search the old index."""
 
 NEVER: datetime = from_microseconds(253_370_764_800_000_000)
-"""The deletion time of an old index that is kept: in the year 9999."""
+"""Deletion time of an old index that is kept: in the year 9999."""
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class RebuildUnderWay(Exception):
 
 
 class Rebuilder:
-    """Builds indexes beside the ones in use."""
+    """Builds new indexes while the old indexes stay in use."""
 
     def __init__(self, database: Database, locks: Locks, engines: Engines, indexer: Indexer):
         self._database = database
@@ -60,8 +60,8 @@ class Rebuilder:
         """Rebuild a site's index, and switch to it.
 
         Args:
-            target: The engine of the new index; by default the site's engine, or the current one if the settings of
-                this process do not contain the site's engine.
+            target: The engine of the new index; by default the site's engine, or the current engine if this process has
+                no settings for the site's engine.
             keep_old: Whether to keep the old index until :func:`drop_kept_indexes`.
             progress: Called with the number of documents since the last call.
 
@@ -82,7 +82,7 @@ class Rebuilder:
                 # All fields are collected first: adding a field later may cost an engine as much as a whole build.
                 index_kinds = SeenKinds()
                 self._collect_kinds(site_id, index_kinds)
-                # The bulk of the documents, without the lock: writers continue to update the old index.
+                # Send most documents without the lock, so that writers continue to update the old index.
                 revision = self._indexer.send(engine, site_id, index, 0, index_kinds, progress)
                 with self._indexer.site_lock(site_id):
                     revision = self._indexer.send(engine, site_id, index, revision, index_kinds, progress)
@@ -115,7 +115,7 @@ class Rebuilder:
                 self._end(site_id)
 
     def _collect_kinds(self, site_id: int, index_kinds: SeenKinds) -> None:
-        """Add the fields of all documents."""
+        """Add the fields of all documents to ``index_kinds``."""
         last_id = ""
         while True:
             with self._database.read() as session:
@@ -133,14 +133,14 @@ class Rebuilder:
 
 
 def count_site_documents(session: Session, site_id: int) -> int:
-    """The number of rows that a rebuild of a site sends to the engine."""
+    """Return the number of rows that a rebuild of a site sends to the engine."""
     return (
         session.scalar(select(func.count()).select_from(StoredDocument).where(StoredDocument.site_id == site_id)) or 0
     )
 
 
 def kept_indexes(session: Session) -> int:
-    """The number of old indexes that are kept until an operator drops them."""
+    """Return the number of old indexes that are kept until an operator drops them."""
     query = select(func.count()).select_from(EngineTask).where(EngineTask.due_at == NEVER)
     return session.scalar(query) or 0
 
@@ -155,9 +155,9 @@ def drop_kept_indexes(session: Session) -> int:
 def renew_indexes(session: Session, engine: str) -> int:
     """Assign a new index to every site, so that the next start builds the indexes from the documents.
 
-    This is for a restored database: the engine's indexes under the old names contain other documents, or belong to
-    another installation. Engine keys are deleted, and requested again. Pending tasks at engines are deleted, since the
-    original installation executes them, and here they would damage its indexes.
+    Used after a database is restored: the engine's indexes under the old names contain other documents, or belong to
+    another installation. Engine keys are deleted, so clients request new keys. Pending engine tasks are deleted,
+    because the original installation runs them; here, they would damage its indexes.
 
     Args:
         engine: Identity of the engine for the indexes.

@@ -23,7 +23,7 @@ from schemas.validation.documents import ValidDocument
 LOOKUP_STEP = 500
 
 BODIES_STEP_BYTES = 4_194_304
-"""Bytes of bodies that are read at once, unless a single one is larger."""
+"""Maximum number of bytes of bodies read together, unless a single body is larger."""
 
 SYNC_LAPSES_AFTER = timedelta(hours=24)
 
@@ -71,24 +71,24 @@ class StoredBody:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A document's place among the site's documents, in order of revision and ID."""
+    """A document's position among the site's documents, which are ordered by revision and ID."""
 
     revision: int
     id: str
 
 
 def known_ids(session: Session, site_id: int, ids: Sequence[str]) -> set[str]:
-    """The IDs among ``ids`` of documents that the site has."""
+    """Return the IDs in ``ids`` whose documents the site has."""
     return _ids_where(session, site_id, ids, StoredDocument.body.is_not(None))
 
 
 def seen_ids(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
-    """The IDs among ``ids`` of documents that a sync has seen and that were not written since."""
+    """Return the IDs in ``ids`` whose documents a sync has seen and that were not written since."""
     return _ids_where(session, sync.site_id, ids, StoredDocument.seen_by == sync.number)
 
 
 def ids_from(session: Session, site_id: int, source: str, ids: Sequence[str]) -> set[str]:
-    """The IDs among ``ids`` of documents that the site has from one source."""
+    """Return the IDs in ``ids`` whose documents the site has from one source."""
     return _ids_where(session, site_id, ids, from_source(source))
 
 
@@ -106,13 +106,13 @@ def _ids_where(session: Session, site_id: int, ids: Sequence[str], condition: Co
 
 
 def steps(ids: Sequence[Id]) -> Iterator[Sequence[Id]]:
-    """Split IDs, with or without sizes, into parts that fit into one statement."""
+    """Split IDs, with or without sizes, into batches that fit into one statement."""
     for start in range(0, len(ids), LOOKUP_STEP):
         yield ids[start : start + LOOKUP_STEP]
 
 
 def read_stored(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[StoredBody]:
-    """Iterate over existing documents in the order of ``ids``, with few large ones in memory at a time."""
+    """Yield existing documents in the order of ``ids``, keeping few large documents in memory at a time."""
     for step in steps(ids):
         rows = session.execute(
             select(StoredDocument.id, func.length(StoredDocument.body)).where(
@@ -125,7 +125,7 @@ def read_stored(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[
 
 
 def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[StoredBody]:
-    """Iterate over existing documents in the order of ``ids``, which are all read at once."""
+    """Yield existing documents in the order of ``ids``, reading all of them in one query."""
     rows = session.execute(
         select(
             StoredDocument.id,
@@ -144,7 +144,7 @@ def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> Iterator[
 
 
 def parts_by_size(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Split the IDs of documents by their sizes into parts to be read at once."""
+    """Split document IDs into batches of limited total size, each to be read in one query."""
     part: list[str] = []
     total = 0
     for identifier, size in sizes:
@@ -158,7 +158,7 @@ def parts_by_size(sizes: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def bodies_in_parts(session: Session, site_id: int, sizes: Sequence[tuple[str, int]]) -> Iterator[bytes]:
-    """Iterate over bodies of documents with known sizes, with few large ones in memory at a time."""
+    """Yield the bodies of documents with known sizes, keeping few large bodies in memory at a time."""
     for part in parts_by_size(sizes):
         for step in steps(part):
             query = select(StoredDocument.body).where(StoredDocument.site_id == site_id, StoredDocument.id.in_(step))
@@ -168,12 +168,12 @@ def bodies_in_parts(session: Session, site_id: int, sizes: Sequence[tuple[str, i
 def newest_rows(
     session: Session, site_id: int, source: str | None, ids: Sequence[str] | None, before: Place | None, limit: int
 ) -> list[tuple[Place, int]]:
-    """Places and sizes of documents, last changed first.
+    """Return positions and sizes of documents, most recently changed first.
 
     Args:
         source: Only documents of this source.
         ids: Only documents with these IDs, which must fit into one statement.
-        before: Only documents that follow this place in the list.
+        before: Only documents that follow this position in the list.
     """
     query = (
         select(StoredDocument.revision, StoredDocument.id, func.length(StoredDocument.body))
@@ -192,7 +192,7 @@ def newest_rows(
 
 
 def nearest_rows(session: Session, site_id: int, limit: int) -> list[tuple[str, int]]:
-    """IDs and sizes of a site's documents, the shortest IDs first."""
+    """Return the IDs and sizes of a site's documents, shortest IDs first."""
     query = (
         select(StoredDocument.id, func.length(StoredDocument.body))
         .where(StoredDocument.site_id == site_id, StoredDocument.body.is_not(None))
@@ -203,19 +203,19 @@ def nearest_rows(session: Session, site_id: int, limit: int) -> list[tuple[str, 
 
 
 def count_from(session: Session, site_id: int, source: str) -> int:
-    """The number of a site's documents from one source."""
+    """Return the number of a site's documents from one source."""
     query = select(func.count()).where(StoredDocument.site_id == site_id, from_source(source))
     return session.scalar(query) or 0
 
 
 def count_marks(session: Session, site_id: int) -> int:
-    """The number of removed documents that are pending for the site's index."""
+    """Return the number of removed documents that the site's index may still contain."""
     query = select(func.count()).where(StoredDocument.site_id == site_id, StoredDocument.body.is_(None))
     return session.scalar(query) or 0
 
 
 def next_source(session: Session, site_id: int, after: str) -> str | None:
-    """The source other than ``api`` whose name follows ``after``. This uses an SQL index, not a scan."""
+    """Return the next source name after ``after``, other than ``api``. This uses an SQL index, not a scan."""
     query = select(func.min(StoredDocument.source)).where(
         StoredDocument.site_id == site_id,
         StoredDocument.source != literal_column(f"'{API_SOURCE}'"),
@@ -263,10 +263,10 @@ def remove_stored(session: Session, site: Site, ids: Sequence[str], *, up_to: in
 
 
 def mark_stored(session: Session, sync: Sync, ids: Sequence[str]) -> set[str]:
-    """Mark documents of a sync's source as seen, and count those that it had not seen before.
+    """Mark documents of a sync's source as seen, and count the documents that it had not seen before.
 
     Returns:
-        The IDs among ``ids`` of documents that the site has from this source.
+        The IDs in ``ids`` whose documents the site has from this source.
     """
     for step in steps(ids):
         condition = _of_source(sync) & StoredDocument.id.in_(step) & _unseen(sync)
@@ -281,20 +281,20 @@ def _changed_rows(session: Session, condition: ColumnElement[bool], site_id: int
 
 
 def find_sync(session: Session, site_id: int, sync_id: str) -> Sync | None:
-    """The site's sync with an ID, if it exists."""
+    """Return the site's sync with this ID, if it exists."""
     if not _SYNC_ID.fullmatch(sync_id):
         return None
     return session.scalar(select(Sync).where(Sync.id == sync_id, Sync.site_id == site_id))
 
 
 def find_open_sync(session: Session, site_id: int, sync_id: str) -> Sync | None:
-    """The site's sync with an ID, if it is running."""
+    """Return the site's sync with this ID, if it is running."""
     sync = find_sync(session, site_id, sync_id)
     return None if sync is None or sync.status != "running" or has_lapsed(sync, now()) else sync
 
 
 def sync_not_found() -> ApiError:
-    """The 404 for a sync that does not exist, is another site's, or has ended."""
+    """Return the 404 for a sync that does not exist, belongs to another site, or has ended."""
     return ApiError(ErrorCode.SYNC_NOT_FOUND, "Sync not found: it does not exist, or has ended.")
 
 
@@ -308,7 +308,7 @@ def _of_source(sync: Sync) -> ColumnElement[bool]:
 
 
 def from_source(source: str | None) -> ColumnElement[bool]:
-    """The condition for existing documents, optionally of one source."""
+    """Return the condition for existing documents, optionally of one source."""
     exists = StoredDocument.body.is_not(None)
     if source is None:
         return exists
@@ -323,7 +323,7 @@ def _unseen(sync: Sync) -> ColumnElement[bool]:
 
 
 def count_of_source(session: Session, sync: Sync) -> tuple[int, int]:
-    """The number of documents of a sync's source, and how many of them the sync has not seen."""
+    """Return the number of documents of a sync's source, and how many of them the sync has not seen."""
     row = session.execute(
         select(func.count(), func.count().filter(_unseen(sync))).where(
             StoredDocument.site_id == sync.site_id, _of_source(sync)
@@ -333,7 +333,7 @@ def count_of_source(session: Session, sync: Sync) -> tuple[int, int]:
 
 
 def unseen_rows(session: Session, sync: Sync, after: tuple[int, str], limit: int) -> Sequence[tuple[int, str]]:
-    """Revision and ID of documents of a sync's source that the sync has not seen, in order, after a given one."""
+    """Return revision and ID of the next documents after ``after`` of a sync's source that it has not seen."""
     revision, identifier = after
     later = (StoredDocument.revision >= revision) & (
         (StoredDocument.revision > revision) | (StoredDocument.id > identifier)

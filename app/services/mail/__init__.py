@@ -1,2 +1,1 @@
-"""Mail: queued in SQL by the transaction that causes it (:func:`app.services.mail.letters.queue_mail`), sent in the
-background."""
+"""Mail: queued in SQL by the transaction that causes it, and sent in the background. Begin with ``letters.py``."""
