@@ -1,4 +1,4 @@
-"""The outbox: tasks to do at an engine, written in the transaction that makes them necessary."""
+"""The outbox: tasks for engines, written in the transaction that makes them necessary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AT_ENGINES = (DELETE_INDEX, REVOKE_CREDENTIAL)
 
 PAUSES = Pauses(1.0, 300.0)
 LATEST = timedelta(minutes=10)
-"""Maximum time until a task is due, unless it waits for an operator. A later time comes from a clock that was set back.
+"""Maximum time until a task is due, unless it waits for an operator. If it is later, the clock was set back.
 """
 PURGE_STEP = 500
 
@@ -45,7 +45,7 @@ def add(session: Session, engine: str, action: str, subject: str, *, due_at: dat
 
 
 Handler = Callable[[EngineTask], datetime | None]
-"""Works on a task of another module. Returns when to continue, or ``None`` when it is finished."""
+"""Function that runs a task of another module. It returns the time to continue, or ``None`` if the task is finished."""
 
 
 def run_due(
@@ -56,7 +56,7 @@ def run_due(
     *,
     limit: int = 100,
 ) -> int:
-    """Run due tasks. Failed tasks stay and are retried after increasing pauses.
+    """Run due tasks. Failed tasks are retried with backoff.
 
     Running a task twice is harmless, so several machines may do this at the same time.
 
@@ -120,7 +120,7 @@ def _postpone(database: Database, task: EngineTask, error: BackendError) -> None
 
 
 def purge_site(database: Database, counters: CounterStore, account_id: int, site_id: int) -> None:
-    """Delete everything that SQL has of a deleted site, in small steps, so that other writers wait briefly."""
+    """Delete all data of a deleted site from SQL, in small steps, so that other writers wait only briefly."""
     while True:
         with database.write() as session:
             # Several processes may purge the site at the same time, so all lock rows in this order.

@@ -1,7 +1,7 @@
-"""A site's search rules: which of them apply to a search, and their effects.
+"""A site's search rules: finding the rules that apply to a search, and applying their effects.
 
-The rules are indexed once, with the site's record: by exact query, by its words, and those that apply to any query. So
-a search checks only rules that may apply to it.
+The rules are indexed once per site record: by exact query, by words, and as rules for any query. A search therefore
+checks only rules that may apply to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Words = tuple[frozenset[str], ...]
 """The stems of each word."""
 
 MAX_WORDS = 48
-"""Distinct words of a query or rule that are compared. Each one is stemmed in every language."""
+"""Maximum number of distinct words of a query or rule to compare. Each word is stemmed in every language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Rule:
     Attributes:
         place: Position among all rules.
         conditions: Conditions that the search's own filter must contain.
-        first, end: Period in which it applies; ``None`` for an open end.
+        first, end: Start and end of the period in which the rule applies; ``None`` for no limit.
         words: Words that a query must contain.
-        action: Its effects, as stored.
-        pinned, hidden: Documents that it pins and hides.
+        action: Effects of the rule, as stored.
+        pinned, hidden: Documents that the rule pins or hides.
         needed_fields: Additional fields that documents must have for its filter to apply.
     """
 
@@ -85,7 +85,7 @@ class Rule:
 
 @dataclass(slots=True)
 class _Index:
-    """Rules by how they are compared with a query."""
+    """A site's rules, indexed by how they are matched with a query."""
 
     same: dict[str, list[Rule]] = field(default_factory=dict)
     starts: dict[str, list[Rule]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class RuleSet:
         self._languages = (language,) if language else _STEMMED
 
     def apply(self, query: SearchQuery, now: Callable[[], datetime]) -> SearchQuery:
-        """Return a query as changed by the rules that apply to it; the same query if none does."""
+        """Return a query with the changes of the rules that apply to it; the same query if no rule applies."""
         if not self._stored:
             return query
         rules = sorted(self._candidates(query.text), key=attrgetter("place"))

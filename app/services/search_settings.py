@@ -1,4 +1,4 @@
-"""A site's search settings, as stored and as the engines take them."""
+"""A site's search settings, in the stored form and in the engines' form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from backends.filters import parse_filter
 from backends.query import Boost, Preferred, Recency, SearchSettings
 
 Gains = Mapping[str, Mapping[str, float]]
-"""Query in normal form to the places that documents move up for it, by ID (:mod:`app.services.learning`)."""
+"""The places that documents move up, by query in normal form, then document ID (:mod:`app.services.learning`)."""
 
 
 def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
@@ -89,7 +89,7 @@ def is_semantic(stored: Mapping[str, Any]) -> bool:
 
 
 def shows_answers(stored: Mapping[str, Any]) -> bool:
-    """Whether questions get the passage that answers them."""
+    """Whether searches for questions return a passage that answers them."""
     return bool(stored.get("answers", False))
 
 
@@ -99,7 +99,7 @@ def learns_from_clicks(stored: Mapping[str, Any]) -> bool:
 
 
 def read_gains(session: Session, site: Site) -> Gains:
-    """Return the gains for searches on a site. Without learning from clicks, empty, and nothing is read."""
+    """Return the gains for searches on a site; empty, without reading SQL, if the site does not learn from clicks."""
     if not learns_from_clicks(site.search_settings):
         return {}
     lessons = session.get(ClickLessons, site.id)

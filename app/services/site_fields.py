@@ -1,7 +1,7 @@
 """The additional fields of a site's documents, and the kinds of their values.
 
 A site stores them in ``field_kinds``; searches can filter, sort, and count by these fields. Writing documents only adds
-to them. Rebuilding the index, or removing the last document, deletes fields that no document has any more.
+fields. Rebuilding the index, or removing the last document, deletes fields that no document has anymore.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class SeenKinds:
 
 
 def kinds_of(site: Site) -> FieldKinds:
-    """Return the kinds of a site's fields, as the engines take them."""
+    """Return the kinds of a site's fields, for the engines."""
     return {name: frozenset(FieldKind(kind) for kind in kinds) for name, kinds in site.field_kinds.items()}
 
 
 def remember(site: Site, kinds: FieldKinds) -> bool:
-    """Store ``kinds`` as the site's. Returns whether they changed."""
+    """Store ``kinds`` as the kinds of a site's fields. Returns whether they changed."""
     changed = kinds != kinds_of(site)
     if changed:
         site.field_kinds = {name: sorted(kind.value for kind in field_kinds) for name, field_kinds in kinds.items()}
@@ -93,7 +93,7 @@ class TooManySiteFields(ApiError):
 
 
 def find_surplus(documents: Iterable[ValidDocument], known_fields: Iterable[str], most: int) -> list[Surplus]:
-    """Return the documents that do not fit. Each is checked together with all earlier ones that do."""
+    """Return the documents that exceed the limit. Fields of earlier documents count if these documents fit."""
     names = set(known_fields)
     surplus: list[Surplus] = []
     for place, document in enumerate(documents):

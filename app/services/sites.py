@@ -1,9 +1,9 @@
 """Sites of an account, including deleted ones.
 
 A deleted site stays in the trash for :data:`RETENTION`, paused: it keeps its data and can be restored, but is not
-searchable and counts toward no quota. The trash contains at most as many sites and documents as the plan allows; when
-it is full, the sites deleted first are removed early. Other modules load sites with :func:`get_site`, or select them
-with :func:`listed`.
+searchable and counts toward no quota. The trash contains up to the number of sites and documents that the plan allows;
+when it is full, the sites that were deleted first are removed early. Other modules load sites with :func:`get_site`, or
+select them with :func:`listed`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def site_not_found() -> ApiError:
 
 
 def listed(account_id: int) -> ColumnElement[bool]:
-    """Return the condition for the sites of an account, without those in the trash."""
+    """Return the condition for the sites of an account, excluding sites in the trash."""
     return and_(Site.account_id == account_id, Site.deleted_at.is_(None))
 
 
@@ -126,7 +126,7 @@ def count_documents(session: Session, account_id: int) -> int:
 
 
 def count_keys(session: Session, account_id: int) -> int:
-    """Return the number of keys on all sites of the account, including disabled and expired ones."""
+    """Return the number of keys on all sites of the account, including disabled and expired keys."""
     return session.scalar(select(func.count()).select_from(Key).join(Site).where(listed(account_id))) or 0
 
 
@@ -215,9 +215,9 @@ def delete_site(
     """Move a site to the trash and revoke its engine keys.
 
     Args:
-        limits: The plan's limits, which bound the trash as well.
+        limits: The plan's limits, which also apply to the trash.
         name: The site's name according to the caller; ``None`` skips the check.
-        purge: Whether to remove the site for good; it may be in the trash already.
+        purge: Whether to remove the site permanently; it may already be in the trash.
 
     Returns:
         IDs of sites that can no longer be restored; the caller must remove them with :func:`remove_site`.
@@ -245,7 +245,7 @@ def delete_site(
 
 
 def _surplus(deleted: Sequence[Site], limits: PlanLimits, newest: Site) -> list[Site]:
-    """Return the oldest sites that no longer fit in the trash. The site deleted last always fits.
+    """Return the sites deleted first that no longer fit in the trash. The site deleted last always fits.
 
     Args:
         deleted: The trash, most recently deleted first.

@@ -41,13 +41,13 @@ from app.wording import counted, number
 
 DEFAULT_MAX_REMOVED_PERCENT = 20
 ALWAYS_REMOVED = 10
-"""Documents that may always be removed, whatever share of the source they are."""
+"""Number of documents that may always be removed, regardless of their share of the source."""
 
 MAX_SYNCS = 100
-"""Running syncs that a site may have at the same time, and ended ones that are remembered."""
+"""Maximum number of a site's concurrent running syncs, and of its remembered ended syncs."""
 
 SWEEP_STEP = 1_000
-"""Documents removed in one transaction."""
+"""Maximum number of documents removed in one transaction."""
 
 END_IS_KNOWN_FOR = timedelta(hours=24)
 """Time for which an ended sync can be looked up."""
@@ -70,7 +70,7 @@ class _Step:
     """One step of a sweep.
 
     Attributes:
-        last: Revision and ID of the last removed document; ``None`` if none was left.
+        last: Revision and ID of the last removed document; ``None`` if no document was left.
         revision: Revision of the site that the index must reach.
         removed: Documents that the sync has removed in all steps.
     """

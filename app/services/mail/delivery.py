@@ -36,7 +36,7 @@ class MailServerAway(Exception):
 
 
 class MailDeferred(Exception):
-    """The server did not accept this mail for now, or it is unknown whether it did."""
+    """The server did not accept this mail yet, or it is unknown whether it did."""
 
 
 class MailRefused(Exception):
@@ -84,7 +84,7 @@ class SmtpConnection:
             raise MailDeferred(f"The connection ended: {error}") from error
 
     def connect(self) -> smtplib.SMTP:
-        """Connect and, if the URL has a user, log in.
+        """Connect, and log in if the URL contains a user.
 
         Raises:
             MailServerAway: That failed.
@@ -139,7 +139,7 @@ class SmtpConnection:
 
 @contextmanager
 def _deadline(smtp: smtplib.SMTP) -> Iterator[None]:
-    """Cut the connection if the block takes too long."""
+    """Close the connection if the block takes too long."""
     connection = smtp.sock
     assert connection is not None
 
@@ -173,7 +173,7 @@ def _format_reply(code: int, words: bytes | str) -> str:
 
 
 CLAIM = timedelta(minutes=5)
-"""Time for which a process claims a mail, longer than SMTP may take. Another process sends it again afterwards."""
+"""Time for which a process claims a mail, longer than SMTP may take. After that, another process sends it again."""
 PAUSES = Pauses(10.0, 900.0)
 """Pauses before a failed mail is retried."""
 AT_ONCE = 100
@@ -183,7 +183,7 @@ _SERVER = 0
 log = logging.getLogger(__name__)
 
 Writer = Callable[[Mail], Draft | None]
-"""Writes a mail when it is sent; ``None`` if there is nothing to send."""
+"""Function that writes a mail when it is sent; it returns ``None`` if there is nothing to send."""
 
 
 class Mailer:
@@ -271,7 +271,7 @@ class Mailer:
             )
             if mail is not None:
                 mail.attempts += 1
-                # The claim ends by itself if this process dies.
+                # The claim expires if this process dies.
                 mail.due_at = now() + CLAIM
         return mail
 
@@ -322,12 +322,12 @@ def count_late(session: Session, since: datetime) -> int:
 
 
 def _is_free() -> ColumnElement[bool]:
-    """Condition that a mail is due and not claimed."""
+    """Return the condition that a mail is due and not claimed."""
     return has_come(Mail.due_at, now(), timedelta(seconds=PAUSES.longest))
 
 
 def _mine(mail: Mail) -> tuple[ColumnElement[bool], ...]:
-    """Condition that no other process has claimed the mail since."""
+    """Return the condition that no other process has claimed the mail since."""
     return Mail.id == mail.id, Mail.attempts == mail.attempts
 
 

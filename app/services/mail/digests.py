@@ -29,7 +29,7 @@ from app.wording import counted, number
 from backends.errors import BackendError
 
 WARNING_PERCENT = 80
-"""Used percentage of a quota from which the digest mentions it."""
+"""Minimum used percentage of a quota for the digest to mention it."""
 PERIOD_DAYS = 7
 
 
@@ -53,7 +53,7 @@ class FailedCrawl(Protocol):
 
 
 ListFailed = Callable[[Session, int], Sequence[FailedCrawl]]
-"""Returns the failed crawls of an account."""
+"""Function that returns the failed crawls of an account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def list_open_matters(
     """Return an account's failed crawls, and its quotas that are or were nearly exhausted.
 
     Args:
-        week: The Monday after the days whose searches count.
+        week: The Monday after the week whose searches count.
     """
     crawls = [
         OpenMatter(
@@ -135,7 +135,7 @@ def read_token(token: str, secret: str) -> int | None:
 
 
 def unsubscribe(session: Session, account_id: int) -> None:
-    """Stop an account's digests. Harmless if it gets none or was deleted."""
+    """Stop an account's digests. Does nothing if the account is already unsubscribed or was deleted."""
     account = session.get(Account, account_id, with_for_update=ROW_LOCK)
     if account is not None:
         account.weekly_digest = False
@@ -147,7 +147,7 @@ def _serializer(secret: str) -> URLSafeSerializer:
 
 KIND = "weekly_digest"
 SENT_AFTER = timedelta(hours=7)
-"""Time on Monday, in UTC, from which digests are sent."""
+"""Time on Monday, in UTC, after which digests are sent."""
 MAX_QUERIES = 10
 """Maximum number of queries listed for a site."""
 MAX_CONSIDERED = 3 * MAX_QUERIES
@@ -155,14 +155,14 @@ MAX_CONSIDERED = 3 * MAX_QUERIES
 LONGEST_QUERY = 80
 """Maximum length, in characters, of a query in the digest; longer queries are truncated."""
 ACCOUNTS_AT_ONCE = 100
-"""Accounts read in one transaction."""
+"""Maximum number of accounts read in one transaction."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A query that had no results and still has none."""
+    """A query that had no results and still has no results."""
 
     query: str
     searches: int
@@ -173,8 +173,8 @@ class SiteMisses:
     """Queries without results on one site.
 
     Attributes:
-        searches: All searches of the period.
-        zero_results: Searches without results.
+        searches: Number of all searches in the period.
+        zero_results: Number of searches without results.
     """
 
     site_id: int
@@ -218,7 +218,7 @@ class Digests:
         return queued
 
     def _due(self, week: date) -> Iterator[tuple[int, bool]]:
-        """Yield the ID of each account whose digest for this week is still to do, and whether it wants digests."""
+        """Yield the ID of each account whose digest for this week is pending, and whether it subscribes to digests."""
         begin = datetime.combine(week, time(), UTC)
         last = 0
         while True:
@@ -274,7 +274,7 @@ class Digests:
             return False  # The engine rejects such a query, and the owner cannot change that.
 
     def _queue(self, account_id: int, week: date, sites: Sequence[SiteMisses]) -> bool:
-        """Return whether a digest was queued. It is not if there is nothing to report, or another process was first."""
+        """Queue an account's digest. Returns ``False`` if there is nothing to report or another process was first."""
         settings = self._settings
         with self._database.write() as session:
             account = session.get(Account, account_id, with_for_update=ROW_LOCK)
@@ -302,7 +302,7 @@ class Digests:
 
 
 def week_of(moment: datetime) -> date:
-    """Return the Monday whose digest is due at ``moment``: the previous week's until Monday at seven."""
+    """Return the latest Monday whose digest is due at ``moment``. Digests become due at seven on Mondays."""
     day = (moment - SENT_AFTER).date()
     return day - timedelta(days=day.weekday())
 

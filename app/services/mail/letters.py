@@ -29,13 +29,13 @@ from app.storage.database import Database
 from app.tokens import hash_token
 
 _COLUMNS = 72
-"""Characters of a line of text."""
+"""Maximum number of characters per line of text."""
 _STYLE = "font-family: sans-serif; line-height: 1.5; max-width: 38em"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link on a line of its own."""
+    """A link on a separate line."""
 
     text: str
     url: str
@@ -62,7 +62,7 @@ class Letter:
 
     @property
     def text(self) -> str:
-        """The content as plain text. Links are on lines of their own, because some programs break long lines."""
+        """The content as plain text. Links are on separate lines, because some programs break long lines."""
         return "\n\n".join(map(_as_text, self.blocks)) + "\n"
 
     @property
@@ -124,12 +124,12 @@ def queue_mail(
     process sends the mail and retries for a day.
 
     Args:
-        to: An e-mail address, as accounts have them.
+        to: The recipient's e-mail address, as stored with accounts.
         subject: Line breaks become spaces.
         kind: Name of the mail in the log, such as ``invitation``.
-        account_id: The account it is about. The mail is not sent if the account is deleted meanwhile.
-        unsubscribe_url: URL for one-click unsubscribing (RFC 8058); empty for a single mail.
-        expires_at: When to give up; by default in a day. Mails that expire first are sent first.
+        account_id: The account that the mail is about. The mail is not sent if the account is deleted meanwhile.
+        unsubscribe_url: URL for one-click unsubscribing (RFC 8058); empty for mails without a subscription.
+        expires_at: Time after which the mail is discarded; by default in a day. Mails that expire first are sent first.
     """
     moment = now()
     session.add(
@@ -151,7 +151,7 @@ def queue_mail(
 
 
 def discard_mails(session: Session) -> None:
-    """Delete all queued mails: in a copy of an installation, because the original sends them."""
+    """Delete all queued mails. Used in a copy of an installation, because the original sends them."""
     session.execute(delete(Mail))
 
 
@@ -166,7 +166,7 @@ class Draft:
 
 
 class _Policy(EmailPolicy):
-    """The standard policy, but without encoding long URLs, which mail programs cannot read."""
+    """The standard policy, but it does not encode long URLs, which mail programs could not read."""
 
     def fold_binary(self, name: str, value: Any) -> bytes:
         if name.lower() == "list-unsubscribe":
@@ -185,7 +185,7 @@ def wire_address(email: str) -> Address:
     """
     local, _, domain = email.rpartition("@")
     ascii_domain = idna_to_ascii(domain).decode("ascii")
-    # The standard library decodes an address that looks like an encoded word, into another address or several.
+    # The standard library decodes an address that looks like an encoded word, which may yield other addresses.
     if not local or not ascii_domain or not email.isprintable() or " " in email or "=?" in email:
         raise ValueError("not a valid e-mail address")
     return Address(username=local, domain=ascii_domain)
@@ -222,12 +222,12 @@ def build_message(
 
 
 def one_line(text: str) -> str:
-    """Replace each run of whitespace in ``text`` by one space, and remove other control characters."""
+    """Replace each run of whitespace and control characters in ``text`` with one space."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 class LinkWriter(ABC):
-    """Base of mails with a link whose token is created when the mail is sent, so that only its hash is ever stored.
+    """Base class for mails with a link. The link's token is created when the mail is sent, and only its hash is stored.
 
     Args:
         public_url: Base URL of this service.
@@ -243,7 +243,7 @@ class LinkWriter(ABC):
         self._secret = secret
 
     def write(self, mail: Mail) -> Draft | None:
-        """Create a link and the mail with it; ``None`` if there is nothing left to send."""
+        """Create a link and return the mail with it; ``None`` if there is nothing left to send."""
         token = secrets.token_urlsafe(32)
         url = f"{self._public_url}{self.path}?token={token}"
         with self._database.write() as session:

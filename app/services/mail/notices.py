@@ -26,23 +26,23 @@ QUOTA_KIND = "quota_warning"
 PERCENTS = (80, 100)
 """Used percentages of a quota at which owners are warned."""
 FORGOTTEN_BELOW = 70
-"""Used percentage of a total quota below which its warnings are forgotten, so that the next rise is reported."""
+"""Used percentage of a total quota below which its warnings are reset, so that the next rise is reported."""
 RETENTION = timedelta(days=7)
 """Age at which warnings about daily quotas are deleted."""
 REQUESTS, SEARCHES, DOCUMENTS = "requests", "searches", "documents"
 
 RequestsWindow = Callable[[int, PlanLimits], WindowRequest]
-"""Returns the window that counts an account's requests of a day."""
+"""Function that returns the rate-limit window that counts an account's daily requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """Used share of a quota.
+    """The usage of a quota.
 
     Attributes:
         quota: ``requests``, ``searches``, or ``documents``.
         period: UTC day of the searches, or end of the request window in Unix seconds; empty for a total quota.
-        allowed: At least 1.
+        allowed: Limit of the quota, at least 1.
     """
 
     account_id: int
@@ -53,17 +53,19 @@ class QuotaUse:
 
     @property
     def reached(self) -> tuple[int, ...]:
-        """The percentages of :data:`PERCENTS` that are reached."""
+        """The percentages in :data:`PERCENTS` that have been reached."""
         return tuple(percent for percent in PERCENTS if 100 * self.used >= percent * self.allowed)
 
 
 def warn_owners(
     database: Database, counters: CounterStore, plans: PlanTable, settings: Settings, requests_window: RequestsWindow
 ) -> int:
-    """Queue due quota warnings as webhook events, and as mails if mail is set up. Safe in several processes at once.
+    """Queue due quota warnings as webhook events, and as mails if mail is set up.
 
-    Searches are read from the copies of usage, up to a minute old; requests, of accounts that searched or indexed
-    today.
+    Several processes may call this simultaneously.
+
+    Searches are read from copies of the usage, which are up to a minute old. Requests are only checked for accounts
+    that searched or indexed today.
 
     Returns:
         Number of queued warnings.
@@ -131,7 +133,7 @@ def _busy_accounts(session: Session, plans: PlanTable, day: date) -> list[tuple[
 
 
 def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
-    """Return whether a warning was queued. It is not if another process was first."""
+    """Queue a warning if it is due. Returns ``False`` if another process was first."""
     # The lock serializes concurrent processes, so that each warning is queued once.
     account = session.get(Account, use.account_id, with_for_update=ROW_LOCK)
     if account is None:
@@ -162,7 +164,7 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
 
 
 def _forget(database: Database, uses: list[QuotaUse]) -> None:
-    """Delete old warnings about daily quotas, and warnings about total quotas that have room again or changed."""
+    """Delete old warnings about daily quotas, and warnings about total quotas that were changed or are free again."""
     high = {_window(use) for use in uses if 100 * use.used >= FORGOTTEN_BELOW * use.allowed}
     with database.read() as session:
         over = [row for row in session.scalars(select(QuotaWarning)) if _is_over(row, high)]
@@ -242,7 +244,7 @@ def write_warning(use: QuotaUse, public_url: str, contact: str) -> Letter:
 
 @dataclass(frozen=True, slots=True)
 class _WarningTexts:
-    """Texts about one quota, nearly and fully used."""
+    """Texts about one quota, for when it is nearly or fully used."""
 
     near_subject: str
     near: str
@@ -296,8 +298,9 @@ def queue_notice(session: Session, webhook: Webhook, public_url: str) -> None:
 
 
 def write_notice(webhook: Webhook, public_url: str) -> Letter:
-    """Write a letter to the owner. It contains only the host of the webhook's URL, because the rest may contain a
-    secret."""
+    """Write a letter to the webhook's owner.
+
+    It contains only the host of the webhook's URL, because the rest may contain a secret."""
     host = urlsplit(webhook.url).netloc
     return Letter(
         f"Your webhook on {host} was turned off",

@@ -14,7 +14,7 @@ from backends.sections import Passage
 
 
 def is_sentence(text: str, language: str | None) -> bool:
-    """Whether a query is a sentence: at least four words, two of them stop words, without quotes and minus.
+    """Whether a query is a sentence: at least four words, including two stop words, without quotes or minus signs.
 
     In languages without stop words, no query is a sentence.
 
@@ -44,7 +44,7 @@ MIN_WORDS = 2
 def asks(query: SearchQuery) -> bool:
     """Whether a search may have an answer: the site shows answers, and the request is for the first page of a sentence.
 
-    A search with ``sort`` has none.
+    A search with ``sort`` never has an answer.
     """
     return (
         query.answers
@@ -56,7 +56,7 @@ def asks(query: SearchQuery) -> bool:
 
 
 class AnswerFinder:
-    """Searches for the answer while hits are passed on.
+    """Finds the answer to a query among its hits while it passes them on.
 
     Args:
         take: Receives every hit.

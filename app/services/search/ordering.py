@@ -1,8 +1,8 @@
-"""The order of an engine's hits: by clicks that a site learned from, and of sentences also by meaning.
+"""Reordering an engine's hits: by the clicks that a site learned from and, for sentences, also by meaning.
 
 For sentences, the first hits are ordered by their position and by the cosine between the query and each document. The
-position rather than the score, since the scores of engines cannot be compared with each other, and on judged sets a
-mix of scores gained nothing (``docs/benchmarks.md``).
+position is used instead of the score because scores of different engines are not comparable, and because mixing scores
+gained nothing on judged query sets (``docs/benchmarks.md``).
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ MAX_PLACES = 3
 class LearnedOrder:
     """Reorders the hits of one search while they arrive.
 
-    The hits are sorted by place minus gain. So a hit passes another only if its gain is greater by at least the places
-    between them, and no hit moves by more than :data:`MAX_PLACES`; a page does not depend on hits further away.
+    The hits are sorted by place minus gain. A hit therefore passes another hit only if the difference of their gains is
+    at least the distance between them. No hit moves by more than :data:`MAX_PLACES`, so a page does not depend on hits
+    further away.
 
     Args:
         query: The search, with the gains.
@@ -79,7 +80,7 @@ class LearnedOrder:
 
 
 MIXED_HITS = 100
-"""Number of an engine's first hits that are ordered by meaning, too. Later hits keep their places."""
+"""Number of an engine's first hits that are also ordered by meaning. Later hits keep their places."""
 
 MEANING_WEIGHT = 0.6
 """Weight of the cosine; the rest is the weight of the place."""
@@ -94,7 +95,7 @@ MIXED_SEARCHES = Counter(
 )
 
 ReadVectors = Callable[[int, Sequence[str], int], Mapping[str, bytes] | None]
-"""Returns vectors for a site's ID, IDs of documents, and the dimension of the vectors."""
+"""Function that returns stored vectors, given a site's ID, document IDs, and the dimension of the vectors."""
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ class MixedOrder:
 
     Args:
         embedder: Computes the vectors of queries.
-        read_vectors: Returns the stored vectors of documents, of the embedder's model; ``None`` while the database is
+        read_vectors: Returns the documents' stored vectors from the embedder's model; ``None`` while the database is
             unavailable. A document that the embedder rejected has an empty vector.
     """
 
@@ -113,7 +114,7 @@ class MixedOrder:
         self._read_vectors = read_vectors
 
     def is_for(self, query: SearchQuery) -> bool:
-        """Whether a search is ordered by meaning, too: a sentence in a language that the embedder supports."""
+        """Whether a search is also ordered by meaning: a sentence in a language that the embedder supports."""
         if not query.settings.semantic or query.sort or not query.limit or query.text == MATCH_ALL or query.fields:
             return False
         if query.offset >= MIXED_HITS or not is_sentence(query.text, query.settings.language):
@@ -182,10 +183,10 @@ def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> dict[str, float]:
     """Order documents by words and meaning, and return them with their scores. The first places change least.
 
     The score is ``(1 - w) / (1 + log2(place)) + w * cosine``, with places from 1. A document without a vector gets the
-    mean cosine of the others, since its words match.
+    mean cosine of the other documents, since its words match.
 
     Args:
-        ids: In the order by words.
+        ids: Document IDs, as ranked by words.
         cosine: The cosines of the documents with a vector; at least one.
     """
     mean = sum(cosine.values()) / len(cosine)
@@ -198,7 +199,7 @@ def mixed(ids: Sequence[str], cosine: Mapping[str, float]) -> dict[str, float]:
 
 
 def _hits_of(engine: SearchBackend, index: str, query: SearchQuery, ids: Sequence[str]) -> list[Hit]:
-    """The hits of a search with some IDs, in their order, without documents that were deleted meanwhile."""
+    """Return a search's hits with the given IDs, in this order, omitting documents that were deleted meanwhile."""
     if not ids:
         return []
     among = OneOf("id", tuple(ids))

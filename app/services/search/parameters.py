@@ -1,4 +1,4 @@
-"""Parameters of a search request, and the settings of a site, as a query."""
+"""Converting the parameters of a search request, and a site's settings, to a query."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def make_query(parameters: dict[str, Any]) -> SearchQuery:
 
 
 def for_site(query: SearchQuery, site: SiteRecord) -> SearchQuery:
-    """``query`` with a site's field types, settings, and rules."""
+    """Return ``query`` with a site's field types, settings, and rules applied."""
     answers = query.answers and site.settings.answers
     site_query = site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings, answers=answers), now)
     return replace(site_query, answers=False) if answers and not asks(site_query) else site_query

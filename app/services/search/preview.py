@@ -26,13 +26,13 @@ from backends.query import SearchQuery
 from backends.servers.tokenizer import SynonymChange
 
 MAX_QUERIES = 50
-"""Queries of one preview."""
+"""Maximum number of queries in a preview."""
 
 MAX_QUERY_BYTES = 4096
-"""Bytes of all queries of one preview."""
+"""Maximum total size of the queries in a preview, in bytes."""
 
 MAX_PREVIEWED_DOCUMENTS = 10
-"""Documents of each query, before and after."""
+"""Maximum number of documents listed for each query, before and after."""
 
 _PREVIEWED_FIELDS = frozenset({"id", "title"})
 _FREQUENT_DAYS = 7
@@ -58,12 +58,12 @@ class PreviewedDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryPreview:
-    """The results of a query with the current and the other settings.
+    """The results of a query with the current settings and with the previewed settings.
 
     Attributes:
         before, after: The first documents, best first.
-        is_exact: Whether ``after`` is the result once the settings are saved. Otherwise the settings change synonyms
-            of the query that the engine keeps in its index, and ``after`` does not reflect that change.
+        is_exact: Whether ``after`` will be the result once the settings are saved. ``False`` if the settings change
+            synonyms of the query that the engine keeps in its index, which ``after`` does not reflect.
     """
 
     query: str
@@ -84,15 +84,15 @@ def preview_settings(
     queries: Sequence[str],
     learned: tuple[Gains, Gains] = ({}, {}),
 ) -> list[QueryPreview]:
-    """Search with a site's current settings, and with others.
+    """Search with a site's current settings and with ``settings``.
 
-    Engines that keep synonyms in the index use those in it: the effect of changed synonyms is visible only once they
+    Engines that keep synonyms in the index use the saved synonyms, so changes of synonyms take effect only once they
     are saved.
 
     Args:
         settings: Valid settings, as they would be stored.
         queries: At most :data:`MAX_QUERIES` texts.
-        learned: The gains from clicks now, and with the settings.
+        learned: The gains from clicks with the current settings and with ``settings``.
 
     Raises:
         ApiError: 403 ``site_inactive`` when the site is paused.
@@ -116,7 +116,7 @@ def preview_settings(
 
 
 def frequent_queries(session: Session, site_id: int) -> list[str]:
-    """The most frequent searches of a site in the last seven days, today included, most frequent first.
+    """Return a site's most frequent searches in the last seven days including today, most frequent first.
 
     Their total size is at most :data:`MAX_QUERY_BYTES`.
     """

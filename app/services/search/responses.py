@@ -14,7 +14,7 @@ from backends.sections import SECTIONS
 
 
 def encode_hit(hit: Hit, fields: Set[str] | None = None) -> bytes:
-    """The JSON of a hit, with ``_formatted`` and ``_explain``. The document is decoded only to select ``fields``."""
+    """Return a hit as JSON, with ``_formatted`` and ``_explain``. Decodes the document only to select ``fields``."""
     document = hit.json
     if hit.sections is not None and SECTIONS in hit.document:
         fields = (fields or hit.document.keys()) - {SECTIONS}
@@ -31,7 +31,7 @@ def encode_hit(hit: Hit, fields: Set[str] | None = None) -> bytes:
 
 
 def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Members beside the hits of a search: the effects of rules, an answer, and links for searches without results.
+    """Return the optional members of a response: effects of rules, an answer, and links for searches without results.
 
     Args:
         links: The site's links for searches without results.
@@ -50,7 +50,7 @@ def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mappi
 def encode_results(
     query: SearchQuery, query_text: str, timed: TimedResult, query_id: str, links: Sequence[Mapping[str, str]]
 ) -> dict[str, Any]:
-    """The ``results`` member of a response, for orjson; ``links`` as for :func:`encode_effects`."""
+    """Return the ``results`` member of a response, for orjson. ``links`` is as in :func:`encode_effects`."""
     result = timed.result
     results: dict[str, Any] = {
         "hits": [orjson.Fragment(hit) for hit in timed.hits],

@@ -41,10 +41,10 @@ T = TypeVar("T")
 
 
 class AnswerRoom:
-    """The limit for documents in one response, including formatted copies, which is checked while hits are encoded.
+    """The size limit for documents in one response, including formatted copies, checked while hits are encoded.
 
     Args:
-        max_bytes: Bytes of JSON.
+        max_bytes: Maximum number of bytes of JSON.
     """
 
     def __init__(self, max_bytes: int):
@@ -53,7 +53,7 @@ class AnswerRoom:
 
     @property
     def available(self) -> int:
-        """The bytes that are still available."""
+        """Number of bytes that are still available."""
         return self._available
 
     def check(self, size: int) -> None:
@@ -70,7 +70,7 @@ class AnswerRoom:
         return size <= self._available
 
     def too_small(self) -> ApiError:
-        """The 400 for documents that exceed the limit."""
+        """Return the 400 for documents that exceed the limit."""
         return ApiError(
             ErrorCode.ANSWER_TOO_LARGE,
             f"The response would contain more than {self._max_bytes} bytes of documents: "
@@ -89,14 +89,14 @@ class AnswerRoom:
 
 @dataclass(frozen=True, slots=True)
 class TimedResult:
-    """The result of a search, and the time that it took.
+    """The result of a search, with its duration.
 
     Attributes:
         result: The result without hits.
         hits: The JSON of each hit.
-        took_ms: Milliseconds.
-        searched_at: Aware time.
-        answer: The passage that answers the query, as JSON; ``None`` without one, or if it was not requested.
+        took_ms: Duration of the search in milliseconds.
+        searched_at: Timezone-aware time of the search.
+        answer: The passage that answers the query, as JSON; ``None`` if none was found or requested.
     """
 
     result: SearchResult
@@ -142,7 +142,7 @@ class Searcher:
         self._mixed_order = mixed_order
 
     def new_room(self) -> AnswerRoom:
-        """The limit of one response, which may contain the hits of several searches."""
+        """Return the size limit for one response, which may contain the hits of several searches."""
         return AnswerRoom(self._max_answer_bytes)
 
     def run(
@@ -254,7 +254,7 @@ class Searcher:
 
 
 def _find_nothing(query: SearchQuery) -> SearchResult:
-    """The result of an empty index.
+    """Return the result of a search in an empty index.
 
     Raises:
         BackendRejected: The filter, sort, facets, or distinct is not valid. The engine's own filter syntax is not
@@ -269,14 +269,14 @@ def _find_nothing(query: SearchQuery) -> SearchResult:
 
 
 def rejected(error: BackendRejected) -> ApiError:
-    """The 400 for a query that the engine cannot run."""
+    """Return the 400 for a query that the engine cannot run."""
     extra = None if error.position is None else {"position": error.position}
     code = _REJECTED.get(error.part, ErrorCode.VALIDATION_FAILED)
     return ApiError(code, str(error), details=[Detail(error.part, code.value, str(error), extra)])
 
 
 def find_ids(searcher: Searcher, site: SiteRecord, query: SearchQuery) -> list[str]:
-    """The IDs of the documents that a query finds, best first, without the site's pins, hidden hits, and distinct.
+    """Return the IDs of a query's results, best first, ignoring the site's pins, hidden documents, and distinct field.
 
     Raises:
         ApiError: 400 for a query that the engine rejects.
@@ -295,7 +295,7 @@ def find_ids(searcher: Searcher, site: SiteRecord, query: SearchQuery) -> list[s
 
 
 def find_ids_at(searcher: Searcher, site: SiteRecord, urls: tuple[str, ...], limit: int) -> list[str]:
-    """The IDs of the documents whose ``url`` exactly equals one of these.
+    """Return the IDs of the documents whose ``url`` is exactly one of ``urls``.
 
     Raises:
         BackendUnavailable: The engine is unavailable.

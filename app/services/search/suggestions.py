@@ -1,4 +1,4 @@
-"""Suggestions while a visitor types: queries of other visitors, then titles of documents."""
+"""Suggestions while a visitor types: other visitors' queries, followed by titles of documents."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class HiddenSuggestions:
 
 @lru_cache(maxsize=256)
 def hidden_suggestions(patterns: tuple[str, ...]) -> HiddenSuggestions:
-    """The hidden texts for a site's patterns, cached."""
+    """Return the hidden texts for a site's patterns, cached."""
     return HiddenSuggestions(patterns)
 
 
 def _consists_of(text: str, parts: Sequence[str]) -> bool:
-    """Whether a text consists of some parts in order, with any text between them."""
+    """Whether a text consists of the parts in this order, with any text between them."""
     first, *middle, last = parts
     if sum(map(len, parts)) > len(text) or not (text.startswith(first) and text.endswith(last)):
         return False
@@ -77,28 +77,29 @@ def _consists_of(text: str, parts: Sequence[str]) -> bool:
 
 
 PERIOD_DAYS = 30
-"""UTC days, including today, in which visitors must have made a query for it to be suggested."""
+"""Number of UTC days, including today, whose queries may be suggested."""
 
 MAX_QUERIES = 1_000
 """Maximum number of a site's queries that may be suggested: the queries of the most visitors."""
 
 MAX_QUERY_LENGTH = 100
-"""Characters of a suggested query."""
+"""Maximum length of a suggested query, in characters."""
 
 MAX_TITLES = 20
-"""Titles to search for if the site hides some."""
+"""Number of titles to search for if the site hides some titles."""
 
 MAX_TITLE_LENGTH = 200
-"""Characters of a suggested title; longer ones are truncated."""
+"""Maximum length of a suggested title, in characters; longer titles are truncated."""
 
 MAX_CHECKS = 20
-"""Logged queries that one request searches for before they are suggested. Others are left to later requests."""
+"""Maximum number of logged queries that a request checks with a search. Later requests check the others."""
 
 LIFETIME = timedelta(seconds=60)
 """Lifetime of a process's cached queries."""
 
 CACHE_BYTES = 8 * 2**20
-"""Bytes of a process's cached queries, of all sites; the least recently used are evicted first."""
+"""Maximum size of a process's query cache for all sites, in bytes; the least recently used entries are evicted
+first."""
 
 _CACHE_ENTRY_BYTES = 500
 
@@ -109,7 +110,7 @@ class Suggestion:
 
     Attributes:
         text: A query in normal form, or a title.
-        kind: Which of the two.
+        kind: Whether ``text`` is a query or a title.
         url: The ``url`` of the document with the title.
     """
 
@@ -136,7 +137,7 @@ class FrequentQueries:
         return sys.getsizeof(self._lines) + sys.getsizeof(self._checked) + sum(map(sys.getsizeof, self._checked))
 
     def continuing(self, start: str) -> Iterator[str]:
-        """Iterate over the queries that begin with a text, then over those in which a later word does.
+        """Yield the queries that begin with a text, then the queries in which a later word begins with it.
 
         Args:
             start: In normal form; empty for all.
@@ -159,7 +160,7 @@ class FrequentQueries:
         """Whether a search for a query has results with every word; the outcome is cached.
 
         Args:
-            find: Runs the search; returns ``None`` to leave it to a later request.
+            find: Runs the search. It returns ``None`` to leave the check to a later request.
         """
         has_results = self._checked.get(query, True)
         if has_results is None:
@@ -168,7 +169,7 @@ class FrequentQueries:
 
 
 class FrequentQueryCache:
-    """Cached queries of sites, at most :data:`LIFETIME` old, in at most :data:`CACHE_BYTES`."""
+    """A cache of sites' queries for up to :data:`LIFETIME`, limited to :data:`CACHE_BYTES`."""
 
     def __init__(self, database: Database, max_bytes: int = CACHE_BYTES):
         self._database = database
@@ -183,7 +184,7 @@ class FrequentQueryCache:
         return self._bytes
 
     def get(self, site_id: int) -> FrequentQueries:
-        """The queries of a site."""
+        """Return the queries of a site."""
         moment = now()
         with self._lock:
             entry = self._entries.get(site_id)
@@ -205,7 +206,7 @@ class FrequentQueryCache:
             self._bytes -= entry[1].size + _CACHE_ENTRY_BYTES
 
     def _read(self, site_id: int) -> tuple[list[str], list[str]]:
-        """Read the queries that enough visitors made and whose last search found documents with every word.
+        """Read the queries of enough visitors whose last search found documents with every word.
 
         Also returns which of these queries were only logged. A site without documents has no queries.
         """
@@ -239,13 +240,14 @@ class Suggester:
     def suggest(self, site: SiteRecord, typed: str, limit: int, within: SearchQuery | None = None) -> list[Suggestion]:
         """Return suggestions that the site does not hide.
 
-        First come queries that continue the typed text, by number of visitors, then titles that contain its words, the
-        last one as a prefix. For an empty text, these are the most frequent queries.
+        Queries that continue the typed text come first, sorted by number of visitors. Then come titles that contain its
+        words, where the last word may be a prefix. For an empty text, these are the most frequent queries.
 
         Args:
             typed: At most 512 bytes.
             limit: 1 to 20.
-            within: A search whose filters the documents with the titles must match; ``None`` for all documents.
+            within: A search whose filters must match the documents whose titles are suggested; ``None`` for all
+                documents.
 
         Raises:
             ApiError: 400 for the filters, or if the documents exceed the limit of the engine's response.
@@ -298,7 +300,7 @@ class Suggester:
 
 
 def encode_suggestions(suggestions: Iterable[Suggestion]) -> dict[str, Any]:
-    """The response, for orjson."""
+    """Return the response, for orjson."""
     return {
         "suggestions": [
             {"text": each.text, "kind": each.kind, **({} if each.url is None else {"url": each.url})}
