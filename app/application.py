@@ -32,19 +32,19 @@ class Application(Flask):
     """Flask without coroutines."""
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function itself. No view or hook is a coroutine, and Flask checks each at every request."""
+        """Return the function unchanged, since no view is a coroutine and Flask's check would run for each request."""
         return func
 
 
 def create_app(
     settings: Settings | None = None, *, background: bool = True, application: type[Application] = Application
 ) -> Flask:
-    """Build the application. Opens nothing until the first request.
+    """Build the application, which opens no file or connection before the first request.
 
     Args:
-        settings: Read from the environment by default.
+        settings: The settings; by default, read from the environment.
         background: Whether background threads may be started at first use.
-        application: Class of the application.
+        application: Class to instantiate.
 
     Raises:
         ConfigurationError: A setting is invalid.
@@ -97,7 +97,7 @@ def create_app(
 
 
 class _OrjsonProvider(JSONProvider):
-    """Flask's JSON through orjson."""
+    """Makes Flask use orjson for JSON."""
 
     def dumps(self, obj: Any, **kwargs: Any) -> str:
         return orjson.dumps(obj, option=orjson.OPT_NON_STR_KEYS).decode()

@@ -1,7 +1,7 @@
-"""Processes and their memory.
+"""Child processes with limited time and memory, and memory settings of this process.
 
-:class:`BoundedProcess` reads untrusted input in a process of its own, so that no input can hang, crash, or fill the
-service. Two functions return memory that glibc's malloc would keep; other C libraries need neither.
+:class:`BoundedProcess` reads untrusted input in a separate process, so that no input can hang or crash the service or
+exhaust its memory. Two functions reduce the memory that glibc's malloc retains; other C libraries need neither.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Any, Protocol, Self, TypeVar
 MAX_CPU_SECONDS = 10
 """CPU seconds for one task, or one piece of a stream."""
 MAX_SECONDS = 60.0
-"""Seconds for the same, including waiting for a CPU."""
+"""Elapsed seconds for one task, or one piece of a stream, including time spent waiting for a CPU."""
 MAX_MEMORY_BYTES = 1_024 * 1_048_576
-"""Private memory of the process in bytes."""
+"""Maximum private memory of the process in bytes."""
 TASKS_PER_PROCESS = 1_000
-"""Tasks after which a new process replaces the old one, to return fragmented memory."""
+"""Tasks after which a new process replaces the old one, to release fragmented memory."""
 
 ARENAS = 2
-"""Heaps that the threads of a process share. glibc creates eight per core, and each keeps its own free pages."""
+"""Maximum number of heaps per process. By default, glibc creates up to eight per core, each with its own free pages."""
 _M_ARENA_MAX = -8
 _library = ctypes.CDLL(None)
 
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class Bound(Enum):
-    """The bound that a task exceeded, or an error of this program that interrupted it."""
+    """The limit that a task exceeded, or ``BROKEN`` if an error or a crash ended it."""
 
     TIME = "takes too long to read"
     MEMORY = "needs too much memory to read"
@@ -65,15 +65,15 @@ class Source(Protocol):
 
 
 class BoundedProcess:
-    """Runs tasks, one at a time, in a process with limited time and memory. Close it after use; a context manager.
+    """A process with limited time and memory that runs one task at a time. Close it after use, or use ``with``.
 
-    The process starts with the first task, and again after a task that it did not survive. It inherits its parent's
-    nice value. A task is a function of a module; its arguments and results are pickled. An exception in a task ends it
-    as :attr:`Bound.BROKEN`.
+    The process starts with the first task, and is replaced after a task that crashed it. It inherits its parent's nice
+    value. A task is a module-level function; its arguments and results are pickled. If a task raises an exception, the
+    caller gets :attr:`Bound.BROKEN`.
 
     Args:
         cpu_seconds: CPU seconds for one task, or one piece of a stream.
-        seconds: Seconds for the same.
+        seconds: Elapsed seconds for one task, or one piece of a stream.
     """
 
     def __init__(self, cpu_seconds: int = MAX_CPU_SECONDS, seconds: float = MAX_SECONDS):
@@ -105,7 +105,7 @@ class BoundedProcess:
         return result
 
     def stream(self, task: Callable[[Source], Iterator[T]], source: Source) -> Iterator[T]:
-        """Run a task that reads a stream piece by piece and yields results. Keeps one piece in memory.
+        """Run a task that reads a stream piece by piece, and yield its results. Only one piece is in memory at a time.
 
         Raises:
             BoundExceeded: The task exceeded a bound and was aborted.
@@ -167,7 +167,7 @@ class BoundedProcess:
         return kind, answer
 
     def _begin(self, module: str) -> None:
-        # Not ``fork``, which is unsafe in a process with threads, and copies its connections and secrets.
+        # Not ``fork``, which is unsafe in a process with threads, and would copy connections and secrets.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([__name__, module])
         connection, theirs = context.Pipe()
@@ -179,14 +179,14 @@ class BoundedProcess:
         self._tasks = 0
 
     def _died(self) -> BoundExceeded:
-        """Return the error for a task that the process did not survive."""
+        """Return the error for a task during which the process died."""
         process = self._process
         exit_code = None
         if process is not None:
             process.join()
             exit_code = process.exitcode
         self.close()
-        # The kernel sends it at the soft limit that ``_allow`` sets.
+        # The kernel sends SIGXCPU at the soft limit that ``_allow`` sets.
         if exit_code == -signal.SIGXCPU:
             return BoundExceeded(Bound.TIME)
         logger.error("The input crashed the reading process with exit code %s.", exit_code)
@@ -209,7 +209,7 @@ class _Remote:
 
 def _serve(connection: Connection, cpu_seconds: int) -> None:
     """Run tasks until the parent closes the connection."""
-    # A terminal sends it to all processes; the parent ends this one.
+    # A terminal sends SIGINT to all processes; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -236,17 +236,17 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
 def _allow(cpu_seconds: int) -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     used = usage.ru_utime + usage.ru_stime
-    # The limit counts from the start of the process and in whole seconds, so the used time is added.
+    # The limit is in whole seconds since the process started, so the CPU time already used is added.
     resource.setrlimit(resource.RLIMIT_CPU, (int(used) + 1 + cpu_seconds, resource.RLIM_INFINITY))
 
 
 def bound_arenas() -> None:
-    """Limit threads that start from now on to :data:`ARENAS` heaps."""
+    """Limit this process to :data:`ARENAS` heaps; affects only threads that start later."""
     if hasattr(_library, "mallopt") and hasattr(_library, "malloc_trim"):
         _library.mallopt(_M_ARENA_MAX, ARENAS)
 
 
 def release_free_memory() -> None:
-    """Return free pages within the heaps to the operating system; glibc itself returns only those at their ends."""
+    """Return free pages inside the heaps to the operating system; by itself, glibc returns only pages at their ends."""
     if hasattr(_library, "malloc_trim"):
         _library.malloc_trim(ctypes.c_size_t(0))

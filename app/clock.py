@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 
 def now() -> datetime:
-    """Return the current time, aware UTC. NTP synchronizes the machines of an installation."""
+    """Return the current time as an aware UTC datetime. The machines of an installation must be synchronized by NTP."""
     return datetime.now(UTC)
 
 

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from app.mail_settings import parse_sender, parse_smtp_url
 
 UNLIMITED = 2147483647
-"""Number that means "unlimited" where clients expect an integer."""
+"""The number that means "unlimited" in responses where clients expect an integer."""
 
 
 class ConfigurationError(Exception):
@@ -29,7 +29,7 @@ def _setting(default: Any, help: str) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """The service's settings. Field names in upper case are the environment variables' names."""
+    """The service's settings. Each field is read from the environment variable with its name in upper case."""
 
     data_dir: str = _setting("var", "Folder for the database, indexes, counters, and journals.")
     secret_key: str = _setting(
@@ -119,7 +119,7 @@ class Settings:
     metrics_token: str = _setting("", "Bearer token for /metrics; not needed for direct loopback connections.")
     log_level: str = _setting("INFO", "DEBUG, INFO, WARNING, or ERROR.")
 
-    # Filled in from DATA_DIR where left empty; see load_settings.
+    # If empty, derived from DATA_DIR; see load_settings.
 
     @property
     def data_path(self) -> Path:
@@ -133,18 +133,18 @@ class Settings:
 
     @property
     def allowed_domains(self) -> frozenset[str]:
-        """E-mail domains whose users may log in with the provider, in lower case; empty for all."""
+        """E-mail domains whose users may log in with the OpenID Connect provider, in lower case; empty for all."""
         domains = (domain.strip().lower() for domain in self.oidc_allowed_domains.split(","))
         return frozenset(domain for domain in domains if domain)
 
     @property
     def provider_name(self) -> str:
-        """Name of the OpenID Connect provider on pages; empty without one."""
+        """Display name of the OpenID Connect provider; empty if none is configured."""
         return self.oidc_name or urlsplit(self.oidc_issuer).netloc
 
 
 SETTINGS: dict[str, Any] = {f.name.upper(): f for f in fields(Settings)}
-"""Environment variable to its field: default, type, and help."""
+"""Maps each environment variable to its field, which has the default, type, and help."""
 
 SERVER_SETTINGS = {
     "HOST": ("127.0.0.1", "Address that the service listens on."),
@@ -152,11 +152,11 @@ SERVER_SETTINGS = {
     "WEB_CONCURRENCY": ("one per core", "Number of gunicorn worker processes."),
     "WEB_THREADS": ("8", "Threads per worker process."),
 }
-"""Settings that app/server/ reads."""
+"""Environment variables that app/server/ reads."""
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
-    """Return checked settings from the environment, with the defaults that depend on DATA_DIR.
+    """Return validated settings from the environment, with defaults derived from DATA_DIR filled in.
 
     Args:
         environ: The environment; by default the process's own.
@@ -172,7 +172,7 @@ def load_settings(environ: Mapping[str, str] | None = None, **overrides: Any) ->
 
 
 def check_settings(environ: Mapping[str, str] | None = None, **overrides: Any) -> tuple[Settings, list[str]]:
-    """Return settings as :func:`load_settings`, with all problems as sentences. Unreadable values count as not set.
+    """Return the settings and a list of all problems, as sentences. Unreadable values are treated as unset.
 
     Raises:
         ConfigurationError: DATA_DIR cannot be used.
@@ -267,7 +267,7 @@ def _mail_problems(settings: Settings) -> Iterator[str]:
 
 
 def _split(url: str) -> SplitResult:
-    """Return the parts of a URL; empty parts for an invalid one."""
+    """Return the parts of a URL; all of them are empty if the URL is invalid."""
     try:
         return urlsplit(url)
     except ValueError:
@@ -338,18 +338,18 @@ def _complete(settings: Settings) -> Settings:
 
 
 def docs_search_key_file(folder: Path) -> Path:
-    """Return the file in which the demo stores the key for searching the documentation."""
+    """Return the path of the file with the demo's key for searching the documentation."""
     return folder / "docs_search_key"
 
 
 def read_docs_search_key(folder: Path) -> str:
-    """Return the demo's key; empty without one."""
+    """Return the demo's key for searching the documentation; empty if there is no demo."""
     path = docs_search_key_file(folder)
     return path.read_text().strip() if path.exists() else ""
 
 
 def _kept_secret(path: Path) -> str:
-    """Return the installation's own secret, created by the first process that needs it."""
+    """Return the secret stored in ``path``. The first process that needs it creates it."""
     if not path.exists():
         fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _PACKAGED = Path(__file__).with_name("_documentation")
-"""Folder into which setup.py copies the files in a wheel."""
+"""Folder into which setup.py copies the documentation when it builds a wheel."""
 
 FOLDER = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parent.parent
-"""Folder of README.md and docs/; in a checkout, the project's folder."""
+"""Folder that contains README.md and docs/; in a checkout, the project's root folder."""
 
 REFERENCE = "reference"
-"""The page generated from the OpenAPI document, with pages of its own below it."""
+"""Name of the API reference, which is generated from the OpenAPI document and has subpages."""
 
 README = "readme"
-"""The page that shows the README."""
+"""Name of the page that shows the README."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Using the service": (
@@ -28,10 +28,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "benchmarks", "glossary",
     ),
 }  # fmt: skip
-"""Title of a group to its pages below ``/docs``, in reading order."""
+"""Maps the title of each group to the names of its pages below ``/docs``, in reading order."""
 
 MOVED_PAGES: Mapping[str, str] = {"feeding": "content", "widget": "search-box"}
-"""Former name of a page to its current name, below ``/docs``. A redirect keeps the anchor of a link."""
+"""Maps former names of pages below ``/docs`` to current names. Browsers keep a link's anchor when redirected."""
 
 MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
     "api": {
@@ -78,18 +78,18 @@ MOVED_SECTIONS: Mapping[str, Mapping[str, str]] = {
     "analytics": {"what-is-kept-of-visitors": "analytics#privacy-the-data-stored-about-visitors"},
     "members": {"one-time-codes": "members#two-factor-authentication"},
 }
-"""Page to its former sections: anchor to where the section is now, below ``/docs``."""
+"""Maps a page to its moved sections: each former anchor to the section's current location below ``/docs``."""
 
 
 def documentation_files() -> dict[str, Path]:
-    """Return the names of pages below ``/docs`` with their Markdown files, in reading order, without missing ones."""
+    """Map the names of pages below ``/docs`` to their Markdown files, in reading order. Missing files are omitted."""
     names = [name for group in GROUPS.values() for name in group if name != REFERENCE]
     files = {name: FOLDER / ("README.md" if name == README else f"docs/{name}.md") for name in names}
     return {name: file for name, file in files.items() if file.exists()}
 
 
 def documentation_image(name: str) -> Path | None:
-    """Return the file of an image in a page, ``None`` if it does not exist."""
+    """Return the path of an image that a page shows, or ``None`` if it does not exist."""
     images = {file.name: file for file in (FOLDER / "docs" / "images").glob("*.png")}
     return images.get(name)
 

@@ -1,4 +1,4 @@
-"""Error bodies, all created here, and the errors that services raise."""
+"""Errors that services raise, and the bodies of all error responses."""
 
 from __future__ import annotations
 
@@ -131,13 +131,13 @@ STATUS: Mapping[ErrorCode, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One problem of a 400.
+    """One problem in a request that gets a 400.
 
     Attributes:
-        field: Name of a parameter or path in the body, such as ``documents[3].id``.
+        field: Name of a parameter, or path of a value in the body, such as ``documents[3].id``.
         code: Stable code of the problem, such as ``required``.
-        message: The problem as a sentence about the last name in the path.
-        extra: ``index`` and ``id`` of an invalid document, ``position`` in an invalid filter.
+        message: A sentence about the problem, which begins with the last name in the path.
+        extra: More members: ``index`` and ``id`` of an invalid document, or the ``position`` in an invalid filter.
     """
 
     field: str
@@ -150,14 +150,14 @@ class Detail:
 
 
 class ApiError(Exception):
-    """An error with a response of its own.
+    """An error that becomes an error response.
 
     Args:
-        code: Code, which determines the status.
+        code: Error code, which determines the HTTP status.
         message: Message for people.
-        details: Single problems (400 only).
+        details: Individual problems (400 only).
         retry_after: Seconds to wait (429 and 503).
-        headers: Further response headers.
+        headers: Additional response headers.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class ApiError(Exception):
 
 
 def validation_error(details: Iterable[Detail]) -> ApiError:
-    """Return the 400 for a list of problems. Its message contains the first one and the number of others.
+    """Return the 400 for a list of problems. Its message states the first one and how many others there are.
 
     Problems beyond the maximum number of details are not counted.
     """
@@ -200,7 +200,7 @@ def validation_error(details: Iterable[Detail]) -> ApiError:
 
 
 def field_error(field: str, code: str, predicate: str, **extra: Any) -> ApiError:
-    """Return the 400 for one problem of one field; ``predicate`` follows the field's name, such as ``is required``."""
+    """Return the 400 for a problem with one field. ``predicate`` follows the field's name, such as ``is required``."""
     name = field.rsplit(".", 1)[-1]
     return validation_error([Detail(field, code, f"{name} {predicate}", extra or None)])
 
@@ -216,7 +216,7 @@ def error_body(error: ApiError) -> dict[str, Any]:
 
 
 def error_headers(error: ApiError) -> dict[str, str]:
-    """Return the headers of an error."""
+    """Return the response headers of an error."""
     headers = dict(error.headers)
     if error.status == 401:
         headers.setdefault("WWW-Authenticate", "Bearer")

@@ -39,24 +39,24 @@ from app.storage.database import is_unavailable
 from backends.errors import BackendError
 
 SITES_AT_ONCE = 100
-"""Sites whose index is updated before another process gets its turn."""
+"""Maximum number of sites to update before releasing the lock, so that another process can continue."""
 
-# Outages, not faults: they are logged as warnings without a traceback.
+# Outages rather than bugs, so they are logged as warnings without a traceback.
 _AWAY = (CountersUnavailable, BackendError, EmbedderUnavailable, RebuildUnderWay)
-"""Errors after which a job waits for its next run."""
+"""Errors that postpone a job to its next run."""
 
 log = logging.getLogger(__name__)
 
 RESTORE_PAUSES = Pauses(1.0, 300.0)
-"""Pauses between checks for missing indexes."""
+"""Backoff between attempts to restore missing indexes, in seconds."""
 
 
 @dataclass
 class Job:
-    """Work that is repeated.
+    """A task that runs periodically.
 
     Attributes:
-        apart: Whether it has its own thread, so that the others need not wait for it.
+        apart: Whether it runs in its own thread, so that it does not delay other jobs.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Job:
 
 
 class Jobs:
-    """Runs the jobs of one process in the background. Start it after ``fork``."""
+    """The background jobs of one process. Start them after ``fork``."""
 
     def __init__(self, runtime: Runtime, *, background: bool = True):
         self._runtime = runtime
@@ -106,15 +106,15 @@ class Jobs:
             self.jobs.append(Job("vectors", 5.0, partial(runtime.vectorizer.run, self._stopping.is_set), apart=True))
 
     def forgo(self) -> None:
-        """Start nothing in this process: it runs a command, even if it serves its own requests."""
+        """Prevent background threads in this process, which runs a command, even if it also serves requests."""
         self._background = False
 
     def start(self) -> None:
-        """Start the job threads, and the thread that moves search events, unless they are running."""
+        """Start the job threads and the thread that moves search events, unless they are already running."""
         with self._start_lock:
             if self._threads or not self._background:
                 return
-            # Quick jobs share a thread. Slow ones, and those that wait for other services, must not delay them.
+            # Quick jobs share a thread. Jobs that are slow or wait for other services must not delay them.
             together = [job for job in self.jobs if not job.apart]
             for name, jobs in [("jobs", together), *((job.name, [job]) for job in self.jobs if job.apart)]:
                 thread = threading.Thread(target=self._loop, args=(jobs,), name=name, daemon=True)
@@ -126,7 +126,7 @@ class Jobs:
             self._runtime.events.start()
 
     def stop(self) -> None:
-        """End the threads and write data that are only in memory."""
+        """Stop the threads and write data that is only in memory."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(timeout=10)
@@ -136,23 +136,23 @@ class Jobs:
         self._attempt(Job("key-exposures", 0, self._runtime.key_exposures.flush))
         self._attempt(Job("late-charges", 0, self._runtime.late_charges.settle))
         self._runtime.late_charges.close()
-        # After the late charges, which change the usage to copy.
+        # Must come after the late charges, which change the usage to copy.
         self._attempt(Job("usage-copies", 0, self._runtime.usage_copies.finish))
         self._runtime.events.stop()
 
     def run_all(self) -> None:
-        """Run every job once, now; for tests and commands."""
+        """Run every job once in this thread, for tests and commands."""
         for job in self.jobs:
             job.run()
 
     def restore_indexes(self) -> int | None:
         """Build missing indexes, and rebuild indexes that an earlier release created.
 
-        One process at a time does this, for example after a start with other folders, hosts, or packages. Sites without
-        an index come before sites with an old one.
+        Indexes can be missing if the service starts with different folders, hosts, or packages. Only one process at a
+        time restores indexes. Sites without an index come before sites with an outdated one.
 
         Returns:
-            Number of sites; ``None`` if another process is doing it.
+            Number of sites to restore; ``None`` if another process is restoring indexes.
         """
         runtime = self._runtime
         with runtime.locks.try_hold("missing-indexes") as is_held:
@@ -171,7 +171,7 @@ class Jobs:
             return len(missing) + len(outdated)
 
     def _keep_restoring(self) -> None:
-        """Restore indexes until none is left."""
+        """Restore indexes, with retries, until no index is missing or outdated."""
         remaining: int | None = None
 
         def restore() -> None:
@@ -186,16 +186,16 @@ class Jobs:
                 self._stopping.wait(RESTORE_PAUSES.after(tries))
 
     def _loop(self, jobs: Sequence[Job]) -> None:
-        # Half a second is the resolution of all intervals, and the longest delay of a stop.
+        # Half a second is the resolution of all intervals and the maximum delay when stopping.
         while not self._stopping.wait(0.5):
             for job in jobs:
                 if time.monotonic() >= job.due_at:
                     self._attempt(job)
-                    # Counted from the end, so that a slow job does not run without a pause.
+                    # The interval starts when the job ends, so that a slow job does not run without a pause.
                     job.due_at = time.monotonic() + job.every_seconds
 
     def _attempt(self, job: Job) -> bool:
-        """Run a job once. Returns whether it succeeded; a failure is logged."""
+        """Run a job once and return whether it succeeded. Failures are logged."""
         try:
             job.run()
         except Exception as error:
@@ -218,12 +218,12 @@ class Jobs:
             if not is_held:
                 return
             lagging = self._lagging()
-            # Sites that failed have a thread of their own, so that slow failures do not delay the others.
+            # Sites that failed are retried in a separate thread, so that slow failures do not delay other sites.
             for site_id in [site_id for site_id in lagging if site_id not in self._failing_sites][:SITES_AT_ONCE]:
                 self._apply(site_id, lagging[site_id])
 
     def _apply_failing(self) -> None:
-        """Retry sites whose index could not be updated, rarely and in a thread of its own."""
+        """Retry sites whose index could not be updated, with backoff and in a separate thread."""
         runtime = self._runtime
         due = self._failing_sites.due()
         if not due:
@@ -242,14 +242,14 @@ class Jobs:
         return lagging
 
     def _apply(self, site_id: int, revision: int) -> None:
-        # A problem of one site must not delay the others.
+        # A problem with one site must not delay other sites.
         if not self._attempt(
             Job(f"lagging-site {site_id}", 0, partial(self._runtime.indexer.apply, site_id, revision))
         ):
             self._failing_sites.note_failure(site_id)
 
     def _heal_versions(self) -> None:
-        # No change takes a minute, so its process must have died.
+        # No change takes a minute, so the process that made an older unfinished change must have died.
         self._runtime.counters.heal_credential_epochs(60, now=now().timestamp())
 
     def _end_abandoned_rebuilds(self) -> None:
@@ -260,7 +260,7 @@ class Jobs:
             runtime.rebuilder.end_if_abandoned(site_id)
 
     def _end_syncs(self) -> None:
-        """End lapsed syncs and continue interrupted sweeps. An unavailable engine delays only these."""
+        """End lapsed syncs and resume interrupted sweeps. A separate job, since an unavailable engine delays it."""
         runtime = self._runtime
         with runtime.locks.try_hold("syncs") as is_held:
             if not is_held:
@@ -270,17 +270,17 @@ class Jobs:
                 self._attempt(Job(f"sync {sweep.sync_id}", 0, partial(runtime.syncs.resume, sweep)))
 
     def _start_source_runs(self) -> None:
-        """Queue due runs, and ensure that a process works on waiting ones."""
+        """Queue scheduled runs that are due, and start the worker if runs are waiting."""
         runtime = self._runtime
         with runtime.database.read() as session:
-            # Reading first: most of the time there is nothing to do, and every process asks every two seconds.
+            # Check without a lock first: every process checks every two seconds, and usually there is nothing to do.
             due, waiting = count_due(session, now()), count_waiting(session)
         if due:
             with runtime.locks.try_hold("source-schedule") as is_held:
                 if is_held:
                     with runtime.database.write() as session:
                         waiting += queue_due(session, now())
-        # Tests and commands, which have no background threads, do the work themselves.
+        # Tests and commands have no background threads, and execute runs themselves.
         if waiting and self._background and runtime.settings.crawl_runs:
             self._worker.start()
 

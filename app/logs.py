@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object per line, with the request's ID and without secrets."""
+"""Structured logs: one JSON object per line, with the request ID and without secrets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECRETS = re.compile(
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a line of JSON."""
+    """Formats each log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -41,12 +41,12 @@ class JsonFormatter(logging.Formatter):
 
 
 def redact(text: str) -> str:
-    """Return ``text`` without API keys, tokens of links, passwords in URLs, and bearer tokens."""
+    """Return ``text`` with API keys, link tokens, bearer tokens, and passwords in URLs redacted."""
     return _SECRETS.sub("[secret]", text)
 
 
 def configure(level: str) -> None:
-    """Send all logs of this process to stderr as JSON. Harmless if repeated."""
+    """Send all logs of this process to stderr as JSON. Safe to call repeatedly."""
     root = logging.getLogger()
     root.setLevel(level)
     if not any(isinstance(handler.formatter, JsonFormatter) for handler in root.handlers):
@@ -58,7 +58,7 @@ def configure(level: str) -> None:
 
 
 def register(app: Flask) -> None:
-    """Log every request to ``app`` at INFO: method, path without query string, status, and time taken."""
+    """Log every request to ``app`` at INFO: method, path without query string, status, and duration."""
     app.before_request(_start)
     app.after_request(_log)
 

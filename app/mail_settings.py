@@ -30,7 +30,7 @@ class SmtpServer:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server is reached without a network, where others could listen or impersonate it."""
+        """Whether the server is on this machine, so that nobody on a network could listen or impersonate it."""
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
 
@@ -59,7 +59,7 @@ def parse_sender(text: str) -> Address:
     """Parse the sender of mails: ``search@example.com`` or ``Site Search <search@example.com>``.
 
     Raises:
-        ValueError: It is not a single address.
+        ValueError: ``text`` is not a single address.
     """
     name, bracket, rest = text.strip().partition("<")
     if not bracket:

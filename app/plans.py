@@ -17,7 +17,7 @@ SHIPPED_PLANS = Path(__file__).with_name("plans.toml")
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """Limits of an account; ``None`` is unlimited. Days are UTC days."""
+    """Limits of an account; ``None`` means unlimited. Daily limits apply to UTC days."""
 
     requests_per_minute: int | None
     requests_per_day: int | None
@@ -27,7 +27,7 @@ class PlanLimits:
     sites: int | None
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> PlanLimits:
-        """Return these limits, overridden by an account's own."""
+        """Return these limits with an account's overrides applied."""
         values = {name: getattr(self, name) for name in LIMIT_NAMES}
         values.update({name: value for name, value in overrides.items() if name in values})
         return PlanLimits(**values)
@@ -41,17 +41,17 @@ for _name in LIMIT_NAMES:
 
 
 def limit_or_unlimited(limit: int | None) -> int:
-    """Return a limit for clients, which expect an integer even for unlimited."""
+    """Return a limit as an integer, as clients expect, even if it is unlimited."""
     return UNLIMITED if limit is None else min(limit, UNLIMITED)
 
 
 def per_month(limit: int | None) -> int | None:
-    """Return a daily limit as a monthly one, for 30 days."""
+    """Convert a daily limit to a limit for a month of 30 days."""
     return None if limit is None else limit * 30
 
 
 class PlanTable(Mapping[str, PlanLimits]):
-    """Plan name to its limits, read from a TOML file.
+    """A mapping of plan names to limits, read from a TOML file.
 
     Raises:
         ConfigurationError: The file is missing or malformed, or lacks a limit.
@@ -73,7 +73,7 @@ class PlanTable(Mapping[str, PlanLimits]):
         """Return the limits of an account on ``plan``.
 
         Raises:
-            ConfigurationError: The file does not define the plan any more.
+            ConfigurationError: The file no longer defines the plan.
         """
         if plan not in self._plans:
             raise ConfigurationError(f"An account is on plan {plan!r}, which the plans file does not define.")
@@ -96,10 +96,10 @@ def _read(path: Path) -> dict[str, PlanLimits]:
 
 
 def parse_limit(value: object, name: str) -> int | None:
-    """Parse a limit from a file or a command line: a whole number from 0, or ``unlimited``.
+    """Parse a limit from a file or a command line: a nonnegative integer, or ``unlimited``.
 
     Raises:
-        ConfigurationError: It is neither.
+        ConfigurationError: The value is neither.
     """
     if value == "unlimited":
         return None

@@ -1,4 +1,4 @@
-"""The parts of a running process: created once by ``create_app``, opened at first use."""
+"""The components of a running process, created once by ``create_app`` and opened on first use."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ from app.storage.machine_process import Locks, create_locks
 from backends.registry import create_backend
 
 WEBHOOK_SECONDS = 10.0
-"""Seconds that an attempt to deliver to a webhook may take."""
+"""Timeout in seconds for one attempt to deliver an event to a webhook."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class Runtime:
-    """Parts that requests, commands, and jobs share."""
+    """The components that requests, commands, and jobs share."""
 
     settings: Settings
     plans: PlanTable
@@ -90,17 +90,17 @@ class Runtime:
     file_copies: FileCopies
     cpu_limits: CpuLimits
     provider: Provider | None = None
-    """The OpenID Connect provider, if one is configured."""
+    """OpenID Connect provider; ``None`` if not configured."""
     embedder: Embedder | None = None
     vectorizer: Vectorizer | None = None
-    """Computes vectors of documents, if EMBEDDER is set."""
+    """Computes document vectors; ``None`` unless EMBEDDER is set."""
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     recent_results: RecentResults = field(default_factory=RecentResults)
     task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
 
     def run_engine_tasks(self) -> None:
-        """Run outbox tasks of a request now, if all services are available; otherwise, the jobs do it later."""
+        """Run due outbox tasks now. If a service is unavailable, the jobs run them later."""
         try:
             outbox.run_due(self.database, self.engines, self.counters, self.task_handlers, limit=10)
         except Exception as error:
@@ -110,10 +110,10 @@ class Runtime:
 
 
 def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
-    """Create the parts for ``settings``. Opens no file and no socket.
+    """Create the components for ``settings``, without opening a file or socket.
 
     Args:
-        background: Whether background threads may be started later; tests do the work themselves.
+        background: Whether background threads may be started later; tests run the jobs themselves.
 
     Raises:
         ConfigurationError: A setting cannot be used.
@@ -204,8 +204,8 @@ def _create_deliverer(settings: Settings, database: Database) -> Deliverer:
 
 
 def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes) -> int:
-    """Send a body to a webhook, subject to the crawler's restrictions on hosts. Returns the response status."""
-    # Fetching needs some 5 MB of memory, so only processes that deliver to webhooks load it.
+    """Post a body to a webhook, with the crawler's restrictions on hosts, and return the response status."""
+    # The module needs about 5 MB of memory, so only processes that deliver to webhooks load it.
     from app.crawl.fetch.fetching import post
     from app.crawl.fetch.network import Network
 
@@ -218,10 +218,10 @@ def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes)
 
 
 def attach(app: Flask, runtime: Runtime) -> None:
-    """Give ``app`` its parts."""
+    """Attach ``runtime`` to ``app``, for :func:`runtime`."""
     app.extensions["runtime"] = runtime
 
 
 def runtime() -> Runtime:
-    """Return the current application's parts."""
+    """Return the current application's components."""
     return cast(Runtime, current_app.extensions["runtime"])

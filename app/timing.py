@@ -1,4 +1,4 @@
-"""Metrics of calls: their duration and failures."""
+"""Metrics for the duration and failures of method calls."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def observe_calls(
     failures: Callable[[str], Counter],
     failure: type[Exception],
 ) -> None:
-    """Observe every call of some methods of one object.
+    """Record the duration and failures of every call to the named methods of ``target``.
 
     Args:
         names: Names of the methods.
-        seconds: Returns the histogram for the duration of a method's calls.
-        failures: Returns the counter for a method's calls that raise ``failure``.
+        seconds: Maps a method's name to the histogram of its durations.
+        failures: Maps a method's name to the counter of its calls that raise ``failure``.
     """
     for name in names:
         setattr(target, name, _observed(getattr(target, name), seconds(name), failures(name), failure))

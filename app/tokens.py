@@ -1,7 +1,7 @@
 """Tokens: creating, recognizing, and hashing them.
 
 An API key is a prefix that identifies its type, 32 random base62 characters, and 6 base62 characters of the CRC32 of
-everything before. So mistyped and invented keys are recognized without a lookup.
+the preceding characters. The checksum identifies mistyped and made-up keys without a lookup.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ def _checksum(text: str) -> str:
 
 
 def make_invitation_token() -> str:
-    """Return a new token for an invitation's link. Its prefix keeps it out of logs, which contain request paths."""
+    """Return a new token for an invitation's link. Its prefix lets logs, which contain request paths, redact it."""
     return _INVITATION_PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(_INVITATION_LENGTH))
 
 
 def is_invitation_token(text: str) -> bool:
-    """Whether ``text`` could be such a token. If not, a query is not needed."""
+    """Whether ``text`` has the form of an invitation token, so that a database lookup is worthwhile."""
     return _INVITATION.fullmatch(text) is not None
 
 
 def make_hook_token(source_id: str, salt: str, secret: str) -> str:
     """Return the token in the URL of a source's deploy hook.
 
-    It is not stored: the database alone is not enough to compute it, and it can be shown at any time.
+    The token is computed instead of stored. It can be displayed at any time, but not computed from the database alone.
 
     Args:
         source_id: ``src_`` and 16 hexadecimal digits.
-        salt: Changing it changes the token.
+        salt: The source's salt. Changing the salt changes the token.
         secret: The server's secret.
     """
     return f"{_HOOK_PREFIX}{source_id[4:]}{hash_token(f'hook:{source_id}:{salt}', secret)[:32]}"
 
 
 def read_hook_token(text: str) -> str | None:
-    """Return the ID of the source that a deploy hook's token may belong to; ``None`` if it is malformed."""
+    """Return the source ID in a deploy hook's token, without verifying the token; ``None`` if it is malformed."""
     match = _HOOK.fullmatch(text)
     return None if match is None else f"src_{match[1]}"
 
@@ -87,12 +87,12 @@ def hash_token(token: str, secret: str) -> str:
 
 
 def sign(value: object, secret: str, purpose: str) -> str:
-    """Return a token that contains ``value``, which must be JSON and is readable; :func:`read_signed` verifies it."""
+    """Return a signed, unencrypted token that contains ``value``, a JSON value. :func:`read_signed` verifies it."""
     return str(_signer(secret, purpose).dumps(value))
 
 
 def read_signed(token: str, secret: str, purpose: str, seconds: int) -> Any:
-    """Return the value of a token that was signed for this purpose at most ``seconds`` ago; otherwise ``None``."""
+    """Return the value in a token that was signed for ``purpose`` at most ``seconds`` ago; otherwise ``None``."""
     try:
         return _signer(secret, purpose).loads(token, max_age=seconds)
     except BadData:
@@ -104,10 +104,10 @@ def _signer(secret: str, purpose: str) -> URLSafeTimedSerializer:
 
 
 def make_key_id() -> str:
-    """Return a new public ID: ``key_`` and 10 base32 characters."""
+    """Return a new public ID for a key: ``key_`` and 10 base32 characters."""
     return "key_" + base64.b32encode(secrets.token_bytes(7)).decode("ascii")[:10]
 
 
 def is_key_id(text: str) -> bool:
-    """Whether ``text`` could be a public ID. If not, a query is not needed."""
+    """Whether ``text`` has the form of a key's public ID, so that a database lookup is worthwhile."""
     return _KEY_ID.fullmatch(text) is not None

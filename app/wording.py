@@ -13,7 +13,7 @@ def number(value: int) -> str:
 
 
 def counted(value: int, noun: str) -> str:
-    """Format a number with its noun, which must have a regular plural: ``1 site``, ``2,000 sites``, ``3 searches``."""
+    """Format a count with a noun that has a regular plural: ``1 site``, ``2,000 sites``, ``3 searches``."""
     plural = noun + ("es" if noun.endswith(("ch", "sh", "s", "x")) else "s")
     return f"{number(value)} {noun if value == 1 else plural}"
 
@@ -29,7 +29,7 @@ def size(count: int) -> str:
 
 
 def duration(seconds: int) -> str:
-    """Format a waiting time, rounded up to a readable unit: ``1 second``, ``90 seconds``, ``3 minutes``."""
+    """Format a wait, rounded up to a readable unit: ``1 second``, ``90 seconds``, ``3 minutes``."""
     for unit, noun in _UNITS:
         if seconds > 2 * unit:
             return counted(-(-seconds // unit), noun)
@@ -37,23 +37,23 @@ def duration(seconds: int) -> str:
 
 
 def day_text(value: date) -> str:
-    """Format a day: ``5 May 2024``; for a moment, its UTC day."""
+    """Format a date, or the UTC date of a datetime: ``5 May 2024``."""
     if isinstance(value, datetime):
         value = value.astimezone(UTC)
     return f"{value.day} {value:%b %Y}"
 
 
 def moment_text(value: datetime) -> str:
-    """Format a moment: ``5 May 2024, 14:03 UTC``."""
+    """Format a datetime in UTC: ``5 May 2024, 14:03 UTC``."""
     value = value.astimezone(UTC)
     return f"{day_text(value)}, {value:%H:%M} UTC"
 
 
 def operator_text(contact: str) -> str:
-    """Format the operator: ``the operator of this service (help@example.com)``, or without an unknown address."""
+    """Format a reference to the operator: ``the operator of this service (help@example.com)``, contact optional."""
     return f"the operator of this service ({contact})" if contact else "the operator of this service"
 
 
 def printable(text: str) -> str:
-    """Make a text from others safe for an operator's terminal: one line without control characters."""
+    """Make untrusted text safe for an operator's terminal: one line without control characters."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

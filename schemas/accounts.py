@@ -45,7 +45,7 @@ class Email(Text):
 
 
 def chosen_password(**kwargs: Any) -> Text:
-    """A field for a new password."""
+    """Return a field for a new password."""
     metadata = {"format": "password", **kwargs.pop("metadata", {})}
     return Text(min_length=MIN_PASSWORD_LENGTH, max_length=MAX_PASSWORD_LENGTH, metadata=metadata, **kwargs)
 

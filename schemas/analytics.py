@@ -17,11 +17,11 @@ from schemas.validation.problems import Problem
 CHANNELS = ("api", "box", "gateway", "google", "algolia", "agent")
 """Channels of searches."""
 PERIODS = {"7d": 7, "30d": 30, "90d": 90}
-"""Name of a period to its number of UTC calendar days, today included."""
+"""Maps each period name to its number of UTC calendar days, including today."""
 
 
 MAX_DAYS = 1_000
-"""Maximum number of days in a period with two dates."""
+"""Maximum number of days in a custom date range."""
 
 
 class Day(fields.Date):
@@ -39,7 +39,7 @@ class Day(fields.Date):
 
 
 class PeriodSchema(QuerySchema):
-    """A number of days until today."""
+    """A named period that ends today."""
 
     period = Text(
         load_default="30d", choices=tuple(PERIODS), metadata={"description": "Number of UTC days, including today."}
@@ -47,7 +47,7 @@ class PeriodSchema(QuerySchema):
 
 
 class DaysSchema(QuerySchema):
-    """Any range of days; it takes precedence over a period."""
+    """A date range, which takes precedence over a named period."""
 
     first = Day(
         data_key="from",
@@ -71,7 +71,7 @@ class DaysSchema(QuerySchema):
 
 
 def days_of(parameters: Mapping[str, Any], today: date) -> tuple[date, int]:
-    """The last UTC day that :class:`PeriodSchema` and :class:`DaysSchema` select, and the number of days up to it."""
+    """Return the last UTC day selected by :class:`PeriodSchema` or :class:`DaysSchema`, and the number of days."""
     last = parameters["last"] or today
     if parameters["first"] is None:
         return last, PERIODS[parameters["period"]]
@@ -106,7 +106,7 @@ class _SearchesOfQuerySchema(PeriodSchema):
 
 
 class QueryAnalyticsQuerySchema(DaysSchema, _SearchesOfQuerySchema):
-    """Parameters that select one query of one site."""
+    """Parameters that select one query on one site."""
 
 
 class VisitorQuerySchema(QuerySchema):
@@ -124,7 +124,7 @@ class VisitorQuerySchema(QuerySchema):
 
 
 class VisitorErasureSchema(Schema):
-    """The numbers of erased events."""
+    """Numbers of erased searches and clicks."""
 
     success = fields.Boolean(required=True)
     searches = fields.Integer(required=True, metadata={"description": "Number of erased searches."})

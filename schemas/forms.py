@@ -76,7 +76,7 @@ class UserFormAnswerSchema(FormAnswerSchema):
 
 
 def describe_form(schema: Schema, values: dict[str, Any], *, leave_out: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """The fields of a form whose input ``schema`` validates.
+    """Return the fields of a form whose input ``schema`` validates.
 
     Args:
         values: Values to fill in; never passwords.
@@ -104,7 +104,7 @@ def describe_form(schema: Schema, values: dict[str, Any], *, leave_out: tuple[st
 
 
 def choices_of(field: fields.Field[Any]) -> tuple[str, ...]:
-    """The possible values of a list's items; empty for any other field."""
+    """Return the possible values of a list's items; empty for any other field."""
     return field.item.choices if isinstance(field, ItemList) and isinstance(field.item, Text) else ()
 
 

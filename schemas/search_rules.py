@@ -29,7 +29,7 @@ MATCHES = ("is", "starts", "contains", "words")
 
 
 def _nested(schema: type[BodySchema], **kwargs: Any) -> fields.Nested:
-    """A nested object whose absence is reported with a code."""
+    """Return a nested object whose absence is reported with a code."""
     return fields.Nested(schema, error_messages=dict(Text.default_error_messages), **kwargs)
 
 

@@ -87,10 +87,10 @@ def logout(nothing: dict[str, Any]) -> Response:
 
 
 def logged_in(user: Member, csrf_token: str, cookie: str, members: Sequence[Member] = (), *, status: int) -> Response:
-    """The response that starts a session.
+    """Return the response that starts a session.
 
     Args:
-        members: All members that match the login.
+        members: All members that match the e-mail address and password, one per account.
     """
     answer = {"success": True, "user": UserSchema().dump(describe_user(user)), "csrf_token": csrf_token}
     if len(members) > 1:

@@ -60,7 +60,7 @@ blp = ApiBlueprint("documents", __name__, description="Add, list, change, and re
 
 JSON_LINES = "application/x-ndjson"
 LINES_AT_ONCE = 65_536
-"""Bytes after which a chunk of a stream is sent."""
+"""Minimum size in bytes of a chunk in a streamed response."""
 
 REMOVED_AT_ONCE = 1_000
 
@@ -161,7 +161,7 @@ def list_documents(query: dict[str, Any]) -> Response:
 
 
 def _lines(selection: Selection, cursor: Cursor | None, fields: Set[str] | None) -> Iterator[bytes]:
-    """Documents as JSON Lines, in chunks."""
+    """Yield documents as JSON Lines, in chunks."""
     waiting = bytearray()
     for document in walk(runtime().database, selection, None if cursor is None else cursor.place):
         waiting += encode(document, fields) + b"\n"

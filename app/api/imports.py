@@ -74,7 +74,7 @@ def import_file(query: dict[str, Any], site_id: int) -> dict[str, Any]:
 
 
 def import_answer(outcome: ImportOutcome) -> dict[str, Any]:
-    """The outcome of an import, as responses contain it."""
+    """Return the representation of an import's outcome in responses."""
     return {
         "success": True,
         "indexed": outcome.indexed,

@@ -71,7 +71,7 @@ def search_by_body(parameters: dict[str, Any]) -> Response:
 
 
 def unknown_parameters(names: Iterable[str], known_names: Set[str]) -> list[dict[str, str]]:
-    """A warning for each unknown parameter."""
+    """Return a warning for each unknown parameter."""
     unknown = islice((name for name in names if name not in known_names), MAX_PROBLEMS)
     return [{"code": "unknown_parameter", "field": shown_name(name)} for name in unknown]
 

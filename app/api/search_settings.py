@@ -120,14 +120,14 @@ def _tagged(site: Site) -> dict[str, str]:
 
 
 def _expected_tags() -> Set[str] | None:
-    """The entity tags of ``If-Match``, including weak ones, which proxies create; ``None`` if any version matches."""
+    """Return the entity tags in ``If-Match``, including weak tags from proxies; ``None`` if any version matches."""
     header = request.headers.get("If-Match")
     tags = parse_etags(header)
     return None if header is None or tags.star_tag else tags.as_set(include_weak=True)
 
 
 def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Warnings about the engine's limits, if the settings use ranks."""
+    """Return warnings about the engine's limits if the settings use ranks."""
     ranks = settings["boosts"] or settings["rank_field"] or settings["recency"]
     if not engine.rank_limits or not (ranks or any("boost" in rule["do"] for rule in settings["rules"])):
         return []
@@ -135,7 +135,7 @@ def _limits(engine: SearchBackend, settings: Mapping[str, Any]) -> list[dict[str
 
 
 def _meaning(site_id: int, settings: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The warning if the site or some documents can't be ranked by meaning."""
+    """Return the warning that the site or some documents can't be ranked by meaning, if that is the case."""
     warning = settings_operations.meaning_warning(runtime(), site_id, settings)
     return [] if warning is None else [{"code": warning[0], "message": warning[1]}]
 

@@ -1,4 +1,4 @@
-"""Parts of responses and forms that several blueprints share."""
+"""Response members and forms that several blueprints share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def merge_options(query: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str
 
 
 def describe_site(site: Site, caller: Caller) -> dict[str, Any]:
-    """A site as responses contain it."""
+    """Return the representation of a site in responses."""
     return {
         "id": site.id,
         "name": site.name,
@@ -51,14 +51,14 @@ def describe_site(site: Site, caller: Caller) -> dict[str, Any]:
 
 
 def describe_source(source: SourceView, caller: Caller) -> dict[str, Any]:
-    """A source as responses contain it, with the URL of its hook if the caller may start runs."""
+    """Return the representation of a source in responses, with its deploy hook's URL if the caller may start runs."""
     may_run = caller.member is None or caller.member.role.covers(Role.EDITOR)
     values = {member.name: getattr(source, member.name) for member in fields(source) if member.name != "hook_salt"}
     return {**values, "hook_url": hook_url(source.id, source.hook_salt) if may_run else None}
 
 
 def describe_user(user: Member) -> dict[str, Any]:
-    """The caller's user as responses contain it: a member, with the account's ID, plan, and creation time."""
+    """Return the representation of a user in responses: a member, with the account's ID, plan, and creation time."""
     return {
         "id": user.account.id,
         "name": user.name,
@@ -76,7 +76,7 @@ def _form(caller: Caller, method: str, action: str, fields: list[dict[str, Any]]
 
 
 def site_form(caller: Caller, site: Site | None) -> dict[str, Any]:
-    """The form that creates a site or, if given, edits ``site``."""
+    """Return the form that edits ``site``, or creates a site if ``site`` is ``None``."""
     if site is None:
         return _form(caller, "POST", "/sites", describe_form(SiteCreateSchema(), {}))
     values = {name: getattr(site, name) for name in SiteUpdateSchema().fields}
@@ -84,7 +84,7 @@ def site_form(caller: Caller, site: Site | None) -> dict[str, Any]:
 
 
 def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
-    """The form that edits a key."""
+    """Return the form that edits a key."""
     values = {
         "name": key.name,
         "expires_at": None if key.expires_at is None else isoformat(key.expires_at),
@@ -97,7 +97,7 @@ def key_form(caller: Caller, site_id: int, key: Key) -> dict[str, Any]:
 
 
 def profile_form(caller: Caller, user: Member) -> dict[str, Any]:
-    """The form that edits the profile."""
+    """Return the form that edits the profile."""
     values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
     leave_out: tuple[str, ...] = () if caller.is_owner else ("weekly_digest",)
     if caller.member is None:

@@ -1,1 +1,1 @@
-"""The OpenAPI document, and content derived from it: examples, the API reference, and sample calls."""
+"""The OpenAPI document, its examples, and the API reference and sample programs that are generated from it."""

@@ -65,7 +65,7 @@ SHARED_SCHEMAS = {
         "description": "A section; or a member of a further field of that name, if the document has one.",
         "oneOf": [{"$ref": "#/components/schemas/SectionHit"}, _TEXT, {"type": "number"}],
     },
-    # Not expressed with oneOf: inside another oneOf, openapi-generator for TypeScript treats it as an object.
+    # Avoids oneOf: inside another oneOf, openapi-generator for TypeScript treats it as an object.
     "EngineFilterPart": {
         "description": "An expression, or a list of which one must hold.",
         "type": ["string", "array"],
@@ -76,7 +76,7 @@ SHARED_SCHEMAS = {
         "oneOf": [_TEXT, {"type": "array", "items": {"$ref": "#/components/schemas/EngineFilterPart"}}],
     },
 }
-"""Named parts of schemas, which generated clients need."""
+"""Schemas that are shared by name, as generated clients need."""
 
 
 _BATCHES: Mapping[type[Field[Any]], tuple[type[Schema], int, int]] = {
@@ -84,7 +84,7 @@ _BATCHES: Mapping[type[Field[Any]], tuple[type[Schema], int, int]] = {
     ChangesField: (DocumentChangeSchema, 1, MAX_BATCH),
     Queries: (EngineQuerySchema, 0, MAX_QUERIES),
 }
-"""Fields that parse lists by themselves: schema of the items, and minimum and maximum number of items."""
+"""Maps field classes that parse lists themselves to the items' schema and the minimum and maximum number of items."""
 
 
 def _batch_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
@@ -114,11 +114,11 @@ def _shared_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
 
 
 PROPERTY_FUNCTIONS = (_batch_property, _shared_property, _list_property, _sections_property)
-"""Converters from fields to schemas, for apispec."""
+"""Functions that convert fields to schemas, for apispec."""
 
 
 def finish_document(spec: dict[str, Any]) -> dict[str, Any]:
-    """The collected document with corrections and examples."""
+    """Return flask-smorest's document with corrections and examples."""
     spec = deepcopy(spec)
     for item in spec["paths"].values():
         for parameter in item.get("parameters", ()):
@@ -156,7 +156,7 @@ def _finish_operation(method: str, operation: dict[str, Any]) -> None:
 
 
 def _finish_schema(schema: Any) -> None:
-    """Remove null defaults, and add null to the enumerations of nullable values."""
+    """Remove null defaults, and add null to the enums of nullable values, recursively."""
     if isinstance(schema, list):
         for member in schema:
             _finish_schema(member)
@@ -171,7 +171,7 @@ def _finish_schema(schema: Any) -> None:
 
 
 def _describe_default(member: dict[str, Any]) -> None:
-    """Describe the default of a body's member in words: generators treat members with a default as always present."""
+    """Move the default of a body's member to its description: generators treat such members as always present."""
     if "default" not in member:
         return
     default = member.pop("default")

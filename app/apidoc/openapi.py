@@ -31,7 +31,7 @@ from schemas.errors import ErrorSchema, RateLimitErrorSchema
 View = TypeVar("View", bound=Callable[..., Any])
 
 GATEWAY_PREFIX = "engine_"
-"""Prefix of the names of the gateway's error examples."""
+"""Prefix in the names of the gateway's error examples."""
 
 _COUNTED = (
     ErrorCode.RATE_LIMIT_EXCEEDED,
@@ -74,27 +74,27 @@ class ApiBlueprint(SmorestBlueprint):
     }
 
     def __init__(self, *args: Any, error_examples: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any):
-        """Extends flask-smorest's constructor with examples of the blueprint's own errors, by example name."""
+        """Create a blueprint. ``error_examples`` maps example names to bodies of the blueprint's own errors."""
         super().__init__(*args, **kwargs)
         self.error_examples = error_examples
 
     def arguments(self, schema: Any, **kwargs: Any) -> Callable[[View], View]:
-        """Extends flask-smorest's decorator to share one schema instance among requests, since creating one is slow."""
+        """Parse arguments as in flask-smorest, but share one schema instance among requests: creating one is slow."""
         reader: Callable[[View], View] = super().arguments(schema() if isinstance(schema, type) else schema, **kwargs)
         return reader
 
     def undocumented_body(self, schema: type[Schema]) -> Callable[[View], View]:
         """Read an optional body that the OpenAPI document doesn't describe.
 
-        A DELETE takes its options as query parameters. Some callers send them in a body; ignoring a condition there
-        would delete too much. Describing the body would change the methods of generated clients, and would make the
-        Go client send ``null``.
+        A DELETE takes its options as query parameters, but some callers send them in a body, and ignoring a condition
+        there would delete too much. Describing the body would change the methods of generated clients, and would make
+        the Go client send ``null``.
         """
         reader = self.ARGUMENTS_PARSER.use_args(schema(), location="json_optional")
         return cast(Callable[[View], View], reader)
 
     def register_views_in_doc(self, api: ServiceApi, *args: Any, **kwargs: Any) -> None:
-        """Defer describing the operations to the first request for the document, since it dominates startup time."""
+        """Defer describing the operations until the document is first requested, since it would slow down startup."""
         for name, body in self.error_examples.items():
             api.spec.components.example(name, {"value": body}, lazy=True)
         api.descriptions.append(partial(super().register_views_in_doc, api, *args, **kwargs))
@@ -108,15 +108,15 @@ class ApiBlueprint(SmorestBlueprint):
         body: bool = False,
         empty_body: bool = False,
     ) -> Callable[[View], View]:
-        """Declare the policy and the responses of an operation. Goes below ``route`` and above the other decorators.
+        """Declare the policy and responses of an operation. Place it below ``route`` and above the other decorators.
 
         Args:
             operation_id: Name of the operation in generated clients.
             policy: Policy for every request.
-            errors: Specific error codes. Those about keys, limits, and bodies follow from the other arguments.
-            body: Whether it reads a JSON body.
-            empty_body: Whether it rejects bodies with content. A caller may have meant the body of a DELETE as a
-                condition.
+            errors: Specific error codes. Codes for keys, limits, and bodies are derived from the other arguments.
+            body: Whether the operation reads a JSON body.
+            empty_body: Whether the operation rejects bodies with content, since a caller may have meant the body of a
+                DELETE as a condition.
         """
         codes = {*errors, ErrorCode.VALIDATION_FAILED, ErrorCode.INTERNAL_ERROR}
         if not policy.uncounted:
@@ -152,7 +152,7 @@ class ApiBlueprint(SmorestBlueprint):
         schema: type[Schema],
         response: type[Schema],
     ) -> Callable[[View], View]:
-        """Register a view ``update_…`` for PUT and, as ``patch_…`` with the same behavior, for PATCH.
+        """Register a view ``update_…`` for PUT, and under the name ``patch_…`` also for PATCH.
 
         Args:
             operation_ids: Names of the operations in generated clients, for PUT and PATCH.
@@ -175,7 +175,7 @@ class ApiBlueprint(SmorestBlueprint):
         return register
 
     def declare(self, operation_id: str, policy: OperationPolicy, responses: dict[str, Any]) -> Callable[[View], View]:
-        """Set the policy of a view and describe these responses. Goes in the place of ``operation``."""
+        """Set the policy of a view and describe the given responses. Use it instead of ``operation``."""
 
         def decorate(view: View) -> View:
             self.record_once(lambda state: set_policy(state.app, f"{self.name}.{view.__name__}", policy))
@@ -197,7 +197,7 @@ def _with_empty_body(view: View) -> View:
 
 
 def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
-    """The security requirement of an operation. For private keys, it names the scope."""
+    """Return the security requirements of an operation, including the scope for private keys."""
     access = policy.access
     if policy.token_places is not BEARER:
         return []  # Keys in a query parameter or another header are described as parameters of the operation.
@@ -213,7 +213,7 @@ def security_of(policy: OperationPolicy) -> list[dict[str, list[str]]]:
 
 
 def error_responses(codes: set[ErrorCode]) -> dict[str, Any]:
-    """Error responses of an operation."""
+    """Return an operation's error responses, by status."""
     by_status: dict[int, list[str]] = {}
     for code in ErrorCode:
         if code in codes:
@@ -228,12 +228,12 @@ def described_errors(
     *,
     prefix: str = "",
 ) -> dict[str, Any]:
-    """Error responses for the codes of each status.
+    """Return error responses for the codes of each status.
 
     Args:
         schema: Schema of the bodies.
-        own_schemas: Schemas of the bodies of some statuses, instead of ``schema``.
-        prefix: Prefix of the names of the codes' examples.
+        own_schemas: Maps statuses whose bodies have other schemas to these schemas.
+        prefix: Prefix in the names of the examples.
     """
     responses: dict[str, Any] = {}
     for status, names in sorted(by_status.items()):
@@ -252,12 +252,12 @@ def described_errors(
 
 
 def example_name(prefix: str, code: str) -> str:
-    """The component name of an error code's example. Component names must not contain the ``…`` of some codes."""
+    """Return the component name of an error code's example, without the ``…`` of some codes, which is not allowed."""
     return prefix + code.removesuffix("_…")
 
 
 def create_api(app: Flask) -> Api:
-    """Register flask-smorest, which collects the OpenAPI document, on ``app``."""
+    """Register flask-smorest, which generates the OpenAPI document, on ``app``."""
     app.config.update(
         API_TITLE="Site Search Service",
         API_VERSION="1.0.0",
@@ -295,7 +295,7 @@ class ServiceApi(Api):
         self._lock = threading.Lock()
 
     def document(self) -> dict[str, Any]:
-        """The OpenAPI document, created on first use."""
+        """Return the OpenAPI document, which is created on first use."""
         with self._lock:
             if self._document is None:
                 for describe in self.descriptions:
@@ -311,13 +311,13 @@ class ServiceApi(Api):
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document of the current application."""
+    """Return the OpenAPI document of the current application."""
     api: ServiceApi = current_app.extensions["flask-smorest"]["apis"][""]["ext_obj"]
     return api.document()
 
 
 def document_at(base_url: str) -> dict[str, Any]:
-    """The document of the service at ``base_url``; if empty, relative to the document's own URL."""
+    """Return the document with ``base_url`` as the server's URL; if empty, it is relative to the document's own URL."""
     described = document()
     opening = {"openapi": described["openapi"], "info": described["info"]}
     return {**opening, **({"servers": [{"url": base_url}]} if base_url else {}), **described}

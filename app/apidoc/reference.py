@@ -1,4 +1,4 @@
-"""The API reference, created from the OpenAPI document."""
+"""The API reference, generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from app.apidoc.schema_tables import (
 Document = dict[str, Any]
 
 BASE_URL = "https://search.example.com"
-"""Placeholder of the service's URL in samples."""
+"""Placeholder for the service's URL in samples."""
 
 ENGINE_KEY = "YOUR_ENGINE_KEY"
-"""Placeholder of an engine key in samples."""
+"""Placeholder for an engine key in samples."""
 
 _OWN = {("path", "site_id"): SITE, ("query", "site_id"): SITE, ("path", "uid"): INDEX}
-"""Maps location and name of parameters with the reader's own values to placeholders."""
+"""Maps the location and name of each parameter that identifies the reader's site to a placeholder."""
 
 CALLERS = {
     "publicKey": "a public key",
@@ -38,10 +38,10 @@ CALLERS = {
     "engineKey": "an engine key",
 }
 TITLES = {"algolia": "Algolia's search", "custom_search": "Google's Custom Search", "engine": "Gateway"}
-"""Page titles of tags, if they differ from the tag's name. The page appends “API”."""
+"""Maps tags to page titles that differ from the tag's name. The page appends “API”."""
 
 CANNOT_BE_UNDONE = frozenset({"deleteDocuments", "finishSync", "rotateKey", "updateSearchSettings"})
-"""Destructive operations, in addition to all with the method DELETE."""
+"""IDs of irreversible operations, in addition to all operations with the method DELETE."""
 
 _VERBS = ("get", "post", "put", "patch", "delete")
 _KEYS = ("publicKey", "searchKey", "privateKey")
@@ -54,7 +54,7 @@ class Parameter:
 
     Attributes:
         place: ``path``, ``query``, or ``header``.
-        row: Its description.
+        row: The parameter as a table row.
         choices: All allowed values, if they can be listed.
         example: An example as text; empty if samples omit the parameter.
     """
@@ -71,8 +71,8 @@ class Answer:
 
     Attributes:
         schema: Name of the body's schema.
-        rows: The body's fields, if the status is a success.
-        example: An example body, if the status is a success.
+        rows: The body's fields; only for successful responses.
+        example: An example body; only for successful responses.
     """
 
     status: str
@@ -87,13 +87,13 @@ class Operation:
     """A method of a path.
 
     Attributes:
-        title: First sentence of the summary. The description continues it.
-        callers: Kinds of callers who may call it; empty for everyone.
+        title: First sentence of the summary. The description contains the rest.
+        callers: Kinds of callers that may use it; empty for everyone.
         body: Name of the body's schema.
         fields: The body's fields.
         bodies: Maps content types to examples as text.
-        samples: Maps languages to programs.
-        trial: JSON for the form that tries the operation.
+        samples: Maps languages to sample programs.
+        trial: JSON for the “try it” form.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Reference:
 
 
 def read_reference(document: Document) -> Reference:
-    """Create the reference from an OpenAPI document."""
+    """Create the API reference from an OpenAPI document."""
     schemas = document["components"]["schemas"]
     descriptions = {tag["name"]: tag.get("description", "") for tag in document.get("tags", ())}
     groups = {name: _group(name, description) for name, description in descriptions.items()}
@@ -249,7 +249,7 @@ def _read_parameter(parameter: Document) -> Parameter:
 
 
 def _value_of(parameter: Document) -> str:
-    """The value of a parameter in samples; empty if samples omit the parameter."""
+    """Return a parameter's value for samples; empty if samples omit the parameter."""
     own = _OWN.get((parameter["in"], parameter["name"]))
     if own is not None:
         return own if parameter.get("required") else ""
@@ -264,14 +264,14 @@ def _value_of(parameter: Document) -> str:
 
 
 def _values_of_examples(examples: Any) -> list[Any]:
-    """The values of ``examples``, which is an object in OpenAPI and a list in JSON Schema."""
+    """Return the values in ``examples``, which is an object in OpenAPI and a list in JSON Schema."""
     if isinstance(examples, dict):
         return [example.get("value") for example in examples.values()]
     return list(examples or ())
 
 
 def _text(value: Any) -> str:
-    """A value as text for a URL."""
+    """Format a value for use in a URL."""
     if isinstance(value, list):
         return ",".join(map(_text, value))
     return value if isinstance(value, str) else json.dumps(value)

@@ -11,20 +11,20 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 PRIVATE_KEY = "svc_prv_…"
-"""Placeholder of a private key in the guides."""
+"""Placeholder for a private key in the guides."""
 
 ANY_KEY = "YOUR_KEY"
-"""Placeholder of the reader's key in samples."""
+"""Placeholder for the reader's key in samples."""
 
 SITE = "YOUR_SITE"
-"""Placeholder of the reader's site ID in samples."""
+"""Placeholder for the reader's site ID in samples."""
 
 INDEX = "YOUR_INDEX"
-"""Placeholder of the site's index name in samples."""
+"""Placeholder for the site's index name in samples."""
 
 
 def mark_own(code: str) -> Markup:
-    """Code as HTML, with marked placeholders. The page's script replaces them with the reader's key and site."""
+    """Return code as HTML with marked placeholders, which the page's script replaces with the reader's key and site."""
     marked = escape(code)
     for placeholder in (PRIVATE_KEY, ANY_KEY, SITE, INDEX):
         marked = marked.replace(placeholder, Markup('<span class="own">{}</span>').format(placeholder))
@@ -35,7 +35,7 @@ LANGUAGES: Mapping[str, str] = {"curl": "curl", "python": "Python", "javascript"
 """Maps languages to their titles, in display order."""
 
 _LINE = 88
-"""Characters up to which a value stays on one line."""
+"""Maximum length of a line that contains a whole value; longer values are split across lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class Call:
     Attributes:
         method: HTTP method in capitals.
         url: URL without a query.
-        query: Query parameters, not encoded yet.
+        query: Query parameters, not yet encoded.
         headers: Additional headers.
-        token: Placeholder of the key; empty for requests without a key.
-        body: A JSON value, or a text for another ``content_type``; ``None`` for no body.
+        token: Placeholder for the key; empty for requests without a key.
+        body: A JSON value, or text if ``content_type`` is not JSON; ``None`` for no body.
         content_type: Content type of the body.
         answers_json: Whether the response is JSON.
     """
@@ -73,7 +73,7 @@ class Call:
 
     @property
     def all_headers(self) -> dict[str, str]:
-        """All headers that clients don't add by themselves."""
+        """All headers that the sample must set explicitly."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         if self.body is not None:
             headers["Content-Type"] = self.content_type
@@ -82,7 +82,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class _Syntax:
-    """The syntax of values in a language."""
+    """Syntax of literals in a programming language."""
 
     text: Callable[[str], str]
     true: str
@@ -100,7 +100,7 @@ def _quoted(text: str) -> str:
 
 
 def _php_quoted(text: str) -> str:
-    """A PHP string literal without interpolation: in single quotes, unless it has control characters."""
+    """Return a PHP string literal without interpolation: in single quotes, unless it has control characters."""
     if any(ord(character) < 32 for character in text):
         return json.dumps(text, ensure_ascii=False).replace("$", "\\$")
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
@@ -112,18 +112,18 @@ _PHP = _Syntax(_php_quoted, "true", "false", "null", "[", "]", " => ", "new stdC
 
 
 def write_samples(call: Call) -> dict[str, str]:
-    """Return a sample program for the call in each language, by language."""
+    """Return sample programs for the call, by language."""
     return {"curl": _curl(call), "python": _python(call), "javascript": _javascript(call), "php": _php(call)}
 
 
 def pretty_json(value: Any) -> str:
-    """Indented JSON, or JSON on one line if it is short."""
+    """Format a value as JSON: on one line if it is short, otherwise indented."""
     flat = json.dumps(value, ensure_ascii=False)
     return flat if len(flat) <= _LINE else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _write(value: Any, syntax: _Syntax, indent: int, used: int = 0) -> str:
-    """A value as a literal. Its first line already has ``used`` characters."""
+    """Format a value as a literal. Its first line starts after ``used`` characters."""
     if isinstance(value, str):
         return syntax.text(value)
     if value is None or isinstance(value, bool):
@@ -158,7 +158,7 @@ def _write_flat(value: Any, syntax: _Syntax) -> str:
 
 
 def _shell(text: str) -> str:
-    """A shell word in single quotes."""
+    """Quote a text as a shell word in single quotes."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -44,7 +44,7 @@ EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One field.
+    """One field in a table.
 
     Attributes:
         type: Description of the type.
@@ -62,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One schema."""
+    """A schema as a table of its fields."""
 
     name: str
     description: str
@@ -70,17 +70,17 @@ class Table:
 
 
 def read_table(name: str, schema: Schema) -> Table:
-    """A schema's table."""
+    """Convert a schema to a table."""
     return Table(name, schema.get("description", ""), read_rows(schema, {}))
 
 
 def read_rows(schema: Schema, schemas: Schema, within: str = "", depth: int = 0) -> list[Row]:
-    """The fields of an object or of a list's items. Nested fields follow each field, such as ``documents[].id``.
+    """Return the fields of an object or of a list's items. Nested fields (``documents[].id``) follow their parent.
 
     Args:
         schema: Schema of the object, or a reference to it.
-        schemas: Schemas that references are resolved with; if empty, nested fields are omitted.
-        within: Prefix of the fields' names.
+        schemas: Schemas by name, to resolve references; if empty, nested fields are omitted.
+        within: Prefix of the field names.
         depth: Nesting depth of this object.
     """
     fields = _object(schema, schemas)
@@ -105,7 +105,7 @@ def read_rows(schema: Schema, schemas: Schema, within: str = "", depth: int = 0)
 
 
 def _object(schema: Schema, schemas: Schema) -> Schema:
-    """The object schema that a schema is, refers to, or has as list items; empty if there isn't one."""
+    """Return the object schema in a schema: itself, its reference, or its list items; empty if there isn't one."""
     for inner in _unwrapped(schema):
         resolved = schemas.get(str(inner.get("$ref", "")).removeprefix(_REF), inner)
         if "properties" in resolved:
@@ -119,12 +119,12 @@ def _kinds(schema: Schema) -> list[str]:
 
 
 def _default(schema: Schema) -> str | None:
-    """A default as JSON; ``None`` if there isn't one or it is empty."""
+    """Return the default as JSON; ``None`` if there isn't one or it is empty."""
     return json.dumps(schema["default"]) if schema.get("default") not in (None, "", [], {}) else None
 
 
 def type_link(schema: Schema | None) -> str | None:
-    """Name of the schema that a schema refers to, directly or for a list's items."""
+    """Return the name of the schema to which a schema, or the schema of its list items, refers."""
     for inner in _unwrapped(schema or {}):
         if "$ref" in inner:
             return str(inner["$ref"]).removeprefix(_REF)
@@ -132,7 +132,7 @@ def type_link(schema: Schema | None) -> str | None:
 
 
 def _unwrapped(schema: Schema) -> list[Schema]:
-    """A schema and the schemas it consists of."""
+    """Return a schema and all schemas nested in it."""
     inner = [schema]
     for part in (schema.get("items"), schema.get("additionalProperties")):
         if isinstance(part, dict):
@@ -143,7 +143,7 @@ def _unwrapped(schema: Schema) -> list[Schema]:
 
 
 def describe_type(schema: Schema) -> str:
-    """Describes a schema, such as ``string, 1 to 100 characters``, ``list of Hit``, or ``integer from 1 to 100``."""
+    """Describe a type, such as ``string, 1 to 100 characters``, ``list of Hit``, or ``integer from 1 to 100``."""
     if "$ref" in schema:
         return str(schema["$ref"]).removeprefix(_REF)
     choices = [*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())]
@@ -183,7 +183,7 @@ def _with_bounds(kind: str, low: float | None, high: float | None) -> str:
 
 
 def examples_of(schema: Schema, schemas: Schema, name: str = "", depth: int = 0) -> Any:
-    """An example value with the required fields, or with one field if none is required."""
+    """Return an example value with the required fields, or with one field if no field is required."""
     if "$ref" in schema:
         return examples_of(schemas[str(schema["$ref"]).removeprefix(_REF)], schemas, name, depth)
     if "properties" in schema and depth < _MAX_DEPTH:

@@ -57,7 +57,7 @@ def list_accounts(ctx: click.Context, order: str, as_json: bool) -> None:
 
 
 def account_record(account: Account) -> dict[str, Any]:
-    """The account's fields as operator commands print them in JSON."""
+    """Return the account's fields as operator commands print them in JSON."""
     return {
         "id": account.id,
         "email": account.email,
@@ -71,7 +71,7 @@ def account_record(account: Account) -> dict[str, Any]:
 
 
 def limits_of(plans: PlanTable, account: Account) -> PlanLimits | None:
-    """The limits of an account; ``None`` if its plan is no longer in the plans file."""
+    """Return the limits of an account; ``None`` if its plan is no longer in the plans file."""
     return plans.limits_of(account.plan, account.limit_overrides) if account.plan in plans else None
 
 

@@ -138,7 +138,7 @@ def _by_operator(command: click.Command) -> click.Command:
 
 
 def _database_trouble(database: Database, error: DBAPIError) -> Exception:
-    """The message for a database error: the error itself, unless missing or outdated tables explain it."""
+    """Return the message for a database error: the error itself, unless missing or outdated tables explain it."""
     from sqlalchemy.exc import DBAPIError
 
     from app.storage.migrate import TablesState, tables_state

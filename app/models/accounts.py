@@ -1,4 +1,4 @@
-"""Tables of accounts: members, their logins and proofs of identity, invitations, and the audit log."""
+"""Tables for accounts: members, logins, identities, invitations, e-mail changes, and the audit log."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ class Account(Base):
     name: Mapped[str] = mapped_column(String(100))
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
-    """The address trimmed and case-folded, for comparisons."""
+    """E-mail address, trimmed and case-folded for comparisons."""
     password_hash: Mapped[str] = mapped_column(String(255), default="")
-    """Empty, because members have the passwords. During an upgrade, old processes still use the column."""
+    """Always empty, since members have passwords. During an upgrade, old processes still use the column."""
     plan: Mapped[str] = mapped_column(String(32))
     limit_overrides: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
-    """Limit name to a number, or null for unlimited; other limits follow the plan."""
+    """Maps limit names to numbers, or null for unlimited; other limits come from the plan."""
     created_at: Mapped[datetime]
     suspended_at: Mapped[datetime | None]
-    """Start of a suspension by the operator."""
+    """Time at which the operator suspended the account; ``NULL`` if not suspended."""
     suspension_reason: Mapped[str] = mapped_column(String(500), default="", server_default=text("''"))
     """Message shown to blocked users."""
     weekly_digest: Mapped[bool] = mapped_column(default=True, server_default=true())
-    """Whether its owner wants the weekly digest of searches without results."""
+    """Whether the owner receives the weekly digest of searches without results."""
     confirm_by: Mapped[datetime | None]
-    """Deadline for an owner to confirm their address, after which keys stop; ``NULL`` if confirmed or not required."""
+    """Deadline for confirming the owner's address, when keys stop working; ``NULL`` if confirmed or not required."""
     digest_week: Mapped[date | None] = mapped_column(Date)
-    """Monday of the last week whose digest was handled, sent or not."""
+    """Monday of the last week whose digest was processed, whether or not it was sent."""
 
 
 class DepartureReason(Base):
-    """A person's reason for deleting an account, stored without identity."""
+    """A reason for deleting an account, stored anonymously."""
 
     __tablename__ = "departure_reasons"
 
@@ -61,42 +61,41 @@ class Member(Base):
     name: Mapped[str] = mapped_column(String(100))
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254), unique=True)
-    """The address trimmed and case-folded, for comparisons; or a unique placeholder, see ``shared_email_key``."""
+    """E-mail address, trimmed and case-folded for comparisons; or a unique placeholder, see ``shared_email_key``."""
     shared_email_key: Mapped[str | None] = mapped_column(String(254), index=True)
-    """The address trimmed and case-folded, if a member of another account had it first; then ``email_key`` is a
-    placeholder."""
+    """E-mail address, trimmed and case-folded, if a member of another account had it first. In this case, ``email_key``
+    is a placeholder."""
     email_confirmed: Mapped[bool] = mapped_column(default=False, server_default=true())
-    """Whether the member has proved ownership of the mailbox. Members from before proofs were required count as
-    confirmed."""
+    """Whether the member has proved ownership of the mailbox; true for members from before this was required."""
     email_by_key: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether an API key set the address. Then a proof of the mailbox does not identify the member."""
+    """Whether an API key set the address, so that access to the mailbox does not identify the member."""
     password_hash: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(16))
     """``owner``, ``editor``, or ``viewer``."""
     created_at: Mapped[datetime]
     codes_since: Mapped[datetime | None]
-    """When two-factor authentication was turned on; ``NULL`` if the password is enough."""
+    """Time at which two-factor authentication was turned on; ``NULL`` if it is off."""
     codes_salt: Mapped[str | None] = mapped_column(String(32))
-    """Salt from which, with the server's secret, the secret of the codes derives."""
+    """Salt from which, with the server's secret, the authenticator app's secret is derived."""
     codes_step: Mapped[int] = mapped_column(default=0, server_default="0")
-    """Time step of the last accepted code. Codes of this step and earlier ones are rejected."""
+    """Time step of the last accepted code. Codes of this step or earlier ones are rejected, to prevent replays."""
     recovery_hashes: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
     """Hashes of the unused recovery codes."""
     new_codes_salt: Mapped[str | None] = mapped_column(String(32))
-    """Salt of an app whose setup is not completed."""
+    """Salt of an authenticator app whose setup is not yet complete."""
     new_codes_until: Mapped[datetime | None]
-    """Deadline of that setup."""
+    """Deadline for completing the authenticator app's setup."""
 
     account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
 
     @property
     def compared_email(self) -> str:
-        """The address in the form used for comparisons."""
+        """E-mail address, trimmed and case-folded for comparisons."""
         return self.shared_email_key or self.email_key
 
 
 class Identity(Base):
-    """A person at an OpenID Connect provider, linked to a member. One person may be linked to several members."""
+    """A link between a member and an OpenID Connect identity, which may be linked to several members."""
 
     __tablename__ = "identities"
     __table_args__ = (Index(None, "issuer", "subject"), {"sqlite_with_rowid": False})
@@ -106,19 +105,19 @@ class Identity(Base):
     )
     issuer: Mapped[str] = mapped_column(String(255), primary_key=True)
     subject: Mapped[str] = mapped_column(String(255))
-    """The provider's permanent identifier of the person; an e-mail address may change hands."""
+    """The provider's permanent identifier for the person, since e-mail addresses may be reassigned."""
     created_at: Mapped[datetime]
 
     member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
 
     @property
     def id(self) -> int:
-        """ID of the member, for the audit log."""
+        """Member ID, which the audit log uses as this object's ID."""
         return self.member_id
 
 
 class Session(Base):
-    """A member's login. The row is the session: deleting it ends it."""
+    """A login session of a member. Deleting the row ends the session."""
 
     __tablename__ = "sessions"
     __table_args__ = (Index(None, "account_id"), Index(None, "member_id"), Index(None, "expires_at"))
@@ -133,7 +132,7 @@ class Session(Base):
     browser: Mapped[str] = mapped_column(String(60), default="", server_default=text("''"))
     """Browser or program that logged in, such as ``Firefox on Windows``."""
     address: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))
-    """Network that the login came from."""
+    """Network from which the member logged in."""
 
     member: Mapped[Member] = relationship(lazy="joined", innerjoin=True)
 
@@ -145,7 +144,7 @@ class Invitation(Base):
     __table_args__ = (UniqueConstraint("account_id", "email_key"), Index(None, "expires_at"))
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    """``inv_…``."""
+    """ID with the prefix ``inv_``."""
     account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
     email: Mapped[str] = mapped_column(String(254))
     email_key: Mapped[str] = mapped_column(String(254))
@@ -158,7 +157,7 @@ class Invitation(Base):
 
 
 class EmailChange(Base):
-    """A member's former address, for as long as the change can be undone."""
+    """A change of a member's e-mail address that can still be undone."""
 
     __tablename__ = "email_changes"
     __table_args__ = (
@@ -171,17 +170,17 @@ class EmailChange(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     member_id: Mapped[int] = mapped_column(BigId, ForeignKey("members.id", ondelete="CASCADE"))
     email: Mapped[str] = mapped_column(String(254))
-    """The address that undoing restores."""
+    """Previous address, which undoing the change restores."""
     email_key: Mapped[str] = mapped_column(String(254))
     by_key: Mapped[bool]
-    """Whether an API key made the change, without a proof of the password."""
+    """Whether an API key made the change, which does not require the password."""
     was_confirmed: Mapped[bool] = mapped_column(default=True, server_default=true())
-    """Whether the member had confirmed the address. Only then is it reserved while the change can be undone."""
+    """Whether the member had confirmed the previous address. If so, it stays reserved until the change is final."""
     expires_at: Mapped[datetime]
 
 
 class EmailChangeLink(Base):
-    """A link that undoes a change: one for each time that its mail was sent."""
+    """A link that undoes an e-mail change. Each mail about the change contains a new link."""
 
     __tablename__ = "email_change_links"
     __table_args__ = (Index(None, "change_id"),)
@@ -191,8 +190,7 @@ class EmailChangeLink(Base):
 
 
 class AuditEntry(Base):
-    """One change of one object of an account. It contains the object's name, to be readable after the object is
-    deleted."""
+    """One change to one object of an account. It includes the object's name, to stay readable after deletion."""
 
     __tablename__ = "audit_entries"
     __table_args__ = (Index(None, "account_id", "id"), Index(None, "created_at"), {"sqlite_autoincrement": True})
@@ -205,19 +203,19 @@ class AuditEntry(Base):
     actor_id: Mapped[str | None] = mapped_column(String(32))
     """ID of the member or key."""
     actor_name: Mapped[str] = mapped_column(String(300))
-    """Address of the member, or name and visible token parts of the key."""
+    """E-mail address of the member, or the key's name and the visible parts of its token."""
     address: Mapped[str | None] = mapped_column(String(64))
-    """IP address (for IPv6, the network) of the request; ``NULL`` without a request."""
+    """Client's IP address (for IPv6, its network); ``NULL`` if the change was not made by a request."""
     action: Mapped[str] = mapped_column(String(16))
     """``created``, ``changed``, ``deleted``, ``restored``, ``purged``, or ``logged_in``."""
     kind: Mapped[str] = mapped_column(String(24))
-    """Kind of object: ``site``, ``search_settings``, ``key``, ``source``, ``member``, ``invitation``, or ``account``.
+    """Type of object: ``site``, ``search_settings``, ``key``, ``source``, ``member``, ``invitation``, or ``account``.
     """
     object_id: Mapped[str] = mapped_column(String(32))
     object_name: Mapped[str] = mapped_column(String(300))
     site_id: Mapped[int | None] = mapped_column(BigId)
-    """The site that the object is or belongs to; it may be deleted."""
+    """The object itself if it is a site, otherwise the site it belongs to. The site may be deleted."""
     changes: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
-    """Changed fields: ``field`` with ``before`` and ``after``, with ``added`` and ``removed``, or alone."""
+    """Changed fields. Each has ``field``, and may have ``before`` and ``after``, or ``added`` and ``removed``."""
     state: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    """Complete search settings before the change, as stored; ``NULL`` for other kinds and older changes."""
+    """Complete search settings before the change, as stored; ``NULL`` for other objects and old entries."""

@@ -1,4 +1,4 @@
-"""The base of all tables."""
+"""The base class and column types of all tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CLOCK_ERROR = timedelta(days=366)
-"""Times further in the future are intended: the work waits for an operator."""
+"""Times further in the future are intentional: the task waits for an operator."""
 
 
 def to_microseconds(moment: datetime) -> int:
@@ -49,12 +49,12 @@ def from_microseconds(value: int) -> datetime:
 
 
 def has_come(column: InstrumentedAttribute[Any], moment: datetime, longest: timedelta) -> ColumnElement[bool]:
-    """Return the condition that the time in a column has come.
+    """Return the SQL condition that the time in a column has been reached.
 
-    A time further in the future than any legitimate one was written with a wrong clock, so it counts as come.
+    A time more than ``longest`` in the future was written by a machine with a wrong clock, so it counts as reached.
 
     Args:
-        longest: Maximum legitimate time in the future.
+        longest: Maximum duration from now to a valid time in the column.
     """
     return or_(column <= moment, and_(column > moment + longest, column < moment + _CLOCK_ERROR))
 

@@ -1,4 +1,4 @@
-"""Tables of outgoing messages: mails, password resets, quota warnings, and webhooks with their deliveries."""
+"""Tables for outgoing messages: mails, password resets, quota warnings, and webhooks with their deliveries."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class Mail(Base):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     account_id: Mapped[int | None] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
-    """The account that it concerns; deleted with the account. ``NULL`` if there is none, or it is not known yet."""
+    """The account that the mail is about, with which it is deleted; ``NULL`` if none, or not known yet."""
     kind: Mapped[str] = mapped_column(String(32))
-    """Name in the log. Some kinds are written only when they are sent."""
+    """Type of mail, which appears in the log. The text of some types is written only when they are sent."""
     recipient: Mapped[str] = mapped_column(String(254))
     subject: Mapped[str] = mapped_column(Text)
     text: Mapped[str] = mapped_column(Text)
     html: Mapped[str] = mapped_column(Text)
     unsubscribe_url: Mapped[str] = mapped_column(Text)
-    """URL for one-click unsubscribing; empty for a single mail."""
+    """URL for one-click unsubscribing; empty for mails without a subscription."""
     message_key: Mapped[str] = mapped_column(String(32), unique=True)
-    """The same in every attempt, so that a mail that was sent twice can be recognized."""
+    """Identifier that is the same in every attempt, so that duplicates can be recognized."""
     attempts: Mapped[int] = mapped_column(default=0)
-    """Number of claims. The claiming process may finish the mail as long as this number is unchanged."""
+    """Number of claims. A process may finish the mail only while the number is the same as when it claimed the mail."""
     due_at: Mapped[datetime]
-    """Earliest time of the next claim. Claiming the mail sets it to the end of the claim."""
+    """Earliest time of the next claim. Claiming the mail sets this to the end of the lease."""
     expires_at: Mapped[datetime]
-    """Time after which the mail is not sent any more."""
+    """Time after which the mail is no longer sent."""
     created_at: Mapped[datetime]
 
 
 class PasswordReset(Base):
-    """A link that sets a member's new password once."""
+    """A single-use link for setting a member's new password."""
 
     __tablename__ = "password_resets"
     __table_args__ = (Index(None, "member_id"), Index(None, "expires_at"))
@@ -62,11 +62,11 @@ class QuotaWarning(Base):
     quota: Mapped[str] = mapped_column(String(16), primary_key=True)
     """``requests``, ``searches``, or ``documents``."""
     period: Mapped[str] = mapped_column(String(10), primary_key=True)
-    """UTC day of searches, or end of the request window in Unix seconds; empty for a total quota."""
+    """UTC day for searches, or end of the window in Unix seconds for requests; empty for documents."""
     allowed: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    """Limit of the plan at that time."""
+    """The account's limit at the time of the warning."""
     percent: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    """80 or 100."""
+    """Percentage of the limit that was reached: 80 or 100."""
     warned_at: Mapped[datetime]
 
 
@@ -77,30 +77,30 @@ class Webhook(Base):
     __table_args__ = (Index(None, "account_id"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    """``whk_…``. Its secret derives from it and the server's secret, and is not stored."""
+    """ID with the prefix ``whk_``. The signing secret is derived from it and the server's secret, not stored."""
     account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"))
     url: Mapped[str] = mapped_column(String(2048))
     events: Mapped[list[str]] = mapped_column(JSON)
-    """Events that it receives."""
+    """Names of the events that the webhook receives."""
     active: Mapped[bool]
     failing_since: Mapped[datetime | None]
-    """First failed attempt after the last delivery; ``NULL`` if none failed."""
+    """Time of the first failed attempt since the last successful delivery; ``NULL`` if none failed."""
     lease: Mapped[str | None] = mapped_column(String(32))
-    """Claim of the process that is sending to it; there is at most one."""
+    """Token of the process that is sending deliveries; at most one process sends to a webhook."""
     lease_until: Mapped[datetime | None]
-    """End of that claim."""
+    """Expiry of the lease."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
 
 class WebhookDelivery(Base):
-    """An event for a webhook: first its place in the queue, then its outcome."""
+    """An event for a webhook. The row queues the delivery, and later records its outcome."""
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (Index(None, "webhook_id", "created_at"), Index(None, "due_at"))
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    """``msg_…``: the ``webhook-id`` of all its attempts."""
+    """ID with the prefix ``msg_``, sent as ``webhook-id`` with every attempt."""
     webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
     event: Mapped[str] = mapped_column(String(32))
     payload: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -109,10 +109,10 @@ class WebhookDelivery(Base):
     """``waiting``, ``delivered``, or ``failed``."""
     attempts: Mapped[int] = mapped_column(default=0)
     due_at: Mapped[datetime | None]
-    """Time of the next attempt; ``NULL`` unless it is waiting."""
+    """Time of the next attempt; ``NULL`` unless the delivery is waiting."""
     attempted_at: Mapped[datetime | None]
     response_status: Mapped[int | None]
-    """HTTP status of the last response; ``NULL`` without one."""
+    """HTTP status of the last response; ``NULL`` if there was none."""
     error: Mapped[str | None] = mapped_column(Text)
-    """Why it was not delivered."""
+    """Reason for the last failure."""
     created_at: Mapped[datetime]

@@ -314,7 +314,7 @@ def _sites() -> list[dict[str, Any]]:
 
 
 def _language() -> str:
-    """The language of samples that the reader last chose."""
+    """Return the language of samples that the reader last chose."""
     chosen = request.cookies.get(LANGUAGE_COOKIE, "")
     return chosen if chosen in LANGUAGES else next(iter(LANGUAGES))
 

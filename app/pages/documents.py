@@ -117,7 +117,7 @@ def show_documents(site_id: int) -> str:
 
 
 def _argument(name: str) -> str:
-    """A query parameter without NUL, which databases reject and no ID contains."""
+    """Return a query parameter without NUL, which databases reject and no ID contains."""
     return request.args.get(name, "").replace("\x00", "")
 
 

@@ -34,7 +34,7 @@ TITLES = {
 
 
 def answer_person(error: ApiError) -> Response | None:
-    """The page for an error, or ``None`` if the request doesn't come from a page or a browser."""
+    """Return the page for an error, or ``None`` if the request doesn't come from a page or a browser."""
     if not is_page_request():
         return None
     if error.status == 405 and request.method == "GET" and request.path in SHOWN_AT:

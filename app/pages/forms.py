@@ -56,7 +56,7 @@ def _submitted_values(schema: Schema) -> dict[str, Any]:
 
 
 def _submitted_list(field: ItemList, name: str, form: Form) -> list[str] | None:
-    """The checked boxes or the lines of a list; ``None`` (unrestricted) for all boxes or no lines."""
+    """Return the checked boxes or the lines of a list; ``None`` (unrestricted) if all boxes are checked or no lines."""
     choices = choices_of(field)
     items = _ticked(name, choices, form) if choices else _lines(form[name])
     is_whole = len(items) == len(choices)  # A list without choices is "whole" if no line was entered.
@@ -82,12 +82,12 @@ def _typed(field: fields.Field[Any], text: str) -> Any:
 
 
 def refill_on_error(show: Callable[[ApiError], str], statuses: Collection[int] = REFILLED) -> None:
-    """Have ``show`` render errors of this request with one of ``statuses`` from now on."""
+    """From now on, use ``show`` to render this request's errors with one of these statuses."""
     g.refill = (show, statuses)
 
 
 def find_refill(error: ApiError) -> Callable[[ApiError], str] | None:
-    """The function that renders this error for the request, or ``None``."""
+    """Return the function that renders this error for the request, or ``None``."""
     show, statuses = g.get("refill", (None, ()))
     return show if error.status in statuses else None
 
@@ -95,7 +95,7 @@ def find_refill(error: ApiError) -> Callable[[ApiError], str] | None:
 def shown_fields(
     schema: Schema, values: dict[str, Any], error: ApiError | None = None, *, leave_out: tuple[str, ...] = ()
 ) -> list[dict[str, Any]]:
-    """The fields of a form for templates, with the submitted values and the problems of each field after an error."""
+    """Return a form's fields for templates. After an error, they have the submitted values and the problems."""
     problems = field_problems(error)
     described = describe_form(schema, values, leave_out=leave_out)
     for entry in described:
@@ -117,7 +117,7 @@ def shown_fields(
 
 
 def field_problems(error: ApiError | None) -> dict[str, str]:
-    """Maps each invalid field to a predicate, such as "is required"."""
+    """Map each invalid field to a predicate, such as "is required"."""
     if error is None:
         return {}
     if error.code is ErrorCode.PASSWORD_INCORRECT:
@@ -126,7 +126,7 @@ def field_problems(error: ApiError | None) -> dict[str, str]:
 
 
 def banner_of(error: ApiError | None, fields_shown: list[dict[str, Any]]) -> str | None:
-    """The message above the form, unless the error is shown beside a field."""
+    """Return the message above the form, unless the error is shown beside a field."""
     if error is None or any(entry["problems"] for entry in fields_shown):
         return None
     return error.message
@@ -145,7 +145,7 @@ class FormTree:
 
     @classmethod
     def of(cls, form: MultiDict[str, str]) -> FormTree:
-        """The tree of all fields of a form."""
+        """Return the tree of all fields of a form."""
         root = cls()
         for name in form:
             *path, leaf = name.split(".", MAX_DEPTH)
@@ -156,26 +156,26 @@ class FormTree:
         return root
 
     def text(self, name: str) -> str:
-        """The text of a field, or the last text of several with this name; empty if the form has no such field."""
+        """Return the text of the last field with this name; empty if the form has no such field."""
         return self._values.get(name, [""])[-1]
 
     def texts(self, name: str) -> list[str]:
-        """The distinct texts of fields with this name."""
+        """Return the distinct texts of all fields with this name."""
         return list(dict.fromkeys(text for text in self._values.get(name, ()) if text))
 
     def child(self, name: str) -> FormTree:
-        """The subtree below a name."""
+        """Return the subtree below a name."""
         return self._children.get(name, FormTree())
 
     def rows(self, name: str) -> list[FormTree]:
-        """The numbered rows below a name, in numeric order."""
+        """Return the numbered rows below a name, in numeric order."""
         children = self.child(name)._children
         numbered = [key for key in children if key.isascii() and key.isdigit() and len(key) < 16]
         return [children[key] for key in sorted(numbered, key=int)]
 
 
 def number_of(text: str) -> float | str:
-    """The text as a number, or the text itself if it is not a number, so that validation reports it."""
+    """Convert a text to a number, or return it unchanged if it is not a number, so that validation reports it."""
     try:
         number = float(text)
     except ValueError:
@@ -199,14 +199,14 @@ class Problems:
 
     @classmethod
     def of(cls, details: Sequence[Detail]) -> Problems:
-        """The problems from an error's details, whether the settings are the body or its field ``settings``."""
+        """Return the problems from an error's details, whether the settings are the body or its field ``settings``."""
         messages: dict[str, dict[str, None]] = {}
         for detail in details:
             messages.setdefault(detail.field.removeprefix("settings."), {})[detail.message] = None
         return cls({field: [_sentence(field, text) for text in texts] for field, texts in messages.items()})
 
     def at(self, place: str) -> list[str]:
-        """The sentences about a path and everything below it."""
+        """Return the sentences about a path and everything below it."""
         return [
             sentence
             for field, sentences in self.sentences.items()
@@ -215,12 +215,12 @@ class Problems:
         ]
 
     def at_all(self, place: str) -> list[str]:
-        """The sentences about a field or a list as a whole, excluding sentences about its items."""
+        """Return the sentences about a field or a list as a whole, excluding sentences about its items."""
         return list(self.sentences.get(place, ()))
 
 
 def _sentence(field: str, message: str) -> str:
-    """Converts ``rules[3].when.query must …`` to a sentence with the label that the row shows."""
+    """Convert a message such as ``rules[3].when.query must …`` to a sentence with the label shown in the row."""
     last = field.rpartition(".")[2]
     name, _, rest = last.partition("[")
     predicate = message.removeprefix(last).removeprefix(name).strip()

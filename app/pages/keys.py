@@ -119,7 +119,7 @@ def _load(site_id: int, key_id: str) -> tuple[Site, KeyView]:
 
 
 def _minute(key: KeyView) -> str | None:
-    """A key's expiry as the form shows it: UTC, to the minute."""
+    """Return a key's expiry as the form shows it: UTC, to the minute."""
     return None if key.expires_at is None else f"{key.expires_at:%Y-%m-%dT%H:%M}"
 
 

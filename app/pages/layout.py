@@ -109,7 +109,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def render_secret(html: str) -> Response:
-    """A page whose URL contains a secret, so that browsers don't send it to other sites.
+    """Return a page whose URL contains a secret, so that browsers don't send it to other sites.
 
     ``no-referrer`` would also hide the origin of the page's form, which the CSRF check needs.
     """

@@ -109,7 +109,7 @@ def log_out_to_home(notice: str) -> Response:
 
 
 def show_code(error: CodeRefused, next: str) -> str:
-    """The page that asks for a code after a correct password."""
+    """Return the page that asks for a code after a correct password."""
     return render(
         "login_code.html",
         fields=shown_fields(LoginCodeSchema(), {}, leave_out=("proof",)),
@@ -120,7 +120,7 @@ def show_code(error: CodeRefused, next: str) -> str:
 
 
 def show_choice(members: Sequence[Member], next: str, *, needs_code: bool) -> str:
-    """The page on which a user with several accounts chooses one."""
+    """Return the page on which a user with several accounts chooses one."""
     offer = offer_members(members, runtime().settings.secret_key, needs_code=needs_code)
     return render("account_choice.html", members=members, offer=offer, next=next)
 
@@ -141,7 +141,7 @@ def _render_next_step(error: ApiError) -> str:
 
 
 def show_failure(error: ApiError) -> str:
-    """A page with the error and a link back to the login form."""
+    """Return a page with the error and a link back to the login form."""
     return render("login_failed.html", error=error)
 
 

@@ -28,7 +28,7 @@ from schemas.invitations import InvitationAcceptSchema
 
 
 def show_forgot() -> str:
-    """The form that requests a link, or whom to ask if the service sends no mail."""
+    """Show the form that requests a reset link, or a contact if the service sends no mail."""
     return _forgot()
 
 
@@ -46,7 +46,7 @@ def send_link() -> Response:
 
 
 def show_reset() -> Response:
-    """The form that sets a new password. Viewing it doesn't use up the link, since mail scanners open every link."""
+    """Show the form that sets a new password. Viewing it doesn't use up the link, since mail scanners open links."""
     refill_on_error(_reset)
     check_token(runtime(), request.args.get("token", ""))
     return render_secret(_reset())
@@ -72,7 +72,7 @@ def set_password() -> Response:
 
 
 def show_confirmation() -> Response:
-    """The page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
     refill_on_error(_confirmation_page)
     return render_secret(_confirmation_page(email=check_confirmation(runtime(), request.args.get("token", "")).email))
 
@@ -102,7 +102,7 @@ def _confirmation_page(error: ApiError | None = None, email: str = "") -> str:
 
 
 def show_email_change() -> Response:
-    """The page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
     refill_on_error(_undo_page)
     return render_secret(_undo_page(email=show_change(runtime(), request.args.get("token", ""))))
 
@@ -144,7 +144,7 @@ def _invitation(token: str, error: ApiError | None = None) -> str:
 
 
 def _unavailable_email(error: ApiError | None) -> str | None:
-    """The message if the invited e-mail address, which isn't a field of the form, can't become a member's."""
+    """Return the message if the invited e-mail address, which isn't a field of the form, can't become a member's."""
     if error is None or not any(detail.field == "email" for detail in error.details):
         return None
     return (
@@ -164,7 +164,7 @@ def accept_invitation(token: str) -> Response:
 
 
 def show_unsubscribe() -> str:
-    """The page with the button. Viewing it changes nothing, since mail scanners open every link."""
+    """Return the page with the button. Viewing it changes nothing, since mail scanners open every link."""
     _account_of_link()
     return _digest_page(is_done=False)
 

@@ -115,7 +115,7 @@ def revoke_invitation(invitation_id: str) -> Response:
 
 
 def _fresh_link(session: Session, account_id: int) -> tuple[str, Invitation | None]:
-    """The link from the cookie, if it belongs to an invitation of this account."""
+    """Return the link from the cookie, if it belongs to an invitation of this account."""
     token = request.cookies.get(LINK_COOKIE, "")
     if not token:
         return "", None

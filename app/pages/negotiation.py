@@ -1,4 +1,4 @@
-"""Whether a request gets a page or JSON, the method that a form stands for, and redirects."""
+"""Choosing between a page and JSON, method overrides for forms, and redirects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wants_page() -> bool:
 
 
 def add_page(app: Flask, endpoint: str, page: View) -> None:
-    """Let the view ``page`` serve browsers at the URL of an existing JSON view, with the same path parameters."""
+    """Serve browsers with the view ``page`` at the URL of an existing JSON view, with the same path parameters."""
     answer = app.view_functions[endpoint]
 
     @wraps(answer)
@@ -62,7 +62,7 @@ def is_page_request() -> bool:
 
 
 def note_choice(response: Response) -> Response:
-    """Mark responses of URLs with pages as depending on ``Accept`` and ``Cookie``, for caches."""
+    """Add ``Accept`` and ``Cookie`` to the ``Vary`` header of responses from URLs that also serve pages."""
     if policy_of(request.endpoint).has_page:
         response.vary.update(("Accept", "Cookie"))
     return response
@@ -77,12 +77,11 @@ METHODS = frozenset({"PUT", "PATCH", "DELETE"})
 class MethodOverride:
     """WSGI middleware that applies ``_method`` from forms sent with a session, before routing.
 
-    HTML forms can send only GET and POST.
-
-    Other requests keep their method: those with a bearer token or a JSON body, or without a session cookie.
+    HTML forms can send only GET and POST. Requests with a bearer token or JSON body, or without a session cookie, keep
+    their method.
 
     Args:
-        limit: Maximum size of a form in bytes. Larger ones pass unread; the application rejects them.
+        limit: Maximum size of a form in bytes. Larger forms pass through unread, and the application rejects them.
     """
 
     def __init__(self, application: WSGIApplication, limit: int):
@@ -120,7 +119,7 @@ _LOCAL = re.compile(r"/(?!/)[^\\\s\x00-\x20\x7f-\x9f]{0,2000}")
 
 
 def local_path(path: str) -> str:
-    """``sent`` if it is a path on this service, otherwise the dashboard's path.
+    """Return ``path`` if it is a path on this service, otherwise the dashboard's path.
 
     Browsers go to other hosts for ``//host``, ``/\\host``, and URLs with control characters.
     """
@@ -131,12 +130,12 @@ def local_path(path: str) -> str:
 
 
 def see_other(path: str, **query: str | int | None) -> Response:
-    """The redirect (303) after a successful form."""
+    """Return the redirect (303) after a form was processed successfully."""
     return _redirect(303, path, query)
 
 
 def to_login() -> Response:
-    """The redirect (302) to the login form, which returns to the requested URL if that has a page for GET."""
+    """Return a redirect (302) to the login form, which then leads back to the requested URL if GET can show it."""
     here = request.full_path if request.query_string else request.path
     here = quote(here, safe="/?&=%:@!$'()*+,;~-._")
     return _redirect(302, "/login", {"next": here if _can_be_shown(request.path) else None})

@@ -21,7 +21,7 @@ from app.web.callers import current_caller
 from schemas.accounts import is_email
 
 NEARLY = 0.8
-"""Share of a quota above which the meter warns."""
+"""Used fraction of a quota at which the meter starts to warn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Meter:
     Attributes:
         most: The limit, or ``None`` for unlimited.
         note: Help text below the meter.
-        state: ``near`` or ``full`` if reaching the limit stops something, otherwise empty.
+        state: ``near`` or ``full`` for a meter that warns, otherwise empty.
     """
 
     label: str
@@ -42,7 +42,7 @@ class Meter:
 
 
 def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str = "") -> Meter:
-    """A meter that warns near its limit. Sites and keys need none, since using all of them is not a problem."""
+    """Return a meter that warns near its limit. Sites and keys need no warning: using all of them is not a problem."""
     if most is None or used < NEARLY * most:
         return Meter(label, used, most, note)
     if used < most:
@@ -51,7 +51,7 @@ def quota_meter(label: str, used: int, most: int | None, *, full: str, note: str
 
 
 def read_meters(session: Session) -> tuple[Meter, ...]:
-    """The current meters of the caller's account; from the last copy in SQL while the counter store is unavailable."""
+    """Return the meters of the caller's account, from the last copy in SQL while the counter store is unavailable."""
     account, current_runtime, day = current_caller().account, runtime(), today()
     counters = None if current_runtime.health.failing_since(COUNTERS) else current_runtime.counters
     return quota_meters(
@@ -64,11 +64,11 @@ def read_meters(session: Session) -> tuple[Meter, ...]:
 
 
 def quota_meters(limits: PlanLimits, *, searches: int, pages: int, sites: int, keys: int) -> tuple[Meter, ...]:
-    """The meters of an account, with the searches of today first.
+    """Return the meters of an account, starting with today's searches.
 
     Args:
-        limits: The account's own.
-        searches: Searches charged today.
+        limits: The account's limits.
+        searches: Number of searches charged today.
     """
     return (
         quota_meter(
@@ -114,7 +114,7 @@ def show_plans() -> str:
 
 
 def contact_address(contact: str) -> str:
-    """The URL for the operator's contact; empty if the contact is plain text."""
+    """Return the URL for the operator's contact; empty if the contact is plain text."""
     if is_email(contact):
         return f"mailto:{contact}"
     return contact if contact.startswith(("https://", "http://")) else ""

@@ -32,7 +32,7 @@ def show_profile() -> str:
 
 
 def render_profile(error: ApiError | None = None) -> str:
-    """The profile, with the error of a form that was sent from it."""
+    """Return the profile, with the error of a form that was sent from it."""
     caller = current_caller()
     with runtime().database.read() as session:
         user = accounts.get_user(session, caller)
@@ -52,7 +52,7 @@ def render_profile(error: ApiError | None = None) -> str:
 
 
 def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
-    """The page's forms. The error is shown in the form that was sent."""
+    """Return the page's forms. The error is shown in the form that was sent."""
     values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
     marks = {"delete": "reason", "password": "new_password", "mails": "weekly_digest"}
     submitted = next((form for form, field in marks.items() if field in request.form), "details")

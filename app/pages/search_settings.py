@@ -67,7 +67,7 @@ class SubmittedSettings:
         self.picker = Picker(self.site)
 
     def valid(self, schema: Schema, around: Callable[[Draft], Draft] = lambda draft: draft) -> Any:
-        """The validated settings.
+        """Return the validated settings.
 
         Raises:
             ApiError: 400.
@@ -240,7 +240,7 @@ def _vectors_missing(site: Site, settings: Mapping[str, Any]) -> int:
 
 
 def _rows(submitted: SubmittedSettings) -> Draft:
-    """The settings for the rows. If the submitted JSON is invalid, the rows show the stored settings."""
+    """Return the settings for the rows. If the submitted JSON is invalid, the rows show the stored settings."""
     if submitted.text is None:
         return shown_settings(submitted.draft or {})
     try:

@@ -26,7 +26,7 @@ Add = Callable[[str, Sequence[str], str], list[str]]
 
 
 def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
-    """The settings in a form of rows."""
+    """Return the settings in a form of rows."""
     root = FormTree.of(form)
     preferred = {name: root.text(f"preferred_{name}") for name in ("field", "value")}
     return {

@@ -60,7 +60,7 @@ def list_sites() -> str:
 
 
 def list_deleted(session: Session, account_id: int) -> list[tuple[Site, datetime]]:
-    """The account's sites that can be restored, with the end of that period."""
+    """Return the account's deleted sites that can be restored, each with its deadline."""
     deleted = sites.list_deleted(session, account_id)
     return [(site, site.deleted_at + sites.RETENTION) for site in deleted if site.deleted_at is not None]
 
@@ -71,7 +71,7 @@ def show_create_form() -> str:
 
 
 def _create_form(error: ApiError | None = None) -> str:
-    """The form, or a message if the plan's limit is reached and there is no input to lose."""
+    """Return the form, or a message if the plan's limit is reached and the form has not been submitted."""
     caller = current_caller()
     with runtime().database.read() as session:
         used = sites.count_sites(session, caller.account.id)
@@ -100,7 +100,7 @@ def create_site() -> Response:
 
 
 def _completed_url() -> CompletedUrl | None:
-    """The URL in the form, completed with the scheme to which the site responds; ``None`` if the form has no URL."""
+    """Return the form's URL, with the scheme to which the site responds if it has none; ``None`` without a URL."""
     form = read_form_body(request)
     return runtime().previewer.complete_url(form["url"]) if "url" in form else None
 

@@ -73,7 +73,7 @@ def _describe_misses(site_name: str, misses: Sequence[InboxItem]) -> str:
 
 
 def _how_many(item: InboxItem) -> str:
-    """The number of visitors, or of searches if visitors can't be told apart, as with a server's key."""
+    """Return the number of visitors, or of searches if visitors can't be told apart, as with a server's key."""
     return counted(item.visitors, "visitor") if item.visitors else counted(item.searches, "search")
 
 

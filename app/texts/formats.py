@@ -20,7 +20,7 @@ RAW = ("plaintext", "xmp")
 """Preformatted elements in which character references are not decoded."""
 
 NONE, WORD, CELL, LINE, BLOCK = range(5)
-"""Breaks between two pieces of text; the strongest one wins."""
+"""Breaks between two pieces of text, weakest first; the strongest applies."""
 
 SEPARATORS = ("", " ", "\t", "\n", "\n\n")
 WORDS = ("button", "img", "input", "label", "meter", "progress")
@@ -48,12 +48,12 @@ MARKDOWN = (
 
 
 MAX_ROOT_TAGS = 20_000
-"""Characters of all ``html`` and ``body`` tags together. The parser compares each attribute with all before it, so that
+"""Maximum total length of all ``html`` and ``body`` tags. The parser compares each attribute with all previous ones, so
 many attributes would take quadratic time."""
 ROOT_TAG = re.compile(r"<(html|body)\b[^>]*", re.IGNORECASE)
 
 MAX_CONTAINERS = 100
-"""Nested quotes and lists on a line of Markdown. Each marker becomes thirty characters of HTML."""
+"""Maximum number of nested quotes and lists on a line of Markdown. Each marker becomes thirty characters of HTML."""
 _CONTAINER = r"[ \t]*+(?:>|[-+*](?=[ \t])|[0-9]{1,9}[.)](?=[ \t]))"
 DEEP_LINE = re.compile(rf"^((?:{_CONTAINER}){{{MAX_CONTAINERS}}})(?:{_CONTAINER})++", re.MULTILINE)
 
@@ -97,10 +97,10 @@ def markdown_to_marked_text(markdown: str) -> str:
 
 
 def node_to_text(node: Node) -> str:
-    """Convert a part of a page to text. This removes its invisible elements.
+    """Convert a part of a page to text. Modifies the tree by removing invisible elements.
 
-    A blank line separates blocks, a line break rows and list items, a tab cells, and one blank words. Preformatted text
-    keeps its lines and indentation.
+    Blocks are separated by a blank line, rows and list items by a line break, cells by a tab, and words by a space.
+    Preformatted text keeps its lines and indentation.
     """
     # The parser serializes the tree in its own code: a Python object for each element would take ten times as long.
     node.remove(", ".join(INVISIBLE))

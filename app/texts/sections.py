@@ -1,7 +1,7 @@
 """Sections of pages: headings with a URL of their own, and their positions in the page's text.
 
-Headings are marked in the tree with noncharacters of Unicode, which do not occur in text, and recognized by these marks
-after the conversion to text, no matter how it changes them.
+Headings are marked in the tree with Unicode noncharacters, which do not occur in text. The marks identify the headings
+after the conversion to text, however the conversion changes them.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from schemas.validation.documents import ANCHOR, MAX_SECTION_TITLE, MAX_SECTIONS
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _SECTIONING = ("section", "div", "article")
 _MAX_CANDIDATES = 5 * MAX_SECTIONS
-"""Headings and named links of a page that are examined. On most pages with so many headings, few have anchors."""
+"""Maximum number of headings and named links to examine per page. On most pages with so many, few have anchors."""
 _MAX_ANCESTORS = 5
-"""Ancestors of a link that are searched for a heading."""
+"""Maximum number of a link's ancestors to search for a heading."""
 _BEGIN, _TITLE, _END = "\ufdd0", "\ufdd1", "\ufdd2"
 _MARKED = re.compile(f"{_BEGIN}([1-6])([^{_BEGIN}{_TITLE}{_END}]+){_TITLE}\\s*([^{_BEGIN}{_TITLE}{_END}]*?)\\s*{_END}")
 _REST = re.compile(f"{_BEGIN}[1-6]?[^{_BEGIN}{_TITLE}{_END}]*(?:{_TITLE}|$)|[{_BEGIN}{_TITLE}{_END}]")
-"""Incomplete marks, of nested headings or at the end of a truncated text, and such characters in the page itself."""
+"""Matches incomplete marks, from nested or truncated headings, and mark characters in the page itself."""
 _SIGN = re.compile(r"\s*[¶§🔗]+$|\s+#+$")
 """The permalink sign at the end of a heading."""
 _NO_SLUG = re.compile(r"[^\w\- ]")
 
 
 def mark_headings(node: Node, *, slugs: bool = False) -> None:
-    """Mark the headings of a part of a page that have an anchor, for :func:`take_sections`.
+    """Mark the headings with an anchor in a part of a page, for :func:`take_sections`.
 
     The anchor is the ``id`` of the heading; otherwise, the anchor of an ``a`` in it or directly before it; otherwise,
     the ``id`` of the ``section``, ``div``, or ``article`` whose first heading it is.
@@ -87,12 +87,12 @@ def take_sections(marked: str) -> tuple[str, tuple[Section, ...]]:
 
 
 def as_field(sections: Iterable[Section]) -> list[dict[str, Any]]:
-    """Sections as a document's field."""
+    """Convert sections to the value of a document's ``sections`` field."""
     return [section._asdict() for section in sections]
 
 
 def _inner_names(node: Node) -> dict[Node, str]:
-    """The name of the first named ``a`` in each heading."""
+    """Map each heading to the name of its first named ``a``."""
     names: dict[Node, str] = {}
     for link in islice(node.select("a[id], a[name]"), _MAX_CANDIDATES):
         name = link.attr("id") or link.attr("name") or ""
@@ -132,7 +132,7 @@ def _anchors(heading: Element, inner_names: Mapping[Node, str], containers: set[
 
 
 def _slug(title: str, counts: dict[str, int]) -> str:
-    """The anchor that GitHub generates for a heading: in lower case, without punctuation, with ``-`` for blanks."""
+    """Return the anchor that GitHub generates for a heading: lower case, without punctuation, with ``-`` for blanks."""
     slug = _NO_SLUG.sub("", title.strip().lower()).replace(" ", "-")
     count = counts.get(slug, 0)
     counts[slug] = count + 1

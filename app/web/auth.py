@@ -31,7 +31,7 @@ SESSION_COOKIE = "session"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Kinds of callers who may use an operation. A session of another kind gets a 401, a key a 403."""
+    """Kinds of callers that may use an operation. Otherwise, a session gets a 401 and a key a 403."""
 
     public: bool = False
     search: bool = False
@@ -55,7 +55,7 @@ GATEWAY = Access(engine=True)
 
 
 def bearer_token(request: Request) -> str | None:
-    """The token after ``Bearer`` (case-insensitive), or ``None``."""
+    """Return the token after ``Bearer`` (case-insensitive), or ``None``."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
@@ -65,7 +65,7 @@ class TokenPlace:
     """A place in a request for the caller's key.
 
     Attributes:
-        kind: ``bearer`` for the header ``Authorization``, otherwise the kind of place that contains ``name``.
+        kind: ``bearer`` for the header ``Authorization``, otherwise the part of the request that contains ``name``.
         name: Name of the parameter or header.
     """
 
@@ -73,7 +73,7 @@ class TokenPlace:
     name: str = "Authorization"
 
     def find(self, request: Request) -> str | None:
-        """The token at this place, or ``None``."""
+        """Return the token at this place, or ``None``."""
         match self.kind:
             case "bearer":
                 return bearer_token(request)
@@ -89,19 +89,19 @@ BEARER = (TokenPlace("bearer"),)
 
 
 def find_token(request: Request, places: tuple[TokenPlace, ...]) -> str | None:
-    """The token at the first of these places with a token."""
+    """Return the first token found at these places, or ``None``."""
     if places is BEARER:
         return bearer_token(request)
     return next((token for place in places if (token := place.find(request)) is not None), None)
 
 
 def missing_key() -> ApiError:
-    """The 401 for a request without a key."""
+    """Return the 401 for a request without a key."""
     return ApiError(ErrorCode.MISSING_API_KEY, "Send an API key: Authorization: Bearer <API_KEY>.")
 
 
 def invalid_key() -> ApiError:
-    """The 401 for an unknown key."""
+    """Return the 401 for an unknown key."""
     return ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid.")
 
 
@@ -111,7 +111,7 @@ def identify_token(
     """Identify the caller by a token: an engine key below ``/engine``, an API key elsewhere.
 
     Args:
-        access: The operation's access. If it includes engine keys, the token may be of either kind.
+        access: The operation's access. If it includes engine keys, the token may be an engine key or an API key.
         credential_version: The account's current version, to reload its credentials; ``None`` to use the cache.
 
     Raises:
@@ -139,7 +139,7 @@ def identify_key(runtime: Runtime, token: str, credential_version: CredentialVer
     cached = runtime.credentials.find(token_hash) if credential_version is None else None
     if cached is not None and cached.key is not None and _why_refused(runtime, cached, cached.key) is None:
         return _key_caller(cached, cached.key)
-    # Only the database may reject a key: the cache may predate the key being enabled again.
+    # A key is rejected only based on the database: the cache may predate the key's reactivation.
     with runtime.database.read() as session:
         credentials = load_credentials(session, runtime.plans, token_hash, credential_version)
     runtime.credentials.keep(token_hash, credentials)
@@ -156,13 +156,13 @@ def _key_caller(credentials: Credentials, key: KeyRecord) -> Caller:
 
 
 def kind_of(key: KeyRecord) -> CallerKind:
-    """The kind of caller for a key's type."""
+    """Return the kind of caller for a key's type."""
     kinds: dict[str, CallerKind] = {"public": "public", "search": "search", "private": "private"}
     return kinds[key.type]
 
 
 def _why_stopped(key: KeyRecord) -> ApiError | None:
-    """The 401 for a disabled or expired key; ``None`` for an active key."""
+    """Return the 401 for a disabled or expired key; ``None`` for an active key."""
     expired = key.usable_until is not None and key.usable_until <= now()
     if expired and key.was_rotated:
         return invalid_key()
@@ -174,7 +174,7 @@ def _why_stopped(key: KeyRecord) -> ApiError | None:
 
 
 def _why_refused(runtime: Runtime, credentials: Credentials, key: KeyRecord) -> ApiError | None:
-    """The 401 for a disabled or expired key, or the 403 if the account's owner must confirm the e-mail address."""
+    """Return the error for a disabled or expired key (401) or an unconfirmed owner (403); ``None`` for a valid key."""
     return _why_stopped(key) or (_unconfirmed() if _waits_for_confirmation(runtime, credentials.account) else None)
 
 
@@ -225,7 +225,7 @@ def _stands(runtime: Runtime, claims: engine_keys.EngineClaims, credentials: Cre
 
 
 def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
-    """The caller of a session cookie, or ``None`` if the session has ended."""
+    """Return the caller identified by a session cookie, or ``None`` if the session has ended."""
     with runtime.database.read() as session:
         login = sessions.find_session(session, cookie, runtime.settings.secret_key)
         if login is None:
@@ -239,7 +239,7 @@ def identify_session(runtime: Runtime, cookie: str) -> Caller | None:
 
 
 def session_caller(runtime: Runtime, login: Session) -> Caller:
-    """The caller of an active session."""
+    """Return the caller of an active session."""
     member = login.member
     return Caller(
         "session",

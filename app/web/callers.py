@@ -18,25 +18,25 @@ from app.web.hosts import client_address
 
 
 def current_caller() -> Caller:
-    """The caller of an operation that requires identification."""
+    """Return the caller of an operation that requires identification."""
     caller: Caller = g.caller
     return caller
 
 
 def current_client() -> Client:
-    """The client that sent the request."""
+    """Return the client that sent the request."""
     settings = runtime().settings
     address = client_address(request, settings.trusted_proxies)
     return Client(address, address_key(address, settings.secret_key), request.user_agent.string)
 
 
 def address() -> str:
-    """The hashed key of the caller's IP address."""
+    """Return the hashed key of the caller's IP address."""
     return current_client().key
 
 
 def find_actor(session: Session) -> Actor:
-    """The current actor: the one set for a block of code, the request's caller, or the service itself."""
+    """Return the current actor: the one set for a block of code, the request's caller, or the service itself."""
     actor = current_actor()
     if actor is not None:
         return actor

@@ -48,7 +48,7 @@ def is_permitted(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
 def count_refusal(
     runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
-    """Count a rejection by a limit of the plan, not of one visitor or member. Also count rejected searches."""
+    """Count a rejection by one of the plan's limits, and the rejected search, if any; ignore per-visitor limits."""
     if caller.member is not None:
         return
     plan = {window.key for window in plan_windows(policy, caller)}
@@ -70,7 +70,7 @@ def _note_refused(runtime: Runtime, caller: Caller) -> None:
 def charge_further(
     runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, outcome: ConsumeOutcome
 ) -> ConsumeOutcome:
-    """Charge the other searches of a request with several. Charges either all searches or none, not even the first.
+    """Charge the remaining searches of a request with several. Either all are charged or none, including the first.
 
     Raises:
         RequestLimitExceeded: The account's request limits don't allow all of them.
@@ -104,7 +104,7 @@ def charge_further(
 def reserve_searches(
     req: Request, policy: OperationPolicy, caller: Caller
 ) -> tuple[UsageReservation | None, list[IntentRequest]]:
-    """The charge for each search of the request, if any, and the search intent that each query may continue."""
+    """Return the charge per search, or ``None``, and the search intent that each query may continue."""
     charged, texts = _charge(req, policy)
     # A request that is about to be rejected for lack of permission must not be charged.
     if not charged or not is_permitted(req, policy, caller):
@@ -115,7 +115,7 @@ def reserve_searches(
 
 
 def uncounted_searches(req: Request, policy: OperationPolicy, caller: Caller) -> list[UncountedSearch]:
-    """The searches that run now and are charged when the counter store is available again."""
+    """Return the request's searches, to charge when the counter store is available again."""
     reserve, intents = reserve_searches(req, policy, caller)
     return [] if reserve is None else [_uncounted(reserve, intent) for intent in (intents or (None,))]
 
@@ -125,8 +125,8 @@ def _uncounted(reserve: UsageReservation, intent: IntentRequest | None) -> Uncou
 
 
 def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
-    """Whether the request is a charged search, and its queries if it is charged per search intent."""
-    # Their responses contain no results.
+    """Return whether the request is a charged search, and its queries if it is charged per search intent."""
+    # Responses to these methods contain no results.
     if req.method in ("HEAD", "OPTIONS"):
         return False, []
     if policy.searched_texts is not None:
@@ -137,18 +137,18 @@ def _charge(req: Request, policy: OperationPolicy) -> tuple[bool, list[str]]:
 
 
 def _distinct_intents(texts: Iterable[str]) -> list[str]:
-    """The distinct texts that aren't prefixes of others. Prefixes are keystrokes of the same intent."""
+    """Return the distinct texts that aren't prefixes of other texts. A prefix belongs to the same search intent."""
     distinct = dict.fromkeys(filter(None, texts))
     return [text for text in distinct if not any(other != text and other.startswith(text) for other in distinct)]
 
 
 def _visitor_name(caller: Caller, place: int) -> str:
-    """Name of the visitor behind an engine key: holder, IP address, and position of the query in the request."""
+    """Return an ID for a visitor with an engine key: holder, IP address, and position of the query in the request."""
     return f"{holder(caller)}:{address()}" + (f":{place}" if place else "")
 
 
 def holder(caller: Caller) -> str:
-    """The holder of an engine key: an API key, or the site."""
+    """Return the holder of an engine key: an API key, or the site."""
     site_id = 0 if caller.site is None else caller.site.id
     return f"{site_id}:{caller.key.id if caller.key is not None else ''}"
 
@@ -167,7 +167,7 @@ def undo_count(runtime: Runtime, outcome: ConsumeOutcome) -> None:
 
 
 def require_search() -> None:
-    """Reject the search if it should have been charged but the daily quota is used up."""
+    """Reject the search if it was to be charged but the daily quota is used up."""
     outcome: ConsumeOutcome | None = g.outcome
     if outcome is not None and outcome.reservation is None and outcome.used_today is not None:
         QUOTA_REFUSALS.labels("searches_per_day").inc()
@@ -176,7 +176,7 @@ def require_search() -> None:
 
 
 def note_failed_search() -> None:
-    """Mark the search of this request as failed, whatever the response's status, so that it isn't charged."""
+    """Mark this request's search as failed, regardless of the response status, so that it isn't charged."""
     g.search_failed = True
 
 
@@ -184,7 +184,7 @@ def count_preview() -> None:
     """Count an uncharged search on a preview page.
 
     Raises:
-        RateLimited: The account's daily limit of such searches is reached.
+        RateLimited: The account has reached its daily limit for these searches.
     """
     count_uncharged(runtime(), (preview_window(current_caller().account.id),), "trial search")
 
@@ -200,7 +200,7 @@ def count_logged_search() -> bool:
 
 
 def used_today() -> int:
-    """Searches that the account has used today, including this one; 0 while the counter store is unavailable."""
+    """Return the account's number of searches today, including this one; 0 while the counter store is unavailable."""
     if g.get("counters_away", False):
         return 0
     outcome: ConsumeOutcome | None = g.outcome

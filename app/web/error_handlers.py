@@ -37,7 +37,7 @@ def register(app: Flask) -> None:
 
 
 def respond(error: ApiError) -> Response:
-    """The response for an error."""
+    """Return the response for an error."""
     if isinstance(error, RateLimited):
         runtime().limiter.show(error.window)
     responders: list[ErrorResponder] = current_app.extensions["error_responders"]

@@ -60,22 +60,22 @@ def is_gateway_path(path: str) -> bool:
 def invalid_engine_key(
     message: str = "The key is invalid or has expired; GET /v1/client-info issues a new one.",
 ) -> GatewayError:
-    """The 403 for a key that may not search the requested index."""
+    """Return the 403 for a key that may not search the requested index."""
     return GatewayError("invalid_api_key", message, code=ErrorCode.INSUFFICIENT_PERMISSION)
 
 
 def code_of(error: ApiError) -> str:
-    """The code below ``/engine``."""
+    """Return the code below ``/engine``."""
     return error.gateway_code if isinstance(error, GatewayError) else _CODES.get(error.code, error.code.value)
 
 
 def inside(error: ApiError, place: str) -> ApiError:
-    """The same error with a prefix that names the query among several."""
+    """Return the same error with a prefix that names the query among several."""
     return GatewayError(code_of(error), f"Inside `{place}`: {error.message}", code=error.code, details=error.details)
 
 
 def gateway_error_body(error: ApiError, base_url: str) -> dict[str, Any]:
-    """The JSON body of an error below ``/engine``."""
+    """Return the JSON body of an error below ``/engine``."""
     code = code_of(error)
     link = f"{base_url}/docs/errors" if error.code in _OWN_CODES else f"https://docs.meilisearch.com/errors#{code}"
     positions = [detail.extra["position"] for detail in error.details if detail.extra and "position" in detail.extra]

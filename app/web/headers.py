@@ -47,7 +47,7 @@ REFERRER_POLICY = "same-origin"
 
 
 def policy_with_connections(address: str) -> str:
-    """The policy of a page with scripts that may also call another origin."""
+    """Return the policy of a page with scripts that may also call another origin."""
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self' {address}")
 
 
@@ -76,7 +76,7 @@ os.register_at_fork(after_in_child=_process.start_anew)
 
 
 def make_request_id() -> str:
-    """An ID that no other request in any process has: 32 hexadecimal digits."""
+    """Return an ID that no other request in any process has: 32 hexadecimal digits."""
     return f"{_process.prefix}{next(_process.numbers):016x}"
 
 

@@ -25,12 +25,12 @@ _OF_PROXIES = re.compile(
     )""",
     re.ASCII | re.VERBOSE,
 )
-"""WSGI names of headers that proxies add: standard headers, common ones, and headers of large networks."""
+"""Matches WSGI names of headers that proxies add: standard ones, common ones, and those of large networks."""
 _warned = False
 
 
 def client_address(request: Request, trusted_proxies: int) -> str:
-    """The client's IP address: the TCP peer, or the address that ``trusted_proxies`` proxies report.
+    """Return the client's IP address: the TCP peer, or the address that ``trusted_proxies`` proxies report.
 
     IPv6 addresses are reduced to their /64 network, since a client usually has a whole network.
     """
@@ -57,7 +57,7 @@ def is_loopback(request: Request) -> bool:
 
 
 def _without_port(hop: str) -> str:
-    """The address of a hop without the port that some proxies add, which differs with every connection."""
+    """Return the address of a hop without the client port, which some proxies add and every connection changes."""
     match = _PROXY_HOP.fullmatch(hop)
     return hop if match is None else match[1] or match[2]
 
@@ -122,17 +122,17 @@ def is_host(text: str) -> bool:
 
 
 def base_url() -> str:
-    """The service's public URL: ``PUBLIC_URL`` if set, otherwise from the request."""
+    """Return the service's public URL: ``PUBLIC_URL`` if set, otherwise from the request."""
     return runtime().settings.public_url or f"{request.scheme}://{_host_of(request)}{request.root_path}"
 
 
 def service_name() -> str:
-    """The service's host, which authenticator apps show as the issuer."""
+    """Return the service's host, which authenticator apps show as the issuer."""
     return urlsplit(base_url()).hostname or ""
 
 
 def hook_url(source_id: str, salt: str) -> str:
-    """The URL of a source's deploy hook, which is a secret.
+    """Return the URL of a source's deploy hook, which is a secret.
 
     Args:
         salt: The source's ``hook_salt``.
@@ -141,7 +141,7 @@ def hook_url(source_id: str, salt: str) -> str:
 
 
 def _host_of(req: Request) -> str:
-    """The requested host, with a port other than the scheme's default; the server's if there is no ``Host`` header."""
+    """Return the requested host without the scheme's default port, or the server's host without a ``Host`` header."""
     host = req.environ.get("HTTP_HOST")
     if host is None:
         return get_host(req.scheme, None, req.server)
@@ -149,7 +149,7 @@ def _host_of(req: Request) -> str:
 
 
 def refuse_foreign_form(req: Request) -> None:
-    """Reject forms from other sites' pages. Before login, there is no CSRF token that could do this.
+    """Reject forms from other sites' pages. Before login, there is no CSRF token to check.
 
     Raises:
         ApiError: 403 ``csrf_failed``.
@@ -163,7 +163,7 @@ def refuse_foreign_form(req: Request) -> None:
 def is_own_origin(req: Request, origin: str) -> bool:
     """Whether ``origin`` is the origin of this service's own pages."""
     host = _host_of(req)
-    # Pages of the same host by https are ours, too: a proxy that terminates TLS may not report it.
+    # The https origin of the same host is ours, too: a proxy that terminates TLS may not report the scheme.
     own = {f"{req.scheme}://{host}", f"https://{host}"}
     if runtime().settings.public_url:
         parts = urlsplit(runtime().settings.public_url)

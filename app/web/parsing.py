@@ -106,7 +106,7 @@ def read_file_body(req: Request, *, is_page: bool = False) -> bytes:
 
 
 def too_large(limit: int) -> ApiError:
-    """The 413 with the limit. It closes the connection, since the rest of the body was not read."""
+    """Return the 413 with the limit. It closes the connection, since the rest of the body was not read."""
     return ApiError(
         ErrorCode.PAYLOAD_TOO_LARGE, f"The body is larger than {limit} bytes.", headers={"Connection": "close"}
     )
@@ -295,7 +295,7 @@ def check_query_string(req: Request) -> None:
 
 
 def invalid(error: ValidationError) -> ApiError:
-    """The 400 for marshmallow's messages."""
+    """Return the 400 for marshmallow's messages."""
     details = []
     for path, problem in islice(walk(error.messages), MAX_PROBLEMS + 1):
         name = path.rsplit(".", 1)[-1] or "body"
@@ -327,11 +327,11 @@ class StrictParser(FlaskParser):
         return read_json(req)
 
     def load_json_optional(self, req: Request, schema: Any) -> Any:
-        """An optional body. A missing one, which needs no Content-Type, equals ``{}``; ``null`` does not."""
+        """Return an optional body. A missing one, which needs no Content-Type, equals ``{}``; ``null`` does not."""
         return read_json(req, absent={})
 
     def load_hook(self, req: Request, schema: Any) -> Any:
-        """A body of which only JSON objects are read. Any other body equals ``{}``."""
+        """Return a body of which only JSON objects are read. Any other body equals ``{}``."""
         try:
             body = read_json(req, absent={}, any_type=True)
         except ApiError as error:
@@ -342,7 +342,7 @@ class StrictParser(FlaskParser):
         return body if isinstance(body, dict) else {}
 
     def load_documents(self, req: Request, schema: Any) -> Any:
-        """A batch of documents: JSON, or one document per line."""
+        """Return a batch of documents: JSON, or one document per line."""
         body = read_json(req) if is_json(req) else {"documents": read_lines_of_documents(req)}
         to_text = TEXT_READERS.get(req.args.get("format", ""))
         if to_text is not None and isinstance(body, dict) and isinstance(body.get("documents"), list):

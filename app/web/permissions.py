@@ -1,6 +1,6 @@
 """Permissions of identified callers, and the site of a key's request.
 
-Permissions depend on the kind of key, its scopes, its site, and the page that sends it, or on a member's role.
+A key's permissions depend on its kind, scopes, site, and the page that sends it; a member's depend on the role.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.web.policy import OperationPolicy
 
 
 def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiError | None:
-    """The 403 for a caller who may not use the operation, or ``None``."""
+    """Return the 403 for a caller who may not use the operation, or ``None``."""
     blocked = None if policy.access.anyone else _find_block(caller)
     if blocked is not None:
         return blocked
@@ -50,7 +50,7 @@ def find_refusal(req: Request, policy: OperationPolicy, caller: Caller) -> ApiEr
 
 
 def _find_block(caller: Caller) -> ApiError | None:
-    """The 403 for a suspended account or for the keys of a deleted site."""
+    """Return the 403 for a suspended account or for the keys of a deleted site."""
     reason = caller.account.suspension
     if reason is not None:
         return account_suspended(reason)
@@ -60,7 +60,7 @@ def _find_block(caller: Caller) -> ApiError | None:
 
 
 def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
-    """The 403 for a member with an insufficient role."""
+    """Return the 403 for a member with an insufficient role, or ``None``."""
     if member.role.covers(needed):
         return None
     return ApiError(
@@ -70,7 +70,7 @@ def _lacking_role(member: MemberRecord, needed: Role) -> ApiError | None:
 
 
 def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
-    """The 403 for a key of the wrong kind, with advice."""
+    """Return the 403 for a key of the wrong kind, with advice."""
     if policy.searches and caller.kind == "public":
         message = (
             "A public key cannot search here. Call GET /v1/client-info with it and search the engine it names "
@@ -89,7 +89,7 @@ def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
 def refuse_other_site(caller: Caller, site_id: int) -> None:
     """Reject other sites of the account for a key that is limited to its own site.
 
-    Sites of other accounts and unknown sites pass; loading them later raises a 404.
+    Unknown sites and sites of other accounts pass this check; loading them later raises a 404.
 
     Raises:
         ApiError: 403.
@@ -106,7 +106,7 @@ def refuse_other_site(caller: Caller, site_id: int) -> None:
 
 
 def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
-    """The site to search: a search key's own site, or any site of the account for a private key without ``site_only``.
+    """Return the site to search: the key's own site, or any site of the account for an unrestricted private key.
 
     Raises:
         ApiError: 404 for an unknown site or another account's; 403 for another site of the account with a key that is
@@ -129,7 +129,7 @@ def choose_searched_site(caller: Caller, site_id: int | None) -> SiteRecord:
 
 
 def _site(caller: Caller, site_id: int) -> SiteRecord:
-    """The site from the cached account, loaded on first use."""
+    """Return the site from the cached account, loaded on first use."""
     site = caller.account.sites.get(site_id)
     if site is None:
         with runtime().database.read() as session:
@@ -140,7 +140,7 @@ def _site(caller: Caller, site_id: int) -> SiteRecord:
 
 
 def choose_written_site(caller: Caller, in_query: int | None, in_body: int | None) -> int:
-    """The site of written documents: from the query or the body, or else a private key's own site.
+    """Return the site to write documents to: from the query or the body, otherwise the private key's own site.
 
     Raises:
         ApiError: 400 for conflicting sites, or if a session doesn't specify one; 403 for another site of the account
@@ -158,7 +158,7 @@ def choose_written_site(caller: Caller, in_query: int | None, in_body: int | Non
 
 
 def choose_reported_site(caller: Caller, site_id: int | None) -> int | None:
-    """The site whose statistics to report; ``None`` for all sites of the account.
+    """Return the site to report statistics for; ``None`` for all sites of the account.
 
     A key that is limited to its own site gets the statistics of that site.
 
@@ -172,6 +172,6 @@ def choose_reported_site(caller: Caller, site_id: int | None) -> int | None:
 
 
 def own_site(caller: Caller) -> SiteRecord:
-    """The site of the caller's own key."""
+    """Return the site of the caller's own key."""
     assert caller.key is not None
     return _site(caller, caller.key.site_id)

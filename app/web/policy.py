@@ -64,7 +64,7 @@ class OperationPolicy:
             raise ValueError("An uncounted operation doesn't check its caller, so it must be open to anyone.")
 
     def role_for(self, method: str) -> Role:
-        """The required role for a request with this method."""
+        """Return the required role for a request with this method."""
         return self.role or (Role.VIEWER if method in SAFE_METHODS else Role.EDITOR)
 
     @property
@@ -103,7 +103,7 @@ def require_policies(app: Flask) -> None:
 
 
 def policy_of(endpoint: str | None) -> OperationPolicy:
-    """The policy of ``endpoint`` in the current application. ``None`` stands for requests without a route.
+    """Return the policy of ``endpoint`` in the current application. ``None`` stands for requests without a route.
 
     Raises:
         KeyError: The endpoint was added after the start without a policy.

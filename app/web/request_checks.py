@@ -165,7 +165,7 @@ def _leave_share(_error: BaseException | None) -> None:
 def _identify(
     runtime: Runtime, req: Request, access: Access, token: str | None
 ) -> tuple[Caller | None, ApiError | None]:
-    """The caller, or the error of a failed identification."""
+    """Return the caller, or the error of a failed identification."""
     try:
         if token is not None:
             return identify_token(runtime, req.path, access, token), None

@@ -18,12 +18,12 @@ CSV = "text/csv"
 
 
 def json_answer(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """``body`` as a JSON response, encoded by orjson."""
+    """Return ``body`` as a JSON response, encoded by orjson."""
     return Response(orjson.dumps(body), status=status, headers=headers, content_type="application/json")
 
 
 def csv_response(lines: str | Iterable[str], file_name: str | None = None) -> Response:
-    """A CSV response. With ``file_name``, browsers save it."""
+    """Return a CSV response. With ``file_name``, browsers save it."""
     response = Response(lines, content_type=f"{CSV}; charset=utf-8")
     if file_name is not None:
         response.headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
@@ -46,7 +46,7 @@ def prefers(req: Request, media_type: str) -> bool:
 
 
 def cookie_header(request: Request, value: str | None) -> str:
-    """The ``Set-Cookie`` header that starts or ends a session."""
+    """Return the ``Set-Cookie`` header that starts or ends a session."""
     longest = int(sessions.LONGEST.total_seconds())
     return cookie_of(request, SESSION_COOKIE, value, seconds=longest, path="/", samesite="Lax")
 
@@ -54,7 +54,7 @@ def cookie_header(request: Request, value: str | None) -> str:
 def cookie_of(
     request: Request, name: str, value: str | None, *, seconds: int, path: str, samesite: str = "Strict"
 ) -> str:
-    """The ``Set-Cookie`` header of an HTTP-only cookie for ``seconds``; without a value, it deletes the cookie."""
+    """Return the ``Set-Cookie`` header of an HTTP-only cookie. A value of ``None`` deletes the cookie."""
     return dump_cookie(
         name,
         value or "",
@@ -67,6 +67,6 @@ def cookie_of(
 
 
 def is_secure(request: Request) -> bool:
-    """Whether cookies are limited to https."""
+    """Whether cookies should have the ``Secure`` attribute."""
     public_url = runtime().settings.public_url
     return public_url.startswith("https:") if public_url else is_forwarded(request) or not is_loopback(request)

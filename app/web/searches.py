@@ -32,7 +32,7 @@ CHANNELS = {"algolia": "algolia", "custom_search": "google"}
 
 
 def current_visitor(site_id: int, session_id: str | None) -> Visitor:
-    """The visitor of the request.
+    """Return the visitor of the request.
 
     Keys in web pages can be used by anyone with any session ID, so their visitors are distinguished by IP address.
     Servers use search and private keys, and send the session IDs of their visitors.
@@ -50,7 +50,7 @@ def current_visitor(site_id: int, session_id: str | None) -> Visitor:
 
 
 def _channel(kind: str) -> str:
-    """The channel of the request. The search box sends its own header."""
+    """Return the channel of the request. The search box sends its own header."""
     if request.headers.get(CHANNEL_HEADER, "").strip().lower() == BOX:
         return BOX
     return CHANNELS.get(request.blueprint or "", "gateway" if kind == "engine" else "api")
@@ -71,12 +71,12 @@ def _page() -> str | None:
 
 
 def agent_visitor() -> Visitor:
-    """The anonymous visitor of an agent's search."""
+    """Return the anonymous visitor of an agent's search."""
     return Visitor(None, None, AGENT)
 
 
 def typing_visitor(site_id: int) -> Visitor | None:
-    """The visitor of a search-as-you-type request; ``None`` if the client opts out of analytics.
+    """Return the visitor of a search-as-you-type request; ``None`` if the client opts out of analytics.
 
     Args:
         site_id: The searched site.

@@ -79,7 +79,7 @@ class AlgoliaQuerySchema(LenientBodySchema):
     highlightPostTag = Text(load_default="</em>", max_length=MAX_TAG_LENGTH)
 
     def load_query(self, raw: Any) -> dict[str, Any]:
-        """The checked parameters of one search.
+        """Return the checked parameters of one search.
 
         Raises:
             ValidationError: They are not an object, or one of them is invalid.
@@ -105,7 +105,7 @@ class AlgoliaRequestsSchema(LenientBodySchema):
 
 
 def read_requests(body: Any) -> list[Any]:
-    """The searches of a multi-search request.
+    """Return the searches of a multi-search request.
 
     Raises:
         ValidationError: The list of searches is missing, too long, or empty.

@@ -40,7 +40,7 @@ def _typed(field: Any, text: str) -> Any:
 
 
 def query_parameters(schema: type[Schema]) -> list[dict[str, Any]]:
-    """The query string's parameters for the OpenAPI document."""
+    """Return the query string's parameters for the OpenAPI document."""
     parameters = []
     for name, field in schema._declared_fields.items():
         shape: dict[str, Any] = {"type": "string"}

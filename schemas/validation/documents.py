@@ -96,7 +96,7 @@ class DocumentProblems(Exception):
 
 
 def further_kinds(document: Mapping[str, Any]) -> dict[str, FieldKind]:
-    """The custom fields of a valid document and their kinds, as in :attr:`ValidDocument.kinds`."""
+    """Return the custom fields of a valid document and their kinds, as in :attr:`ValidDocument.kinds`."""
     further = ((name, value) for name, value in document.items() if name not in _STANDARD)
     kinds = ((name, _further_value(value)[0]) for name, value in further if not is_sections(value))
     return {name: kind for name, kind in kinds if kind is not None}
@@ -220,7 +220,7 @@ def _is_list_of_strings(value: Any) -> bool:
 
 
 def _section_problems(sections: Any, content: Any) -> Iterator[tuple[str, Problem]]:
-    """The problems of the sections of a document, the first of each kind.
+    """Yield the problems of the sections of a document, the first of each kind.
 
     Args:
         content: The content that they refer to; ``None`` if it is unknown.
@@ -294,7 +294,7 @@ def url_problem(url: Any) -> Problem | None:
 
 
 def _further_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
-    """The kind of a custom field's value, the value, and its problem."""
+    """Return the kind of a custom field's value, the value, and its problem."""
     if isinstance(value, str):
         return FieldKind.STRING, value, None
     if isinstance(value, bool):

@@ -23,7 +23,7 @@ _FORMS = Problem("must have path and set, or name and one of selector, json_ld, 
 
 
 def name_problem(name: str) -> Problem | None:
-    """The problem with the name of a rule's field."""
+    """Return the problem with the name of a rule's field."""
     if not FIELD_NAME.fullmatch(name):
         return Problem("must be a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name")
     if name in STANDARD_FIELDS:
@@ -32,7 +32,7 @@ def name_problem(name: str) -> Problem | None:
 
 
 def path_problem(path: str) -> Problem | None:
-    """The problem with a path's braces."""
+    """Return the problem with a path's braces."""
     if re.search(r"[{}]", SEGMENT.sub("", path)):
         return Problem("must have a name in braces, such as {version}", "invalid")
     if any(len(SEGMENT.findall(segment)) > 1 for segment in re.split(r"[/*]", path)):
@@ -42,7 +42,7 @@ def path_problem(path: str) -> Problem | None:
 
 
 def set_problems(templates: Mapping[Any, Any]) -> dict[str, list[Problem]]:
-    """The problems with the fields that a rule sets, by their names."""
+    """Return the problems with the fields that a rule sets, by their names."""
     return {
         shown_name(str(name)): [problem]
         for name, text in templates.items()
@@ -63,7 +63,7 @@ def _text_problem(text: object) -> Problem | None:
 
 
 def rule_problems(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """The problems with a rule whose members are valid, by member name; ``_schema`` for the rule as a whole."""
+    """Return the problems with a rule whose members are valid, by member name; ``_schema`` for the rule as a whole."""
     by_address = "path" in rule or "set" in rule
     places = [place for place in PLACES if place in rule]
     if by_address:

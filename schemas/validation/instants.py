@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def parse_instant(text: str) -> datetime:
-    """An ISO 8601 date or date-time as an aware UTC time: a date is its 00:00Z, no offset is UTC.
+    """Return an ISO 8601 date or date-time as an aware UTC time: a date is its 00:00Z, no offset is UTC.
 
     Raises:
         ValueError: The text is neither.

@@ -90,7 +90,7 @@ class AllowedOrigins:
 
 @lru_cache(maxsize=1024)
 def _normalize_header(header: str) -> str | None:
-    """An ``Origin`` header as browsers write it; ``None`` if it is not an http or https origin."""
+    """Return an ``Origin`` header as browsers write it; ``None`` if it is not an http or https origin."""
     match = _ORIGIN_HEADER.fullmatch(header.lower())
     if match is None:
         return None

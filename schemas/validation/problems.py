@@ -49,7 +49,7 @@ UNKNOWN = Problem("is not a known field", "unknown")
 
 
 def shown_name(name: str) -> str:
-    """A caller's name made safe for an error message: short, without NUL and lone surrogates."""
+    """Return a caller's name made safe for an error message: short, without NUL and lone surrogates."""
     return name[:_LONGEST_NAME].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def domain_of(url: str) -> str:
-    """The host of an absolute http(s) URL: lower case, punycode, without port.
+    """Return the host of an absolute http(s) URL: lower case, punycode, without port.
 
     Raises:
         ValueError: It is not an absolute http or https URL with a host.
@@ -35,7 +35,7 @@ def domain_of(url: str) -> str:
 
 
 def complete_url(typed: str) -> str:
-    """A typed URL, with ``https://`` added if only the scheme is missing; anything else is returned unchanged.
+    """Return a typed URL, with ``https://`` added if only the scheme is missing; anything else is returned unchanged.
 
     Text with a user part, such as an e-mail address, or without a dot in its host is not completed.
     """

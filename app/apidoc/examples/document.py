@@ -16,7 +16,7 @@ JSON = "application/json"
 FILE = "answers.json"
 
 Answers = Mapping[str, Mapping[str, Any]]
-"""Maps operation ID and media type to the body of a successful response."""
+"""Maps each operation ID, then media type, to the body of a successful response."""
 
 
 def read_answers() -> Answers:
@@ -26,7 +26,7 @@ def read_answers() -> Answers:
 
 
 def path_values(answers: Answers) -> dict[str, Any]:
-    """Values of path parameters in these responses. For a URL, its last segment."""
+    """Return the values of path parameters, from these responses. If a value is a URL, its last segment is used."""
     values = {
         name: reduce(getitem, members, answers[operation][JSON])
         for name, (operation, *members) in PATHS.items()

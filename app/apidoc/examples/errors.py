@@ -136,7 +136,7 @@ def _in_gateways_words(error: ApiError) -> dict[str, Any]:
 
 
 ERRORS: Mapping[str, dict[str, Any]] = {error.code.value: error_body(error) for error in _ERRORS}
-"""Error code to a body."""
+"""Maps each error code to an example body."""
 
 GATEWAY_ERRORS: Mapping[str, dict[str, Any]] = {
     "bad_request": _in_gateways_words(GatewayError("bad_request", "Unknown field `querry`.")),
@@ -146,4 +146,4 @@ GATEWAY_ERRORS: Mapping[str, dict[str, Any]] = {
     "invalid_api_key": _in_gateways_words(invalid_engine_key()),
     **{code_of(error): _in_gateways_words(error) for error in _ERRORS if error.code in _LIKE_THE_GATEWAYS},
 }
-"""Gateway error code to a body; one body for all codes with the same prefix."""
+"""Maps each gateway error code to an example body; codes with the same prefix share one."""

@@ -1,4 +1,4 @@
-"""A request to each operation, in the order of the story. `make examples` sends them and records the responses."""
+"""One request per operation, in the order of the story. `make examples` sends them and records the responses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class RequestExample:
     """A request to an operation.
 
     Attributes:
-        parameters: Values of parameters in the query string and of headers, by name.
+        parameters: Maps names of query parameters and headers to values.
         body: The JSON body, if the operation reads one.
-        other_bodies: Bodies of other media types.
+        other_bodies: Maps other media types to bodies.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -202,7 +202,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "reportClick": RequestExample(
         body={"query": "opening hours", "id": "hours", "anchor": "holidays", "position": 1, "session_id": "5f0c9d"},
     ),
-    # Suggestions and analytics, which earlier searches filled.
+    # Suggestions and analytics, with data from the earlier searches.
     "suggest": RequestExample(parameters={"q": "open", "limit": 8}),
     "engineSuggest": RequestExample(body={"q": "open", "limit": 8}),
     "engineSuggestByQuery": RequestExample(parameters={"q": "open", "limit": 8}),
@@ -320,7 +320,7 @@ REQUESTS: Mapping[str, RequestExample] = {
     "restoreSite": RequestExample(body={}),
     "deleteAccount": RequestExample(body={"password": PASSWORD, "reason": "The museum closes."}),
 }
-"""Operation ID to its request, in the order in which `make examples` sends them."""
+"""Maps operation IDs to requests, in the order in which `make examples` sends them."""
 
 PATHS: Mapping[str, tuple[Any, ...]] = {
     "site_id": ("createSite", "site", "id"),
@@ -337,4 +337,4 @@ PATHS: Mapping[str, tuple[Any, ...]] = {
     "secret": ("renewHook", "source", "hook_url"),
     "run_id": ("createSource", "source", "last_run", "id"),
 }
-"""Path parameter to the source of its value: an operation, and the path of the value in its response."""
+"""Maps path parameters to the source of their values: an operation, and the value's path in the response."""

@@ -34,7 +34,7 @@ class Figure:
 
 
 def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Figure]:
-    """The figures of one query.
+    """Return the figures of one query.
 
     Args:
         finds_now: Number of documents that the query finds; ``None`` if the engine is unavailable.
@@ -50,7 +50,7 @@ def make_query_figures(report: QueryAnalytics, finds_now: int | None) -> list[Fi
 
 
 def make_figures(analytics: Analytics) -> list[Figure]:
-    """The figures of a period."""
+    """Return the figures of a period."""
     now, before = analytics.totals, analytics.previous
     mixed = now.mixed_searches or before.mixed_searches
     return [
@@ -111,7 +111,7 @@ def _rate(label: str, value: float | None, before: float | None, *, less_is_bett
 
 
 def _level(label: str, value: Number | None, before: Number | None, show: Callable[[Number], str]) -> Figure:
-    """A figure for which lower values are better."""
+    """Return a figure for which lower values are better."""
     if value is None:
         return Figure(label, NONE)
     if before is None:
@@ -187,7 +187,7 @@ class Chart:
 
 
 def draw_chart(series: Sequence[Day]) -> Chart:
-    """The chart of a series of days, oldest first."""
+    """Return the chart of a series of days, oldest first."""
     top = nice_ceiling(max((day.searches for day in series), default=0))
     bars = []
     for position, day in enumerate(series):
@@ -249,7 +249,7 @@ class RateChart:
 
 
 def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> RateChart:
-    """The chart of the rates of a series of days, oldest first."""
+    """Return the chart of the rates of a series of days, oldest first."""
     rates = {"empty": ("Without results", [day.zero_result_rate for day in series])}
     if has_clicks:
         rates["clicked"] = ("With a click", [day.click_through_rate for day in series])
@@ -272,7 +272,7 @@ _TOPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 def _path(values: Sequence[float | None], top: float) -> str:
-    """A line through the middles of days. A single day between gaps becomes a dash."""
+    """Return a line through the middles of days. A single day between gaps becomes a dash."""
     parts: list[str] = []
     for position, value in enumerate(values):
         if value is None:
@@ -302,7 +302,7 @@ def _ticks(series: Sequence[Day]) -> list[Tick]:
 
 
 def nice_ceiling(most: int) -> int:
-    """The smallest of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that isn't below ``most``, for the top of an axis."""
+    """Return the smallest of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that isn't below ``most``, for the top of an axis."""
     if most <= 4:
         return 4
     magnitude: int = 10 ** int(log10(most))

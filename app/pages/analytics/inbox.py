@@ -109,7 +109,7 @@ def back_to_inbox(site_id: int, action: str, query: str) -> Response:
 
 
 def _last_action(choice: Choice, items: Sequence[InboxItem]) -> InboxAction | None:
-    """The action in the URL, if its query is one that visitors searched for."""
+    """Return the action in the URL, if its query is one that visitors searched for."""
     action, query = request.args.get("done", ""), request.args.get("q", "").replace("\x00", "")
     if action not in ("ignored", "shown", "synonym", "pin") or choice.site is None:
         return None
@@ -196,14 +196,14 @@ def _synonym_form(site: Site, values: Mapping[str, str], error: ApiError | None 
 
 
 def _frequent(site: Site, query: str) -> list[str]:
-    """The most frequent searches of the last week, except ``query``."""
+    """Return the most frequent searches of the last week, except ``query``."""
     with runtime().database.read() as session:
         queries = frequent_queries(session, site.id)
     return [text for text in queries if text != query][:MAX_CHECKED_QUERIES]
 
 
 def _words(site: Site, query: str) -> list[Word]:
-    """The query and, if it has several, its words."""
+    """Return the query and, if it has several, its words."""
     parts = list(dict.fromkeys(word.strip("-+.,;:!?()") for word in _SPACE_OR_SIGN.split(query)))
     parts = [part for part in parts if part][:MAX_WORDS]
     texts = [query, *parts] if len(parts) > 1 else [query]
@@ -253,7 +253,7 @@ def _pin_form(site: Site, values: Mapping[str, str], error: ApiError | None = No
 
 
 def _searchable(text: str) -> str:
-    """A text without NUL, limited to the maximum size of a query."""
+    """Return a text without NUL, limited to the maximum size of a query."""
     return text.replace("\x00", "").strip().encode()[:MAX_QUERY_BYTES].decode(errors="ignore")
 
 
@@ -313,7 +313,7 @@ def _effect(site: Site, query: str, settings: Settings, others: Sequence[str] = 
 
 
 def _problem_sentence(error: ApiError | None) -> str | None:
-    """The error as a sentence."""
+    """Return the error as a sentence."""
     if error is None:
         return None
     if error.code in (ErrorCode.SITE_INACTIVE, ErrorCode.RATE_LIMIT_EXCEEDED):

@@ -85,18 +85,18 @@ class LongList:
 
 
 def find_kind(name: str) -> ListKind | None:
-    """The list with this name, or ``None``."""
+    """Return the list with this name, or ``None``."""
     return next((kind for kind in KINDS if kind.name == name), None)
 
 
 def items_of(analytics: Analytics, kind: ListKind) -> Sequence[QueryCount]:
-    """The queries of a list."""
+    """Return the queries of a list."""
     items: Sequence[QueryCount] = getattr(analytics, kind.name)
     return items
 
 
 def make_list(items: Sequence[QueryCount], kind: ListKind, base_query: dict[str, str]) -> LongList:
-    """The requested page of a list.
+    """Return the requested page of a list.
 
     Args:
         base_query: Query parameters of every URL on the page.
@@ -146,6 +146,6 @@ def _requested_sort() -> tuple[str, bool]:
 
 
 def _order(name: str, *, descending: bool) -> str:
-    """The displayed order. Counts are sorted from the largest, unless the order is reversed."""
+    """Return the displayed order. Counts are sorted from the largest, unless the order is reversed."""
     largest_first = name in ("count", "clicks", "click_through_rate")
     return "descending" if largest_first != descending else "ascending"

@@ -170,7 +170,7 @@ def show_analytics() -> str:
 
 
 def _learned_queries(site: Site) -> list[tuple[str, int]]:
-    """The queries whose results are reordered by clicks, with the number of pages that move up."""
+    """Return the queries whose results are reordered by clicks, with the number of pages that move up."""
     with runtime().database.read() as session:
         learned = list_learned(session, current_caller().account.id, site.id)
     return [(query, len(documents)) for query, documents in learned.items()]
@@ -257,7 +257,7 @@ def hide_suggestion(site_id: int) -> Response:
 
 
 def hidden_of(site: Site | None) -> HiddenSuggestions:
-    """The texts that a site never suggests; empty for all sites together."""
+    """Return the texts that a site never suggests; empty for all sites together."""
     return hidden_suggestions(() if site is None else tuple(site.search_settings.get("suggestions_hidden", ())))
 
 

@@ -61,7 +61,7 @@ def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) ->
 
 
 def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:
-    """The highlighted content or, without a match in it, the excerpt or the beginning of the content."""
+    """Return the highlighted content or, without a match in it, the excerpt or the beginning of the content."""
     for field in ("content", "excerpt"):
         if "<em>" in str(formatted.get(field, "")):
             return split_marks(str(formatted[field]))
@@ -79,7 +79,7 @@ def _details(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _date(value: str) -> Markup:
-    """A document's date, with the time only if the document has one."""
+    """Return a document's date, with the time only if the document has one."""
     instant = parse_instant(value)
     return day_element(instant.date()) if len(value) == len("2024-05-31") else moment_element(instant)
 
@@ -99,7 +99,7 @@ def split_marks(text: str) -> list[tuple[bool, str]]:
 
 
 def link_to(url: str, site_url: str) -> str:
-    """The absolute URL of a document; empty unless it is http or https."""
+    """Return the absolute URL of a document; empty unless it is http or https."""
     try:
         address = urljoin(site_url, url)
         return address if urlsplit(address).scheme in ("http", "https") else ""

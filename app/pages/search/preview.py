@@ -53,13 +53,13 @@ class FacetValue:
 
 
 def chosen_facets() -> list[tuple[str, str]]:
-    """The selected fields and values in the URL, given as ``f=field:value``."""
+    """Return the selected fields and values in the URL, given as ``f=field:value``."""
     pairs = [text.partition(":") for text in request.args.getlist("f")[:MAX_CHOSEN]]
     return list(dict.fromkeys((field, value) for field, colon, value in pairs if field and colon))
 
 
 def filter_of(chosen: Sequence[tuple[str, str]]) -> str:
-    """The filter for the selected values: one value of each field must match."""
+    """Return the filter for the selected values: one value of each field must match."""
     fields: dict[str, list[str]] = {}
     for field, value in chosen:
         fields.setdefault(field, []).append(_quoted(value))
@@ -94,7 +94,7 @@ def _toggled(chosen: Sequence[tuple[str, str]], field: str, value: str) -> str:
 
 
 def search_address(chosen: Sequence[tuple[str, str]], page: int = 1) -> str:
-    """The URL of the same search with these facets and this page."""
+    """Return the URL of the same search with these facets and this page."""
     query = [("q", request.args.get("q", "")), *(("f", f"{field}:{value}") for field, value in chosen)]
     return "?" + urlencode([*query, ("page", str(page))] if page > 1 else query)
 

@@ -122,7 +122,7 @@ def change_tuning(site_id: int, search: str) -> Response:
 
 
 def explain_refusal(error: ApiError) -> str:
-    """The reason for a rejection as a sentence."""
+    """Return the reason for a rejection as a sentence."""
     for field, problem in field_problems(error).items():
         if field in _LABELS:
             return f"{_LABELS[field]} {problem}."

@@ -77,7 +77,7 @@ def _create_form(
 
 
 def _proposed(site: Site, kind: str) -> dict[str, str]:
-    """The initial values of a new form."""
+    """Return the initial values of a new form."""
     address = urljoin(site.url, "/sitemap.xml") if kind == "sitemap" else "" if kind == "feed" else site.url
     return {"url": address, "schedule": "daily"}
 

@@ -31,7 +31,7 @@ CHOICES: Mapping[str, tuple[str, str]] = {
     "file": ("A file", "Import an export of a CMS or another search service."),
     "api": ("The API", "Send pages from your server."),
 }
-"""Ways to add content: name to label and description."""
+"""Maps each way to add content to its label and description."""
 
 SCHEDULE_NAMES = {"none": "Only when I start it", "hourly": "Every hour", "daily": "Every day", "weekly": "Every week"}
 
@@ -40,7 +40,7 @@ _MORE = ("include", "exclude", *_SELECTORS, "max_pages", "max_depth", "headers")
 
 
 def describe_fields(kind: str) -> list[tuple[str, str, str, str]]:
-    """Name, type, label, and help of each field of the form for a kind of source."""
+    """Return the name, type, label, and help text of each form field for a kind of source."""
     address = {
         "website": "Where to start, such as www.example.com.",
         "sitemap": "The URL of the sitemap or sitemap index, such as www.example.com/sitemap.xml.",
@@ -91,12 +91,12 @@ def describe_fields(kind: str) -> list[tuple[str, str, str, str]]:
 
 
 def sent_form() -> dict[str, str]:
-    """The texts of the request's form, with Unix line endings."""
+    """Return the texts of the request's form, with Unix line endings."""
     return {name: text.replace("\r\n", "\n") for name, text in read_form_body(request).items()}
 
 
 def sent_rules() -> dict[str, Any]:
-    """The rules for page fields, if the request's form contains them."""
+    """Return the rules for page fields, if the request's form contains them."""
     form = read_form_body(request)
     return {"fields": read_rows(form)} if "fields_shown" in form else {}
 
@@ -115,7 +115,7 @@ def load_fields(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def form_fields(kind: str, values: Mapping[str, str], error: ApiError | None) -> list[dict[str, Any]]:
-    """The fields of the form with their values and problems, for templates."""
+    """Return the fields of the form with their values and problems, for templates."""
     problems = {} if error is None else explain(error.details, values)
     return [
         {
@@ -134,7 +134,7 @@ def form_fields(kind: str, values: Mapping[str, str], error: ApiError | None) ->
 
 
 def grouped_fields(fields: list[dict[str, Any]]) -> dict[str, Any]:
-    """The fields of a form for templates: the basic ones, and those that are collapsed unless one has a value."""
+    """Group a form's fields for templates: basic fields, and others that are collapsed unless one has a value."""
     more = [field for field in fields if field["name"] in _MORE]
     return {
         "fields": fields,
@@ -159,14 +159,14 @@ Form = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A nonblank line. ``number`` counts from 1 and includes blank lines."""
+    """A nonblank line and its number, from 1, counting blank lines."""
 
     number: int
     text: str
 
 
 def lines_of(text: str) -> list[Line]:
-    """The nonblank lines of a field."""
+    """Return the nonblank lines of a field."""
     return [Line(at, line) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
@@ -175,7 +175,7 @@ _NUMBERS = ("max_pages", "max_depth")
 
 
 def write_source(source: Any) -> dict[str, str]:
-    """A source as form texts, without its request headers, which stay secret."""
+    """Convert a source to form texts, without its request headers, which are secret."""
     return {
         "url": source.url,
         "schedule": source.schedule,
@@ -187,7 +187,7 @@ def write_source(source: Any) -> dict[str, str]:
 
 
 def read_source(form: Form) -> dict[str, Any]:
-    """The fields of a source from the form's texts, not validated yet.
+    """Return the fields of a source from the form's texts, not validated yet.
 
     Raises:
         ApiError: 400 for a duplicate header.
@@ -206,12 +206,12 @@ def read_source(form: Form) -> dict[str, Any]:
 
 
 def read_selectors(form: Form) -> dict[str, str]:
-    """The CSS selectors in the form."""
+    """Return the CSS selectors in the form."""
     return {name: text for name in SELECTORS if (text := form.get(f"selector_{name}", "").strip())}
 
 
 def read_headers(form: Form) -> dict[str, str]:
-    """The request headers in the form, one per line.
+    """Return the request headers in the form, one per line.
 
     Raises:
         ApiError: 400 for a duplicate header.
@@ -226,7 +226,7 @@ def read_headers(form: Form) -> dict[str, str]:
 
 
 def explain(details: Sequence[Detail], form: Form) -> dict[str, list[str]]:
-    """Maps each invalid field of the form to sentences."""
+    """Map each invalid field of the form to sentences about its problems."""
     sentences_by_field: dict[str, dict[str, None]] = {}
     for detail in details:
         name, sentence = _explain(detail, form)
@@ -283,13 +283,13 @@ PLACES = {
     "json_ld": "JSON-LD",
     "path": "URL pattern",
 }
-"""Kinds of places from which a field's value is read, with labels."""
+"""Maps each type of rule, by the source of its values, to its label."""
 
 Row = dict[str, Any]
 
 
 def write_rows(rules: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Rules as rows. Each row has the number of its rule, since a rule for URLs can set several fields."""
+    """Convert rules to rows. Each row has the index of its rule, since a rule for URLs can set several fields."""
     rows: list[Row] = []
     for rule, stored in enumerate(rules):
         if "path" in stored:
@@ -311,7 +311,7 @@ def write_rows(rules: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def read_rows(form: MultiDict[str, str]) -> list[Row]:
-    """The rules in a form's rows. Adjacent rows with the same URL pattern become one rule."""
+    """Convert a form's rows to rules. Adjacent rows with the same URL pattern become one rule."""
     rules: list[Row] = []
     for row in FormTree.of(form).rows("fields"):
         name, kind, place, value = (row.text(part) for part in ("name", "kind", "place", "value"))

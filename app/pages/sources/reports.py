@@ -170,7 +170,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
 
 
 def explain_reason(reason: str) -> Explanation:
-    """The explanation of a reason."""
+    """Return the explanation of a reason."""
     explanation = EXPLANATIONS.get(reason)
     if explanation is not None:
         return explanation
@@ -185,7 +185,7 @@ def explain_reason(reason: str) -> Explanation:
 
 
 def explain_failure(error: Mapping[str, str] | None) -> str:
-    """The reason for a failed run, with advice."""
+    """Return the reason for a failed run, with advice."""
     if error is None or error["code"] == ErrorCode.INTERNAL_ERROR:
         return "Something went wrong in this service. Pages already crawled are searchable. Run the source again."
     if error["code"] == ErrorCode.SYNC_REMOVES_TOO_MUCH:
@@ -215,7 +215,7 @@ def _took(run: SourceRun) -> str | None:
 
 
 def summarize(run: SourceRun, reasons: Mapping[str, int]) -> str:
-    """A run in one sentence: ``212 pages indexed, 14 skipped: 9 blocked by robots.txt, 5 not found.``"""
+    """Return a run in one sentence: ``212 pages indexed, 14 skipped: 9 blocked by robots.txt, 5 not found.``"""
     parts = [f"{counted(run.indexed + run.unchanged, 'page')} indexed"]
     if run.indexed and run.unchanged:
         parts[0] += f" ({number(run.indexed)} new or changed)"

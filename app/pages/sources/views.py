@@ -224,7 +224,7 @@ def look_up_page(site_id: int) -> str:
 
 
 def _completed() -> dict[str, str]:
-    """The requested URL, with ``https`` if it has no scheme."""
+    """Return the requested URL, with ``https`` if it has no scheme."""
     url = request.args.get("url", "").strip()
     return {"url": url if not url or "://" in url else f"https://{url}"}
 
