@@ -1,4 +1,4 @@
-"""Syncs: passes over all documents of one source, after which the documents that were not seen are removed.
+"""Syncs: passes over all documents of a source, after which unseen documents are removed.
 
 A sync is ``running`` until it is finished, abandoned, or replaced, or receives no call for a day. Finishing it checks
 once whether the unseen documents may be removed, and then removes them in steps, so that other writers wait briefly.
@@ -58,7 +58,7 @@ INTERRUPTED_AFTER = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class InterruptedSweep:
-    """A sync whose sweep began and did not end."""
+    """A sync whose sweep began but did not finish."""
 
     account_id: int
     site_id: int
@@ -81,7 +81,7 @@ class _Step:
 
 
 class Syncs:
-    """Syncs of all sites."""
+    """Begins, advances, and ends syncs, for all sites."""
 
     def __init__(self, database: Database, counters: CounterStore, indexer: Indexer):
         self._database = database
@@ -156,7 +156,7 @@ class Syncs:
         return self._transactions.run(account_id, write)
 
     def abandon(self, account_id: int, site_id: int, sync_id: str) -> None:
-        """End a sync without removing documents, or any more of them.
+        """End a sync without removing any documents, or without removing more of them if its sweep has begun.
 
         Raises:
             ApiError: 404 for the site or the sync.
@@ -175,7 +175,7 @@ class Syncs:
         """Mark unchanged documents as seen, so that the client need not send them.
 
         Returns:
-            Those of ``ids`` that the site has from the sync's source. The client must send the others.
+            The IDs in ``ids`` that the site has from the sync's source. The client must send the other documents.
 
         Raises:
             ApiError: 404 for the site or the sync; 403 if the site is paused.
@@ -202,7 +202,7 @@ class Syncs:
         Raises:
             ApiError: 404 for the site or the sync; 403 if the site is paused; 400 ``sync_removes_too_much`` without
                 removing anything.
-            BackendUnavailable: They are removed here but may still be found; call this again.
+            BackendUnavailable: The documents are removed but searches may still find them; call this again.
         """
         last = self._sweep(account_id, site_id, sync_id, max_removed_percent)
         self._indexer.apply(site_id, last.revision)
@@ -220,7 +220,7 @@ class Syncs:
         return self._transactions.run(account_id, write)
 
     def _sweep(self, account_id: int, site_id: int, sync_id: str, max_removed_percent: int) -> _Step:
-        """Remove all unseen documents step by step. Returns the last step, which removed none."""
+        """Remove all unseen documents step by step. Returns the last step, which removed no documents."""
         after = (0, "")
 
         def write(session: Session) -> Written[_Step | ApiError]:
@@ -255,7 +255,7 @@ class Syncs:
             after = step.last
 
     def lapse(self) -> None:
-        """End syncs without a call for a day, and delete those that ended a day ago."""
+        """End syncs that received no call for a day, and delete syncs that ended a day ago."""
         moment = now()
         with self._database.write() as session:
             # One by one, because each ends at the time it lapsed, not now.
@@ -288,7 +288,7 @@ class Syncs:
         return [InterruptedSweep(*row) for row in rows]
 
     def resume(self, sweep: InterruptedSweep) -> None:
-        """Finish an interrupted sweep. Does nothing if it was finished, or its sync ended, meanwhile.
+        """Finish an interrupted sweep. Does nothing if the sweep was finished or its sync ended meanwhile.
 
         Raises:
             BackendUnavailable: The engine is still unavailable.
@@ -324,7 +324,7 @@ def _make_room(session: Session, site_id: int) -> None:
     """Delete older ended syncs of a site.
 
     Raises:
-        ApiError: 400 if too many are running.
+        ApiError: 400 if too many syncs are running.
     """
     of_site = select(Sync.number).where(Sync.site_id == site_id).order_by(Sync.number.desc()).offset(MAX_SYNCS)
     session.execute(delete(Sync).where(Sync.number.in_(session.scalars(of_site.where(Sync.status != "running")).all())))

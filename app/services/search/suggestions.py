@@ -98,8 +98,7 @@ LIFETIME = timedelta(seconds=60)
 """Lifetime of a process's cached queries."""
 
 CACHE_BYTES = 8 * 2**20
-"""Maximum size of a process's query cache for all sites, in bytes; the least recently used entries are evicted
-first."""
+"""Maximum size of a process's query cache, in bytes. The least recently used sites are evicted first."""
 
 _CACHE_ENTRY_BYTES = 500
 

@@ -22,9 +22,9 @@ from app.wording import counted, duration
 FREE_SECONDS = 0.05
 """CPU seconds up to which a request is not counted."""
 SECONDS_PER_REQUEST = 0.1
-"""CPU seconds that each request of a plan's limit may take on average."""
+"""Average CPU seconds per request from which a plan's CPU limit is computed."""
 MIN_SECONDS = 6
-"""CPU seconds per minute for the keys of an account on the smallest plan."""
+"""Minimum CPU seconds per minute for an account's keys, even on the smallest plan."""
 MEMBER_SECONDS = 30
 """CPU seconds per minute for a member's sessions."""
 ADDRESS_SECONDS = 12
@@ -40,7 +40,7 @@ class Spender:
     """A caller whose CPU time is counted.
 
     Attributes:
-        name: Key of the window.
+        name: Name of the caller's rate-limit window.
         limit: CPU seconds per minute; ``None`` for no limit.
     """
 
@@ -69,11 +69,11 @@ def _limit_of(limits: PlanLimits) -> int | None:
 
 
 class CpuLimits:
-    """Spenders that have used up their CPU time for the current minute.
+    """Limits the CPU time of callers per minute.
 
     Only requests that take more than :data:`FREE_SECONDS` are counted, after their response, so that other requests
-    cost nothing. All processes share the counts; each process learns that a spender has reached the limit from the next
-    request that it counts for this spender.
+    have no overhead. All processes share the counts. A process notices that a spender has reached the limit when it
+    counts the spender's next request.
     """
 
     def __init__(self, counters: CounterStore):
@@ -82,7 +82,7 @@ class CpuLimits:
         self._lock = threading.Lock()
 
     def check(self, spender: Spender) -> None:
-        """Reject a spender that has used up the current minute.
+        """Reject a spender that has used up its CPU time for the current minute.
 
         Raises:
             RateLimited: The limit is reached.
@@ -133,7 +133,7 @@ def cpu_seconds() -> float:
 
 @contextmanager
 def working_for(callers: int) -> Iterator[None]:
-    """Charge this thread's caller only for its share of the enclosed work, done for several callers together."""
+    """Charge this thread's caller only for its share of the enclosed work, which is done for several callers."""
     began = time.thread_time()
     try:
         yield
@@ -144,31 +144,31 @@ def working_for(callers: int) -> Iterator[None]:
 
 
 MAX_WAITING = 32
-"""Requests of one caller that may wait for a thread in a process, more than a page sends at once."""
+"""Maximum number of a caller's requests waiting for a thread in a process, more than a page sends simultaneously."""
 MAX_WAITING_TOTAL = 128
-"""Requests of all callers that may wait in a process. Each occupies a thread, which costs memory."""
+"""Maximum number of waiting requests in a process. Each occupies a thread, which costs memory."""
 WAIT_SECONDS = 30.0
-"""Seconds that a request waits for a thread."""
+"""Maximum number of seconds that a request waits for a thread."""
 RETRY_SECONDS = 2
 """Value of ``Retry-After`` for a rejected request."""
 
 
 @dataclass(slots=True)
 class _Caller:
-    """Requests of one caller: the number being processed, and those waiting, in order of arrival."""
+    """Requests of one caller: the number in progress, and the waiting requests in order of arrival."""
 
     active: int = 0
     waiting: deque[threading.Event] = field(default_factory=deque)
 
 
 class ThreadShares:
-    """Requests being processed in this process, by caller. One caller may use at most half of the threads.
+    """Distributes a process's threads among callers. One caller may use at most half of the threads.
 
-    Further requests of a caller wait until one of its own requests ends. The number of waiting requests and their wait
+    Further requests of the caller wait until one of its requests ends. The number of waiting requests and their wait
     are limited; requests beyond these limits are rejected.
 
     Attributes:
-        most: Maximum number of requests of one caller at a time; ``None`` for no limit.
+        most: Maximum number of concurrent requests per caller; ``None`` for no limit.
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class ThreadShares:
         self._aside = aside
 
     def enter(self, key: object) -> None:
-        """Begin a request of a caller, waiting for its turn if necessary.
+        """Begin a caller's request, and wait for its turn if necessary.
 
         Raises:
             ApiError: 503 ``server_busy``.

@@ -1,4 +1,4 @@
-"""Daily usage of accounts: copies in SQL of what the counter store counts, and totals per account.
+"""Daily usage of accounts: copies of the counter store's counts in SQL, and totals per account.
 
 The counter store enforces quotas. The copies are up to a minute old. They restore usage when the counter store has lost
 data.
@@ -29,7 +29,7 @@ from app.storage.database import ROW_LOCK, Database, is_unavailable
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 10.0
-"""Seconds before an unavailable database is asked again."""
+"""Seconds before an unavailable database is queried again."""
 RETENTION = timedelta(days=400)
 """Age at which copies are deleted."""
 
@@ -41,7 +41,7 @@ SET documents_changed = usage_days.documents_changed + excluded.documents_change
 
 
 class UsageCopies:
-    """Accounts whose usage changed since the last copy. The counter store enforces quotas; copies lag by a minute."""
+    """Copies changed usage from the counter store to SQL. Copies are up to a minute old."""
 
     def __init__(self, database: Database, counters: CounterStore):
         self._database = database
@@ -51,14 +51,14 @@ class UsageCopies:
         self._lock = threading.Lock()
 
     def note(self, account_id: int, day: date | None = None) -> None:
-        """Record that an account's usage of a day, by default today, changed."""
+        """Record that an account's usage changed on a day, by default today."""
         self._changed.add((account_id, day or today()))
 
     def flush(self) -> None:
         """Read the usage of the noted days, and copy the days read by the previous flush.
 
-        The copy is the lower of both readings. So a copy never falls: a search in progress at the first reading that
-        then failed is refunded by the second.
+        The copy is the lower of two readings, so it never has to decrease: if a search was in progress at the first
+        reading and then failed, the second reading already includes its refund.
 
         Raises:
             CountersUnavailable: Usage cannot be read; the next flush copies these accounts.
@@ -89,9 +89,9 @@ class UsageCopies:
 
 
 class CopiedUsage:
-    """Minimum usage of a day according to the copies, to which a counter store that lost data is raised.
+    """Reads copied usage, the minimum to which a counter store that lost data is raised.
 
-    After a failure, the database is not asked for a while, so that searches need not wait for it.
+    After a failure, the database is not queried for a while, so that searches need not wait for it.
     """
 
     def __init__(self, database: Database):
@@ -99,7 +99,7 @@ class CopiedUsage:
         self._paused_until = 0.0
 
     def read(self, account_id: int, day: date) -> Floor | None:
-        """Return the copy of an account's day; ``None`` while the database is unavailable."""
+        """Return the copied usage of an account on a day; ``None`` while the database is unavailable."""
         if time.monotonic() < self._paused_until:
             return None
         try:
@@ -192,7 +192,7 @@ _INDEX = re.compile(r"site_([1-9][0-9]{0,18})(?:_[0-9a-z_]{1,44})?", re.ASCII)
 
 
 def find_index(session: Session, account_id: int, index: str) -> int:
-    """Return the ID of the site with this index, by its permanent name or the engine's.
+    """Return the ID of the site with this index, given the index's permanent name or its name in the engine.
 
     Raises:
         ApiError: 404 ``index_not_found`` if the account has no such index.
@@ -211,9 +211,8 @@ class AccountUsage:
     """Usage of one account.
 
     Attributes:
-        searches_today, searches_this_month: Charged in UTC days and months, as of the last copy, which is up to a
-            minute old.
-        keys: Includes disabled and expired keys.
+        searches_today, searches_this_month: Charged searches in the UTC day and month, from copies up to a minute old.
+        keys: Number of keys, including disabled and expired keys.
     """
 
     account: Account
@@ -224,7 +223,7 @@ class AccountUsage:
     keys: int
 
     def share(self, limits: PlanLimits) -> float:
-        """Return the highest used share of a quota; 1.0 means it is exhausted."""
+        """Return the used share of the most used quota; 1.0 means that it is exhausted."""
         used = (
             (self.searches_today, limits.searches_per_day),
             (self.documents, limits.documents),
@@ -235,7 +234,7 @@ class AccountUsage:
 
 
 def list_account_usage(session: Session, today: date) -> Sequence[AccountUsage]:
-    """Return all accounts with their usage, oldest first, with a fixed number of queries."""
+    """Return all accounts with their usage, oldest first. The number of queries does not depend on the accounts."""
     month = (
         select(
             UsageDay.account_id,

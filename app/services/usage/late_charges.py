@@ -1,7 +1,7 @@
 """Charging searches after an outage of the counter store.
 
-Searches continue while the counter store is unavailable. Each one is appended to a journal on disk and charged once
-when the store is back. Refunds that could not be made are kept there, too.
+Searches continue while the counter store is unavailable. Each search is appended to a journal on disk, and charged once
+when the store is available again. Refunds that could not be made are also kept in the journal.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable
 from app.services.usage.daily_usage import UsageCopies
 
 PORTION_BYTES = 131_072
-"""Bytes of a journal that are read at a time."""
+"""Maximum number of bytes of a journal read at a time."""
 _CHARGE, _GIVE_BACK = "charge", "give-back"
 
 log = logging.getLogger(__name__)
 
 
 class LateCharges:
-    """Charges and refunds to make once the counter store is back. Thread-safe.
+    """Records charges and refunds, and applies them once the counter store is available again. Thread-safe.
 
     Args:
         directory: Folder of the journals, on a local disk, shared by all processes of a machine.
@@ -47,12 +47,12 @@ class LateCharges:
         self._settle_lock = threading.Lock()
 
     def charge(self, search: UncountedSearch) -> None:
-        """Record a search that was answered without being counted. If that fails, log it; it is not charged."""
+        """Record a search that was answered without being counted. If that fails, it is logged but not charged."""
         intent = None if search.intent is None else (search.intent.key, search.intent.text)
         self._keep(_CHARGE, search.account_id, search.gateway_site_id, search.searched_at, intent)
 
     def give_back(self, reservation: Reservation) -> None:
-        """Record a refund for a failed search. If that fails, it is logged and the search stays charged."""
+        """Record a refund for a failed search. If that fails, the error is logged and the search stays charged."""
         intent = None if reservation.intent is None else tuple(reservation.intent)
         day = day_number(reservation.day)
         self._keep(_GIVE_BACK, reservation.account_id, reservation.gateway_site_id, day, intent)
@@ -81,7 +81,7 @@ class LateCharges:
         return settled
 
     def waiting_bytes(self) -> int:
-        """Return the bytes of unsettled entries on this machine."""
+        """Return the size of unsettled entries on this machine, in bytes."""
         sizes = 0
         for path in self._directory.glob(f"*{SUFFIX}"):
             with suppress(FileNotFoundError):  # Another process settled it meanwhile.
@@ -134,7 +134,7 @@ class LateCharges:
 def _read(
     kind: str, account_id: int, site_id: int | None, moment: float, intent: Any
 ) -> tuple[UncountedSearch | Reservation, date]:
-    """Return the charge in a line, and the day that it changes."""
+    """Return the charge in a journal line, and the day whose usage it changes."""
     if kind == _CHARGE:
         typed = None if intent is None else IntentRequest(*intent)
         return UncountedSearch(account_id, site_id, moment, typed), day_of(moment)

@@ -1,7 +1,7 @@
-"""Request limits: the windows that a request counts in, and the errors once a limit is reached.
+"""Rate limits: the windows in which a request counts, and the errors once a limit is reached.
 
-This is the entrance to what accounts use of their plans. ``daily_usage.py`` copies usage to SQL, ``late_charges.py``
-charges searches after an outage of the counter store, and ``cpu_limits.py`` shares out CPU time and threads.
+This is the entrance to usage and quotas. ``daily_usage.py`` copies usage to SQL, ``late_charges.py`` charges searches
+after an outage of the counter store, and ``cpu_limits.py`` shares out CPU time and threads.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ VISITOR_LIMIT = 120
 REPORT_LIMIT = 30
 """Usage reports per minute from one visitor's IP address with a public key."""
 LOGGED_LIMIT = 30
-"""Searches per minute from one visitor's IP address with a public key that analytics record."""
+"""Searches per minute that analytics record from one visitor's IP address with a public key."""
 FILES_LIMIT = 300
 """Requests per minute for an account's agent files on large plans. A file may have 5 MiB."""
 BOX_FACTOR = 10
-"""Multiple of the plan's request limits that the search box may make in addition to its searches."""
+"""Multiple of the plan's request limits that applies to the search box's requests other than searches."""
 NEW_SITES_LIMIT = 20
-"""Sites that an account may create per day in addition to its plan's number of sites."""
+"""Number of sites that an account may create per day, in addition to its plan's number of sites."""
 MAX_NEW_SITES = 1_000
-"""Sites that an account without a site limit may create per day."""
+"""Number of sites that an account without a site limit may create per day."""
 READ_PAGES_LIMIT = 30
-"""Pages per minute that an account may preview or upload. Reading one may take ten CPU seconds."""
+"""Pages per minute that an account may preview or upload. Reading a page may take ten CPU seconds."""
 PREVIEW_LIMIT = 1_000
 """Searches per day by an account's members on the search preview pages of its sites."""
 SETTINGS_PREVIEW_LIMIT = 200
@@ -46,13 +46,13 @@ SETTINGS_PREVIEW_LIMIT = 200
 SETTINGS_PREVIEW_RATE = 30
 """Previews of search settings per minute by an account's members. Its keys have a limit of the same size.
 
-The largest settings take most of a CPU second, more than any other request.
+Previewing the largest settings takes most of a CPU second, more than any other request.
 """
 
 
 @lru_cache(maxsize=4096)
 def address_key(address: str, secret: str) -> str:
-    """Return the name of an IP address in the counter store: a keyed hash, so that no address is stored."""
+    """Return the counter store's key for an IP address: a keyed hash, so that no address is stored."""
     return _keyed_hash(address, secret)
 
 
@@ -82,12 +82,12 @@ def name_stranger(address: str, *, is_reader: bool) -> str:
 def bucket_windows(caller: Caller, *, charged: bool, is_file: bool = False) -> tuple[WindowRequest, ...]:
     """Return the windows that a caller's account shares. Response headers describe the first one.
 
-    A member's sessions have their own window, independent of the plan: whatever keys use up, their owner can still
-    disable them.
+    A member's sessions have their own window, independent of the plan: even if keys have used up their limits, their
+    owner can still disable them.
 
     Args:
         charged: Whether the operation charges searches. For keys in web pages, searches at the gateway use the public
-            bucket, and other requests of the search box use a bucket of their own.
+            bucket, and other requests of the search box use a separate bucket.
         is_file: Whether the response is a file for agents.
     """
     if caller.member is not None:
@@ -126,7 +126,7 @@ def visitor_windows(caller: Caller, address: Callable[[], str], *, reports: bool
 
 
 def logged_window(account_id: int, address: str) -> WindowRequest:
-    """Return the window of searches that analytics record for one visitor's IP address with an account's public keys.
+    """Return the window of recorded searches from one visitor's IP address with an account's public keys.
 
     Args:
         address: The address key.
@@ -148,7 +148,7 @@ def _times(limit: int | None, factor: int) -> int | None:
 def new_sites_window(account_id: int, limits: PlanLimits) -> WindowRequest:
     """Return the daily window for new sites.
 
-    Deleted sites no longer count toward the quota, but creating and deleting each one costs work.
+    Deleted sites no longer count toward the quota, but creating and deleting each site costs work.
     """
     limit = MAX_NEW_SITES if limits.sites is None else limits.sites + NEW_SITES_LIMIT
     return WindowRequest(f"sites{account_id}:d", limit, DAY_SECONDS)
@@ -165,8 +165,9 @@ def preview_window(account_id: int) -> WindowRequest:
 
 
 def settings_preview_windows(caller: Caller, *, is_trial: bool) -> tuple[WindowRequest, ...]:
-    """Return the windows for previews of search settings, whose searches are not charged. Keys and members have
-    separate ones.
+    """Return the windows for previews of search settings, whose searches are not charged.
+
+    Keys and members have separate windows.
 
     Args:
         is_trial: Whether a member previews a single search, which counts like a search on the search preview page.
@@ -178,7 +179,7 @@ def settings_preview_windows(caller: Caller, *, is_trial: bool) -> tuple[WindowR
 
 
 def refusal(window: WindowState, noun: str = "request") -> str:
-    """Return the message of a request limit's 429.
+    """Return the message of a 429 for an exceeded request limit.
 
     Args:
         noun: The counted unit, in the singular.

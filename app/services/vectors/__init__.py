@@ -1,1 +1,1 @@
-"""Vectors of documents, which are computed in the background and compared with the vector of a query."""
+"""Document vectors, which are computed in the background and compared with query vectors."""

@@ -1,4 +1,4 @@
-"""Stored vectors of documents: rows of signed bytes, and reading them for a search within a time limit."""
+"""Stored document vectors: rows of signed bytes, and reading them for a search within a timeout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SET revision = excluded.revision, model = excluded.model, vector = excluded.vect
 
 
 def model_of(model: str, dimension: int) -> str:
-    """The identity of a model in SQL. It includes the dimension, which a server may change under the same name."""
+    """Return a model's identity in SQL. It includes the dimension, which a server may change under the same name."""
     return f"{model}:{dimension}"
 
 
@@ -46,7 +46,7 @@ def quantize(vector: NDArray[np.float32]) -> bytes:
 
 
 def cosines(query: NDArray[np.float32], vectors: Sequence[bytes]) -> list[float]:
-    """The cosines between a query of length 1 and stored vectors of the same dimension."""
+    """Return the cosines between a query vector of length 1 and stored vectors of the same dimension."""
     import numpy as np
 
     matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(len(vectors), -1).astype(np.float32)
@@ -56,7 +56,7 @@ def cosines(query: NDArray[np.float32], vectors: Sequence[bytes]) -> list[float]
 
 
 def read_vectors(session: Session, model: str, site_id: int, ids: Sequence[str]) -> dict[str, bytes]:
-    """The vectors of documents, by ID, for those that have one of the model."""
+    """Return documents' vectors of a model, by document ID, omitting documents without such a vector."""
     rows = session.execute(
         select(DocumentVector.id, DocumentVector.vector).where(
             DocumentVector.site_id == site_id, DocumentVector.id.in_(ids), DocumentVector.model == model
@@ -66,7 +66,7 @@ def read_vectors(session: Session, model: str, site_id: int, ids: Sequence[str])
 
 
 def pending_rows(session: Session, site_id: int, model: str, after: int, limit: int) -> list[tuple[int, str]]:
-    """Revision and ID of documents without a current vector of a model, after a revision, in order."""
+    """Return revision and ID of documents after a revision that have no current vector of a model, in order."""
     current = and_(
         DocumentVector.site_id == StoredDocument.site_id,
         DocumentVector.id == StoredDocument.id,
@@ -89,7 +89,7 @@ def pending_rows(session: Session, site_id: int, model: str, after: int, limit: 
 
 
 def read_bodies(session: Session, site_id: int, ids: Sequence[str]) -> dict[tuple[int, str], bytes]:
-    """The JSON of documents by revision and ID."""
+    """Return the JSON of documents, by revision and ID."""
     rows = session.execute(
         select(StoredDocument.revision, StoredDocument.id, StoredDocument.body).where(
             StoredDocument.site_id == site_id, StoredDocument.id.in_(ids), StoredDocument.body.is_not(None)
@@ -145,13 +145,12 @@ class VectorReader:
     def __init__(self, database: Database, model: str):
         self._database = database
         self._model = model
-        # Reads have threads of their own, since connecting to a database that hangs takes seconds to fail.
+        # Reads have separate threads, since connecting to a database that hangs takes seconds to fail.
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_READS, thread_name_prefix="vectors")
         self._paused_until = 0.0
 
     def read(self, site_id: int, ids: Sequence[str], dimension: int) -> dict[str, bytes] | None:
-        """Return the vectors of documents, by ID, for those that have one; ``None`` if the database is slow or
-        unavailable.
+        """Return stored vectors by document ID; ``None`` if the database is slow or unavailable.
 
         Args:
             dimension: Dimension of the vectors.

@@ -1,4 +1,4 @@
-"""Computing the vectors of documents in the background, after their writes have been answered."""
+"""Computing document vectors in the background, after the responses to the writes."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from app.storage.database import ROW_LOCK, Database
 from app.storage.machine_process import Locks
 
 CHUNK_CHARACTERS = 900
-"""Characters of a chunk, about the limit of small models."""
+"""Maximum length of a chunk in characters, about the limit of small models."""
 
 TITLE_CHARACTERS = 300
-"""Characters of the title before each chunk."""
+"""Maximum length of the title before each chunk, in characters."""
 
 MAX_CHUNKS = 3
-"""Chunks of a document, from its beginning."""
+"""Maximum number of chunks of a document, from its beginning."""
 
 
 def chunks_of(document: Mapping[str, Any]) -> list[str]:
-    """The first chunks of a document's content or excerpt, each after the title; without either, only the title.
+    """Return the first chunks of a document's content or excerpt, each after the title; without either, only the title.
 
     A chunk ends between words, unless that would halve its length.
     """
@@ -57,18 +57,18 @@ def chunks_of(document: Mapping[str, Any]) -> list[str]:
 
 
 BATCH_DOCUMENTS = 16
-"""Documents whose vectors are computed and stored together, and repeated after the process was killed."""
+"""Number of documents whose vectors are computed and stored together, and repeated if the process is killed."""
 
 REMOVAL_STEP = 500
 
 EMBEDDING_SECONDS = 60.0
-"""Seconds for the vectors of a batch."""
+"""Timeout in seconds for computing the vectors of a batch."""
 
 PREVIEW_LIFETIME = timedelta(days=7)
-"""Time after a preview in which a site's vectors are kept current."""
+"""Time after a preview for which a site's vectors are kept current."""
 
 PREVIEW_RENEWAL = timedelta(hours=1)
-"""Time after which another preview extends it, so that not each keystroke in the settings causes a write."""
+"""Time after which another preview extends this period, so that not every keystroke in the settings causes a write."""
 
 PROBE = "search"
 """A text that every embedder accepts: if it fails, the cause is the embedder, not a document."""
@@ -97,7 +97,7 @@ class Vectorizer:
         self._last_site_id = 0
 
     def enable_for_preview(self, site_id: int) -> None:
-        """Keep a site's vectors current for a while, for previews, even if its settings do not use them."""
+        """Keep a site's vectors current for :data:`PREVIEW_LIFETIME`, even if its settings do not use them."""
         until = now() + PREVIEW_LIFETIME
         with self._database.read() as session:
             enabled_until = session.scalar(select(Site.vectors_wanted_until).where(Site.id == site_id))
@@ -107,7 +107,7 @@ class Vectorizer:
             session.execute(update(Site).where(Site.id == site_id).values(vectors_wanted_until=until))
 
     def count_missing(self, site_id: int) -> int:
-        """The approximate number of a site's documents without a vector of the model."""
+        """Return the approximate number of a site's documents without a vector of the model."""
         with self._database.read() as session:
             site = session.get(Site, site_id)
             if site is None:
@@ -121,7 +121,7 @@ class Vectorizer:
             return max(0, site.document_count - (session.scalar(vectors) or 0))
 
     def run(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
-        """Compute missing vectors, with all sites taking turns, and remove vectors that are no longer used.
+        """Compute missing vectors, one site after another, and remove unused vectors.
 
         Returns:
             The number of documents that got a vector.
@@ -152,7 +152,7 @@ class Vectorizer:
         return total
 
     def _probe(self) -> None:
-        """Check that the embedder works, and learn the dimension of its vectors.
+        """Check that the embedder works, and find the dimension of its vectors.
 
         Raises:
             EmbedderUnavailable: The embedder does not work.
@@ -160,7 +160,7 @@ class Vectorizer:
         self._embedder.embed_documents([PROBE], PROBE_SECONDS)
 
     def _due(self) -> list[int]:
-        """The sites with work to do, starting after the site that had the last turn."""
+        """Return the sites with pending work, starting after the site that had the last turn."""
         is_semantic = Site.search_settings["semantic"].as_boolean()
         is_previewed = Site.vectors_wanted_until > now()
         uses_vectors = or_(is_semantic.is_(True), is_previewed) & Site.active
@@ -267,7 +267,7 @@ class Vectorizer:
                 site.vectors_model = ""
 
     def _reset_progress(self, site_id: int) -> bool:
-        """Reset the revision before any vector is removed, so that a site that needs them meanwhile gets all again."""
+        """Reset a site's revision before its vectors are removed, so that all are computed again if needed."""
         with self._database.write() as session:
             site = session.get(Site, site_id, with_for_update=ROW_LOCK)
             if site is None or _uses_vectors(site):
@@ -277,7 +277,7 @@ class Vectorizer:
 
 
 def _is_of(model: str, stored: str, dimension: int | None) -> bool:
-    """Whether stored vectors are of a model. Its dimension only counts once the first response has revealed it."""
+    """Whether stored vectors belong to a model. The dimension is ignored until the first response has revealed it."""
     return stored.startswith(f"{model}:") if dimension is None else stored == model_of(model, dimension)
 
 

@@ -23,7 +23,7 @@ _PREFIX = "whsec_"
 
 
 def secret_of(webhook_id: str, secret_key: str) -> str:
-    """Return the secret of a webhook. It derives from the server's secret, so nothing stored reveals it."""
+    """Return a webhook's secret. It is derived from the server's secret, and is not stored."""
     digest = bytes.fromhex(hash_token(f"webhook {webhook_id}", secret_key))
     return _PREFIX + base64.b64encode(digest).decode()
 
@@ -45,21 +45,22 @@ def signed_headers(secret: str, message_id: str, moment: datetime, body: bytes) 
 
 
 AT_ONCE = 32
-"""Webhooks that a process sends to at the same time, more than one account can have, so that an account with slow
-receivers does not delay the others.
+"""Maximum number of webhooks to which a process sends concurrently.
+
+It exceeds the number that one account can have, so an account with slow receivers does not delay other accounts.
 """
 
 log = logging.getLogger(__name__)
 
 Post = Callable[[str, Mapping[str, str], bytes], int]
-"""Sends headers and a body to a URL and returns the response status. Takes a few seconds at most.
+"""Function that sends headers and a body to a URL and returns the response status, within a few seconds.
 
 Raises:
     NotSent: There is no response.
 """
 
 Tell = Callable[[Session, Webhook], None]
-"""Notifies the owner of a webhook that was turned off."""
+"""Function that notifies the owner of a webhook that was turned off."""
 
 
 class NotSent(Exception):
@@ -71,7 +72,7 @@ class Deliverer:
 
     Args:
         secret_key: The server's secret, from which webhook secrets derive.
-        tell: ``None`` if mail is not set up.
+        tell: Notifies the owner of a webhook that was turned off; ``None`` if mail is not set up.
     """
 
     def __init__(self, database: Database, secret_key: str, post: Post, tell: Tell | None):
@@ -84,10 +85,10 @@ class Deliverer:
         self._stopping = Event()
 
     def send_due(self) -> None:
-        """Start sending due deliveries and return. Safe in several processes at once.
+        """Start sending due deliveries and return. Several processes may call this simultaneously.
 
-        A delivery is sent between its claim and the record of its outcome. If the process ends in between, another one
-        sends it again with the same ``webhook-id``.
+        A delivery is sent between its claim and the record of its outcome. If the process ends in between, another
+        process sends it again with the same ``webhook-id``.
         """
         self._collect_finished()
         while len(self._in_progress) < AT_ONCE and (claim := self._claim()) is not None:
@@ -100,13 +101,13 @@ class Deliverer:
         self._collect_finished()
 
     def stop(self) -> None:
-        """Start no more deliveries, and wait for those in progress."""
+        """Stop starting deliveries, and wait for deliveries in progress."""
         self._stopping.set()
         self._threads.shutdown()
         self._collect_finished()
 
     def _collect_finished(self) -> None:
-        """Make room for new deliveries, and raise the error of a thread that lost SQL. Its claim expires."""
+        """Make room for new deliveries, and raise the error of a thread whose database failed. Its claim expires."""
         finished = {future for future in self._in_progress if future.done()}
         self._in_progress -= finished
         for future in finished:

@@ -22,15 +22,15 @@ from app.storage.database import ROW_LOCK
 from app.wording import counted
 
 TRIES = 8
-"""Attempts before a delivery fails."""
+"""Number of attempts before a delivery fails."""
 PAUSES = Pauses(680.0, 86_400.0)
-"""Pauses between attempts; the seven of them take 12 to 24 hours in total."""
+"""Pauses between attempts; the seven pauses take 12 to 24 hours in total."""
 CLAIM = timedelta(seconds=60)
 """Time for which a process claims a webhook, well beyond what an attempt may take."""
 MAX_FINISHED = 50
-"""Finished deliveries of a webhook that are kept, newest first."""
+"""Number of a webhook's most recent finished deliveries that are kept."""
 MAX_WAITING = 1_000
-"""Waiting deliveries of one webhook. Beyond that, the oldest ones fail."""
+"""Maximum number of a webhook's waiting deliveries. Beyond it, the oldest deliveries fail."""
 OFF_AFTER = timedelta(days=3)
 """Time of continuous failure after which a webhook is turned off."""
 
@@ -64,7 +64,7 @@ def list_deliveries(
 
 
 def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDelivery:
-    """Send a delivery of a locked webhook again, now, with as many attempts as the first time.
+    """Send a delivery of a locked webhook again immediately, with the same number of attempts as before.
 
     Raises:
         ApiError: 404.
@@ -78,7 +78,7 @@ def redeliver(session: Session, webhook: Webhook, delivery_id: str) -> WebhookDe
 
 
 def claim_delivery(session: Session) -> Claim | None:
-    """Claim the oldest due delivery of a webhook without a delivery in progress; ``None`` if there is none.
+    """Claim the oldest due delivery among webhooks without a delivery in progress; ``None`` if no delivery is due.
 
     Deliveries of suspended accounts keep waiting.
     """
@@ -125,11 +125,11 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
     Nothing is recorded if the claim has expired or the webhook was deleted.
 
     Args:
-        response_status: HTTP status of the response; ``None`` without one.
-        error: Why it was not delivered; ``None`` on success.
+        response_status: HTTP status of the response; ``None`` without a response.
+        error: Reason why the event was not delivered; ``None`` on success.
     """
     webhook = session.scalar(
-        # An expired claim may have been taken over, which gave the webhook another lease.
+        # If another process took over an expired claim, the webhook has a new lease.
         select(Webhook).where(Webhook.id == claim.webhook_id, Webhook.lease == claim.lease).with_for_update(**ROW_LOCK)
     )
     if webhook is None:
@@ -137,7 +137,7 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
     webhook.lease = webhook.lease_until = None
     webhook.failing_since = None if error is None else webhook.failing_since or now()
     delivery = session.get(WebhookDelivery, claim.delivery_id)
-    if delivery is None:  # It was given up meanwhile, and deleted as old.
+    if delivery is None:  # The delivery was given up meanwhile, and deleted as old.
         return None
     delivery.response_status, delivery.error = response_status, error
     is_given_up = False
@@ -148,7 +148,7 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
         delivery.due_at = now() + timedelta(seconds=PAUSES.after(claim.attempt))
     else:
         delivery.status, delivery.due_at = "failed", None
-        # Only now, so that a delivery after a long pause still gets all its attempts.
+        # Counted only now, so that a delivery after a long pause still gets all its attempts.
         is_given_up = webhook.active and webhook.failing_since is not None and _is_hopeless(webhook.failing_since)
     session.flush()
     if is_given_up:
@@ -193,7 +193,7 @@ def _delete_old(session: Session, webhook_id: str) -> None:
 
 
 def discard_waiting(session: Session) -> None:
-    """Delete all waiting deliveries: in a copy of an installation, because the original sends them."""
+    """Delete all waiting deliveries. Used in a copy of an installation, because the original sends them."""
     session.execute(delete(WebhookDelivery).where(WebhookDelivery.due_at.is_not(None)))
     session.execute(update(Webhook).values(lease=None, lease_until=None))
 
