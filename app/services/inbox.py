@@ -161,7 +161,7 @@ def list_inbox(
     Raises:
         BackendUnavailable: The engine cannot run the queries now.
     """
-    # All candidates must be judged first, because the page depends on the order of the remaining ones.
+    # All candidates must be judged first, because the page depends on the order of the remaining items.
     items = sorted(
         judge_candidates(searcher, site, candidates), key=lambda item: (-item.visitors, -item.searches, item.query)
     )

@@ -114,7 +114,7 @@ class Syncs:
                     ErrorCode.SYNC_RUNNING,
                     f"The sync {running.id} of this source is running; finish or abandon it, or send replace: true.",
                 )
-            # Flushed, so that the count of running syncs excludes the one that was just abandoned.
+            # Flushed, so that the count of running syncs excludes the sync that was just abandoned.
             session.flush()
             _make_room(session, site.id)
             sync = Sync(
@@ -258,7 +258,7 @@ class Syncs:
         """End syncs that received no call for a day, and delete syncs that ended a day ago."""
         moment = now()
         with self._database.write() as session:
-            # One by one, because each ends at the time it lapsed, not now.
+            # One by one, because each sync ends at the time when it lapsed, not now.
             lapsed = session.scalars(
                 select(Sync).where(
                     Sync.status == "running", Sync.removed.is_(None), Sync.called_at <= moment - SYNC_LAPSES_AFTER

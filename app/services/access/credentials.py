@@ -171,7 +171,7 @@ def load_credentials(
     row = session.execute(
         select(Key, Account)
         .join(Account, Account.id == Key.account_id)
-        # Until the overlap ends, the previous token of a rotated key is valid, too.
+        # Until the overlap ends, the previous token of a rotated key is also valid.
         .where(or_(Key.token_hash == token_hash, Key.previous_token_hash == token_hash))
     ).first()
     if row is None:
@@ -198,7 +198,8 @@ def load_engine_credentials(
 ) -> Credentials | None:
     """Return an engine key's credentials: its site and account, and its API key unless it is a public engine key.
 
-    Returns ``None`` if one of them was deleted. The arguments are as in :func:`load_credentials`.
+    Returns ``None`` if the site, the account, or the API key was deleted. The arguments are as in
+    :func:`load_credentials`.
     """
     row = session.execute(
         select(Site, Account)

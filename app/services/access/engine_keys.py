@@ -74,7 +74,7 @@ def read(token: str, secret: str) -> EngineClaims | None:
 def gateway_keys(key: KeyRecord, site: SiteRecord, secret: str) -> tuple[str, str]:
     """Return two gateway tokens: the engine key of an API key, and the site's public engine key.
 
-    If the API key has allowed origins, its own engine key replaces the public one, so that the origins always apply.
+    If the API key has allowed origins, its own engine key is returned twice, so that the origins always apply.
     """
     expires_at = now() + LIFETIME
     # Every search checks the API key's expiry, but not the end of a rotation's overlap, so the token must end with it.

@@ -134,7 +134,7 @@ class ExposedKey:
 
 
 def list_exposed(session: Session, account_id: int) -> Sequence[ExposedKey]:
-    """Return the account's usable private keys that web pages sent, latest first, except dismissed ones."""
+    """Return the account's usable private keys that web pages sent, latest first, except dismissed keys."""
     keys = session.scalars(
         select(Key)
         .join(Site, Site.id == Key.site_id)

@@ -45,7 +45,7 @@ _PRODUCT = re.compile(r"[\w.-]{1,40}", re.ASCII)
 def browser_name(user_agent: str) -> str:
     """Return the browser and system of a ``User-Agent``, such as ``Firefox on Windows``.
 
-    Returns the program's name for other clients, or an empty string if there is none.
+    Returns the program's name for other clients, or an empty string if the header contains no name.
     """
     browser = next((name for mark, name in _BROWSERS if mark in user_agent), "")
     if not browser:

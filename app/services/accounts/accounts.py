@@ -195,7 +195,7 @@ def suspend(session: Session, account_id: int, reason: str) -> list[int]:
     """Block an account and revoke the engine keys of its sites. Returns the IDs of the sites.
 
     Args:
-        reason: Message shown to blocked users; replaces an earlier one.
+        reason: Message shown to blocked users; replaces an earlier message.
     """
     account = get_account(session, account_id, lock=True)
     account.suspended_at = account.suspended_at or now()
@@ -215,7 +215,7 @@ def resume(session: Session, account_id: int) -> None:
 
 
 def _lock_sites(session: Session, account_id: int) -> Sequence[Site]:
-    """Lock and return an account's sites, including deleted ones."""
+    """Lock and return an account's sites, including deleted sites."""
     return session.scalars(
         select(Site).where(Site.account_id == account_id).order_by(Site.id).with_for_update(**ROW_LOCK)
     ).all()

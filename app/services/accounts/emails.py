@@ -157,8 +157,8 @@ def undo_change(session: Session, change: EmailChange, password_hash: str) -> No
     """Restore a member's previous address, and revoke all access that an intruder may have gained by the change.
 
     If the member may manage keys, the account's keys are disabled; if the member is an owner, all sessions of the
-    account end, else only the member's own. The old address receives a password reset link. Later changes are undone,
-    too, and their links stop working.
+    account end, else only the member's own. The old address receives a password reset link. Later changes are also
+    undone, and their links stop working.
 
     Args:
         change: A change of a member whose account is locked.

@@ -146,7 +146,7 @@ def accept_invitation(
 
     Args:
         confirmed: Whether the person's address is already confirmed by other means. A link that was sent only by mail
-            confirms it, too.
+            also confirms it.
 
     Raises:
         ApiError: 404 as in :func:`get_open_invitation`; 400 if another member can still reclaim this address by undoing

@@ -24,7 +24,7 @@ KIND = "password_reset"
 VALID_FOR = timedelta(minutes=30)
 """Lifetime of a link."""
 PAUSE = timedelta(minutes=10)
-"""Minimum time between two links to the same mailbox, unless the last one has been used.
+"""Minimum time between two links to the same mailbox, unless the last link has been used.
 
 Requests are not limited by address; otherwise, an attacker could use up the limit of another person's address.
 """
@@ -48,7 +48,8 @@ class ResetWriter(LinkWriter):
         matches = find_members(session, mail.recipient)
         exact = [member for member in matches if is_same_mailbox(member.email, mail.recipient)] or matches[:1]
         members = find_owners_of(session, exact[0].email) if exact else []
-        # Only the first attempt checks for a fresh link: a retry must not be suppressed by its own earlier one.
+        # Only the first attempt checks for a fresh link: a retry must not be suppressed by the link of an earlier
+        # attempt.
         if not members or (mail.attempts == 1 and _has_fresh_link(session, members, mail.expires_at)):
             return None
         member = members[0]

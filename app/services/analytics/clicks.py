@@ -107,7 +107,7 @@ def make_click(
         visitor, channel: The visitor and the channel, as for searches.
 
     Raises:
-        ApiError: 400 for a ``query_id`` of another site, or one that is more than 24 hours old.
+        ApiError: 400 for a ``query_id`` that belongs to another site or is more than 24 hours old.
     """
     if query_id is not None:
         text = read_query_id(secret, site_id, query_id, moment)

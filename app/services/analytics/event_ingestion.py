@@ -103,7 +103,7 @@ def _count(changes: Changes, event: _Event, sign: int) -> None:
 
 
 def _merge_keystrokes(session: Session, events: Sequence[_Event]) -> list[_Event]:
-    """Decide which events count, among new ones and their stored neighbors.
+    """Decide which events count, among new events and their stored neighbors.
 
     An event is replaced if the next event of its session begins with its text and is at most 30 s later. A new event
     therefore affects only itself and the event before it, and only events within 30 s matter.
@@ -147,7 +147,7 @@ def _is_near(later: _Event, earlier: _Event) -> bool:
 def _stored_neighbours(
     session: Session, fresh: dict[tuple[int, str], list[_Event]]
 ) -> dict[tuple[int, str], list[_Event]]:
-    """Return the stored events of each session within 30 s of a new one, in order."""
+    """Return the stored events of each session within 30 s of a new event, in order."""
     spans: list[tuple[int, str, int, int]] = []
     for (site_id, session_id), additions in sorted(fresh.items(), key=lambda item: item[0]):
         begin = end = None

@@ -48,7 +48,7 @@ class SearchEvent:
         query: As sent; neither blank nor ``*``.
         results_count: Number of matching documents.
         occurred_at: Timezone-aware time of the search.
-        session_id: The visitor's session, in which keystrokes are merged; ``None`` or empty without one.
+        session_id: The visitor's session, in which keystrokes are merged; ``None`` or empty without a session.
         response_ms: Response time; ``None`` if the service did not run the search.
         matched: ``all``, ``some`` (no document has every word), or ``corrected``; ``None`` if unknown.
         visitor: The visitor, a signed 64-bit number (:mod:`app.services.analytics.visitors`); ``None`` if unknown.

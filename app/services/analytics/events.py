@@ -50,7 +50,7 @@ __all__ = [
 PORTION_BYTES = 131_072
 """Bytes of a journal moved in one transaction: about a thousand events."""
 ROTATION_BYTES = 4_194_304
-"""Size at which a completely moved journal is replaced by a new one."""
+"""Size at which a completely moved journal is replaced by a new journal."""
 GATHER_SECONDS = 0.5
 """Seconds for which events are collected before they are moved."""
 ADOPTION_SECONDS = 1.0

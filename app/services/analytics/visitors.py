@@ -64,7 +64,7 @@ class VisitorKeys:
         return int.from_bytes(first + self._hash(f"{site_id}:{address}", 4), signed=True)
 
     def address_session(self, holder: str, address: str) -> str:
-        """Return a session ID for callers that send none: one per engine key, address, and UTC day.
+        """Return a session ID for callers that send none, which is unique per engine key, address, and UTC day.
 
         Args:
             holder: Holder of the engine key.

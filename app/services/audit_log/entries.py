@@ -62,7 +62,7 @@ class Page:
 def list_entries(session: Session, selection: Selection, *, limit: int, before: int | None) -> Page:
     """Return one page of the log.
 
-    Entries never change and new ones come first, so reading pages one after the other neither skips nor repeats
+    Entries never change and new entries come first, so reading pages one after the other neither skips nor repeats
     entries.
 
     Args:

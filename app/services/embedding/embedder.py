@@ -31,7 +31,7 @@ class Embedder(Protocol):
     Attributes:
         model: Identity that is stored with vectors, since vectors of different models cannot be compared.
         languages: Supported languages as ISO 639-1 codes; ``None`` for all.
-        dimension: Dimension of the latest vector; ``None`` before the first one. A server may change it.
+        dimension: Dimension of the latest vector; ``None`` before the first vector. A server may change it.
     """
 
     @property

@@ -277,7 +277,7 @@ def _put(
         stored_ids |= fresh
         document_count += len(fresh)
         origin = Origin(batch.source) if sync is None else marks.origin(sync, batch.documents)
-        # Batches are in order of arrival, so the last document with an ID replaces earlier ones.
+        # Batches are in order of arrival, so the last document with an ID replaces earlier documents.
         accepted |= {document.id: (document, origin) for document in batch.documents}
         for document in batch.documents:
             site_kinds.add(document.kinds)

@@ -1,4 +1,4 @@
-"""Rebuilding a site's index beside the old one, on the same engine or another, and switching to it.
+"""Building a new index for a site while the old index stays in use, on the same or another engine, and switching to it.
 
 Searches use the old index until the new index is complete. The old index is then kept for a while, or until an operator
 drops it. If a rebuild is interrupted, the next rebuild removes its incomplete index.

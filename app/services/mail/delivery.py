@@ -157,7 +157,7 @@ def _deadline(smtp: smtplib.SMTP) -> Iterator[None]:
 
 
 def _refusal(code: int, words: bytes | str) -> MailRefused | MailDeferred:
-    # RFC 5321: codes from 500 are permanent, those from 400 temporary.
+    # RFC 5321: codes from 500 are permanent failures, codes from 400 temporary failures.
     return (MailRefused if 500 <= code < 600 else MailDeferred)(_format_reply(code, words))
 
 

@@ -150,7 +150,7 @@ def _warn(session: Session, use: QuotaUse, settings: Settings) -> bool:
                 warned_at=now(),
             )
         )
-    # A warning about the highest percentage makes the lower ones superfluous.
+    # A warning about the highest percentage makes lower warnings superfluous.
     if not fresh or fresh[-1] != use.reached[-1]:
         return False
     data = {"quota": use.quota, "percent": use.reached[-1], "used": use.used, "allowed": use.allowed}

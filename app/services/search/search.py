@@ -111,7 +111,7 @@ class Visitor:
     """The visitor who searches, as analytics record them.
 
     Attributes:
-        session_id: The visitor's session, in which keystrokes merge; ``None`` or empty without one.
+        session_id: The visitor's session, in which keystrokes are merged; ``None`` or empty without a session.
         number: Hashed visitor ID (:mod:`app.services.analytics.visitors`); ``None`` if visitors are not counted.
         channel: One of ``CHANNELS``.
         page: Path of the page with the search box; ``None`` if it is unknown.

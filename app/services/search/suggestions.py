@@ -29,7 +29,7 @@ from backends.query import SearchQuery
 from backends.text import normal_form
 
 WILDCARD = "*"
-"""Matches any text, including an empty one."""
+"""Matches any text, including the empty text."""
 
 
 class HiddenSuggestions:

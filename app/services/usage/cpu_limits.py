@@ -217,7 +217,7 @@ class ThreadShares:
         with self._lock:
             caller = self._callers[key]
             if caller.waiting:
-                # The place passes to the next request, so the number of active ones stays the same.
+                # The place passes to the next request, so the number of active requests stays the same.
                 caller.waiting.popleft().set()
                 return
             caller.active -= 1

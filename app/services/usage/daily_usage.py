@@ -158,7 +158,7 @@ def usage_between(
 ) -> Sequence[DayUsage]:
     """Return an account's days with usage, oldest first, using the copy where the counter store has less.
 
-    Indexing operations include reported ones and documents changed through this service.
+    Indexing operations include reported operations and documents changed through this service.
 
     Args:
         counters: ``None`` to read the copies only.
@@ -234,7 +234,7 @@ class AccountUsage:
 
 
 def list_account_usage(session: Session, today: date) -> Sequence[AccountUsage]:
-    """Return all accounts with their usage, oldest first. The number of queries does not depend on the accounts."""
+    """Return all accounts with their usage, oldest first. The number of SQL queries is fixed."""
     month = (
         select(
             UsageDay.account_id,

@@ -72,7 +72,7 @@ class LateCharges:
                 return 0
             # Raises during an outage, before this process gives up its journal.
             self._counters.check()
-            # Releases this process's journal, so that the loop settles it like those of dead processes.
+            # Releases this process's journal, so that the loop settles it like the journals of dead processes.
             self.close()
             settled = 0
             for journal in left_journals(self._directory):

@@ -85,8 +85,8 @@ class Vectorizer:
     """Keeps the vectors of sites current.
 
     A site's row contains the revision up to which its documents have vectors, and the model. If the model or its
-    dimension changes, all vectors are computed again. One process works on a site at a time. Sites take turns, also
-    from one run to the next, and a site whose documents make the embedder fail waits longer after each failure.
+    dimension changes, all vectors are computed again. One process works on a site at a time. Sites take turns, across
+    runs, and a site whose documents make the embedder fail waits longer after each failure.
     """
 
     def __init__(self, database: Database, locks: Locks, embedder: Embedder, failing: Backoff | None = None):
@@ -121,7 +121,7 @@ class Vectorizer:
             return max(0, site.document_count - (session.scalar(vectors) or 0))
 
     def run(self, is_stopping: Callable[[], bool] = lambda: False) -> int:
-        """Compute missing vectors, one site after another, and remove unused vectors.
+        """Compute missing vectors, with sites taking turns, and remove unused vectors.
 
         Returns:
             The number of documents that got a vector.
@@ -211,7 +211,7 @@ class Vectorizer:
         return len(pending)
 
     def _compute(self, site_id: int, pending: Pending) -> dict[tuple[int, str], bytes]:
-        """Compute the vectors of documents; documents that the embedder rejects get an empty one.
+        """Compute the vectors of documents. A document that the embedder rejects gets an empty vector.
 
         Raises:
             EmbedderUnavailable: The embedder is unavailable.
