@@ -209,7 +209,7 @@ def _forget_erasures(database: Database, before_day: int) -> None:
 
 
 def remove_step(database: Database) -> bool:
-    """Delete one chunk of a deleted site's events.
+    """Delete one batch of a deleted site's events.
 
     Returns:
         Whether there were any.

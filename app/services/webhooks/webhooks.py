@@ -148,7 +148,7 @@ def settle(session: Session, claim: Claim, response_status: int | None, error: s
         delivery.due_at = now() + timedelta(seconds=PAUSES.after(claim.attempt))
     else:
         delivery.status, delivery.due_at = "failed", None
-        # Counted only now, so that a delivery after a long pause still gets all its attempts.
+        # Checked only after the last attempt, so that a delivery after a long pause still gets all its attempts.
         is_given_up = webhook.active and webhook.failing_since is not None and _is_hopeless(webhook.failing_since)
     session.flush()
     if is_given_up:
