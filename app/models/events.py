@@ -1,4 +1,4 @@
-"""Tables of analytics: events, their daily counts, visitors, usage, and ignored queries."""
+"""Tables for analytics: events, daily counts, visitors, usage, and ignored queries."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positio
 """Counts of clicks: clicks, searches with at least one, clicks with a reported position, and the sum of these
 positions. A click counts on its own day."""
 VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
-"""Visitors who searched a query, who did so with results, and who did so without. Each counts once, on the last such
+"""Counts of visitors who searched for a query, with results, and without. Each visitor counts once, on the last such
 day in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``."""
 QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
-"""Counts of a query. Partial results are those in which no document has every word."""
+"""Counts for a query. Results are partial if no document contains every word."""
 SITE_KINDS = (
     "searches", "zero_results", "partial_results", *CLICK_KINDS, "responses", "response_ms", "mixed_searches"
 )  # fmt: skip
@@ -39,15 +39,15 @@ PARTIAL = "some"
 ALL_WORDS = "all"
 """``SearchEvent.matched`` if documents have every word."""
 RUN_CODES = {"all": 1, PARTIAL: 2, "corrected": 3}
-"""``SearchEvent.matched`` to its number in ``QueryDay.last_run``."""
+"""Maps values of ``SearchEvent.matched`` to their numbers in ``QueryDay.last_run``."""
 SUGGESTED_FROM = 3
-"""Visitors who must have searched a query in 30 days before other visitors may see it."""
+"""Minimum number of visitors who searched for a query in 30 days before it is suggested to others."""
 
 QueryText = Text().with_variant(Text(collation="C"), "postgresql")
 """A query in normal form; sorted by code point on every database."""
 
 DocumentId = String(512).with_variant(String(512, collation="C"), "postgresql")
-"""ID of a document, sorted by code point."""
+"""A document ID, sorted by code point."""
 
 PagePath = String(200).with_variant(String(200, collation="C"), "postgresql")
 """Path of a page that visitors search from, sorted by code point."""
@@ -83,17 +83,17 @@ class SearchEvent(Base):
     recorded_at: Mapped[datetime]
     """Time of arrival, which orders events with the same ``occurred_at``."""
     counted: Mapped[bool]
-    """False if the next event of its session replaces it."""
+    """Whether the event counts; false if the session's next event replaces it."""
     matched: Mapped[str | None] = mapped_column(String(16))
     """``all``, ``some`` (no document has every word), or ``corrected``; ``NULL`` if unknown."""
     visitor: Mapped[int | None] = mapped_column(BigId)
-    """ID of the visitor: see ``app.services.analytics.visitors``; ``NULL`` if unknown."""
+    """Hashed visitor ID: see ``app.services.analytics.visitors``; ``NULL`` if unknown."""
     channel: Mapped[str | None] = mapped_column(String(8))
-    """One of ``CHANNELS``; ``NULL`` in events of earlier releases."""
+    """One of ``CHANNELS``; ``NULL`` in events from earlier releases."""
     page: Mapped[str | None] = mapped_column(PagePath)
     """Path of the page with the search box, if reported."""
     mixed: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
-    """Whether its hits were also ranked by meaning."""
+    """Whether the hits were also ranked by meaning."""
 
 
 class SearchClick(Base):
@@ -111,16 +111,16 @@ class SearchClick(Base):
     """Key of the search: see ``app.services.analytics.clicks``."""
     query: Mapped[str] = mapped_column(QueryText)
     document_id: Mapped[str] = mapped_column(DocumentId)
-    """As sent; the document may not exist."""
+    """Document ID as sent by the client; the document may not exist."""
     position: Mapped[int | None] = mapped_column(BigId)
-    """Its position in the results, from 1."""
+    """Position of the document in the results, from 1."""
     occurred_at: Mapped[datetime]
     visitor: Mapped[int | None] = mapped_column(BigId)
     """As ``SearchEvent.visitor``."""
     channel: Mapped[str | None] = mapped_column(String(8))
     """As ``SearchEvent.channel``."""
     session_id: Mapped[str | None] = mapped_column(String(64))
-    """The reported session; ``NULL`` also in clicks of earlier releases."""
+    """Session ID from the client; ``NULL`` if none was sent, and in clicks from earlier releases."""
 
 
 class ClickDay(Base):
@@ -150,7 +150,7 @@ class ClickAnchorDay(Base):
     document_key: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
     """Hash of the document's ID, because a key with the ID could exceed the limit of PostgreSQL's indexes."""
     anchor: Mapped[str] = mapped_column(Anchor, primary_key=True)
-    """As sent: there may be no such section."""
+    """Anchor as sent by the client; the section may not exist."""
     clicks: Mapped[int] = mapped_column(BigId)
 
 
@@ -167,8 +167,7 @@ class OriginDay(Base):
     day: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     channel: Mapped[str] = mapped_column(String(8), primary_key=True)
     page: Mapped[str] = mapped_column(PagePath, primary_key=True)
-    """Path of the page; ``""`` if none was reported, and for clicks; ``OTHER_PAGES`` for pages without their own row.
-    """
+    """Path of the page; ``""`` for clicks and if none was reported; ``OTHER_PAGES`` for pages without their own row."""
     searches: Mapped[int] = mapped_column(BigId)
     zero_results: Mapped[int] = mapped_column(BigId)
     partial_results: Mapped[int] = mapped_column(BigId)
@@ -182,7 +181,7 @@ class OriginDay(Base):
 
 
 class VisitorKey(Base):
-    """Key that hashes visitors' IP addresses for some days, on all machines. It is deleted when the next one begins."""
+    """A key for hashing visitors' IP addresses, shared by all machines. It is deleted when the next period begins."""
 
     __tablename__ = "visitor_keys"
 
@@ -204,9 +203,9 @@ class VisitorErasure(Base):
 
 
 class QueryVisit(Base):
-    """Number of counted events, of one kind, that one visitor has for one query on one day.
+    """Number of one visitor's counted events of one kind for one query on one day.
 
-    It falls to zero and rises again as keystrokes merge. The visitor counts while it is not zero.
+    The visitor counts while the number is not zero. It may fall to zero and rise again as keystrokes are merged.
     """
 
     __tablename__ = "query_visits"
@@ -220,16 +219,16 @@ class QueryVisit(Base):
 
 
 class EventJournal(Base):
-    """Position up to which a journal file was moved to SQL. The row exists as long as the file."""
+    """Position up to which a journal file was moved to SQL. The row is deleted with the file."""
 
     __tablename__ = "event_journals"
     __table_args__ = (Index(None, "directory_id"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     directory_id: Mapped[str] = mapped_column(String(32))
-    """ID of its folder, on any machine."""
+    """ID of the journal's folder, unique across machines."""
     position: Mapped[int] = mapped_column(BigId, default=0)
-    """Bytes moved."""
+    """Number of bytes already moved."""
 
 
 class SiteDay(Base):
@@ -245,7 +244,7 @@ class SiteDay(Base):
     responses: Mapped[int] = mapped_column(BigId)
     """Searches that the service ran."""
     response_ms: Mapped[int] = mapped_column(BigId)
-    """Sum of their response times."""
+    """Total response time of these searches in milliseconds."""
     partial_results: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     clicks: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     clicked_searches: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
@@ -274,8 +273,8 @@ class QueryDay(Base):
     found_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     missed_visitors: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
     last_run: Mapped[int | None] = mapped_column(BigId)
-    """Time of the last search on this day that the service ran, and what it matched: microseconds since 1970-01-01,
-    times 8, plus a number of :data:`RUN_CODES`; ``NULL`` if the query was only logged."""
+    """Time and match type of the last search that the service ran that day: microseconds since the Unix epoch times 8,
+    plus a number from :data:`RUN_CODES`; ``NULL`` if the query was only logged."""
 
 
 class EventRemoval(Base):
@@ -295,11 +294,11 @@ class UsageDay(Base):
     account_id: Mapped[int] = mapped_column(BigId, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
     day: Mapped[date] = mapped_column(Date, primary_key=True)
     searches: Mapped[int] = mapped_column(BigId, default=0)
-    """Charged searches; a copy."""
+    """Number of charged searches, copied from the counter store."""
     indexing_operations: Mapped[int] = mapped_column(BigId, default=0)
-    """Indexing operations reported by clients; a copy."""
+    """Number of indexing operations reported by clients, copied from the counter store."""
     documents_changed: Mapped[int] = mapped_column(BigId, default=0, server_default="0")
-    """Documents that this service wrote or deleted, counted in the same transactions."""
+    """Number of documents that this service wrote or deleted, updated in the same transactions."""
 
 
 class IgnoredQuery(Base):
@@ -312,5 +311,5 @@ class IgnoredQuery(Base):
         BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     query: Mapped[str] = mapped_column(QueryText, primary_key=True)
-    """In normal form."""
+    """The query in normal form."""
     ignored_at: Mapped[datetime]

@@ -1,4 +1,4 @@
-"""Tables of sites: settings, index state, keys, lessons from clicks, and the outbox."""
+"""Tables for sites: settings, index state, keys, rankings learned from clicks, and the outbox."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Site(Base):
     url: Mapped[str] = mapped_column(String(2048))
     domain: Mapped[str] = mapped_column(String(255))
     domains: Mapped[list[str]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
-    """Further URLs whose hosts sources may use. Pages then have the field ``domain``."""
+    """Additional URLs whose hosts sources may crawl. If there are any, pages have the field ``domain``."""
     active: Mapped[bool] = mapped_column(default=True)
     deleted_at: Mapped[datetime | None]
-    """Time of its move to the trash, where it is never active: see ``app.services.sites``."""
+    """Time at which the site was moved to the trash, where it is inactive: see ``app.services.sites``."""
     was_active: Mapped[bool] = mapped_column(default=True, server_default=true())
-    """Whether it was active when it was deleted."""
+    """Whether the site was active when it was deleted."""
     agents: Mapped[bool] = mapped_column(default=False, server_default=text("false"))
-    """Whether AI agents may search and read it; see ``app.compat.agents``."""
+    """Whether AI agents may search and read the site; see ``app.compat.agents``."""
     description: Mapped[str] = mapped_column(String(500), default="", server_default=text("''"))
     """Description for AI agents."""
     created_at: Mapped[datetime]
@@ -39,35 +39,35 @@ class Site(Base):
 
     document_count: Mapped[int] = mapped_column(default=0)
     field_kinds: Mapped[dict[str, list[str]]] = mapped_column(JSON, default=dict)
-    """Additional fields of the site's documents, with their kinds."""
+    """Maps custom fields of the site's documents to their kinds of values."""
     search_settings: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
     public_epoch: Mapped[int] = mapped_column(default=1)
-    """Raised to revoke every public engine key of the site."""
+    """Version number, incremented to revoke all public engine keys of the site."""
 
     revision: Mapped[int] = mapped_column(BigId, default=0)
-    """Raised with every change of the documents."""
+    """Version number, incremented with every change to the documents."""
     applied_revision: Mapped[int] = mapped_column(BigId, default=0)
-    """Revision up to which the engine's index has the changes."""
+    """Last revision whose changes are in the engine's index."""
     indexing_failed_at: Mapped[datetime | None]
-    """Last failed attempt to update the index, if none has succeeded since."""
+    """Time of the last failed attempt to update the index; ``NULL`` if an attempt has succeeded since."""
     indexing_error: Mapped[str | None] = mapped_column(String(500))
-    """Its error, for the operator; may quote the engine."""
+    """Error of the failed attempt, for the operator; may quote the engine."""
     engine: Mapped[str] = mapped_column(String(255))
     """Identity of the engine with the index: its kind, and its name if the URL gives one."""
     engine_index: Mapped[str] = mapped_column(String(64), default="", server_default=text("''"))
     """Name of the index in the engine."""
     index_generation: Mapped[int] = mapped_column(default=1)
-    """Raised with every index built for the site."""
+    """Number of the current index, incremented with every index built for the site."""
     index_tag: Mapped[str] = mapped_column(String(16), default=lambda: secrets.token_hex(5), server_default=text("''"))
     """Random part of the names of the site's indexes, which distinguishes them from other installations' indexes."""
     vectors_revision: Mapped[int] = mapped_column(BigId, default=0, server_default=text("0"))
-    """Revision up to which the documents have vectors."""
+    """Last revision whose documents have vectors."""
     vectors_model: Mapped[str] = mapped_column(String(255), default="", server_default=text("''"))
-    """Identity of the model that computes them; empty without one."""
+    """Identity of the model that computes the vectors; empty if none."""
     vectors_wanted_until: Mapped[datetime | None]
-    """Time until which they are computed for a preview, although the settings do not need them."""
+    """Time until which vectors are computed for a preview, even if the settings do not require them."""
     rebuilding: Mapped[bool] = mapped_column(default=False)
-    """Whether a second index is being built. Markers of deletions stay in ``documents`` until it has applied them."""
+    """Whether a second index is being built. Tombstones stay in ``documents`` until it has applied them."""
 
     @property
     def index(self) -> str:
@@ -75,7 +75,7 @@ class Site(Base):
         return f"site_{self.id}"
 
     def index_name(self, generation: int) -> str:
-        """Return the name in the engine of one generation of the site's index."""
+        """Return the name that one generation of the site's index has in the engine."""
         return f"site_{self.id}_{generation}_{self.index_tag}"
 
 
@@ -88,11 +88,11 @@ class ClickLessons(Base):
         BigId, ForeignKey("sites.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     learned_day: Mapped[int | None]
-    """UTC day of the last lesson, counted from 1970-01-01; ``NULL`` before the first."""
+    """UTC day of the last update, in days since 1970-01-01; ``NULL`` before the first."""
     clicks_since: Mapped[datetime | None]
-    """Earlier clicks are ignored."""
+    """Time of the last reset; earlier clicks are ignored."""
     gains: Mapped[dict[str, dict[str, float]]] = mapped_column(JSON, default=dict)
-    """Query in normal form to document ID to the places that it moves up."""
+    """Maps each query in normal form to document IDs and the number of positions that each document moves up."""
 
 
 class EngineTask(Base):
@@ -130,7 +130,7 @@ class Key(Base):
     """Hash of the token before the last rotation, valid until ``previous_expires_at``."""
     previous_expires_at: Mapped[datetime | None]
     token_version: Mapped[int] = mapped_column(default=1)
-    """Raised to revoke the engine keys issued for this key."""
+    """Version number, incremented to revoke the engine keys issued for this key."""
     active: Mapped[bool] = mapped_column(default=True)
     scopes: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     """Scopes of a private key; ``NULL`` for all, including future ones."""
@@ -139,10 +139,10 @@ class Key(Base):
     allowed_origins: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     """Origins of the pages that may use a public key; ``NULL`` for all."""
     exposed_at: Mapped[datetime | None]
-    """Last time that a web page sent a private key, to within an hour; ``NULL`` since the last rotation."""
+    """Last time a web page sent this private key, to within an hour; ``NULL`` if never since the last rotation."""
     exposed_origin: Mapped[str | None] = mapped_column(String(300))
     exposure_dismissed: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether its owner has dismissed that notice."""
+    """Whether the owner has dismissed the notice about the exposed key."""
     seen_host: Mapped[str | None] = mapped_column(String(300))
     """Host of the page that last used a public key."""
     seen_at: Mapped[datetime | None]
@@ -155,7 +155,7 @@ class Key(Base):
 
 
 class EngineCredential(Base):
-    """A credential issued by the engine, to be revoked with its holder."""
+    """A credential issued by the engine, which is revoked with its holder."""
 
     __tablename__ = "engine_credentials"
     __table_args__ = (UniqueConstraint("engine", "holder", "index_name"), Index(None, "site_id"), Index(None, "key_id"))
@@ -163,7 +163,7 @@ class EngineCredential(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"))
     key_id: Mapped[str | None] = mapped_column(ForeignKey("keys.id", ondelete="CASCADE"))
-    """The API key that it belongs to; ``NULL`` for the site's public engine key."""
+    """The API key that holds the credential; ``NULL`` for the site's public engine key."""
     engine: Mapped[str] = mapped_column(String(255))
     holder: Mapped[str] = mapped_column(String(64))
     index_name: Mapped[str] = mapped_column(String(64))

@@ -1,4 +1,4 @@
-"""Tables of sources: the places that a site's pages are crawled from, their runs, and the state of each page."""
+"""Tables for sources, which tell the crawler where to find a site's pages, their runs, and the state of each page."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _OPEN = text("status IN ('queued', 'running')")
 
 
 class Source(Base):
-    """A place to crawl pages of a site from: a website, a sitemap, a feed, or a WordPress blog."""
+    """A website, sitemap, feed, or WordPress blog from which a site's pages are crawled."""
 
     __tablename__ = "sources"
     __table_args__ = (UniqueConstraint("site_id", "kind", "url"), Index(None, "next_run_at"))
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    """``src_…``; also the source of its documents."""
+    """ID with the prefix ``src_``, which is also the source name of its documents."""
     site_id: Mapped[int] = mapped_column(BigId, ForeignKey("sites.id", ondelete="CASCADE"))
     kind: Mapped[str] = mapped_column(String(16))
     """``website``, ``sitemap``, ``feed``, or ``wordpress``."""
@@ -31,13 +31,13 @@ class Source(Base):
     exclude: Mapped[list[str]] = mapped_column(JSON, default=list)
     selectors: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
     fields: Mapped[list[dict[str, Any]]] = mapped_column(JSON, default=list, server_default=text("'[]'"))
-    """Rules for additional fields of its pages. If several rules set a field, the first one applies."""
+    """Rules for custom fields of the source's pages. If several rules set a field, the first one applies."""
     headers: Mapped[dict[str, str]] = mapped_column(JSON, default=dict)
-    """Sent only to the source's host; never shown."""
+    """Request headers, which are sent only to the source's host and never displayed."""
     max_pages: Mapped[int | None]
     max_depth: Mapped[int | None]
     title_suffix: Mapped[str | None] = mapped_column(String(1024))
-    """Common ending of its pages' titles, which is removed from the documents' titles."""
+    """Common ending of page titles, which is removed from document titles."""
     next_run_at: Mapped[datetime | None]
     """Time of the next scheduled run; ``NULL`` without a schedule."""
     hook_salt: Mapped[str] = mapped_column(String(32), default="", server_default=text("''"))
@@ -49,7 +49,7 @@ class Source(Base):
 
 
 class SourceRun(Base):
-    """One crawl of a source: first its place in the queue, then its report."""
+    """One crawl of a source. The row queues the run, and later records its progress and report."""
 
     __tablename__ = "source_runs"
     __table_args__ = (
@@ -71,15 +71,15 @@ class SourceRun(Base):
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     waiting_since: Mapped[datetime]
-    """Time at which it was queued, or returned to the queue by a process. The longest waiting run is next."""
+    """Time at which the run was queued, or returned to the queue. The run that has waited longest is next."""
     lease: Mapped[str | None] = mapped_column(String(32))
-    """Name of the current claim. Every claim has a new name."""
+    """Token of the current lease; each claim has a new one."""
     lease_until: Mapped[datetime | None]
-    """End of the claim, after which another process continues the run."""
+    """Expiry of the lease, after which another process continues the run."""
     lapses: Mapped[int] = mapped_column(default=0)
-    """Number of claims that expired because their process was killed."""
+    """Number of leases that expired because their process died."""
     cancelled: Mapped[bool] = mapped_column(default=False)
-    """Whether cancelling was requested."""
+    """Whether cancellation was requested."""
     sync_id: Mapped[str | None] = mapped_column(String(32))
     seeded: Mapped[bool] = mapped_column(default=False)
     """Whether all start URLs are known."""
@@ -112,7 +112,7 @@ class RunPage(Base):
     found_on: Mapped[str | None] = mapped_column(String(2048))
     """The page, sitemap, or feed that first linked to it, if any."""
     removed: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """Whether it had a document until then."""
+    """Whether the URL had a document before this run, which was removed."""
 
 
 class SourcePage(Base):
@@ -126,15 +126,15 @@ class SourcePage(Base):
     document_id: Mapped[str | None] = mapped_column(String(512))
     """ID of its document; ``NULL`` without one."""
     reason: Mapped[str | None] = mapped_column(String(32))
-    """Why it has no document."""
+    """Reason why the page has no document."""
     etag: Mapped[str | None] = mapped_column(String(512))
     last_modified: Mapped[str | None] = mapped_column(String(64))
     digest: Mapped[bytes | None] = mapped_column(LargeBinary)
-    """Hash of everything read from it. An unchanged page is not written again."""
+    """Hash of everything read from the page. Unchanged pages are not written again."""
     text_digest: Mapped[bytes | None] = mapped_column(LargeBinary)
-    """Hash of its title and text. Of pages with the same hash, one is indexed."""
+    """Hash of the page's title and text. Only one of several pages with the same hash is indexed."""
     title: Mapped[str | None] = mapped_column(String(1024))
-    """Title of the page, including the site's common ending."""
+    """Title of the page, including the common ending of the site's titles."""
     document_title: Mapped[str | None] = mapped_column(String(1024))
     """Title of the document."""
     path_section: Mapped[str | None] = mapped_column(String(255))
@@ -145,7 +145,7 @@ class SourcePage(Base):
 
 
 class CrawlHost(Base):
-    """Pace of requests to one host, shared by all processes of the installation."""
+    """Rate limit for requests to one host, shared by all processes of the installation."""
 
     __tablename__ = "crawl_hosts"
     __table_args__ = (Index(None, "next_at"),)
@@ -154,6 +154,6 @@ class CrawlHost(Base):
     next_at: Mapped[float]
     """Unix seconds before which no request may begin."""
     slowness: Mapped[float]
-    """Seconds that a response takes."""
+    """Response time of the host in seconds."""
     taken: Mapped[dict[str, float]] = mapped_column(JSON)
-    """Requests in progress: token to the time it was issued."""
+    """Requests in progress: maps each request's token to the time it was issued."""

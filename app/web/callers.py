@@ -31,12 +31,12 @@ def current_client() -> Client:
 
 
 def address() -> str:
-    """Return the hashed key of the caller's IP address."""
+    """Return a hash of the caller's IP address, for use as a key."""
     return current_client().key
 
 
 def find_actor(session: Session) -> Actor:
-    """Return the current actor: the one set for a block of code, the request's caller, or the service itself."""
+    """Return the current actor: the actor set for a block of code, the request's caller, or the service itself."""
     actor = current_actor()
     if actor is not None:
         return actor

@@ -38,7 +38,7 @@ _TYPES = {401: "auth", 403: "auth", 429: "system", 500: "internal", 503: "system
 
 
 class GatewayError(ApiError):
-    """An error with a code of Meilisearch's that has no counterpart among ours."""
+    """An error with a Meilisearch code that has no counterpart in this service's API."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ def invalid_engine_key(
 
 
 def code_of(error: ApiError) -> str:
-    """Return the code below ``/engine``."""
+    """Return the code of an error in responses below ``/engine``."""
     return error.gateway_code if isinstance(error, GatewayError) else _CODES.get(error.code, error.code.value)
 
 
 def inside(error: ApiError, place: str) -> ApiError:
-    """Return the same error with a prefix that names the query among several."""
+    """Return the error with a message prefix that identifies one of several queries."""
     return GatewayError(code_of(error), f"Inside `{place}`: {error.message}", code=error.code, details=error.details)
 
 

@@ -47,7 +47,7 @@ REFERRER_POLICY = "same-origin"
 
 
 def policy_with_connections(address: str) -> str:
-    """Return the policy of a page with scripts that may also call another origin."""
+    """Return the content security policy of a page whose scripts may also call another origin."""
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self' {address}")
 
 
@@ -66,7 +66,7 @@ class _Process:
         self.start_anew()
 
     def start_anew(self) -> None:
-        """Choose a new prefix, as a forked child must."""
+        """Choose a new prefix. Required after a fork, so that request IDs stay unique."""
         self.prefix = secrets.token_hex(8)
         self.numbers = itertools.count(secrets.randbits(32))
 
@@ -76,7 +76,7 @@ os.register_at_fork(after_in_child=_process.start_anew)
 
 
 def make_request_id() -> str:
-    """Return an ID that no other request in any process has: 32 hexadecimal digits."""
+    """Return a globally unique request ID: 32 hexadecimal digits."""
     return f"{_process.prefix}{next(_process.numbers):016x}"
 
 
@@ -86,7 +86,7 @@ def _name_request() -> None:
 
 
 def is_for_browsers(path: str) -> bool:
-    """Whether pages of any origin may call this path."""
+    """Whether web pages of any origin may call this path."""
     return path.startswith(BROWSER_PREFIXES) or path in BROWSER_PATHS
 
 
@@ -178,4 +178,4 @@ def _gzip(content: bytes) -> bytes:
 
 
 _cached_gzip = lru_cache(maxsize=16)(_gzip)
-"""Cached compression, for large responses that are the same for everyone."""
+"""Compresses with a cache, for large responses that are the same for everyone."""

@@ -63,7 +63,7 @@ def _body_limit(req: Request) -> int:
 
 
 def _read_at_once(req: Request, length: int) -> bytes:
-    """Read a body of known length at once. werkzeug reads in pieces, for each of which gunicorn copies its read-ahead.
+    """Read a body of known length in one call. werkzeug reads in pieces, and gunicorn copies its buffer for each.
 
     Raises:
         ClientDisconnected: The body is truncated.
@@ -162,13 +162,13 @@ _NOTHING = NothingSchema()
 
 
 def read_json_once(req: Request, *, any_type: bool = False) -> Any:
-    """Read the request's JSON body once and keep it, for policies that need it before the view.
+    """Read the request's JSON body and cache it, for policies that need it before the view.
 
     Args:
         any_type: As for :func:`read_json`.
 
     Raises:
-        ApiError: As :func:`read_json`, on every call.
+        ApiError: As :func:`read_json`, again on every call.
     """
     if "json_body" not in g:
         try:
@@ -189,7 +189,7 @@ LINE_READERS: Mapping[str, Callable[[BytesIO], Iterator[Read]]] = {
 
 
 def read_lines_of_documents(req: Request) -> list[Any]:
-    """Read a body with one document per line. Reading stops one document above the maximum of a batch.
+    """Read a body with one document per line, up to one document more than a batch may contain.
 
     Raises:
         ApiError: 413; 415 for a media type without a reader; 400 for an unreadable body.
@@ -248,7 +248,7 @@ def read_form_body(req: Request) -> MultiDict[str, str]:
 
 @contextmanager
 def _reading(req: Request, limit: int, broken: ErrorCode) -> Iterator[None]:
-    """Convert the errors of reading a body of at most ``limit`` bytes.
+    """Convert errors that occur while reading a body of at most ``limit`` bytes.
 
     Raises:
         ApiError: 413; 408; 400 with the code ``broken`` for malformed or truncated chunks.
@@ -295,7 +295,7 @@ def check_query_string(req: Request) -> None:
 
 
 def invalid(error: ValidationError) -> ApiError:
-    """Return the 400 for marshmallow's messages."""
+    """Convert marshmallow's error messages to a 400."""
     details = []
     for path, problem in islice(walk(error.messages), MAX_PROBLEMS + 1):
         name = path.rsplit(".", 1)[-1] or "body"
@@ -327,22 +327,22 @@ class StrictParser(FlaskParser):
         return read_json(req)
 
     def load_json_optional(self, req: Request, schema: Any) -> Any:
-        """Return an optional body. A missing one, which needs no Content-Type, equals ``{}``; ``null`` does not."""
+        """Read an optional JSON body. A missing body is treated as ``{}``, without a Content-Type; ``null`` is not."""
         return read_json(req, absent={})
 
     def load_hook(self, req: Request, schema: Any) -> Any:
-        """Return a body of which only JSON objects are read. Any other body equals ``{}``."""
+        """Read a body that may be anything. Only a JSON object is used; any other body is treated as ``{}``."""
         try:
             body = read_json(req, absent={}, any_type=True)
         except ApiError as error:
-            # Bodies that were not read to the end must close the connection.
+            # If the body was not read completely, the connection must be closed.
             if error.code not in (ErrorCode.INVALID_JSON, ErrorCode.UNSUPPORTED_MEDIA_TYPE) or error.headers:
                 raise
             return {}
         return body if isinstance(body, dict) else {}
 
     def load_documents(self, req: Request, schema: Any) -> Any:
-        """Return a batch of documents: JSON, or one document per line."""
+        """Read a batch of documents, as JSON or with one document per line."""
         body = read_json(req) if is_json(req) else {"documents": read_lines_of_documents(req)}
         to_text = TEXT_READERS.get(req.args.get("format", ""))
         if to_text is not None and isinstance(body, dict) and isinstance(body.get("documents"), list):

@@ -1,4 +1,4 @@
-"""Policies of operations: who may call each, and how it is counted, charged, answered, and compressed.
+"""Policies of operations: permitted callers, rate limits, charges, and properties of responses.
 
 The application doesn't start if a view has no policy.
 """
@@ -29,7 +29,7 @@ class OperationPolicy:
         whole_account: Whether it affects the whole account, so that keys for one site may not use it.
         uncounted: Whether it skips identification and request limits. Requires access for anyone.
         without_rate_headers: Whether its responses lack ``X-RateLimit-*``.
-        searches: Whether it searches or suggests, so that it continues while the counter store is unavailable.
+        searches: Whether it searches or suggests, and therefore continues while the counter store is unavailable.
         charges_search: Whether it charges a search to the daily quota, or a function that decides for the request.
         searched_texts: Returns the queries of the current request in normal form. Each is charged once per search
             intent; empty queries are not charged.
@@ -40,7 +40,7 @@ class OperationPolicy:
         has_page: Whether it serves a page to browsers.
         is_file: Whether it serves a file to agents, with request limits of its own.
         role: Required role of members. By default, viewers may read and editors may write.
-        token_places: Where the caller's key may be.
+        token_places: Places in a request where the caller's key may be.
     """
 
     access: Access
@@ -87,7 +87,7 @@ def set_policy(app: App, endpoint: str, policy: OperationPolicy) -> None:
 
 
 def policies(app: Flask) -> dict[str, OperationPolicy]:
-    """Maps the endpoints of all operations to their policies."""
+    """Return the policies of all operations, by endpoint."""
     return {endpoint: policy for endpoint, policy in app.extensions[_POLICIES].items() if endpoint is not None}
 
 
@@ -103,10 +103,10 @@ def require_policies(app: Flask) -> None:
 
 
 def policy_of(endpoint: str | None) -> OperationPolicy:
-    """Return the policy of ``endpoint`` in the current application. ``None`` stands for requests without a route.
+    """Return the policy of ``endpoint`` in the current application; ``None`` means a request without a route.
 
     Raises:
-        KeyError: The endpoint was added after the start without a policy.
+        KeyError: The endpoint was added after startup, without a policy.
     """
     declared: dict[str | None, OperationPolicy] = current_app.extensions[_POLICIES]
     return declared[endpoint]

@@ -91,7 +91,7 @@ def _check() -> None:
     share = _name_sharer(caller, policy, token)
     current_runtime.shares.enter(share)
     state.share_of = share
-    state.caller = caller  # Error responses from here on are for this caller.
+    state.caller = caller  # From here on, error responses are for this caller.
     state.spender = spender_of(caller, address())
     current_runtime.cpu_limits.check(state.spender)
     if caller is None:
@@ -107,7 +107,7 @@ def _check() -> None:
         caller, outcome = _count(current_runtime, req, policy, caller, token)
         state.outcome = None if outcome is None else charge_further(current_runtime, req, policy, caller, outcome)
     except ApiError as error:
-        # The credentials have ended: the caller is unidentified.
+        # The credentials are no longer valid, so the caller is unidentified.
         state.caller = None
         _consume_address(current_runtime, policy, token)
         raise req.routing_exception or error from error
@@ -143,7 +143,7 @@ def _host_of_page(req: Request) -> str | None:
 
 
 def _note_exposure(runtime: Runtime, req: Request, key: KeyRecord) -> None:
-    """Record a private key that a web page sends, except for pages of this service, which only their user sees."""
+    """Record that a web page sends a private key, except on this service's own pages, which only the user sees."""
     origin = req.environ.get("HTTP_ORIGIN")
     if origin is not None and not is_own_origin(req, origin):
         runtime.key_exposures.note(key, origin)
@@ -165,7 +165,7 @@ def _leave_share(_error: BaseException | None) -> None:
 def _identify(
     runtime: Runtime, req: Request, access: Access, token: str | None
 ) -> tuple[Caller | None, ApiError | None]:
-    """Return the caller, or the error of a failed identification."""
+    """Return the caller and ``None``, or ``None`` and the error if identification failed."""
     try:
         if token is not None:
             return identify_token(runtime, req.path, access, token), None
@@ -190,7 +190,7 @@ def _count(
         g.uncounted = uncounted_searches(req, policy, caller)
         return (caller if token is None else identify_token(runtime, req.path, policy.access, token, _UNSETTLED)), None
     except RequestLimitExceeded as error:
-        # A limit of outdated credentials does not count: the plan may have been raised since.
+        # Ignore limits from outdated credentials: the plan may have been upgraded since.
         if error.outcome is None or not _is_stale(caller, token, error.outcome):
             count_refusal(runtime, req, policy, caller, error)
             raise
@@ -248,7 +248,7 @@ def _consume_for(runtime: Runtime, req: Request, policy: OperationPolicy, caller
 
 
 def _name_sharer(caller: Caller | None, policy: OperationPolicy, token: str | None) -> str | int:
-    """Name of the thread share that the request uses: of the account's keys, of the member, or of the IP address."""
+    """Return the name of the request's thread share: one per account for keys, per member, or per IP address."""
     if caller is None:
         return _stranger(policy, token)
     return caller.account.id if caller.member is None else f"member {caller.member.id}"
@@ -269,9 +269,7 @@ def _consume_address(runtime: Runtime, policy: OperationPolicy, token: str | Non
 
 
 def _refuse_write(error: CountersUnavailable) -> None:
-    """While the counter store is unavailable, reads and searches continue and writes are rejected.
-
-    Requests without a route write nothing."""
+    """Reject writes while the counter store is unavailable. Reads, searches, and requests without a route continue."""
     log.error("the counter store is unavailable: %s", error)
     g.counters_away = True
     writes = request.method not in SAFE_METHODS and request.routing_exception is None
@@ -296,7 +294,7 @@ def check_csrf(caller: Caller) -> None:
 
 
 def _complete_rate_headers(response: Response) -> Response:
-    """Add the rate limit headers of an unused limit to responses that were sent before any limit was checked."""
+    """Add headers of an unused rate limit to responses that were created before any limit was checked."""
     if policy_of(request.endpoint).without_rate_headers or g.get("preflight", False):
         return response
     if "X-RateLimit-Limit" not in response.headers:

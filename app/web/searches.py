@@ -50,14 +50,14 @@ def current_visitor(site_id: int, session_id: str | None) -> Visitor:
 
 
 def _channel(kind: str) -> str:
-    """Return the channel of the request. The search box sends its own header."""
+    """Return the channel of the request, which the search box sets in a header."""
     if request.headers.get(CHANNEL_HEADER, "").strip().lower() == BOX:
         return BOX
     return CHANNELS.get(request.blueprint or "", "gateway" if kind == "engine" else "api")
 
 
 def _page() -> str | None:
-    """Path of the page on which the visitor searches, without its query, which may contain personal data.
+    """Return the path of the page on which the visitor searches, without query parameters: they may be personal data.
 
     The search box sends it, since browsers by default send only the origin to other sites.
     """
