@@ -8,7 +8,7 @@ Every method may raise :class:`~backends.errors.BackendUnavailable` within the t
 the backend's URL. No method lets any other exception of the engine, its client, or the transport
 escape, and no message contains the engine's own words or credentials.
 
-Several threads use a backend at once. A backend opens files, sockets, and threads only at
+Several threads use a backend concurrently. A backend opens files and sockets and starts threads only at
 first use in a process, so that an object created before ``fork`` works in every child.
 """
 
@@ -31,7 +31,7 @@ from backends.support import EngineSupport
 
 
 class Matched(StrEnum):
-    """The words of a query that the best documents contain, in any form in which the engine matches a word.
+    """Match level of a search: how many query words the best documents contain, in any form that the engine matches.
 
     A query without words (:data:`MATCH_ALL`) is ``ALL``. A pinned document counts as containing every word.
     """
@@ -43,12 +43,12 @@ class Matched(StrEnum):
     """No document contains every word, even with corrections. Also the value when there are no hits."""
 
     CORRECTED = "corrected"
-    """A document contains every word once words that no document contains are replaced by similar ones."""
+    """A document contains every word after spelling correction, which replaces words that no document contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One valid document.
+    """A validated document.
 
     Attributes:
         id: Identifier as the caller sent it: 1 to 512 characters, any character except NUL.
@@ -80,11 +80,11 @@ class Hit:
     Attributes:
         id: The document's identifier as sent.
         json: The document as a JSON object (UTF-8): all its fields, plus ``""`` for missing fields
-            that every hit has. Bytes, so that a response need not decode and encode them.
+            that every hit must have. Bytes, so that a response can include them without decoding.
         formatted: The same fields with matches marked, if requested.
         sections: Sections that match the query, best first; ``None`` if not requested.
         explanation: Reasons for its position, as JSON, if requested; the members depend on the engine.
-        find_passage: Returns the passage that matches the query best, if the query has ``answers``.
+        find_passage: Returns the passage that best matches the query, if the query has ``answers``.
     """
 
     id: str
@@ -115,7 +115,7 @@ def hand_over(hits: Iterable[Hit], take: TakeHit | None) -> tuple[Hit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FacetStats:
-    """Smallest and largest value of a number or date field (dates: Unix seconds) among all matches."""
+    """Smallest and largest value of a number or date field among all matches, with dates in Unix seconds."""
 
     min: float
     max: float
@@ -129,13 +129,13 @@ class SearchResult:
         hits: One page of hits, best first.
         total: Number of all matches, as exact as the engine can count. With ``distinct``, the number of groups: exact
             up to 1,000, an estimate beyond that.
-        facets: Field to value (as text) to number of matches, at most the query's ``facet_values`` each,
-            ordered by count, then value.
+        facets: Number of matches for each value (as text) of each field: at most the query's ``facet_values`` values
+            per field, ordered by count, then value.
         facet_stats: Minimum and maximum of number and date facets.
         relaxation: Name of the engine's relaxation that produced the hits; ``""`` if the engine reports none.
-        matched: Which words of the query matched; the same on every page and in every order.
-        corrected_query: The query's text with corrected words, spelled as in documents, in the case that the visitor
-            typed; ``None`` unless ``matched`` is ``CORRECTED``.
+        matched: Match level of the search; the same on every page and in every sort order.
+        corrected_query: The query with its spelling corrected, in the documents' spelling and the visitor's
+            capitalization; ``None`` unless ``matched`` is ``CORRECTED``.
         mixed: Whether the service also ranked the hits by meaning.
     """
 
@@ -158,7 +158,7 @@ class TitleMatch:
 
 
 def distinct_titles(matches: Iterable[TitleMatch], limit: int) -> tuple[TitleMatch, ...]:
-    """The first ``limit`` matches with different titles."""
+    """Return the first ``limit`` matches with distinct titles."""
     by_title: dict[str, TitleMatch] = {}
     for match in matches:
         by_title.setdefault(match.title, match)
@@ -205,7 +205,7 @@ class SearchBackend(ABC):
     """How the engine honors each attribute of a search; :meth:`search` checks it first."""
 
     keeps_synonyms: bool = False
-    """Whether the index stores synonyms: see :meth:`send_synonyms`. Other engines take them from each query."""
+    """Whether indexes store synonyms: see :meth:`send_synonyms`. Other engines take them from each query."""
 
     @abstractmethod
     def create_index(self, index: str) -> None:
@@ -217,25 +217,25 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def list_indexes(self) -> list[str]:
-        """Names of all indexes, in no particular order."""
+        """Return the names of all indexes, in no particular order."""
 
     def outdated_indexes(self) -> list[str]:
-        """Names of indexes that the service should rebuild, in no particular order.
+        """Return the names of the indexes that the service should rebuild, in no particular order.
 
-        An earlier release created them, or they are unreadable. Until the rebuild, indexes of an earlier release can be
-        searched and written to; they only lack this release's additions.
+        These are unreadable indexes and indexes created by an earlier release. Until the rebuild, indexes of an earlier
+        release can be searched and written to; they only lack this release's additions.
         """
         return []
 
     @abstractmethod
     def upsert(self, index: str, documents: Sequence[Document], kinds: FieldKinds) -> None:
-        """Add documents, replacing whole documents with the same id.
+        """Add documents; each replaces the whole document with the same id, if one exists.
 
-        When it returns, all documents are durable, and the next search from any process finds them (on
-        every node that serves searches). When it raises, any part may have been applied; repeating
+        When this method returns, all documents are durable, and the next search from any process finds them (on
+        every node that serves searches). When it raises, any part of the write may have been applied; repeating
         the call is harmless. Ids within one call are distinct. ``kinds`` covers every custom field of
-        these documents and of those already indexed. Calls for one index never overlap (the service
-        holds a lock); calls for different indexes do.
+        these documents and of the documents already indexed. Calls for one index never overlap (the service
+        holds a lock); calls for different indexes may.
 
         Raises:
             IndexNotFound: The index does not exist.
@@ -244,7 +244,7 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def delete(self, index: str, ids: Sequence[str]) -> None:
-        """Delete documents; unknown ids are ignored. Visibility and overlap are as for :meth:`upsert`.
+        """Delete documents and ignore unknown ids. Durability, visibility, and locking are as for :meth:`upsert`.
 
         Raises:
             IndexNotFound: The index does not exist.
@@ -255,9 +255,9 @@ class SearchBackend(ABC):
         """Run one search.
 
         Args:
-            take: Receives each hit as soon as it is built, in order, so that nothing needs to hold all of them;
-                :attr:`SearchResult.hits` is then empty. Everything else has been computed by then. An exception in
-                ``take`` ends the search.
+            take: Receives each hit as soon as it is built, in order, so that the hits need not all be in memory;
+                :attr:`SearchResult.hits` is then empty. The rest of the result is computed before the first call. An
+                exception in ``take`` ends the search.
 
         Raises:
             BackendRejected: The engine cannot run ``filters``, ``sort``, ``facets``, or ``distinct``, or does not
@@ -269,9 +269,9 @@ class SearchBackend(ABC):
     def send_synonyms(self, index: str, groups: tuple[tuple[str, ...], ...]) -> None:  # noqa: B027 - see keeps_synonyms
         """Send the synonyms of :attr:`SearchSettings.synonyms` to an engine whose indexes store synonyms.
 
-        A server may apply them after this method returns; until then, searches use the synonyms that the index has. A
-        search that is not a preview and whose synonyms differ from the last ones sent also sends them, but it does not
-        wait for them, nor fail because of them.
+        A server may apply them after this method returns; until then, searches use the index's previous synonyms. A
+        search that is not a preview and whose synonyms differ from the last ones sent also sends its synonyms, but it
+        neither waits for the server to apply them nor fails if it can't send them.
 
         Raises:
             IndexNotFound: The index does not exist.
@@ -282,16 +282,17 @@ class SearchBackend(ABC):
     def find_titles(
         self, index: str, text: str, limit: int, *, within: SearchQuery | None = None
     ) -> tuple[TitleMatch, ...]:
-        """Documents whose title contains every word of ``text``, the last word as a prefix; best first.
+        """Return the documents whose title contains every word of ``text``, the last word as a prefix; best first.
 
-        This is for suggestions and many times as cheap as a search: it counts and marks nothing and uses no site
-        settings. It ignores case and accents, forgives no typing errors, and treats signs only as word separators.
+        This method is for suggestions and is far cheaper than a search: it neither counts matches nor marks them, and
+        it uses no site settings. It ignores case and accents, does not correct typing errors, and treats punctuation
+        and symbols only as word separators.
 
         Args:
             text: At most 512 bytes; without a letter or digit it matches nothing.
             limit: 1 to 20. Only one document per title is returned, so there may be fewer.
-            within: A search whose ``filters`` and ``filter`` the documents must match, with the index's ``kinds``;
-                nothing else of it is used. ``None``: all documents.
+            within: A search whose ``filters`` and ``filter`` the documents must match. Only these and the index's
+                ``kinds`` are used. ``None`` allows all documents.
 
         Raises:
             IndexNotFound: The index does not exist.
@@ -300,7 +301,7 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def count(self, index: str) -> int:
-        """Number of documents in the index.
+        """Return the number of documents in the index.
 
         Raises:
             IndexNotFound: The index does not exist.
@@ -308,7 +309,7 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def document_ids(self, index: str) -> Iterator[str]:
-        """The id of every document, without duplicates, in no particular order.
+        """Yield the id of every document, without duplicates, in no particular order.
 
         Raises:
             IndexNotFound: The index does not exist.
@@ -316,7 +317,7 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Return if the engine is reachable and accepts our credentials.
+        """Check that the engine is reachable and accepts the service's credentials.
 
         Raises:
             BackendUnavailable: The engine is not reachable, or not ready yet.
@@ -324,17 +325,18 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def version(self) -> str:
-        """The version of the engine, such as ``29.0``.
+        """Return the version of the engine, such as ``29.0``.
 
         Raises:
-            BackendUnavailable: The engine does not report it.
+            BackendUnavailable: The engine does not report its version.
         """
 
     @abstractmethod
     def index_bytes(self) -> int | None:
-        """Bytes that the indexes occupy: on disk, or in memory for an engine that keeps them there.
+        """Return the size of the indexes in bytes, on disk or, for in-memory engines, in memory.
 
-        A server counts all its data, including the indexes of other services. ``None``: the engine does not report it.
+        A server counts all its data, including the indexes of other services. ``None`` if the engine does not report
+        the size.
 
         Raises:
             BackendUnavailable: The engine does not respond.
@@ -352,7 +354,7 @@ class SearchBackend(ABC):
         raise NotImplementedError(f"{self.name} issues no credentials")
 
     def revoke_credential(self, reference: str) -> None:
-        """Revoke every key with this reference immediately; does nothing if it is already revoked."""
+        """Revoke every key with this reference immediately; does nothing if no such key is valid."""
         raise NotImplementedError(f"{self.name} issues no credentials")
 
     def run_maintenance(self) -> None:  # noqa: B027 - most engines do that themselves
@@ -360,19 +362,20 @@ class SearchBackend(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release files, sockets, and threads. The backend can be used again afterwards."""
+        """Release files, sockets, and threads. The backend remains usable and reopens them on its next use."""
 
 
 _NAME = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
 
 
 def engine_identity(kind: str, name: str = "") -> str:
-    """The identity of an engine: its kind, plus the name in its URL if there are two of the kind.
+    """Return the identity of an engine: its kind, plus the name in its URL, which distinguishes engines of one kind.
 
-    It contains neither folder nor host, so that an engine can move.
+    The identity contains neither folder nor host, so that an engine can move.
 
     Raises:
-        ValueError: ``name`` contains other characters than lower-case letters, digits, ``_``, and ``-``, or over 32.
+        ValueError: ``name`` is longer than 32 characters or contains characters other than lower-case letters, digits,
+            ``_``, and ``-``.
     """
     if not name:
         return kind

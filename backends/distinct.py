@@ -1,4 +1,4 @@
-"""Distinct searches, which show one hit per value of a field: which field, and which hit; and the order of versions."""
+"""Distinct searches, which show one hit per value of a field: choosing the field and the hits, comparing versions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NUMBERED = re.compile(r"v?(\d{1,18}(?:\.\d{1,18})*)(.*)", re.ASCII | re.DOTALL)
 _PART = re.compile(r"\d{1,18}|[a-z]+", re.ASCII)
 _MAX_VERSION_CHARS = 200
 _PRERELEASES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": -1, "pre": -1, "preview": -1}
-"""Words that mark a pre-release, in their order."""
+"""Sort position of each word that marks a pre-release."""
 _END = (0, -1)
 
 
 def version_key(text: str) -> VersionKey:
-    """Sort key for a version: a higher version has a greater key.
+    """Return the sort key of a version; a higher version has a greater key.
 
     Numbers between dots are compared as numbers: 1.10 follows 1.9, and 1.0 equals 1. A leading ``v`` is ignored.
     Pre-releases (``dev``, ``a``, ``b``, ``rc``, ``pre``) are below their release, other suffixes above it. Text that
@@ -40,7 +40,7 @@ def version_key(text: str) -> VersionKey:
 
 
 def highest_versions(texts: Iterable[str]) -> tuple[str, ...]:
-    """The texts with the highest version: several if it is written in several ways, none for no texts."""
+    """Return all spellings of the highest version among the texts (``2.0`` and ``v2``); empty if there are no texts."""
     keys = {text: version_key(text) for text in texts}
     highest = max(keys.values(), default=None)
     return tuple(text for text, key in keys.items() if key == highest)
@@ -57,7 +57,7 @@ _PREFERRED: Final[VersionKey] = (1, (), ())
 
 
 def distinct_field(query: SearchQuery) -> str:
-    """The field by whose value hits are grouped; ``""`` for none.
+    """Return the field by whose value hits are grouped; ``""`` for none.
 
     A field of the settings is ignored if no document has it yet, or if hits cannot be grouped by it.
 
@@ -76,7 +76,7 @@ def distinct_field(query: SearchQuery) -> str:
 
 
 def preference(query: SearchQuery) -> Preferred | None:
-    """The preferred hit of each group, if hits can have one: the field must be usable as a facet."""
+    """Return the rule that chooses each group's hit; ``None`` if there is none or its field cannot be a facet."""
     preferred = query.settings.preferred
     if preferred is None or not is_known(preferred.field, query.kinds) or preferred.field in UNCOUNTED_FIELDS:
         return None
@@ -84,18 +84,18 @@ def preference(query: SearchQuery) -> Preferred | None:
 
 
 def distinct_value(value: Any) -> str | None:
-    """A document's value of the distinct field as text; ``None`` if it has no single value."""
+    """Convert a document's value of the distinct field to text; ``None`` if the field has no single value."""
     return None if value is None or isinstance(value, list | tuple) else value_text(value)
 
 
 def choose(preferred: Preferred, hits: Iterable[tuple[str, Sequence[str], T]]) -> Mapping[str, T]:
-    """The preferred hit for each value; the first one of equally preferred hits.
+    """Choose the preferred hit for each value; the first of equally preferred hits.
 
     Args:
-        hits: Value of the distinct field, texts in the preferred field, and the hit's handle; best first.
+        hits: For each hit, best first: its value of the distinct field, its texts in the preferred field, its handle.
 
     Returns:
-        Value to hit, only for values that have a preferred hit.
+        The chosen hit's handle by value, without the values that have no preferred hit.
     """
     chosen: dict[str, tuple[VersionKey, T]] = {}
     for value, texts, hit in hits:
@@ -106,7 +106,7 @@ def choose(preferred: Preferred, hits: Iterable[tuple[str, Sequence[str], T]]) -
 
 
 def texts_of(value: Any) -> list[str]:
-    """The texts in a document's field, one for each member of a list."""
+    """Return the values in a document's field as texts, one for each member of a list."""
     if value is None:
         return []
     return [value_text(each) for each in (value if isinstance(value, list | tuple) else (value,))]

@@ -48,7 +48,7 @@ def check_sort(keys: Sequence[SortKey], kinds: FieldKinds) -> None:
 
 
 def facet_fields(requested_fields: Sequence[str], kinds: FieldKinds) -> list[str]:
-    """The fields to count, without duplicates and with ``*`` expanded.
+    """Return the fields to count, without duplicates and with ``*`` expanded.
 
     Raises:
         BackendRejected: A field is unknown or cannot be a facet.
@@ -67,12 +67,12 @@ def facet_fields(requested_fields: Sequence[str], kinds: FieldKinds) -> list[str
 
 
 def first_values(counts: Mapping[str, int], limit: int) -> dict[str, int]:
-    """The ``limit`` most frequent values of a facet, ordered by count, then value."""
+    """Return the ``limit`` most frequent values of a facet, ordered by count, then value."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
 def instant_of(value: str, position: int) -> int:
-    """The instant that a filter compares dates with, in microseconds.
+    """Return the instant that a filter compares dates with, in microseconds.
 
     Raises:
         BackendRejected: The value is not a date.
@@ -85,7 +85,7 @@ def instant_of(value: str, position: int) -> int:
 
 
 def number_of(field: str, value: str, position: int) -> int | float:
-    """The number that a filter compares a custom field with.
+    """Return the number that a filter compares a custom field with.
 
     Raises:
         BackendRejected: The value is not a number.
@@ -103,7 +103,7 @@ def searched_fields(query: SearchQuery) -> tuple[str, ...]:
 
 
 def usable_boosts(query: SearchQuery) -> tuple[Boost, ...]:
-    """The boosts of a query, those of the settings before those of rules, at most :data:`MAX_USED_BOOSTS`.
+    """Return the boosts of a query, those of the settings before those of rules, at most :data:`MAX_USED_BOOSTS`.
 
     Boosts of rank 0, and boosts that name a field that no document has, are skipped.
     """
@@ -113,13 +113,13 @@ def usable_boosts(query: SearchQuery) -> tuple[Boost, ...]:
 
 
 def rank_field(query: SearchQuery) -> str:
-    """The field with the documents' own ranks, if any document has a number in it; otherwise ``""``."""
+    """Return the field with the documents' own ranks, if any document has a number in it; otherwise ``""``."""
     name = query.settings.rank_field
     return name if FieldKind.NUMBER in query.kinds.get(name, ()) else ""
 
 
 def usable_recency(query: SearchQuery) -> Recency | None:
-    """The preference for newer documents, if documents can have its field."""
+    """Return the preference for newer documents, if documents can have its field."""
     recency = query.settings.recency
     if recency is None or (recency.field != "date" and not query.kinds.get(recency.field, frozenset()) & SCALAR_KINDS):
         return None
@@ -127,7 +127,7 @@ def usable_recency(query: SearchQuery) -> Recency | None:
 
 
 def with_required_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A document's fields as hits have them: with ``""`` for missing :data:`REQUIRED_HIT_FIELDS`."""
+    """Return a document's fields as hits have them: with ``""`` for missing :data:`REQUIRED_HIT_FIELDS`."""
     return {**fields, **{name: "" for name in REQUIRED_HIT_FIELDS if name not in fields}}
 
 

@@ -113,7 +113,7 @@ def parse_filter(text: str) -> Filter:
 
 
 def fields_of(expression: Filter) -> dict[str, int]:
-    """The fields that an expression names, each with the position of its first mention."""
+    """Return the fields that an expression names, each with the position of its first mention."""
     positions: dict[str, int] = {}
     pending: list[Filter] = [expression]
     while pending:
@@ -128,7 +128,7 @@ def fields_of(expression: Filter) -> dict[str, int]:
 
 
 def count_values(expression: Filter) -> int:
-    """Number of values that an expression compares fields with; a test without a value counts as one."""
+    """Return the number of values that an expression compares fields with; a test without a value counts as one."""
     match expression:
         case Not(operand):
             return count_values(operand)

@@ -72,7 +72,7 @@ _COMPLETE = re.compile(rf"""[.!…。！{_QUESTION}]["')\]”’»]*\Z""")
 
 
 def merged(places: Iterable[Place]) -> list[Span]:
-    """The spans to mark: matches in order, with overlapping or adjacent ones merged."""
+    """Return the spans to mark: matches in order, with overlapping or adjacent ones merged."""
     spans: list[Span] = []
     for start, end, _ in places:
         if spans and start <= spans[-1][1]:
@@ -91,16 +91,16 @@ class Matches(WordPlaces, Protocol):
         ...
 
     def spans(self, text: str) -> Sequence[Span]:
-        """All matches in a text."""
+        """Return all matches in a text."""
         ...
 
     def best_part(self, text: str, words: int) -> tuple[Sequence[Span], Span]:
-        """The part of a text, about ``words`` words long, that matches the query best, and the matches in it."""
+        """Return the part of a text, about ``words`` words long, that matches the query best, and the matches in it."""
         ...
 
 
 def whole_sentences(text: str, start: int, end: int) -> Span | None:
-    """The sentences or lines that contain a part of a text, plus following ones that fit.
+    """Return the sentences or lines that contain a part of a text, plus following ones that fit.
 
     ``None`` if they have more than :data:`MAX_SENTENCES_CHARS` characters.
     """
@@ -140,7 +140,7 @@ class Highlighter:
         }
 
     def mark(self, text: str, places: Sequence[Place], part: Span) -> str:
-        """A part of a text with matches marked."""
+        """Return a part of a text with matches marked."""
         start, end = part
         return self._marked(text, merged([place for place in places if start <= place[0] < end]), start, end)
 
@@ -159,7 +159,7 @@ class Highlighter:
         return self._marked(text, spans, 0, len(text))
 
     def _options_of(self, name: str) -> tuple[int | None, bool]:
-        """The number of words to crop a field to, and whether its matches are marked."""
+        """Return the number of words to crop a field to, and whether its matches are marked."""
         is_marked = name in self.options.fields or ("*" in self.options.fields and name not in _NEVER_TEXT)
         chosen = self._field_options[name] = (self.options.crop_fields.get(name), is_marked)
         return chosen
@@ -190,7 +190,7 @@ class Highlighter:
 
 
 def _sentences_in(text: str, spans: Sequence[Span], part: Span) -> Span | None:
-    """The sentences with all matches of a part of a text, or else with the first match; ``None`` if too long."""
+    """Return the sentences with all matches of a part of a text, or else with the first match; ``None`` if too long."""
     start, end = part
     matches = [span for span in spans if start <= span[0] and span[1] <= end]
     if not matches:
@@ -201,7 +201,7 @@ def _sentences_in(text: str, spans: Sequence[Span], part: Span) -> Span | None:
 def find_sections(
     query: SearchQuery, document: Mapping[str, Any], sections: Sequence[Section], matches: Matches | None
 ) -> list[SectionHit]:
-    """The sections of a hit that match its query best.
+    """Return the sections of a hit that match its query best.
 
     Args:
         document: The hit's fields.
@@ -230,7 +230,7 @@ def find_sections(
 
 
 def find_passage(document: Mapping[str, Any], sections: Sequence[Section], matches: Matches) -> Passage | None:
-    """The passage of a document's content with the most different words of the query; ``None`` if it has none.
+    """Return the passage of a document's content with the most different words of the query; ``None`` if it has none.
 
     A passage is at most :data:`MAX_SENTENCES_CHARS` characters of one paragraph, in whole sentences: the sentences with
     the words, and the following ones that fit, so that a qualification stays with its statement. A question continues
@@ -286,7 +286,7 @@ def _runs(text: str, breaks: Iterable[int]) -> Iterator[list[Span]]:
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
-    """The sentences of a paragraph, and the rest of it."""
+    """Yield the sentences of a paragraph, and the rest of it."""
     start += len(text[start:end]) - len(text[start:end].lstrip())
     for boundary in _SENTENCE_END.finditer(text, start, end):
         yield start, boundary.start() + len(boundary[0].rstrip())
@@ -308,7 +308,7 @@ def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterato
 
 
 def _best_sentences(text: str, places: Sequence[Place]) -> Span:
-    """The sentences with the most different words, or the part around the first match, or the beginning."""
+    """Return the sentences with the most different words, or the part around the first match, or the beginning."""
     best: Span | None = None
     best_count, all_count = 0, len({word for _, _, word in places})
     for start, end, _ in places[:_MAX_COMPARED_MATCHES]:
@@ -330,10 +330,10 @@ def _best_sentences(text: str, places: Sequence[Place]) -> Span:
 
 
 def _next_word(text: str, start: int) -> int:
-    """The beginning of the first word that begins at a position or later."""
+    """Return the beginning of the first word that begins at a position or later."""
     return 0 if start == 0 else 1 + max(text.find(" ", start), start - 1)
 
 
 def _last_word(text: str, end: int) -> int:
-    """The end of the last word that ends at a position or before."""
+    """Return the end of the last word that ends at a position or before."""
     return len(text) if end >= len(text) else max(text.rfind(" ", 0, end), 0) or end

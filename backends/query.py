@@ -73,7 +73,7 @@ class Highlight:
     sentences: bool = False
 
     def chosen(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The fields of a document that ``Hit.formatted`` contains."""
+        """Return the fields of a document that ``Hit.formatted`` contains."""
         if self.only_fields is None:
             return document
         return {name: value for name, value in document.items() if name in self.only_fields}
@@ -111,7 +111,7 @@ def rank_factor(rank: float) -> float:
 
 
 def bounded_rank(rank: float) -> float:
-    """A rank clamped to the range -:data:`MAX_RANK` to :data:`MAX_RANK`."""
+    """Return a rank clamped to the range -:data:`MAX_RANK` to :data:`MAX_RANK`."""
     return max(-MAX_RANK, min(MAX_RANK, rank))
 
 

@@ -47,7 +47,7 @@ class SectionHit:
     formatted: Mapping[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The section as part of a response."""
+        """Return the section as part of a response."""
         members = {"anchor": self.section.anchor, "title": self.section.title, "path": self.path, "url": self.url}
         return members if self.formatted is None else {**members, "_formatted": self.formatted}
 
@@ -77,7 +77,7 @@ class WordPlaces(Protocol):
         ...
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> Sequence[Place]:
-        """The matches in a text, in order: of the query words with these numbers, or of all."""
+        """Return the matches in a text, in order: of the query words with these numbers, or of all."""
         ...
 
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> Sequence[Place]:
@@ -91,7 +91,7 @@ class WordPlaces(Protocol):
         ...
 
     def typed_as(self, number: int) -> Set[str]:
-        """The typed words that make up one word of the query: two for ``MEDIA_URL``."""
+        """Return the typed words that make up one word of the query: two for ``MEDIA_URL``."""
         ...
 
     def typed_in(self, matched: str) -> Set[str]:
@@ -142,7 +142,7 @@ class _MatchingSection:
 
 
 def choose(document: Mapping[str, Any], sections: Sequence[Section], words: WordPlaces, limit: int) -> list[Section]:
-    """The sections that match a query best, best first; none if the beginning of the page matches better.
+    """Return the sections that match a query best, best first; none if the beginning of the page matches better.
 
     Sections with more different words come first, then with more words as typed, then with more in the title, then
     by position on the page. For a word with several parts, such as ``MEDIA_URL``, each part counts as a typed word.
@@ -194,7 +194,7 @@ def _words_of(title: str, words: WordPlaces) -> set[int]:
 
 
 def page_headings(sections: Sequence[Section], title: str) -> list[Section]:
-    """The sections that stand for the page itself: those with its title, or the only one of level 1."""
+    """Return the sections that stand for the page itself: those with its title, or the only one of level 1."""
     top = [section for section in sections if section.level == 1]
     lowered_title = title.lower()
     return [each for each in sections if top == [each] or each.title.lower() == lowered_title]
@@ -213,12 +213,12 @@ def path_to(section: Section, sections: Iterable[Section], page: Collection[Sect
 
 
 def section_url(url: str, section: Section) -> str:
-    """The URL of a section of the document at ``url``."""
+    """Return the URL of a section of the document at ``url``."""
     return f"{url.partition('#')[0]}#{section.anchor}"
 
 
 def section_text(content: str, section: Section, sections: Iterable[Section]) -> str:
-    """The text of a section, without its title if the text begins with it."""
+    """Return the text of a section, without its title if the text begins with it."""
     end = next((each.start for each in sections if each.start > section.start), len(content))
     return content[section.start : end].removeprefix(section.title).strip()
 
@@ -235,7 +235,7 @@ def _is_in(content: str, section: Section) -> bool:
 def _sections_with(
     content: str, sections: Sequence[Section], words: WordPlaces, words_to_find: frozenset[int]
 ) -> list[_MatchingSection]:
-    """The sections that contain some words, in order, and the text before them."""
+    """Return the sections that contain some words, in order, and the text before them."""
     by_place: dict[int, _MatchingSection] = {}
     starts = [section.start for section in sections]
     for start, end, word in words.first_places(content, [0, *starts], words_to_find):

@@ -82,7 +82,7 @@ class EngineSupport(dict[str, Support]):
 
 
 def declare(**table: Support) -> EngineSupport:
-    """The table of an engine.
+    """Return the table of an engine.
 
     Raises:
         TypeError: It lacks an attribute of :class:`~backends.query.SearchQuery`, or has one too many.

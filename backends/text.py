@@ -88,7 +88,7 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str, foreign: 
 
 
 def without_ascii(encoded: bytes) -> str:
-    """The non-ASCII characters of a UTF-8 text, in order."""
+    """Return the non-ASCII characters of a UTF-8 text, in order."""
     return encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
@@ -115,7 +115,7 @@ _EMOJI_STYLES = "".join(map(chr, range(0xFE00, 0xFE10)))
 
 @cache
 def word_boundaries() -> str:
-    """The characters at which words end in the embedded engine, in order, as a setting for the other engines.
+    """Return the characters at which words end in the embedded engine, in order, as a setting for the other engines.
 
     Blocks whose signs never stand beside words (such as Braille and SignWriting) are left out.
     """

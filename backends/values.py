@@ -74,14 +74,14 @@ def fold_to_bytes(text: str) -> bytes:
 
 
 def value_text(value: str | bool | int | float) -> str:
-    """A value as the text of a facet value."""
+    """Return a value as the text of a facet value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else number_text(value)
 
 
 def number_text(value: int | float) -> str:
-    """A number as the text of a facet value: ``5`` for 5 and 5.0, ``0.5`` for 0.5."""
+    """Return a number as the text of a facet value: ``5`` for 5 and 5.0, ``0.5`` for 0.5."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e16:
         return str(int(value))
     return str(value) if isinstance(value, int) else repr(value)

@@ -32,7 +32,7 @@ WRITE_TIMEOUT_SECONDS = 30.0
 
 
 class TantivyBackend(SearchBackend):
-    """The search engine over the indexes of one store.
+    """The embedded search engine, which searches the indexes of one store.
 
     Built by :meth:`from_url` from ``memory://`` or ``tantivy:///path?indexes=200&timeout=30&name=second``. ``indexes``
     is the number of indexes that a process keeps open, ``timeout`` the seconds that a write waits for another write of
@@ -189,10 +189,10 @@ _MAX_CACHED_PREFIX: Final = 2
 """Maximum length, in letters, of prefixes with cached completions: they have many, and every visitor types them."""
 
 _MAX_CACHED_TITLE: Final = 700
-"""Maximum length, in characters, of a cached title and URL: a visitor who keeps typing gets the same ones again."""
+"""Maximum length, in characters, of a cached title and URL. Caching helps because titles recur as a visitor types."""
 
 _DUPLICATES_FACTOR: Final = 3
-"""Factor on the number of documents read, because several may have the same title."""
+"""Factor by which more documents than titles are read, because several documents may have the same title."""
 
 Must, Should = tantivy.Occur.Must, tantivy.Occur.Should
 _Query = tantivy.Query
@@ -201,7 +201,7 @@ _Query = tantivy.Query
 def find_titles(
     snapshot: Snapshot, text: str, limit: int, condition: tantivy.Query | None = None
 ) -> tuple[TitleMatch, ...]:
-    """Implements :meth:`backends.base.SearchBackend.find_titles`; shorter titles come first.
+    """Implement :meth:`backends.base.SearchBackend.find_titles`; shorter titles come first.
 
     Args:
         condition: Condition on the documents; adds nothing to scores.
@@ -215,7 +215,7 @@ def find_titles(
     listed = _completions(snapshot, last)
     if not listed:
         return ()
-    # Weighted as if all were equally frequent: a prefix does not mean its rarest completion.
+    # Completions are weighted as if equally frequent: a visitor who types a prefix rarely means its rarest completion.
     completions = _Query.disjunction_max_query(
         [
             _Query.boost_query(
@@ -226,7 +226,7 @@ def find_titles(
     )
     clauses = [(Must, _term(snapshot, word)) for word in finished]
     if finished and len(listed) == _MAX_COMPLETIONS:
-        # Titles may not contain the most frequent completions together with the other words.
+        # There may be no title that contains one of the most frequent completions together with the other words.
         clauses += [(Must, _Query.regex_query(snapshot.schema, _TITLE, f"{last}.*")), (Should, completions)]
     else:
         clauses.append((Must, completions))
@@ -238,7 +238,7 @@ def find_titles(
 
 
 def _completions(snapshot: Snapshot, start: str) -> list[tuple[str, int]]:
-    """The most frequent words of titles with this prefix, and their document frequencies."""
+    """Return the most frequent title words with this prefix, and their document frequencies."""
     if len(start) > _MAX_CACHED_PREFIX:
         return snapshot.terms(_TITLE, start, _MAX_COMPLETIONS)
     key = (_TITLE, start)

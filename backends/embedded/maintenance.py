@@ -1,13 +1,14 @@
 """Background maintenance of indexes on disk: removing deleted documents and excess segments.
 
 Tantivy keeps replaced and deleted documents until their segment is merged, and large segments until there are eight of
-a size; every search reads each of them. An index with too many of either is merged beside the old one while searches
-and writes continue. Then, under the lock, the changes since are copied over and the state file is switched.
+similar size, and every search reads all of them. An index with too many of either is merged into a copy while searches
+and writes continue. Then, under the lock, later changes are copied over and the state file is switched to the copy.
 
 Tantivy's merge policy merges segments with few documents once there are eight of them, and it reads the sizes from the
 index's ``meta.json`` (https://docs.rs/tantivy/latest/tantivy/merge_policy/struct.LogMergePolicy.html). tantivy-py has
-no call for a merge. So, in a copy that no process reads, this module claims that every segment has one live document,
-and the next commit merges them all. The real live documents are recorded in the segments' own files, which stay intact.
+no call for a merge. Therefore, in a copy that no process reads, this module writes to ``meta.json`` that every segment
+has one live document, and the next commit merges them all. The segments' own files, which record the real live
+documents, stay intact.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment as described in ``meta.json``: its documents, including deleted ones, and the number deleted."""
+    """Document counts of a segment from ``meta.json``: all documents, including deleted ones, and deleted documents."""
 
     name: str
     documents: int
@@ -65,7 +66,7 @@ class Segment:
 
 
 def read_segments(generation: Path) -> list[Segment]:
-    """The segments of an index.
+    """Return the segments of an index.
 
     Raises:
         OSError: The index does not exist.
@@ -78,7 +79,7 @@ def read_segments(generation: Path) -> list[Segment]:
 
 
 def link_generation(source: Path, target: Path) -> None:
-    """Copy an index that no process writes to; files are hard-linked, because tantivy never changes a file."""
+    """Copy an index that no process writes to, hard-linking segment files, because tantivy never changes them."""
     target.mkdir()
     segments = {segment.name: segment for segment in read_segments(source)}
     for path in source.iterdir():
@@ -93,7 +94,8 @@ def link_generation(source: Path, target: Path) -> None:
 def merge_all(generation: Path, dynamic_columns: Mapping[str, int]) -> None:
     """Merge an index that no other process has open into one segment without deleted documents, plus one small segment.
 
-    Some documents are removed first, so that every large segment has a deletion file, and added back for the commits.
+    Some documents are first removed, so that every large segment has a deletion file, and then added back, so that
+    there is something to commit.
 
     Raises:
         BackendUnavailable: Tantivy did not merge, or documents are missing; the copy is then useless.
@@ -170,14 +172,14 @@ def _link(source: Path, target: Path) -> None:
 
 
 DELETED_SHARE = 0.4
-"""Deleted documents per live document above which an index is merged."""
+"""Ratio of deleted to live documents above which an index is merged."""
 
 MIN_DELETED = 2000
 
 MAX_LARGE_SEGMENTS = 3
 
 FRAGMENTED_SHARE = 0.25
-"""Documents outside the largest segment, per document in it, that make rewriting the largest one worthwhile."""
+"""Minimum ratio of documents outside the largest segment to documents in it for which rewriting it is worthwhile."""
 
 
 def needs_vacuum(segments: Sequence[Segment]) -> bool:
@@ -200,7 +202,7 @@ def needs_merging(segments: Sequence[Segment]) -> bool:
 
 
 def segments_of(folder: Path) -> list[Segment]:
-    """The segments of an index; empty if it no longer exists or is unreadable."""
+    """Return the segments of an index; empty if it no longer exists or is unreadable."""
     try:
         return read_segments(current_generation(folder))
     except (OSError, ValueError):
@@ -210,8 +212,8 @@ def segments_of(folder: Path) -> list[Segment]:
 def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]], bool] = lambda segments: True) -> bool:
     """Merge an index into one large segment without deleted documents. Returns whether it was merged.
 
-    Only one process does it at a time; another one returns at once, and so does a process that finds the index
-    replaced or no longer in need of merging.
+    Only one process merges an index at a time. The function returns immediately if another process is merging it, or
+    if the index has been replaced or no longer needs merging.
 
     Raises:
         BackendUnavailable: Tantivy did not merge, or other writes held the lock for too long.
@@ -235,13 +237,13 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
         finally:
             lease.release()
         merge_all(folder / state.generation, state.dynamic_columns)
-        # Reading every document's id takes a while: half of that is done before writers have to wait.
+        # Reading every document's id takes a while; half of that happens before writers have to wait.
         old = None if store.snapshot(name).signature == before.signature else changes_by_id(before.searcher)
         lease = store.lease(name)
         try:
             entry = store.opened(name)
             now = entry.current()
-            # A write that needed more columns has rebuilt the index meanwhile, without deleted documents.
+            # Meanwhile, a write that needed more columns has rebuilt the index without deleted documents.
             if entry.state.generation != source.generation:
                 return False
             if now.signature != before.signature:
@@ -263,7 +265,7 @@ def vacuum(store: DiskStore, name: str, is_needed: Callable[[Sequence[Segment]],
 
 
 def _bring_over(old: Mapping[str, int], now: Snapshot, writer: tantivy.IndexWriter) -> None:
-    """Write the changes since ``old``, a mapping of each document's id to the time of its last change."""
+    """Write the changes since ``old``, which maps each document's id to the time of its last change."""
     new = changes_by_id(now.searcher)
     for id in old.keys() - new.keys():
         writer.delete_documents_by_term(ID, id)
@@ -286,11 +288,11 @@ MAX_WAIT_SECONDS = 600.0
 """Seconds after which a fragmented index is merged even while it is written to."""
 
 INDEXES_PER_CHECK = 500
-"""Number of indexes checked per call: each takes about 60 microseconds."""
+"""Number of indexes checked per call; each check takes about 60 microseconds."""
 
 
 class MergeScheduler:
-    """Finds indexes of a store to merge, checking a part of them at every call.
+    """Finds a store's indexes that need merging, checking some of them on every call.
 
     Args:
         store: The store with the indexes.
@@ -310,7 +312,7 @@ class MergeScheduler:
 
     def after_write(self, name: str) -> None:
         """Merge an index after a write if it has too many deleted documents."""
-        # From the metadata alone, so that the check costs a write almost nothing.
+        # Reads only the metadata, so that the check adds almost nothing to the cost of a write.
         if needs_vacuum(segments_of(self._store.folder(name))):
             vacuum(self._store, name, needs_vacuum)
 
@@ -337,7 +339,7 @@ class MergeScheduler:
             generation = current_generation(self._store.folder(name))
             segments, written_at = read_segments(generation), (generation / META_FILE).stat().st_mtime
         except (OSError, ValueError):
-            # It is being deleted or replaced, or it is broken, which the next search reports.
+            # The index is being deleted or replaced, or it is broken, which the next search reports.
             return False
         if needs_vacuum(segments):
             return True

@@ -73,7 +73,7 @@ class _FinalQuery:
     explained: tuple[Explained, ...] = ()
 
     def but_for(self, query: tantivy.Query) -> _FinalQuery:
-        """The answer without the matches of a query."""
+        """Return the answer without the matches of a query."""
         others = _Query.boolean_query([(Must, self.query), (MustNot, query)])
         return _FinalQuery(others, first=None if self.first is None else self.first.but_for(query))
 
@@ -160,7 +160,7 @@ class _Search:
         return others if choose_query.match_count_or_none == 0 else _one_after_the_other(choose_query, others)
 
     def matched(self, final: _FinalQuery, page: _Page) -> tuple[Matched, str | None]:
-        """The matched words, and the corrected query if there is one."""
+        """Return the matched words, and the corrected query if there is one."""
         if final.resolved is None:
             return Matched.ALL, None
         if not (page.total > page.pinned if final.has_every_word is None else final.has_every_word):
@@ -236,7 +236,7 @@ class _Search:
         return _FinalQuery(query, tried[-1].name, highlights, offset, ranked, resolved=resolved, explained=explained)
 
     def _ranked(self, query: tantivy.Query, offset: int, limit: int) -> tantivy.SearchResult:
-        """The hits from which a page is cut, best first: from the first one on if they are to be reordered.
+        """Return the hits from which a page is cut, best first: from the first one on if they are to be reordered.
 
         With ranks, the hits that may be the best by words and ranks.
         """
@@ -248,11 +248,11 @@ class _Search:
         return self.snapshot.searcher.search(query, limit=min(total - start, reach), offset=start)
 
     def page(self, final: _FinalQuery) -> _Page:
-        """The requested page."""
+        """Return the requested page."""
         return self._page(final, self.query.offset, self.query.limit)
 
     def distinct_page(self, final: _FinalQuery, first: _Page, field: str, requested: SearchQuery) -> _Page:
-        """The page of hits with different values of a field.
+        """Return the page of hits with different values of a field.
 
         Args:
             first: The first hits, of any values.
@@ -332,7 +332,7 @@ class _Search:
         return Sorter(self.snapshot, keys, last).page(final.query, offset, limit), count
 
     def _by_relevance(self, final: _FinalQuery, offset: int, limit: int) -> tuple[list[tantivy.DocAddress], int]:
-        """The best hits; the first few are reordered by recency, or more of them by rank."""
+        """Return the best hits; the first few are reordered by recency, or more of them by rank."""
         if self.ranks is not None and not self.ranks.are_neutral:
             return self._by_rank(self.ranks, final, offset, limit)
         # The relaxation has already run this query to count its matches.
@@ -349,7 +349,7 @@ class _Search:
     def _by_rank(
         self, ranks: Ranks, final: _FinalQuery, offset: int, limit: int
     ) -> tuple[list[tantivy.DocAddress], int]:
-        """The hits ordered by rank, followed by the others by score."""
+        """Return the hits ordered by rank, followed by the others by score."""
         ordered = next((ordered_places for of, ordered_places in self._ordered if of is final), None)
         if ordered is None:
             ordered = ranks.order(final.query, self._weight, final.ranked)
@@ -381,7 +381,7 @@ class _Search:
     def _reranked(
         self, hits: list[tuple[float, tantivy.DocAddress]], count: int
     ) -> list[tuple[float, tantivy.DocAddress]]:
-        """The hits ordered by score and recency, as far as needed for the first ``count``."""
+        """Return the hits ordered by score and recency, as far as needed for the first ``count``."""
         if not hits or not self.ranking.recency_boost:
             return hits
         if count < len(hits):

@@ -313,7 +313,7 @@ class MeilisearchBackend(ServerBackend):
         return SearchResult(built_hits, total, facets, stats, matched=matched, corrected_query=corrected)
 
     def _page(self, request: PageRequest, run: Run) -> Page:
-        """The hits of a page."""
+        """Return the hits of a page."""
         query, compiled, offset = request.query, request.compiled, request.offset
         limit, rest = query.limit, 0
         order = self._order(request, run) if request.is_ordered_here else None
@@ -336,7 +336,7 @@ class MeilisearchBackend(ServerBackend):
             return Page(hits[rest : rest + limit], results[0]["totalHits"], results[-1])
 
     def _order(self, request: PageRequest, run: Run) -> Order:
-        """The order of the hits, if Meilisearch does not know it or which hits represent their groups."""
+        """Return the order of the hits, if Meilisearch does not know it or which hits represent their groups."""
         compiled = request.compiled
         names = [*columns(request.ranks), *([compiled.distinct] if compiled.distinct else [])]
         counting = [compiled.page(page=1, hits=1, extra_filters=request.others)] if compiled.distinct else []
@@ -357,7 +357,7 @@ class MeilisearchBackend(ServerBackend):
         return Order(ids, len(groups) if is_all else total)
 
     def _values_of(self, name: str, query: SearchQuery, field: str) -> list[str]:
-        """The most frequent values of a field."""
+        """Return the most frequent values of a field."""
         search = {"indexUid": name, "q": "", "page": 1, "hitsPerPage": 0, "facets": [attribute(field)]}
         (result,) = self._run([search], query)
         with readable():
@@ -374,7 +374,7 @@ class MeilisearchBackend(ServerBackend):
         return AskedWords(best, exists_as_typed)
 
     def _pinned_hits(self, query: SearchQuery, compiled: CompiledQuery) -> list[EngineHit]:
-        """The pinned documents that exist and pass the filter, in the order of the settings."""
+        """Return the pinned documents that exist and pass the filter, in the order of the settings."""
         pins = query.pinned
         if not pins:
             return []

@@ -83,7 +83,7 @@ class Page:
 
 
 def columns(ranks: Ranks) -> list[str]:
-    """The fields of hits that their order depends on."""
+    """Return the fields of hits that their order depends on."""
     return [*ranks.fields, "title"]
 
 
@@ -112,7 +112,7 @@ EngineHit = Mapping[str, Any]
 
 
 def first_of_each(hits: Iterable[EngineHit], field: str) -> list[EngineHit]:
-    """The first hit of each value of a field, and every hit without a single value."""
+    """Return the first hit of each value of a field, and every hit without a single value."""
     values: set[str] = set()
     groups: list[EngineHit] = []
     for hit in hits:
@@ -138,7 +138,7 @@ class DistinctHits:
         self.compiled = compiled
 
     def first_of(self, pins: Sequence[EngineHit]) -> tuple[list[EngineHit], list[str]]:
-        """The pinned hits to show, and filters that exclude other hits with the same values."""
+        """Return the pinned hits to show, and filters that exclude other hits with the same values."""
         first_pins: list[EngineHit] = []
         values: dict[str, None] = {}
         for pin in pins:

@@ -71,12 +71,12 @@ class CompiledQuery:
     endings: tuple[tuple[str, float], ...] = ()
 
     def page(self, *, page: int, hits: int, extra_filters: Sequence[str] = ()) -> dict[str, Any]:
-        """A query for a page of the hits or groups; ``extra_filters`` as for :meth:`query`."""
+        """Return a query for a page of the hits or groups; ``extra_filters`` as for :meth:`query`."""
         options = {"distinct": attribute(self.distinct)} if self.distinct else {}
         return {**self.query(page=page, hits=hits, extra_filters=extra_filters), **options}
 
     def values_query(self, names: Iterable[str], *, hits: int, extra_filters: Sequence[str]) -> dict[str, Any]:
-        """A query that returns only ids and some fields of the hits."""
+        """Return a query that returns only ids and some fields of the hits."""
         fields = list(dict.fromkeys(["id", *map(attribute, names)]))
         return {**self.query(page=1, hits=hits, extra_filters=extra_filters), "attributesToRetrieve": fields}
 
@@ -89,12 +89,12 @@ class CompiledQuery:
         return query
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Any]:
-        """A query for whole documents by id; searches for the words only if the hits are to be explained."""
+        """Return a query for whole documents by id; searches for the words only if the hits are to be explained."""
         query = self.query(page=1, hits=max(1, len(ids)), extra_filters=[with_ids(ids)])
         return query if "showRankingScoreDetails" in query else {**query, "q": ""}
 
     def loosely(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        """A federated search that also finds documents with any of the query's words.
+        """Return a federated search that also finds documents with any of the query's words.
 
         By itself, Meilisearch drops words from a query, but never the rarest one, and none if all are equally rare. So
         the query is also searched from each of its words on: that word is required, later words are not. Documents with
@@ -111,7 +111,7 @@ class CompiledQuery:
         return {"federation": federation, "queries": [each, *endings]}
 
     def whole_query(self) -> dict[str, Any]:
-        """A query for the best document that contains every word."""
+        """Return a query for the best document that contains every word."""
         query = {
             **self.query(page=1, hits=1),
             "matchingStrategy": "all",
@@ -120,7 +120,7 @@ class CompiledQuery:
         return {name: value for name, value in query.items() if name != "sort"}
 
     def word_query(self, sought: SoughtWord) -> dict[str, Any]:
-        """A query for the best document of the index that contains a word; as typed, unless it is a prefix."""
+        """Return a query for the best document of the index that contains a word; as typed, unless it is a prefix."""
         shared = {name: value for name, value in self.common.items() if name in ("indexUid", "attributesToSearchOn")}
         q = sought.word if sought.is_open else f'"{sought.word}"'
         return {**shared, "q": q, "page": 1, "hitsPerPage": 1, "attributesToRetrieve": _SEARCHED_TEXTS}
@@ -191,12 +191,12 @@ def check_native_filter(filters: str) -> None:
 
 
 def attribute(name: str) -> str:
-    """The Meilisearch field that contains a field's values as sent."""
+    """Return the Meilisearch field that contains a field's values as sent."""
     return "_date" if name == "date" else name
 
 
 def with_ids(ids: Sequence[str], *, without: bool = False) -> str:
-    """A filter for documents with these ids, or for all others."""
+    """Return a filter for documents with these ids, or for all others."""
     return f'"_key" {"NOT IN" if without else "IN"} [{", ".join(quoted(id_token(each)) for each in ids)}]'
 
 
@@ -262,7 +262,7 @@ def _condition(node: Comparison | Between | OneOf | Presence, filterable: Set[st
 
 
 def _is_blank(field: str, filterable: Set[str]) -> str:
-    """A filter for an empty text, which Meilisearch does not have among the values of a field."""
+    """Return a filter for an empty text, which Meilisearch does not have among the values of a field."""
     if BLANK_FIELDS not in filterable:  # In indexes of earlier releases, an empty list also matches.
         return f"{quoted(field)} IS EMPTY"
     return f"{quoted(BLANK_FIELDS)} = {quoted(blank_token(field))}"
@@ -299,7 +299,7 @@ def _endings(parts: Sequence[QueryPart], folded: bool) -> Iterator[tuple[str, fl
 
 
 def _sorts(query: SearchQuery, filterable: Set[str]) -> list[str]:
-    """The order, without fields that no document of the index has yet."""
+    """Return the order, without fields that no document of the index has yet."""
     check_sort(query.sort, query.kinds)
     keys = [key for key in query.sort if key.field in STANDARD_FIELDS or key.field in filterable]
     return [f"{key.field}:{'desc' if key.descending else 'asc'}" for key in keys]

@@ -41,12 +41,12 @@ def make_hit(hit: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery
 
 
 def searched_document(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a hit with all searched text; requires ``_doc`` and the stored sections."""
+    """Return the document of a hit with all searched text; requires ``_doc`` and the stored sections."""
     return matched_words.searched_document(source_in(hit["_doc"]), hit.get(STORED_SECTIONS))
 
 
 def _returned_texts(document: Mapping[str, Any], packed: str | None, query: SearchQuery) -> Iterator[str]:
-    """The texts of a document in which matches are marked or searched for."""
+    """Yield the texts of a document in which matches are marked or searched for."""
     fields = {} if query.highlight is None else dict(query.highlight.chosen(document))
     if query.needs_sections:
         fields |= {name: document.get(name) for name in ("title", "content")}
@@ -91,7 +91,7 @@ def merged_result(reply: Mapping[str, Any], query: Mapping[str, Any]) -> dict[st
 def make_facets(
     result: Mapping[str, Any], compiled: CompiledQuery, limit: int
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """The ``limit`` most frequent values and the bounds of the requested facets, in the requested order."""
+    """Return the ``limit`` most frequent values and the bounds of the requested facets, in the requested order."""
     counted, bounds = result.get("facetDistribution", {}), result.get("facetStats", {})
     facets: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}
@@ -105,7 +105,7 @@ def make_facets(
 
 
 def filter_rejection(error: RefusedByMeilisearch, query: SearchQuery) -> BackendRejected | None:
-    """The exception for a rejected filter in Meilisearch's syntax; ``None`` if the error has another cause."""
+    """Return the exception for a rejected filter in Meilisearch's syntax; ``None`` if the error has another cause."""
     if error.code not in _FILTER_REFUSALS or not query.filters:
         return None
     place = _PLACE.search(error.message)

@@ -50,7 +50,7 @@ _MAX_TOTAL = 2_147_483_647
 
 
 def index_settings(cutoff_ms: int) -> dict[str, Any]:
-    """The settings of a new index.
+    """Return the settings of a new index.
 
     Args:
         cutoff_ms: Milliseconds after which Meilisearch returns partial results. Longer than the adapter's own timeout,
@@ -70,7 +70,7 @@ def index_settings(cutoff_ms: int) -> dict[str, Any]:
 
 
 def widened(settings: Mapping[str, Any], kinds: FieldKinds) -> dict[str, Any]:
-    """The settings to change before documents with these fields can be written; empty if none."""
+    """Return the settings to change before documents with these fields can be written; empty if none."""
     changes: dict[str, Any] = {}
     sortable = {name for name, field_kinds in kinds.items() if field_kinds & SCALAR_KINDS}
     numbers = {f"_n_{name}" for name, field_kinds in kinds.items() if field_kinds & NUMBER_KINDS}
@@ -121,12 +121,12 @@ def _has_blank_text(value: Any) -> bool:
 
 
 def blank_token(field: str) -> str:
-    """The token of a field with an empty text."""
+    """Return the token of a field with an empty text."""
     return term(field, "blank", "")
 
 
 def id_token(document_id: str) -> str:
-    """The token for exact comparison of an id."""
+    """Return the token for exact comparison of an id."""
     return term("id", "exact", document_id)
 
 

@@ -126,7 +126,7 @@ class ServerBackend(SearchBackend):
 
 
 def engine_ids(ids: Sequence[str]) -> list[str]:
-    """The server's own keys of documents with these ids, without duplicates."""
+    """Return the server's own keys of documents with these ids, without duplicates."""
     return list(dict.fromkeys(map(encode_id, ids)))
 
 
@@ -134,7 +134,7 @@ _MAX_WORDS = 24
 
 
 def title_query(text: str, limit: int, within: SearchQuery | None = None) -> SearchQuery | None:
-    """A search for titles with the words of ``text``, without query syntax; ``None`` if it has no words.
+    """Return a search for titles with the words of ``text``, without query syntax; ``None`` if it has no words.
 
     Args:
         within: A search whose filters also apply.

@@ -16,7 +16,7 @@ _INDEX_NAME = re.compile(r"[a-z0-9_]{1,64}")
 
 
 def encode_id(document_id: str) -> str:
-    """The engine's own key of a document.
+    """Return the engine's own key of a document.
 
     Ids of letters, digits, ``_``, and ``-`` are unchanged. Every other id, and every id that looks encoded,
     becomes ``x-`` and its SHA-256 hash, so that no two ids share a key, and no dot, slash, or quote from a caller
@@ -44,7 +44,7 @@ _FACET_BYTES = 400
 
 
 def ordered_number(value: int | float) -> int:
-    """A signed 64-bit integer in the same order as the numbers themselves (that of IEEE 754 doubles).
+    """Return a signed 64-bit integer in the same order as the numbers themselves (that of IEEE 754 doubles).
 
     Whole numbers beyond 2**53 share the integer of the nearest double.
     """
@@ -58,17 +58,17 @@ def sort_text(text: str) -> str:
 
 
 def term(field: str, kind: str, value: str) -> str:
-    """A token of 20 letters and digits that represents one value of one field."""
+    """Return a token of 20 letters and digits that represents one value of one field."""
     return blake2b(f"{field}\0{kind}\0{value}".encode(), digest_size=10).hexdigest()
 
 
 def text_term(field: str, value: str) -> str:
-    """The token of a text; equal for texts that differ only in case."""
+    """Return the token of a text; equal for texts that differ only in case."""
     return term(field, "text", fold_value(value))
 
 
 def number_term(field: str, value: int | float) -> str:
-    """The token of a number; equal for 5 and 5.0."""
+    """Return the token of a number; equal for 5 and 5.0."""
     whole = isinstance(value, int) or value.is_integer()
     return term(field, "number", str(int(value)) if whole else repr(float(value)))
 
@@ -88,7 +88,7 @@ def facet_text(token: str) -> str:
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list's items, or a single value as a list of one."""
+    """Return a list's items, or a single value as a list of one."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
@@ -103,7 +103,7 @@ SHARE_BYTES = 524_288
 
 
 def time_shares(size: int) -> int:
-    """Number of time limits that a server gets for indexing a body of this size, at least 1."""
+    """Return the number of time limits that a server gets for indexing a body of this size, at least 1."""
     return max(1, math.ceil(size / SHARE_BYTES))
 
 

@@ -115,11 +115,11 @@ class Matcher:
         return self.places(text, numbers)
 
     def typed_as(self, number: int) -> Set[str]:
-        """The typed words that make up one word of the query; here, each is its own word."""
+        """Return the typed words that make up one word of the query; here, each is its own word."""
         return frozenset((self.typed[number],))
 
     def typed_in(self, matched: str) -> Set[str]:
-        """The typed words that make up a matching text; none if it contains another word."""
+        """Return the typed words that make up a matching text; none if it contains another word."""
         words = frozenset(split_words(spell_signs(matched), self.fold))
         return words if words.issubset(self.typed) else frozenset()
 
@@ -134,11 +134,11 @@ class Matcher:
         return min(range(len(self.typed)), key=unlikeness)
 
     def in_document(self, document: Mapping[str, Any]) -> Matcher:
-        """The matcher itself: the engine reports matches for the whole document."""
+        """Return the matcher itself: the engine reports matches for the whole document."""
         return self
 
     def spans(self, text: str) -> list[Span]:
-        """All matches in a text, in order."""
+        """Return all matches in a text, in order."""
         if text.isascii() and not has_signs(text):
             pattern = _ascii_pattern(self.words, self.beginnings)
             return _joined(text, [match.span() for match in pattern.finditer(text.lower())])
@@ -156,7 +156,7 @@ class Matcher:
         return _joined(text, spans)
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
-        """The part of a text with the most matches, and the matches."""
+        """Return the part of a text with the most matches, and the matches."""
         spans = self.spans(text)
         return spans, crop_window(text, spans, words)
 
@@ -191,7 +191,7 @@ def matched_hit(
 
 
 def _unlikely(words: Sequence[str], is_open: bool, hit_words: Set[str]) -> set[str]:
-    """The found words that are unlikely typing errors of query words which were also found in another form.
+    """Return the found words that are unlikely typing errors of query words which were also found in another form.
 
     Args:
         is_open: Whether the last word may be unfinished.
@@ -219,7 +219,7 @@ def _ascii_pattern(words: frozenset[str], beginnings: tuple[str, ...]) -> re.Pat
 
 @cache
 def _stop_words(language: str | None) -> frozenset[str]:
-    """The folded stop words of a language, or of all languages."""
+    """Return the folded stop words of a language, or of all languages."""
     return frozenset().union(*map(stop_words, LANGUAGES if language is None else (language,)))
 
 
@@ -244,9 +244,9 @@ def _joined(text: str, spans: list[Span]) -> list[Span]:
 
 
 def crop_window(text: str, spans: list[Span], words: int) -> Span:
-    """The part of a text, in words, with the most matches; a third of it precedes the first match.
+    """Return the part of a text, in words, with the most matches; a third of it precedes the first match.
 
-    Of a long text, only :data:`_CHOSEN_AMONG` characters from its first match on are considered.
+    In a long text, only :data:`_MAX_EXCERPT_SOURCE_CHARS` characters around its first match are considered.
     """
     low, high = 0, len(text)
     if len(text) > _MAX_EXCERPT_SOURCE_CHARS:

@@ -144,7 +144,7 @@ class Response:
     retry_after: str = ""
 
     def json(self) -> Any:
-        """The decoded body.
+        """Return the decoded body.
 
         Raises:
             UnreadableReply: The body is not JSON.
@@ -207,7 +207,7 @@ class HttpPool:
             self._operations.budget = outer
 
     def budget(self, seconds: float | None = None, shares: int = 1) -> Budget:
-        """The budget of a request: the rest of the current operation's budget, or else its own.
+        """Return the budget of a request: the rest of the current operation's budget, or else its own.
 
         Args:
             seconds: Limit for this request; ``None`` for the usual limit.
@@ -371,7 +371,7 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception of ``requests`` and its nested causes, which are stored in different places."""
+    """Yield an exception of ``requests`` and its nested causes, which are stored in different places."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

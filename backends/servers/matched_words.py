@@ -36,7 +36,7 @@ _MAX_SEARCHED_CHARS = 100_000
 
 
 def searched_document(source: str, packed_sections: str | None) -> dict[str, Any]:
-    """A stored document with the titles of its sections as the text of the searched field ``sections``.
+    """Return a stored document with the titles of its sections as the text of the searched field ``sections``.
 
     Args:
         packed_sections: The sections, serialized by :func:`backends.sections.pack`; ``None`` if the hit has none.
@@ -84,7 +84,7 @@ class SoughtWord:
         return min(OSA.distance(self.word, each, score_cutoff=max_errors) for each in shapes)
 
     def similar_in(self, words: Iterable[str]) -> Iterator[str]:
-        """The folded words that match with typing errors; an error in the first letter counts as two."""
+        """Yield the folded words that match with typing errors; an error in the first letter counts as two."""
         first, second, size, max_errors = self.word[0], self.word[1], len(self.word), self.forgiven
         for word in words:
             begins = word[0] == first
@@ -138,7 +138,7 @@ class WordSearch:
         best: Mapping[str, Any] | None,
         ask: Callable[[Sequence[SoughtWord]], AskedWords],
     ) -> tuple[Matched, str | None]:
-        """The matched words, and the corrected query if there is one.
+        """Return the matched words, and the corrected query if there is one.
 
         Args:
             total: Number of hits.
@@ -170,7 +170,7 @@ class WordSearch:
         return Matched.CORRECTED, WORD.sub(corrected_word, self.query.text)
 
     def words_in(self, texts: Iterable[str]) -> set[str]:
-        """The folded words of texts that match words of the query in another form than as typed or as a prefix.
+        """Return the folded words of texts that match words of the query in another form than as typed or as a prefix.
 
         They contain typing errors, join words of the query, are parts of one, or are synonyms.
         """
@@ -193,7 +193,7 @@ class WordSearch:
         return matched_words
 
     def _synonyms(self) -> Iterator[tuple[str, ...]]:
-        """The phrases that are synonyms of a phrase in the query."""
+        """Yield the phrases that are synonyms of a phrase in the query."""
         text = f" {' '.join(word for part in self.parts if not part.excluded for word in part.words)} "
         for group in self.query.settings.synonyms:
             phrases = [tuple(split_words(phrase)) for phrase in group]
@@ -224,7 +224,7 @@ class WordSearch:
         return not self._lacking([sought], document)
 
     def _lacking(self, sought: Sequence[SoughtWord], document: Mapping[str, Any]) -> Sequence[SoughtWord]:
-        """The words that a document does not contain as typed."""
+        """Return the words that a document does not contain as typed."""
         for text in self._texts(document):
             lowered = text.lower()
             sought = [each for each in sought if not each.stands_in(lowered)]

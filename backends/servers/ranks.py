@@ -37,7 +37,7 @@ class HighestVersions:
         self._versions: dict[tuple[str, str], tuple[float, tuple[str, ...]]] = {}
 
     def of(self, index: str, query: SearchQuery, ask: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
-        """The values that a query's settings prefer as the highest version; empty for any other preference.
+        """Return the values that a query's settings prefer as the highest version; empty for any other preference.
 
         Args:
             ask: Returns the values of a field.
@@ -151,7 +151,7 @@ def _members(value: Any) -> list[Any]:
 
 
 def _number_in(value: Any) -> float | None:
-    """The single number in a field."""
+    """Return the single number in a field."""
     numbers = [each for each in _members(value) if isinstance(each, int | float) and not isinstance(each, bool)]
     return float(numbers[0]) if len(numbers) == 1 else None
 

@@ -212,7 +212,7 @@ def query_parts(text: str, fold: Fold = fold_word) -> list[QueryPart]:
 
 
 def query_stop_words(parts: Sequence[QueryPart], settings: SearchSettings) -> frozenset[str]:
-    """The folded stop words for a query: those of the site, or else those of its language.
+    """Return the folded stop words for a query: those of the site, or else those of its language.
 
     For a site without a language, at least two stop words of one language decide that the query is in it.
     """
@@ -233,13 +233,13 @@ def query_stop_words(parts: Sequence[QueryPart], settings: SearchSettings) -> fr
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The folded stop words of a language; empty for an unknown language."""
+    """Return the folded stop words of a language; empty for an unknown language."""
     record = LANGUAGES.get(language)
     return frozenset() if record is None else frozenset(map(fold_word, record.stop_words.split()))
 
 
 def without_stop_words(parts: Sequence[QueryPart], stops: Set[str]) -> tuple[QueryPart, ...]:
-    """The parts without single stop words; all parts if nothing else is searched for."""
+    """Return the parts without single stop words; all parts if nothing else is searched for."""
     remaining = [
         part for part in parts if part.phrase or part.excluded or not (len(part.words) == 1 and part.words[0] in stops)
     ]
@@ -310,7 +310,7 @@ class SynonymChange:
 
 
 def _phrases(groups: Groups) -> list[frozenset[Phrase]]:
-    """The groups with at least two phrases, split into searched words."""
+    """Return the groups with at least two phrases, split into searched words."""
     split = (frozenset(tuple(split_words(phrase)) for phrase in group) - {()} for group in groups)
     return [group for group in split if len(group) > 1]
 

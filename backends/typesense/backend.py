@@ -295,7 +295,7 @@ class TypesenseBackend(ServerBackend):
         return replace(partial_result, matched=result.matched, corrected_query=result.corrected_query)
 
     def _existing_parts(self, name: str, query: SearchQuery, types: Mapping[str, str]) -> Sequence[QueryPart]:
-        """The words of a query that documents contain; empty if all or none of the words occur.
+        """Return the words of a query that documents contain; empty if all or none of the words occur.
 
         Typesense drops words from the right and from the left, so it never searches for the middle ones alone, and not
         always for a mistyped one of two.
@@ -348,12 +348,12 @@ class TypesenseBackend(ServerBackend):
     def _in_order(
         hits: Sequence[Mapping[str, Any]], ranks: Ranks, types: Mapping[str, str], pins: Sequence[str]
     ) -> list[Mapping[str, Any]]:
-        """The hits ordered by rank; pinned hits stay first."""
+        """Return the hits ordered by rank; pinned hits stay first."""
         others = [hit for hit in hits if hit["document"]["_id"] not in pins]
         return [*hits[: len(hits) - len(others)], *in_order(others, ranks, types)]
 
     def _values_of(self, name: str, query: SearchQuery, types: Mapping[str, str], field: str) -> list[str]:
-        """The most frequent values of a field."""
+        """Return the most frequent values of a field."""
         column = f"_v_{field}"
         if column not in types:
             return []
@@ -384,7 +384,7 @@ class TypesenseBackend(ServerBackend):
         pins: Sequence[str],
         hits: Sequence[Mapping[str, Any]],
     ) -> SearchResult:
-        """The result without its hits.
+        """Return the result without its hits.
 
         Args:
             first: Typesense's result with the facets.
@@ -418,7 +418,7 @@ class TypesenseBackend(ServerBackend):
         return dict.fromkeys(sorted(hit["document"]["_id"] for hit in result["hits"]), 1)
 
     def _pins(self, name: str, query: SearchQuery, compiled: CompiledQuery) -> tuple[str, ...]:
-        """The pinned ids that exist and pass the filter; Typesense would show all, with gaps for the others."""
+        """Return the pinned ids that exist and pass the filter; Typesense would show all, with gaps for the others."""
         pins = query.pinned
         if not pins:
             return ()

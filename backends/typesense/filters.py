@@ -176,7 +176,7 @@ def check_native_filter(filters: str, types: Mapping[str, str]) -> None:
 
 
 def _expressions(filters: str) -> Iterator[tuple[int, str]]:
-    """The conditions of a filter, split where Typesense splits them, each with its position."""
+    """Yield the conditions of a filter, split where Typesense splits them, each with its position."""
     at = 0
     while at < len(filters):
         if (end := _ENDS.match(filters, at)) is not None:

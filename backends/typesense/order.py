@@ -23,7 +23,7 @@ LIMITS = "Typesense has no scores: ranks and recency only order pages that match
 
 
 def columns(ranks: Ranks, types: Mapping[str, str]) -> list[str]:
-    """The Typesense fields that contain the fields that ranks depend on."""
+    """Return the Typesense fields that contain the fields that ranks depend on."""
     names = [name for field in ranks.fields for name in _columns_of(field, types)]
     return [name for name in dict.fromkeys(names) if name in types]
 
@@ -90,7 +90,7 @@ class PageHits:
 def find_page_hits(
     query: SearchQuery, compiled: CompiledQuery, pins: Sequence[str], ask: Ask, order: Order = list
 ) -> PageHits:
-    """The hits of a page: one per value, or all hits in a search that is not distinct.
+    """Return the hits of a page: one per value, or all hits in a search that is not distinct.
 
     Args:
         pins: The pinned ids that exist, which Typesense puts first.
@@ -184,7 +184,7 @@ def _value(hit: Result, compiled: CompiledQuery) -> str | None:
 
 
 def _count(compiled: CompiledQuery, ask: Ask) -> int:
-    """Number of values, plus number of hits without a value."""
+    """Return the number of values, plus number of hits without a value."""
     grouped, alone = ask(compiled.count_searches())
     missing: int = alone["found"]
     grouped_found: int = grouped["found"]

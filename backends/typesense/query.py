@@ -82,7 +82,7 @@ class CompiledQuery:
     deciding: Sequence[str] = ()
 
     def search(self, *, page: int, per_page: int, pins: Sequence[str] = (), facet_values: int = 0) -> dict[str, str]:
-        """A search of the ``/multi_search``: one page, with facets if ``facet_values`` is not 0."""
+        """Return a search of the ``/multi_search``: one page, with facets if ``facet_values`` is not 0."""
         search = {**self.common, "page": str(page), "per_page": str(per_page)}
         if pins:
             search["pinned_hits"] = ",".join(f"{encode_id(id)}:{at}" for at, id in enumerate(pins, 1))
@@ -92,7 +92,7 @@ class CompiledQuery:
         return search
 
     def value_search(self, *, page: int, per_page: int, pins: Sequence[str], facet_values: int) -> dict[str, str]:
-        """A search that returns only ids and values of hits."""
+        """Return a search that returns only ids and values of hits."""
         search = self.search(page=page, per_page=per_page, pins=pins, facet_values=facet_values)
         fields = ",".join(name for name in ("_id", self.distinct, self.preferred, *self.deciding) if name)
         return {**search, "include_fields": fields, "highlight_fields": "none"}
@@ -104,18 +104,18 @@ class CompiledQuery:
         return [{**search, "group_by": self.distinct, "group_limit": "1"}, {**search, "filter_by": alone}]
 
     def whole_search(self) -> dict[str, str]:
-        """A search for the best document that contains every word."""
+        """Return a search for the best document that contains every word."""
         options = {"drop_tokens_threshold": "0", "sort_by": "_text_match:desc", "highlight_fields": "none"}
         options["include_fields"] = f"_doc,_id,{STORED_SECTIONS}"
         return {**self.search(page=1, per_page=1), **options}
 
     def part_searches(self) -> list[dict[str, str]]:
-        """A search for each word or phrase alone."""
+        """Return a search for each word or phrase alone."""
         whole = {**self.search(page=1, per_page=0), "drop_tokens_threshold": "0"}
         return [{**whole, "q": _written(part)} for part in self.parts if not part.excluded]
 
     def word_search(self, sought: SoughtWord) -> dict[str, str]:
-        """A search for documents of the index that contain a word as typed."""
+        """Return a search for documents of the index that contain a word as typed."""
         names = ("collection", "query_by", "query_by_weights")
         shared = {name: self.common[name] for name in names}
         prefix = str(sought.is_open).lower()

@@ -72,14 +72,14 @@ def make_hit(hit: Mapping[str, Any], query: SearchQuery, compiled: CompiledQuery
 
 
 def searched_document(hit: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a hit with all searched text; requires ``_doc`` and the stored sections."""
+    """Return the document of a hit with all searched text; requires ``_doc`` and the stored sections."""
     return matched_words.searched_document(hit["_doc"], hit.get(STORED_SECTIONS))
 
 
 def make_facets(
     counted: Iterable[Mapping[str, Any]], compiled: CompiledQuery, limit: int
 ) -> tuple[dict[str, dict[str, int]], dict[str, FacetStats]]:
-    """The ``limit`` most frequent values and the bounds of the requested facets, in the requested order."""
+    """Return the ``limit`` most frequent values and the bounds of the requested facets, in the requested order."""
     by_name = {facet["field_name"]: facet for facet in counted}
     facets: dict[str, dict[str, int]] = {}
     stats: dict[str, FacetStats] = {}
@@ -110,7 +110,7 @@ def _matched(field: Any) -> list[str]:
 
 
 def _shortest(value: float) -> float:
-    """The shortest decimal with the same 32-bit float in Typesense: 19.99 for 19.989999771118164."""
+    """Return the shortest decimal with the same 32-bit float in Typesense: 19.99 for 19.989999771118164."""
     value = float(value)
     if value.is_integer() or abs(value) > 3e38 or struct.unpack("f", struct.pack("f", value))[0] != value:
         return value

@@ -68,7 +68,7 @@ def _optional(name: str, kind: str, **options: Any) -> dict[str, Any]:
 
 
 def collection_schema(name: str) -> dict[str, Any]:
-    """The schema of a new, empty collection."""
+    """Return the schema of a new, empty collection."""
     return {
         "name": name,
         "token_separators": [
@@ -108,17 +108,17 @@ _TYPES = {"string[]": "text", "int64[]": "number", "float[]": "number", "bool": 
 
 
 def native_name(field: str, group: str, types: Mapping[str, str]) -> str:
-    """The Typesense field for values of one group (``text``, ``number``, ``bool``) of a custom field."""
+    """Return the Typesense field for values of one group (``text``, ``number``, ``bool``) of a custom field."""
     return field if _TYPES.get(types.get(field, ""), group) == group else f"{field}__{group}"
 
 
 def field_types(collection: Mapping[str, Any]) -> dict[str, str]:
-    """A collection's fields and their types, from Typesense's description of it."""
+    """Return a collection's fields and their types, from Typesense's description of it."""
     return {str(field["name"]): str(field["type"]) for field in collection["fields"]}
 
 
 def schema_changes(types: Mapping[str, str], kinds: FieldKinds, documents: Iterable[Document]) -> list[dict[str, Any]]:
-    """The fields to add, or to drop and add with a wider type, before ``documents`` can be written."""
+    """Return the fields to add, or to drop and add with a wider type, before ``documents`` can be written."""
     planned = dict(types)
     changes: list[dict[str, Any]] = []
     documents = list(documents)

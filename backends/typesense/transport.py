@@ -243,7 +243,7 @@ class TypesenseTransport(ApiCall):
             self.pool.send("DELETE", node, _NO_DOCUMENT, budget, timeout_seconds=_PROBE_SECONDS)
 
     def status_of(self, node: str, budget: Budget, seconds: float = _PROBE_SECONDS) -> dict[str, Any] | None:
-        """A node's own view of the cluster, or ``None`` if it does not respond.
+        """Return a node's own view of the cluster, or ``None`` if it does not respond.
 
         Raises:
             BackendMisconfigured: The node rejects our key.

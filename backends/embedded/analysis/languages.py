@@ -30,10 +30,10 @@ _OF_TONAL_TEXTS = re.compile("[\u01a0\u01a1\u01af\u01b0\u0309\u031b\u0323\u1ea0-
 """Letters and decomposed marks that few languages except Vietnamese use; in other texts they occur in names."""
 
 _ACCENTED = frozenset("àáảãạăằắẳẵặâầấẩẫậđèéẻẽẹêềếểễệìíỉĩịòóỏõọôồốổỗộơờớởỡợùúủũụưừứửữựỳýỷỹỵ")
-"""Every accented letter of Vietnamese words."""
+"""Every accented letter that occurs in Vietnamese words."""
 
 _MIN_TONAL_SHARE = 0.01
-"""Minimum share of these letters in a text; Vietnamese texts have a tenth or more."""
+"""Minimum share of :data:`_OF_TONAL_TEXTS` in a tonal text; in Vietnamese texts, it is a tenth or more."""
 
 _MAX_WORD_LETTERS = 40
 """Maximum length, in letters, of a word of a language with tones."""
@@ -42,25 +42,25 @@ _TONED_WORD = re.compile(r"[^\W_]+")
 
 
 def has_tones(text: str) -> bool:
-    """Whether a text is, at least in part, in a language that writes tones."""
+    """Whether at least part of a text is in a language that writes tones."""
     return len(_OF_TONAL_TEXTS.findall(beyond_ascii(text))) > _MIN_TONAL_SHARE * len(text)
 
 
 def may_have_tones(words: Iterable[str]) -> bool:
-    """Whether lower-case query words may carry tones: they have accents, and only Vietnamese ones."""
+    """Whether lower-case query words may carry tones: they contain accented letters, all of them Vietnamese."""
     accented = frozenset("".join(map(beyond_ascii, words)))
     return bool(accented) and accented <= _ACCENTED
 
 
 def toned_words(text: str) -> str:
-    """The words of a text in the form of :func:`toned`, separated by spaces."""
+    """Convert each word of a text with :func:`toned` and join the words with spaces."""
     words = _TONED_WORD.findall(normalized("NFC", text).lower())
     return " ".join([toned(word) for word in words if len(word) <= _MAX_WORD_LETTERS])
 
 
 @lru_cache(maxsize=16384)
 def toned(word: str) -> str:
-    """A lower-case word with its tone moved to the end as a number, whichever vowel carries it (*hoà* and *hòa*)."""
+    """Move a lower-case word's tone to its end as a digit, so that *hoà* and *hòa* become equal."""
     letters = normalized("NFD", word)
     tones = [_TONES[char] for char in letters if char in _TONES]
     plain = "".join([char for char in letters if char not in _TONES])
@@ -72,10 +72,10 @@ UNKNOWN = "und"
 
 _NO_LANGUAGE = Language("")
 _ELISIONS = frozenset("cdjlmnst")
-"""Letters left over from words that lose their vowel (*l'eau*): too ambiguous to detect a language by."""
+"""Letters left over from words that lose their vowel (*l'eau*); too ambiguous for detecting a language."""
 
 _VOTES_OF_LETTERS = 3
-"""Minimum number of languages among which the vote of a one-letter word is divided."""
+"""Minimum divisor of a one-letter word's vote, even if it is a stop word of fewer languages."""
 
 _RARE_SHARE, _DOUBTFUL_SHARE = 0.04, 0.005
 """Shares of a site's documents: below the first, a language is rare; below the second, detection may be wrong."""
@@ -97,19 +97,19 @@ _LOWER_OR_SPACE = bytes(
 
 
 def _language(code: str) -> Language:
-    """The record of a language; an empty record for an unknown code."""
+    """Return the record of a language; an empty record for an unknown code."""
     return LANGUAGES.get(code, _NO_LANGUAGE)
 
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The folded stop words of a language; empty for an unknown language."""
+    """Return the folded stop words of a language; empty for an unknown language."""
     return frozenset(filter(None, (fold(word) for word in _language(language).stop_words.split())))
 
 
 @cache
 def _votes() -> dict[str, tuple[tuple[str, ...], int]]:
-    """Each stop word to its languages and the number by which its vote for each of them is divided."""
+    """Map each stop word to its languages and the divisor of its vote for each of them."""
     languages_by_word: dict[str, list[str]] = {}
     for code, language in LANGUAGES.items():
         for word in set(language.stop_words.split()).difference(_ELISIONS if language.elides else ()):
@@ -143,7 +143,7 @@ def recognise(text: str) -> str:
 
 
 def _words(text: str, foreign: str) -> list[str]:
-    """The runs of letters of a text in lower case, given the text's non-ASCII characters."""
+    """Split a text into lower-case words; ``foreign`` contains its non-ASCII characters."""
     if foreign.lower() != foreign:
         return _WORD.findall(text.lower())
     for char in set(foreign):
@@ -153,7 +153,7 @@ def _words(text: str, foreign: str) -> list[str]:
 
 
 def language_votes(words: Iterable[str]) -> dict[str, float]:
-    """Votes of lower-case words for each language; a stop word's vote is divided among its languages."""
+    """Count the votes of lower-case words for each language; a stop word's vote is divided among its languages."""
     votes = _votes()
     scores: dict[str, float] = defaultdict(float)
     for word in words:
@@ -166,14 +166,14 @@ def language_votes(words: Iterable[str]) -> dict[str, float]:
 
 
 def likely_languages(words: Sequence[str], shares: Mapping[str, float]) -> tuple[str, ...]:
-    """The languages that a query may be in, the most frequent first.
+    """Return the languages that a query may be in, the most frequent first.
 
-    Distinctive letters or stop words decide; the votes of a language that is rare among the documents count half.
-    Without either, all frequent languages written in the query's script are likely.
+    Distinctive letters or stop words decide; votes for a language that is rare among the documents count half.
+    If the query has neither, all frequent languages written in its script are likely.
 
     Args:
         words: Words of the query, in lower case.
-        shares: Language to its share of the site's documents, the most frequent first.
+        shares: Each language's share of the site's documents, the most frequent first.
     """
     present = {
         language: share for language, share in shares.items() if language != UNKNOWN and share >= _DOUBTFUL_SHARE
@@ -193,19 +193,19 @@ def likely_languages(words: Sequence[str], shares: Mapping[str, float]) -> tuple
 
 @cache
 def _script(language: str) -> str:
-    """The script of a language's stop words."""
+    """Return the script of a language's stop words."""
     return _script_of(_language(language).stop_words)
 
 
 def _script_of(text: str) -> str:
-    """The script of a text's first letter, by its Unicode name."""
+    """Return the script of a text's first letter, by its Unicode name."""
     return next((unicodedata.name(char, "").partition(" ")[0] for char in text if char.isalpha()), "")
 
 
 class _Ballots:
-    """Adds up the votes of all words of a text at once: a word's votes for all languages are a single integer.
+    """Vote counter that packs a word's votes for all languages into one integer, so that one addition counts them all.
 
-    Each language has 32 bits of it. Votes are in units that make every share a whole number.
+    Each language occupies 32 bits. Votes are in units that make every share a whole number.
     """
 
     def __init__(self) -> None:
@@ -232,7 +232,7 @@ def _ballots() -> _Ballots:
 
 
 class _Stemmers(threading.local):
-    """Snowball stemmers of one thread: threads must not share them."""
+    """Snowball stemmers of one thread; they are not thread-safe."""
 
     def __init__(self) -> None:
         self.by_algorithm: dict[str, Stemmer.Stemmer] = {}
@@ -249,14 +249,14 @@ _STEMMERS = _Stemmers()
 
 @lru_cache(maxsize=65536)
 def stem(language: str, word: str) -> str:
-    """The folded stem of a lower-case word; the folded word itself if the language has no stemmer."""
+    """Return the folded stem of a lower-case word, or the folded word itself if the language has no stemmer."""
     algorithm = _language(language).stemmer
     return fold(_STEMMERS.get(algorithm).stemWord(word) if algorithm else word)
 
 
 @lru_cache(maxsize=8192)
 def stems(language: str, term: str) -> frozenset[str]:
-    """The possible stems of a folded term: of the term itself, and of accented words that fold to it."""
+    """Return the possible stems of a folded term: stems of the term itself and of accented words that fold to it."""
     algorithm = _language(language).stemmer
     if not algorithm:
         return frozenset((stem(language, term),))
@@ -264,14 +264,14 @@ def stems(language: str, term: str) -> frozenset[str]:
 
 
 def prefixes(language: str) -> tuple[str, ...]:
-    """Prefixes of a language's words that stemming removes."""
+    """Return the prefixes that stemming removes from a language's words."""
     return _language(language).prefixes
 
 
 def sharing_stem(language: str, stems_to_match: Set[str], terms: Sequence[str]) -> list[str]:
-    """The folded terms with at least one of the given stems (see :func:`stems`), in order.
+    """Return the folded terms that have at least one of the given stems (see :func:`stems`), in order.
 
-    One call stems all terms, because a search may have to check hundreds.
+    Takes all terms in one call, because a search may have to check hundreds of them.
     """
     algorithm = _language(language).stemmer
     if not algorithm:
@@ -282,7 +282,7 @@ def sharing_stem(language: str, stems_to_match: Set[str], terms: Sequence[str]) 
         owners = [term for term, variants in zip(terms, written, strict=True) for _ in variants]
         spellings = list(chain.from_iterable(written))
     stemmed = _STEMMERS.get(algorithm).stemWords(spellings)
-    # Folding an accented letter leaves one letter, so only stems of an equal length need to be folded.
+    # An accented letter folds to a single letter, so only stems of equal length need to be folded.
     sizes = set(map(len, stems_to_match))
     return list(
         dict.fromkeys(
@@ -299,14 +299,14 @@ def sharing_stem(language: str, stems_to_match: Set[str], terms: Sequence[str]) 
 
 
 def _spellings(language: str, term: str) -> list[str]:
-    """A folded term, and its spellings with an accent on one of the last letters."""
+    """Return a folded term and its spellings with an accent on one of the last letters."""
     start, ending = term[:-_LETTERS_OF_ENDING], term[-_LETTERS_OF_ENDING:]
     return [term, *[start + accented for accented in _accented(language, ending)]]
 
 
 @lru_cache(maxsize=16384)
 def _accented(language: str, ending: str) -> tuple[str, ...]:
-    """A folded ending with one accent, in every way that the language allows."""
+    """Return every spelling of a folded ending with one accent that the language allows."""
     variants = _variants(language)
     return tuple(
         ending[:at] + variant + ending[at + 1 :]
@@ -317,7 +317,7 @@ def _accented(language: str, ending: str) -> tuple[str, ...]:
 
 @cache
 def _variants(language: str) -> Mapping[str, str]:
-    """Each plain letter to the language's accented letters that fold to it."""
+    """Map each plain letter to the language's accented letters that fold to it."""
     by_plain_letter: dict[str, str] = {}
     for letter in _language(language).accents:
         plain = fold(letter)

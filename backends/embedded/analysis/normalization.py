@@ -1,4 +1,4 @@
-"""Normalizing words for the index: composed, without case and accents, unspaced scripts split into pairs.
+"""Normalizing words for the index: composing Unicode, removing case and accents, splitting unspaced scripts into pairs.
 
 Documents and queries go through the same steps. :func:`analyze` does in Python what tantivy's analyzer cannot do;
 :data:`ANALYZER` then splits the text, lower-cases it, and folds Latin letters.
@@ -105,7 +105,7 @@ def graphemes(run: str) -> list[str]:
 
 
 def _paired(match: re.Match[str]) -> str:
-    """Replace a run by its pairs of neighbors, then its units: words match by pairs, single characters alone."""
+    """Replace a run by its pairs of neighbors, which match words, and then its units, which match single characters."""
     pieces = graphemes(match.group())
     alone = " ".join(pieces)
     if len(pieces) == 1:
@@ -129,7 +129,7 @@ def _composed(text: str, foreign: str) -> str:
         text, foreign = normal, beyond_ascii(normal)
     folded = [char for char in set(foreign) if ord(char) in _FOLDS]
     if folded:
-        # str.translate looks up every character. There are usually few to replace, and no replacement is itself folded.
+        # str.translate would look up every character, although few need replacing. No replacement is itself folded.
         if len(folded) > _MAX_REPLACED_LETTERS:
             text = text.translate(_FOLDS)
         else:
@@ -162,7 +162,7 @@ def analyze(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def fold(word: str) -> str:
-    """Fold one word; ``""`` if none of it is indexed. Does not split unspaced scripts into pairs."""
+    """Fold one word without splitting unspaced scripts into pairs. Returns ``""`` if no part of it is indexed."""
     if word.isascii() and word.isalpha() and word.islower() and len(word) < MAX_TERM_BYTES:
         return word
     terms = ANALYZER.analyze(expand_symbols(compose(word)))
@@ -170,5 +170,5 @@ def fold(word: str) -> str:
 
 
 def terms_of(text: str) -> list[str]:
-    """The index terms of a text, in order."""
+    """Return the index terms of a text, in order."""
     return list(ANALYZER.analyze(analyze(text)))

@@ -1,1 +1,1 @@
-"""Indexes and where they are kept."""
+"""Tantivy indexes, on disk and in memory."""

@@ -60,13 +60,13 @@ Tantivy runs a thread for each open index, which takes about 0.3 ms of CPU per s
 """
 
 CACHED_WORDS_PER_INDEX = 25
-"""Cached facts about words per index that may be open; all indexes share one cache.
+"""Size of the cache for facts about words, in entries per index that may be open; all indexes share the cache.
 
 One entry takes about 5 KB.
 """
 
 CACHED_TITLES_PER_INDEX = 50
-"""Cached document titles, for suggestions, per index that may be open. A title takes about 0.5 KB, at most 3 KB."""
+"""Size of the cache of titles for suggestions, in titles per index that may be open; one takes 0.5 KB, at most 3 KB."""
 
 
 class OpenIndex:
@@ -101,7 +101,7 @@ class OpenIndex:
             return self._index
 
     def current(self) -> Snapshot:
-        """The snapshot of the last commit; files are read again only after a new commit."""
+        """Return the snapshot of the last commit; files are read again only after a new commit."""
         meta = signature_of(self._meta_path)
         if self._snapshot.signature != meta:
             with self._lock:
@@ -120,7 +120,7 @@ class OpenIndex:
 
 
 class Maintenance(Protocol):
-    """Maintenance that keeps the indexes of a store fast to search."""
+    """Background maintenance that keeps a store's indexes fast to search."""
 
     def look(self) -> None:
         """Start due work in the background."""
@@ -217,7 +217,7 @@ class DiskStore(Store):
             self._discard(name)
         finally:
             lease.release()
-        # Also removes what killed processes have left.
+        # Also removes files that killed processes left behind.
         for leftover in (self.root / _TRASH).iterdir():
             shutil.rmtree(leftover, ignore_errors=True)
 
@@ -233,7 +233,7 @@ class DiskStore(Store):
                     raise
                 if is_passing(error):
                     raise BackendUnavailable("The index cannot be opened now.") from error
-                # Another generation may have just replaced it; then the next attempt opens that one.
+                # A new generation may have just replaced this one; the next attempt then opens the new one.
                 failure = error
                 self.forget(name)
         raise IndexNotFound(name) from failure
@@ -302,7 +302,7 @@ class DiskStore(Store):
             self.root.chmod(0o700)  # Earlier releases left the directory readable by everyone.
 
     def folder(self, name: str) -> Path:
-        """The folder of an index. Raises :class:`IndexNotFound` for an invalid name."""
+        """Return the folder of an index. Raises :class:`IndexNotFound` for an invalid name."""
         if not _INDEX_NAME.fullmatch(name):
             raise IndexNotFound(name)
         return self.root / name
@@ -316,14 +316,14 @@ class DiskStore(Store):
         return try_lock_file(self.root / _LOCKS / f"{name}{_VACUUM_LOCK}")
 
     def opened(self, name: str) -> OpenIndex:
-        """The index as this process has it open; opens it if necessary.
+        """Return the open index; opens it if necessary.
 
         Raises:
             IndexNotFound: The index does not exist.
         """
         folder = self.folder(name)
         try:
-            # Read before the state, so that a switch in between makes the next use open the index again.
+            # Read before the state, so that after a switch in between, the next use reopens the index.
             pointer = signature_of(f"{folder}/{STATE_FILE}")
         except FileNotFoundError:
             self.forget(name)
@@ -383,12 +383,12 @@ class DiskStore(Store):
             self._closed.clear()
 
     def forget(self, name: str) -> None:
-        """Close an index, so that the next use opens it again."""
+        """Close an index; the next use reopens it."""
         with self._lock:
             self._open.pop(name, None)
 
     def _discard(self, name: str) -> None:
-        """Move the folder away atomically, then delete its contents."""
+        """Move the index's folder away atomically, then delete its contents."""
         self.forget(name)
         folder = self.folder(name)
         if folder.exists():
@@ -399,14 +399,14 @@ class DiskStore(Store):
             shutil.rmtree(trash, ignore_errors=True)
 
     def _grow(self, name: str, entry: OpenIndex, kinds: FieldKinds) -> Mapping[str, int]:
-        """Rebuild the index beside the old one with room for more fields; then switch to it.
+        """Build a new generation with room for more fields beside the current one, then switch to it.
 
         Returns:
             The assigned dynamic columns.
         """
         folder = self.folder(name)
         guard = self.try_hold_vacuum(name)
-        if guard is not None:  # Otherwise another process is building a generation, which must not be swept.
+        if guard is not None:  # Otherwise another process is building a generation, which must not be removed.
             try:
                 sweep_generations(folder, entry.state)
             finally:
@@ -420,11 +420,11 @@ class DiskStore(Store):
             writer = make_generation(folder, state).writer(LARGE_HEAP, 1)
             copy_documents(searcher, writer, dynamic_columns)
             writer.commit()
-            # Before the switch: no writer may touch the files once other processes search them.
+            # Must happen before the switch: no writer may touch the files once other processes search them.
             writer.wait_merging_threads()
             write_state(folder, state)
         except BaseException:
-            # The state file may already name the new generation when something fails.
+            # If an operation fails, the state file may already name the new generation.
             if current_generation(folder) != folder / state.generation:
                 shutil.rmtree(folder / state.generation, ignore_errors=True)
             raise

@@ -45,19 +45,19 @@ from backends.text import normalized
 from backends.values import parse_instant, value_text
 
 MAX_INDEXED_CHARS = 400_000
-"""Number of characters of one field that are searched; the rest is only stored and returned."""
+"""Maximum number of characters of one field that are searched; the rest is only stored and returned."""
 
 MAX_SORT_KEY_CHARS = 300
 MAX_FACET_VALUE_CHARS = 1000
 
 
 def needs_dynamic_column(kinds: frozenset[FieldKind]) -> bool:
-    """Whether values of these kinds can be sorted by or compared by size."""
+    """Whether documents can be sorted by values of these kinds, or the values compared by size."""
     return bool(kinds & (SCALAR_KINDS | NUMBER_KINDS))
 
 
 def searched_characters(document: Document) -> int:
-    """Number of characters of a document that are searched."""
+    """Return the number of characters of a document that are searched."""
     texts = (str(document.fields.get(name, "")) for name in TEXT_FIELDS)
     titles = (section.title for section in document.sections)
     return sum(min(len(text), MAX_INDEXED_CHARS) for text in texts) + sum(map(len, titles))
@@ -128,7 +128,7 @@ def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
 
 
 def sort_text(value: str | int | float | bool) -> str:
-    """A value as text that sorts correctly: numbers by size, then other values without case and accents."""
+    """Convert a value to text that sorts correctly: numbers by size, then other values without case and accents."""
     if isinstance(value, str):
         folded = value[: 2 * MAX_SORT_KEY_CHARS].strip().casefold()
         if not folded.isascii():
@@ -179,7 +179,7 @@ def _add_values(
 
 
 def dynamic_columns_for(kinds: FieldKinds, assigned: Mapping[str, int]) -> dict[str, int]:
-    """All dynamic columns: the ``taken`` ones unchanged, plus one for every further custom field that needs one."""
+    """Return the ``assigned`` dynamic columns, plus a new one for each further custom field that needs one."""
     dynamic_columns = dict(assigned)
     for name in sorted(kinds):
         if name not in dynamic_columns and needs_dynamic_column(kinds[name]):
@@ -214,7 +214,7 @@ def stored_ids(searcher: tantivy.Searcher) -> Iterator[str]:
 
 
 def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
-    """Each document's id and the time of its last change."""
+    """Return the time of each document's last change, by id."""
     if searcher.num_docs == 0:
         return {}
     hits = searcher.search(tantivy.Query.all_query(), limit=searcher.num_docs, count=False).hits
@@ -227,7 +227,7 @@ def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
 
 
 def live_columns(searcher: tantivy.Searcher, kinds: FieldKinds, assigned: Mapping[str, int]) -> dict[str, int]:
-    """Reassign dynamic columns: to fields of ``kinds``, and to ``taken`` fields that a stored document still has."""
+    """Reassign dynamic columns to the fields of ``kinds`` and the ``assigned`` fields that stored documents still have."""
     doubtful = {name for name in assigned if not needs_dynamic_column(kinds.get(name, frozenset()))}
     live_fields: set[str] = set()
     if doubtful:

@@ -30,8 +30,8 @@ _Compiled = tuple[tantivy.Query, bool]
 class FilterCompiler:
     """Compiles filters for one index.
 
-    Excluding documents is cheap; listing all documents except a few is expensive. So a condition that contains a
-    negation is compiled to a query for the *excluded* documents, as far up the tree as possible.
+    Excluding a few documents is cheap; listing all other documents is expensive. Therefore, a condition that contains
+    a negation is compiled to a query for the *excluded* documents, and negated as far up the tree as possible.
     """
 
     def __init__(self, schema: tantivy.Schema, dynamic_columns: Mapping[str, int]):
@@ -138,7 +138,7 @@ def _bounded(instant: int) -> int:
 
 
 def _operands(node: And | Or) -> list[Filter]:
-    """The operands, with nested operands of the same type flattened."""
+    """Return the operands, with nested operands of the same type flattened."""
     operands: list[Filter] = []
     for operand in node.operands:
         operands += _operands(operand) if isinstance(operand, And | Or) and type(operand) is type(node) else [operand]

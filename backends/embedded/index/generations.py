@@ -20,21 +20,21 @@ from backends.embedded.index.store import State
 STATE_FILE = "current.json"
 META_FILE = "meta.json"
 STORED_BLOCK_BYTES = 4_096
-"""Size of the compressed blocks of stored documents, at least one document: a search unpacks one block per hit."""
+"""Size of a compressed block of stored documents, with at least one document; a search unpacks one block per hit."""
 
 _DRAFT_LIFE_SECONDS = 3600
 _SETTLED_NS = 2_000_000_000
-"""Minimum age of a folder's last change for a measurement to stay valid: two changes may share one clock tick."""
+"""Minimum age of a folder's last change for a reusable measurement, since two changes may share a clock tick."""
 
 Signature = tuple[int, int, int]
 """Inode, modification time, and size of a file; replacing the file always changes it."""
 
 
 class Measured(NamedTuple):
-    """A measured folder.
+    """Measurement of a folder's size.
 
     Attributes:
-        changed_at: Time when a file was last created, renamed, or removed in it, in nanoseconds.
+        changed_at: Time when a file in the folder was last created, renamed, or removed, in nanoseconds.
         measured_at: Time of the measurement, in nanoseconds.
         size: Total size of its files, in bytes.
     """
@@ -45,7 +45,7 @@ class Measured(NamedTuple):
 
 
 def new_generation() -> str:
-    """A unique name for a new generation."""
+    """Return a unique name for a new generation."""
     return f"g{uuid.uuid4().hex[:12]}"
 
 
@@ -58,16 +58,16 @@ def sweep_drafts(folder: Path) -> None:
 
 
 def signature_of(path: str) -> Signature:
-    """The signature of a file."""
+    """Return the signature of a file."""
     status = os.stat(path)  # noqa: PTH116 - a microsecond counts on the path of every search
     return (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def read_generation(folder: Path) -> tantivy.Index:
-    """Open a generation only to take a searcher from it and drop the index at once.
+    """Open a generation to take a searcher from it; the caller should drop the index immediately afterwards.
 
-    Tantivy watches an open directory in a thread of its own to notify readers of commits. An index dropped before that
-    thread starts does not pay for it; the searcher remains valid.
+    Tantivy starts a thread that watches the directory of an open index for commits. Dropping the index before that
+    thread starts avoids its cost; the searcher remains valid.
     """
     return tantivy.Index.open(str(folder))
 
@@ -81,7 +81,7 @@ def open_generation(folder: Path) -> tantivy.Index:
 
 
 def make_generation(folder: Path, state: State) -> tantivy.Index:
-    """Create the empty generation that a state names."""
+    """Create an empty generation with the state's name and number of columns."""
     path = folder / state.generation
     path.mkdir(mode=0o700)
     tantivy.Index(build_schema(state.capacity), str(path))
@@ -133,7 +133,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def current_generation(folder: Path) -> Path:
-    """The folder that contains the documents of an index.
+    """Return the folder that contains the documents of an index.
 
     Raises:
         OSError: The index does not exist.
@@ -143,11 +143,11 @@ def current_generation(folder: Path) -> Path:
 
 
 def measure_generations(folder: Path, measured_before: Mapping[str, Measured]) -> dict[str, Measured]:
-    """The sizes of an index's generations, by path.
+    """Measure the sizes of an index's generations, by path.
 
     Args:
-        measured_before: Earlier measurements. A folder in which no file was created, renamed, or removed since is not
-            measured again, because tantivy never changes a file.
+        measured_before: Earlier measurements. A folder is measured again only if a file in it has been created,
+            renamed, or removed since, because tantivy never changes a file.
     """
     measured: dict[str, Measured] = {}
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
@@ -171,7 +171,7 @@ def _size_of(file: os.DirEntry[str]) -> int:
     try:
         return file.stat(follow_symlinks=False).st_size
     except FileNotFoundError:
-        return 0  # A merge removed it meanwhile.
+        return 0  # A merge has just removed the file.
 
 
 def sweep_generations(folder: Path, state: State) -> None:

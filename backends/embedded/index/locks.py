@@ -52,7 +52,7 @@ _OPEN_LEASES: weakref.WeakSet[FileLease] = weakref.WeakSet()
 
 
 def _let_go_after_fork() -> None:
-    """Close the child's copies of its parent's lock files: they would keep the locks held while the child lives."""
+    """Close the child's copies of its parent's lock files, which would keep the locks held until the child exits."""
     for lease in list(_OPEN_LEASES):
         lease.release()
 

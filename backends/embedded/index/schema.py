@@ -30,24 +30,24 @@ Indexes of an earlier version are rebuilt. ``tests/backends/embedded/index/test_
 """
 
 OLDEST_READABLE_VERSION: Final = 4
-"""Oldest version that is searched until its rebuild; older indexes count as missing.
+"""Oldest schema version that can be searched until its rebuild; indexes of older versions count as missing.
 
-Raise this only when searches cannot work without the additions of newer versions: the sites of older indexes have no
-results until their rebuild. When writing a document, tantivy ignores columns that an older index lacks; a query for
-such a column must handle the missing column itself.
+Raise this only when searches cannot work without the additions of newer versions, because sites with older indexes
+get no results until the rebuild. When writing a document, tantivy ignores columns that an older index lacks; queries
+must handle a missing column themselves.
 """
 
 FIRST_DYNAMIC_COLUMNS: Final = 8
-"""Kept small because every process that opens an index reads its schema: with 32, that took half of the time."""
+"""Initial number of dynamic columns; small, because opening an index reads its schema (half of the time with 32)."""
 
 MAX_DYNAMIC_COLUMNS: Final = 8192
 """Maximum number of dynamic columns: tantivy numbers columns in 16 bits, which four times as many would exceed."""
 
 MAX_PLAIN_VALUE_BYTES: Final = 32
-"""Maximum length of a folded value in its term; longer values are hashed, because long terms slow writes and merges."""
+"""Maximum length of a folded value in a term; longer values are hashed, because long terms slow writes and merges."""
 
 MAX_TITLE_PREFIX_BYTES: Final = 60
-"""Number of bytes of a folded title in the term that finds titles beginning with the query."""
+"""Maximum number of bytes of a folded title in the term by which titles that begin with the query are found."""
 
 _DIGEST_BYTES: Final = 12
 
@@ -64,7 +64,7 @@ STORED_SECTIONS: Final = "places"
 
 
 def build_schema(dynamic_columns: int) -> tantivy.Schema:
-    """The schema of an index with this number of dynamic columns."""
+    """Return the schema of an index with this number of dynamic columns."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(ID, stored=True, tokenizer_name="raw", index_option="basic")
     for name in (*TEXT_FIELDS, SECTIONS):
@@ -87,7 +87,7 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
 
 
 def enough_dynamic_columns(capacity: int, needed: int) -> int:
-    """The column capacity for an index that needs more columns: generous, so that rebuilds are rare.
+    """Return the new column capacity for an index that needs more columns; generous, so that rebuilds are rare.
 
     Raises:
         BackendUnavailable: No index can have that many.
@@ -105,12 +105,12 @@ def register_tokenizers(index: tantivy.Index) -> None:
 
 
 def toned_column(name: str) -> str:
-    """Column for the words of a text field with their tones; the text field itself contains them folded."""
+    """Return the column for a text field's words with their tones; the text field itself contains the folded words."""
     return f"toned_{name}"
 
 
 TONED: Final = "\x1ftoned"
-"""Filter term of documents that also have their words in the toned columns."""
+"""Filter term of documents whose words are also in the toned columns."""
 
 
 def sort_column(name: str) -> str:
@@ -126,7 +126,7 @@ def number_column(dynamic_column: int) -> str:
 
 
 def column_of(name: str, dynamic_columns: Mapping[str, int]) -> str | None:
-    """The column that a field is sorted by; ``None`` if no document has had a sortable value in it."""
+    """Return the column by which a field is sorted; ``None`` if no document has had a sortable value in the field."""
     if name == DATE:
         return DATE
     if name in SORTED_STANDARD_FIELDS:
@@ -140,33 +140,33 @@ def facet_path(name: str) -> str:
 
 
 def exists_term(name: str) -> str:
-    """Filter term of documents that have the field, with any value."""
+    """Return the filter term of documents that have the field, with any value."""
     return f"{name}\x1f+"
 
 
 def empty_term(name: str) -> str:
-    """Filter term of documents whose field is ``""`` or ``[]``."""
+    """Return the filter term of documents whose field is ``""`` or ``[]``."""
     return f"{name}\x1f-"
 
 
 def sortable_term(name: str) -> str:
-    """Filter term of documents whose field has a single value to sort by."""
+    """Return the filter term of documents whose field has a single value, by which they can be sorted."""
     return f"{name}\x1f^"
 
 
 def title_beginning(text: str) -> str:
-    """Prefix shared by the terms of all titles that begin with a text. Long texts are truncated."""
+    """Return the common prefix of the terms of all titles that begin with a text. Long texts are truncated."""
     beginning = fold_to_bytes(text)[:MAX_TITLE_PREFIX_BYTES].decode(errors="ignore")
     return f"title\x1f^{beginning}"
 
 
 def section_term(title: str) -> str:
-    """Filter term of documents with a section of this title; ``#`` cannot be a field's name."""
+    """Return the filter term of documents with a section of this title; no field can be named ``#``."""
     return equality_term("#", title)
 
 
 def equality_term(name: str, value: str) -> str:
-    """Filter term of documents whose field equals the text, or whose list contains it."""
+    """Return the filter term of documents whose field equals the text, or is a list that contains it."""
     folded = fold_to_bytes(value)
     if len(folded) <= MAX_PLAIN_VALUE_BYTES:
         return f"{name}\x1f={folded.decode()}"
@@ -175,7 +175,7 @@ def equality_term(name: str, value: str) -> str:
 
 
 def number_term(name: str, value: int | float) -> str:
-    """Filter term of documents whose field equals the number, or whose list contains it; 5 and 5.0 are equal."""
+    """Return the filter term of documents whose field is the number, or a list that contains it; 5 equals 5.0."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return f"{name}\x1f#{value!r}"

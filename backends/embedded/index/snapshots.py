@@ -1,4 +1,4 @@
-"""An index as of one commit, as seen by one search."""
+"""Immutable views of an index as of one commit, with caches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SnapshotCache:
         return len(self._entries)
 
     def get(self, key: Hashable) -> Any:
-        """The cached value, or ``None``."""
+        """Return the cached value, or ``None``."""
         with self._lock:
             value = self._entries.get(key)
             if value is not None:
@@ -89,24 +89,24 @@ class Snapshot:
         self._commit = commit
 
     def count(self, query: tantivy.Query) -> int:
-        """Number of matching documents."""
+        """Return the number of matching documents."""
         return match_count(self.searcher.search(query, limit=1))
 
     def frequency(self, field: str, term: str) -> int:
-        """Number of documents that have the term in the field."""
+        """Return the number of documents whose field contains the term."""
         return int(self.searcher.doc_freq(field, term))
 
     def max_doc_frequency(self, fields: Iterable[str], term: str) -> int:
-        """Document frequency of the term in the field where it is highest."""
+        """Return the term's highest document frequency in any of the fields."""
         frequency = self.searcher.doc_freq
         return max([frequency(field, term) for field in fields])
 
     def terms(self, field: str, prefix: str, limit: int) -> list[tuple[str, int]]:
-        """Terms of a field with a prefix, most frequent first, with their document frequencies."""
+        """Return a field's terms that begin with a prefix, most frequent first, with their document frequencies."""
         return self.searcher.terms_with_prefix(field, prefix, limit=limit)
 
     def searched_text(self, field: str, address: tantivy.DocAddress) -> str:
-        """The original text of a document's searched field.
+        """Return the original text of a document's searched field.
 
         The titles of sections are searched as a field, but stored separately from the document's own fields.
         """
@@ -117,7 +117,7 @@ class Snapshot:
         return text
 
     def cached(self, key: Hashable) -> Any:
-        """A value cached by :meth:`cache`, or ``None``."""
+        """Return a value cached by :meth:`cache`, or ``None``."""
         return self._snapshot_cache.get((self._commit, key))
 
     def cache(self, key: Hashable, value: Any) -> None:
@@ -125,7 +125,7 @@ class Snapshot:
         self._snapshot_cache.keep((self._commit, key), value)
 
     def cached_title(self, address: tantivy.DocAddress) -> TitleMatch | None:
-        """The title cached by :meth:`cache_title`, or ``None``."""
+        """Return the title cached by :meth:`cache_title`, or ``None``."""
         title: TitleMatch | None = self._title_cache.get((self._commit, address.segment_ord, address.doc))
         return title
 
@@ -134,13 +134,13 @@ class Snapshot:
         self._title_cache.keep((self._commit, address.segment_ord, address.doc), title)
 
     def idf(self, frequency: int) -> float:
-        """BM25's inverse document frequency."""
+        """Return BM25's inverse document frequency for a document frequency."""
         total = max(self.total, frequency)
         return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
 
     @cached_property
     def languages(self) -> Mapping[str, float]:
-        """Language to its share of the documents, the most frequent first."""
+        """Each language's share of the documents, the most frequent first."""
         counts = self.searcher.terms_with_prefix(LANGUAGE, "")
         total = sum(count for _, count in counts)
         return {language: count / total for language, count in counts}
@@ -159,13 +159,13 @@ class Snapshot:
 
 
 def keep_highest(counts: dict[str, int], listed: Iterable[tuple[str, int]]) -> None:
-    """Add document frequencies of terms of another field; for a term of both fields, the higher one counts."""
+    """Add a field's document frequencies to ``counts``; a term of several fields keeps its highest frequency."""
     for term, count in listed:
         counts[term] = max(count, counts.get(term, 0))
 
 
 def match_count(result: tantivy.SearchResult) -> int:
-    """Number of all matches; tantivy-py's type stubs lack this attribute."""
+    """Return the number of all matches; tantivy-py's type stubs lack this attribute."""
     return int(getattr(result, "count", None) or 0)
 
 

@@ -28,7 +28,7 @@ _PASSING = re.compile(r"os error (?:4|5|11|12|13|23|24|28|30|122)\b|LockBusy|Can
 
 
 def is_engine_error(error: BaseException) -> bool:
-    """Whether the engine or a file operation raised it. A panic of the engine has its own ``BaseException`` class."""
+    """Whether the engine or a file operation raised the error. Engine panics have their own ``BaseException`` class."""
     return isinstance(error, ValueError | OSError | MemoryError | UnicodeError) or (
         type(error).__name__ == "PanicException"
     )
@@ -65,13 +65,13 @@ LARGE_HEAP = 64_000_000
 
 
 def heap_for(characters: int) -> int:
-    """Heap size in which this much text becomes one segment: less creates several segments, more is slower."""
+    """Return the writer heap size for which this much text becomes one segment; a larger heap is slower."""
     return min(LARGE_HEAP, SMALL_HEAP + 3 * characters)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Facts about an index apart from its documents.
+    """Metadata of an index.
 
     Attributes:
         generation: Name of the folder with the documents; a rebuild creates a new one.
@@ -147,11 +147,11 @@ class Store(ABC):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """Names of all indexes, including unreadable ones."""
+        """Return the names of all indexes, including unreadable ones."""
 
     @abstractmethod
     def outdated_names(self) -> list[str]:
-        """Names of the indexes to rebuild: an earlier release created them, or they are unreadable."""
+        """Return the names of the indexes to rebuild: indexes of an earlier release and unreadable ones."""
 
     @abstractmethod
     def create(self, name: str) -> None:
@@ -163,7 +163,7 @@ class Store(ABC):
 
     @abstractmethod
     def snapshot(self, name: str) -> Snapshot:
-        """The index as of its last commit, by whichever process.
+        """Return the index as of its last commit, whichever process made the commit.
 
         Raises:
             IndexNotFound: The index does not exist or is unreadable.
@@ -171,7 +171,7 @@ class Store(ABC):
 
     @abstractmethod
     def writing(self, name: str, kinds: FieldKinds, characters: int) -> AbstractContextManager[Writing]:
-        """A write of this many characters of text; commits when the block ends normally, rolls back when it raises.
+        """Begin a write of this many characters; the block's normal end commits it, and an exception rolls it back.
 
         Raises:
             IndexNotFound: The index does not exist or is unreadable.
@@ -204,7 +204,7 @@ class Store(ABC):
                 thread.join()
 
     def after_fork(self) -> None:
-        """Forget, in a child process, the work of threads that only the parent has."""
+        """In a child process, forget background work whose threads exist only in the parent."""
         self._merging = set()
         self._merging_lock = threading.Lock()
 
@@ -218,7 +218,7 @@ class Store(ABC):
         try:
             writer = index.writer(heap_for(characters), 1)
             try:
-                # A killed process leaves files behind on which every later commit would fail.
+                # A killed process may leave files behind that would make every later commit fail.
                 writer.garbage_collect_files()
                 yield Writing(index, writer, dynamic_columns)
                 writer.commit()

@@ -1,1 +1,1 @@
-"""Converting the typed query to a ranked tantivy query."""
+"""Converting a visitor's query to a ranked tantivy query."""

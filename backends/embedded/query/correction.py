@@ -1,4 +1,4 @@
-"""Spelling correction: the query with words that no document contains replaced by similar ones."""
+"""Spelling correction: replacing query words that no document contains by similar ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from backends.text import WORD, in_case_of
 
 Must = tantivy.Occur.Must
 _MAX_SEARCHED_CHARS = 100_000
-"""Number of characters of a text that are searched for the accented form of a word."""
+"""Maximum number of characters of a text that are searched for the accented form of a word."""
 
 
 def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> str | None:
-    """The query with each required word that no document contains replaced; ``None`` if there is none to replace.
+    """Replace each required query word that no document contains; returns ``None`` if there are no words to replace.
 
-    The replacement is the nearest and most frequent similar word with which some document contains every word.
+    The replacement is the nearest, then most frequent, similar word for which some document contains the whole query.
 
     Args:
         condition: Condition on the documents; some document that meets it contains all words of the query.
@@ -48,10 +48,10 @@ def corrected_text(resolved: ResolvedQuery, condition: tantivy.Query | None) -> 
 
 
 def _replacements(resolved: ResolvedQuery, term: ResolvedTerm) -> list[TermVariant]:
-    """Replacements of a term, best first; empty if documents contain it in any form that is not an error."""
+    """Return a term's replacements, best first; empty if documents contain it in a form without typing errors."""
     best = term.variants[0] if term.variants else None
     if best is None or (len(best.terms) == 1 and not best.is_correction):
-        return []  # A variant in first place that is not a correction is in the index: the word needs none.
+        return []  # The best variant is not a correction, so the index contains the word.
     similar = [variant for variant in term.variants if variant.is_correction]
     if not similar or any(_exists(resolved, variant) for variant in term.variants if not variant.is_correction):
         return []
@@ -66,7 +66,7 @@ def _exists(resolved: ResolvedQuery, variant: TermVariant) -> bool:
 def _chosen_together(
     resolved: ResolvedQuery, condition: tantivy.Query | None, candidates: Mapping[int, Sequence[TermVariant]]
 ) -> dict[int, TermVariant]:
-    """One candidate for each place, so that some document contains all of them."""
+    """Choose one candidate for each position so that some document contains all of them."""
     clauses: dict[int, tantivy.Query] = {
         at: term.query for at, term in enumerate(resolved.required) if term.query is not None
     }
@@ -87,7 +87,7 @@ def _chosen_together(
 
 
 def _as_written(resolved: ResolvedQuery, term: str) -> str:
-    """A term as it is written in a document, with its accents, in lower case."""
+    """Return a term as a document spells it, with accents, in lower case."""
     fields = tuple(resolved.queries.fields)
     key = ("written", term, fields)
     written = resolved.snapshot.cached(key)

@@ -21,7 +21,7 @@ _NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A query to explain hits of.
+    """A query whose hits can be explained.
 
     Attributes:
         query: Computes the score of words and signals, before factors.
@@ -36,7 +36,7 @@ class Explained:
     signals: Sequence[Signal]
 
     def explain(self, address: tantivy.DocAddress, factors: Factors, *, is_scored: bool) -> dict[str, Any] | None:
-        """The explanation of a hit as JSON; ``None`` if the query does not match it.
+        """Return the explanation of a hit as JSON; ``None`` if the query does not match the hit.
 
         Args:
             is_scored: Whether hits are ordered by score.
@@ -56,13 +56,13 @@ class Explained:
         }
 
     def _shares(self, score: float, address: tantivy.DocAddress) -> Iterator[tuple[str, float]]:
-        """The share of words, then each signal's share: the factor by which it raises the score so far."""
+        """Yield the words' share of the score, then for each signal the factor by which it raises the score so far."""
         added = {signal.__name__: self._added(signal, address) for signal in self.signals}
         total = sum(added.values())
         score_so_far = score - total
         if score_so_far > _NEGLIGIBLE:
             yield "words", score_so_far
-        else:  # Hits that match only stop words have no other share.
+        else:  # Hits that match only stop words have no other score.
             added = {"words": score}
             score_so_far = 0.0
         for name, value in added.items():
@@ -75,7 +75,7 @@ class Explained:
 
 
 def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Mapping[str, str]]:
-    """Every matching form of the query's words in a document, with its field."""
+    """Yield every form of the query's words that matches in a document, with its field."""
     forms = [
         (term.query_term.surface, variant, _kind(term, variant, resolved.ranking))
         for term in resolved.terms

@@ -29,10 +29,10 @@ class Phrase:
     def of(cls, text: str) -> Self:
         """Parse a text into a phrase.
 
-        For a run of an unspaced script, the index contains first its pairs and then its single characters. The first
-        run of a phrase may be the end of a longer run, whose characters adjoin the next word; the last run, if longer
-        than a character, may be the beginning of a longer run, whose pairs adjoin the previous word. Runs in between
-        are complete.
+        The index contains, for a run of an unspaced script, first its pairs and then its single characters. In a
+        document, the first run of a phrase may be the end of a longer run, so only its single characters must precede
+        the next word. The last run, if longer than one character, may be the beginning of a longer run, so only its
+        pairs must follow the previous word. Runs in between are complete.
         """
         words: list[str] = []
         for piece, is_run in split_runs(compose(text)):
@@ -53,7 +53,7 @@ class Phrase:
 
 
 def split_runs(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a text into pieces, each with whether it is a run of an unspaced script."""
+    """Split a text into pieces, each paired with a flag for runs of an unspaced script."""
     at = 0
     for match in UNSEGMENTED_RUN.finditer(text):
         if match.start() > at:
@@ -65,7 +65,7 @@ def split_runs(text: str) -> Iterator[tuple[str, bool]]:
 
 
 MAX_QUERY_TERMS = 48
-"""Maximum number of words searched for; of a longer query, the most selective ones."""
+"""Maximum number of words that are searched for; a longer query is reduced to its most selective words."""
 
 
 class TermKind(Enum):
@@ -83,7 +83,7 @@ class QueryTerm:
 
     Attributes:
         terms: The index term, or the terms of a compound (``node.js``, ``3.11.7``) in order.
-        surface: As typed, in lower case, with accents.
+        surface: The text as typed, in lower case, with accents.
         strict: Whether it is a compound whose parts mean nothing on their own: a version or an e-mail address.
     """
 
@@ -103,7 +103,7 @@ class ParsedQuery:
 
     Attributes:
         query_terms: Terms that should match, in order.
-        phrases: Quoted phrases; every one must match.
+        phrases: Quoted phrases; all must match.
         excluded: Words and phrases after a minus; none may match.
         last_term_is_prefix: Whether the last term may be an unfinished word.
         adjacency_breaks: Indexes of terms that follow something other than a term: a phrase, an exclusion, a quote.
@@ -126,7 +126,7 @@ class ParsedQuery:
 
     @property
     def characters(self) -> list[str]:
-        """Characters of runs longer than one; they contribute only to the score."""
+        """Single characters of the runs longer than one character; they contribute only to the score."""
         pairs = [query_term.term for query_term in self.query_terms if query_term.kind is TermKind.BIGRAM]
         return list(dict.fromkeys(piece for pair in pairs for piece in graphemes(pair)))
 
@@ -135,7 +135,7 @@ class ParsedQuery:
         return not (self.query_terms or self.phrases or self.excluded)
 
     def shortened(self, selectivity: Callable[[QueryTerm], float]) -> ParsedQuery:
-        """A copy with at most :data:`MAX_QUERY_TERMS` terms: the most selective ones, in their order."""
+        """Return a copy with only the :data:`MAX_QUERY_TERMS` most selective terms, in their original order."""
         count = len(self.query_terms)
         if count <= MAX_QUERY_TERMS:
             return self
@@ -199,7 +199,7 @@ def parse_query(text: str, *, with_phrases: bool = True) -> ParsedQuery:
 
 
 def query_terms_of(text: str) -> Iterator[QueryTerm]:
-    """The terms of a text without query syntax."""
+    """Yield the terms of a text without query syntax."""
     for chunk in text.split():
         yield from _query_terms(chunk)
 

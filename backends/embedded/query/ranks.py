@@ -59,7 +59,7 @@ _Hit = tuple[float, tantivy.DocAddress]
 
 
 def place_of(address: tantivy.DocAddress) -> tuple[int, int]:
-    """A document address as a dictionary key."""
+    """Return a document address as a dictionary key."""
     return address.segment_ord, address.doc
 
 
@@ -134,7 +134,7 @@ class Ranks:
         return self._snapshot.searcher.search(_Query.boolean_query(clauses), limit=WINDOW)
 
     def order(self, query: tantivy.Query, weight: float, best: tantivy.SearchResult | None = None) -> RankedHits:
-        """The best hits of a query, with their scores multiplied by :meth:`factors`.
+        """Return the best hits of a query, with their scores multiplied by :meth:`factors`.
 
         Args:
             weight: As for :meth:`best`.
@@ -174,7 +174,7 @@ class Ranks:
         return RankedHits([(-score, addresses[at]) for score, _, at in ordered], match_count(best))
 
     def factors(self, address: tantivy.DocAddress) -> Factors:
-        """The factors of one hit."""
+        """Return the factors of one hit."""
         searcher = self._snapshot.searcher
         ranks = [0.0 if self._boosts is None else score_of(self._boosts, searcher, address) or 0.0]
         if self._own is not None:
@@ -183,7 +183,7 @@ class Ranks:
         return Factors(bounded_rank(ranks[0]), recent)
 
     def _compiled(self, boosts: tuple[Boost, ...]) -> tantivy.Query | None:
-        """A query for the documents of boosts, each scored with its ranks; cached with the snapshot."""
+        """Return a query for the documents of boosts, each scored with its ranks; cached with the snapshot."""
         if not boosts:
             return None
         key = ("boosts", boosts)
@@ -205,7 +205,7 @@ class Ranks:
         return [1.0 if age is None else 1 + bonus * 0.5 ** (age / half_life if age > 0 else 0.0) for age in ages]
 
     def _instants(self, addresses: list[tantivy.DocAddress]) -> Sequence[float | None]:
-        """The dates of some hits, in microseconds."""
+        """Return the dates of some hits, in microseconds."""
         if not addresses:
             return []
         values = self._snapshot.searcher.fast_field_values
@@ -245,7 +245,7 @@ def _with_own(ranks: Sequence[float], own: Sequence[float | None]) -> list[float
 
 
 def score_of(query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress) -> float | None:
-    """The score that a query gives a document; ``None`` if it does not match."""
+    """Return the score that a query gives a document; ``None`` if it does not match."""
     try:
         explanation = query.explain(searcher, address)
     except ValueError:

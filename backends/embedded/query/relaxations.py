@@ -45,7 +45,7 @@ class Clauses:
 
     @classmethod
     def of(cls, resolved: ResolvedQuery) -> Clauses:
-        """The shared clauses of a query."""
+        """Return the shared clauses of a query."""
         signals = tuple((Should, query) for query in score_signals(resolved))
         return cls(tuple(required_clauses(resolved)), signals)
 
@@ -64,7 +64,7 @@ def required_clauses(resolved: ResolvedQuery) -> Iterator[Clause]:
 
 
 def all_terms(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query:
-    """Documents that contain every required term."""
+    """Return a query for documents that contain every required term."""
     terms = [(Must, term.query or _Query.empty_query()) for term in resolved.required]
     must = [*terms, *clauses.required]
     return _Query.boolean_query([*must, *clauses.scoring]) if must else _Query.empty_query()
@@ -86,7 +86,7 @@ def any_term(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
 
 
 def stop_words_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Documents with at least one word, including stop words; only for sentences."""
+    """Return a query for documents with at least one word, including stop words; only for sentences."""
     stops = [(Should, term.query) for term in resolved.terms if not term.required and term.query is not None]
     ranking = resolved.ranking
     if len(resolved.terms) < ranking.sentence_terms or len(stops) < ranking.sentence_stop_words:
@@ -97,7 +97,7 @@ def stop_words_too(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query |
 
 
 def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Documents that contain any part of a compound."""
+    """Return a query for documents that contain any part of a compound."""
     parts = [
         resolved.queries.one(TermVariant((part,), 1.0))
         for compound in resolved.parsed.loose_compounds
@@ -108,7 +108,7 @@ def any_compound_part(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Quer
 
 
 def phrases_only(resolved: ResolvedQuery, clauses: Clauses) -> tantivy.Query | None:
-    """Documents that contain the quoted phrases, without the words around them."""
+    """Return a query for documents that contain the quoted phrases, without the words around them."""
     parsed = resolved.parsed
     return _Query.boolean_query(list(clauses.required)) if parsed.phrases and parsed.query_terms else None
 
@@ -139,7 +139,7 @@ class Relaxation:
     signals: Sequence[Signal] = SIGNALS
 
     def highlights(self, resolved: ResolvedQuery) -> Iterator[HighlightSource]:
-        """Terms to highlight besides the terms and phrases of the query."""
+        """Yield terms to highlight besides the terms and phrases of the query."""
         for compound in self.highlighted_compounds(resolved):
             for part in compound.terms:
                 if part not in resolved.stop_words:
@@ -168,7 +168,7 @@ RELAXATIONS = (
 
 
 def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:
-    """Terms to highlight in the documents that the last of the tried relaxations found."""
+    """Return terms to highlight in the documents that the last of the tried relaxations found."""
 
     def sequences() -> Iterator[HighlightSource]:
         for number, term in enumerate(resolved.terms):

@@ -54,7 +54,7 @@ class TermQueries:
         return self._snapshot.max_doc_frequency(self._weights, term)
 
     def one(self, variant: TermVariant, idf: float = 0) -> tantivy.Query | None:
-        """A query for the variant in every field that contains it; ``None`` if no field does.
+        """Return a query for the variant in every field that contains it; ``None`` if no field does.
 
         Args:
             idf: Inverse document frequency of the word; if given, a one-term variant is weighted by it in all fields.
@@ -73,7 +73,7 @@ class TermQueries:
         return best_of(choices, self._ranking.field_tie_breaker)
 
     def in_field(self, name: str, variant: TermVariant) -> tantivy.Query | None:
-        """A query for the variant in one field; ``None`` if the field never contains it."""
+        """Return a query for the variant in one field; ``None`` if the field never contains it."""
         if not min([self._snapshot.frequency(name, term) for term in variant.terms]):
             return None
         if len(variant.terms) == 1:
@@ -81,15 +81,15 @@ class TermQueries:
         return _Query.phrase_query(self._snapshot.schema, name, list(variant.terms))
 
     def any(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
-        """A query that scores a document by its best match among the variants of a word."""
+        """Return a query that scores a document by its best match among the variants of a word."""
         return self.best_of([self.one(variant, idf) for variant in variants])
 
     def best_of(self, choices: Iterable[tantivy.Query | None]) -> tantivy.Query | None:
-        """Documents that match any of the queries for one word, ranked by their best match."""
+        """Return a query for documents that match any of the queries for one word, ranked by their best match."""
         return best_of(choices, self._ranking.variant_tie_breaker)
 
     def with_tone(self, toned: ToneMatches, query: tantivy.Query | None, *, foreign: bool) -> tantivy.Query | None:
-        """Documents with the word in its tone, plus matches in documents without tones.
+        """Return a query for documents with the word in its tone, plus matches in documents without tones.
 
         Args:
             foreign: Whether documents in any language may match without tones, because the query may be meant so.
@@ -99,7 +99,7 @@ class TermQueries:
         return self.best_of([toned.query, self.without_tones(query, foreign=foreign)])
 
     def _term(self, column: str, term: str, count: int, boost: float, idf: float) -> tantivy.Query:
-        """A query for a term that ``count`` documents contain in a column."""
+        """Return a query for a term that ``count`` documents contain in a column."""
         if idf:
             boost *= self._ranking.balance(idf, self._snapshot.idf(count))
         return _Query.boost_query(_Query.term_query(self._snapshot.schema, column, term), boost)
@@ -131,7 +131,7 @@ class TermQueries:
         return _Query.boolean_query(clauses)
 
     def every(self, terms: Iterable[str], boost: float) -> tantivy.Query | None:
-        """Documents that contain all of the terms; ``None`` if no document contains one of them."""
+        """Return a query for documents that contain all of the terms; ``None`` if no document contains one of them."""
         parts = [self.one(TermVariant((term,), boost)) for term in terms]
         if None in parts:
             return None

@@ -50,14 +50,14 @@ def may_be_mistyped(word: str) -> bool:
 
 
 def errors_allowed(word: str) -> int:
-    """Number of typing errors forgiven in a word of this length; none in words with digits."""
+    """Return the number of typing errors forgiven in a word of this length; none in words with digits."""
     if len(word) < ONE_ERROR_FROM or not may_be_mistyped(word):
         return 0
     return 2 if len(word) >= TWO_ERRORS_FROM else 1
 
 
 def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefix: bool) -> list[tuple[str, int]]:
-    """Terms within the forgiven number of errors, with their distance, nearest and most frequent first.
+    """Return terms within the forgiven number of errors, with their distance, nearest and most frequent first.
 
     With ``as_prefix``, terms whose prefix is within that number also count (at distance 1).
     """
@@ -73,12 +73,12 @@ def corrections(snapshot: Snapshot, fields: tuple[str, ...], word: str, as_prefi
 
 
 def one_error_away(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[tuple[str, int]]:
-    """Terms one error away from a word of any length, with that distance, most frequent first."""
+    """Return terms one error away from a word of any length, with that distance, most frequent first."""
     return [(term, 1) for term in _by_frequency(_existing_terms(snapshot, fields, edits(word)))]
 
 
 def swapped(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> list[str]:
-    """Terms that equal the word with two neighboring letters swapped, most frequent first."""
+    """Return terms that equal the word with two neighboring letters swapped, most frequent first."""
     candidates = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)} - {word}
     return _by_frequency(_existing_terms(snapshot, fields, candidates))
 
@@ -98,7 +98,7 @@ def existing_prefix_length(snapshot: Snapshot, fields: tuple[str, ...], word: st
 
 
 def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
-    """Every string one error away whose error is between two positions of the word."""
+    """Return every string one error away whose error is between two positions of the word."""
     alphabet = next((letters for script, letters in _ALPHABETS if script.search(word)), "")
     end = len(word) if end is None else end
     edited: set[str] = set()
@@ -121,13 +121,13 @@ def _one_error(snapshot: Snapshot, fields: tuple[str, ...], word: str, prefix_le
 
 
 def _existing_terms(snapshot: Snapshot, fields: tuple[str, ...], candidates: Iterable[str]) -> dict[str, int]:
-    """The candidates that are terms of the index, with their frequencies."""
+    """Return the candidates that are terms of the index, with their frequencies."""
     frequencies = ((candidate, snapshot.max_doc_frequency(fields, candidate)) for candidate in candidates)
     return {candidate: count for candidate, count in frequencies if count}
 
 
 def _one_error_prefixes(snapshot: Snapshot, fields: tuple[str, ...], word: str, prefix_length: int) -> dict[str, int]:
-    """Terms that equal or begin with the word except for one error, in its first half or in its second half."""
+    """Return terms that equal or begin with the word except for one error, in its first half or in its second half."""
     half = (len(word) + 1) // 2
     matches: dict[str, int] = {}
     to_check: set[str] = set()
@@ -177,7 +177,7 @@ def _two_errors(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[
 def _with_prefixes(
     snapshot: Snapshot, fields: tuple[str, ...], word: str, prefixes: Iterable[str], limit: int
 ) -> dict[str, int]:
-    """Terms that begin with any of the prefixes and are at most two errors away."""
+    """Return terms that begin with any of the prefixes and are at most two errors away."""
     matches: dict[str, int] = {}
     for prefix in prefixes:
         for field in fields:
@@ -188,7 +188,7 @@ def _with_prefixes(
 
 
 def _automaton(snapshot: Snapshot, fields: tuple[str, ...], word: str) -> dict[str, int]:
-    """Terms two errors away by tantivy's automaton, which finds documents whose words must then be compared.
+    """Return terms two errors away by tantivy's automaton, which finds documents whose words must then be compared.
 
     It walks all terms of the index: with 100,000 pages, that takes ten times as long as everything else.
     """

@@ -194,7 +194,7 @@ def _listing(snapshot: Snapshot) -> _Listing:
 def _relatives(
     listed: _Listing, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
 ) -> list[str]:
-    """Terms that share a stem with the word in one of the languages, most frequent first."""
+    """Return terms that share a stem with the word in one of the languages, most frequent first."""
     word = query_term.term
     relatives: dict[str, int] = {}
     for language in languages:
@@ -288,7 +288,7 @@ def _mistyped_part(snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str,
 def _corrected(
     snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], mistyped: int, is_last: bool, ranking: Ranking
 ) -> list[TermVariant]:
-    """The compound with a mistyped part replaced by terms that occur between its other parts somewhere."""
+    """Return the compound with a mistyped part replaced by terms that occur between its other parts somewhere."""
     before, word, after = query_term.terms[:mistyped], query_term.terms[mistyped], query_term.terms[mistyped + 1 :]
     candidates = (
         corrections(snapshot, fields, word, is_last and not after)

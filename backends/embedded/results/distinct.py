@@ -40,7 +40,7 @@ def first_of_each_group(
     limit: int,
     total: int,
 ) -> list[GroupHit]:
-    """The first hit of each value, from ``offset`` on, at most ``limit``.
+    """Return the first hit of each value, from ``offset`` on, at most ``limit``.
 
     Args:
         list_hits: Lists all hits, best first, given an offset and a limit.
@@ -72,7 +72,7 @@ def _hits(list_hits: Callable[[int, int], Sequence[tantivy.DocAddress]]) -> Iter
 
 
 def count_groups(snapshot: Snapshot, field: str, query: tantivy.Query, total: int) -> int:
-    """Number of groups: values among the matches, plus matches without a value; exact up to 1,000 values.
+    """Return the number of groups: values among the matches, plus matches without a value; exact up to 1,000 values.
 
     Args:
         total: Number of matches.
@@ -96,6 +96,6 @@ def count_groups(snapshot: Snapshot, field: str, query: tantivy.Query, total: in
 
 
 def read_document(snapshot: Snapshot, address: tantivy.DocAddress) -> dict[str, Any]:
-    """A document's fields as returned in hits."""
+    """Return a document's fields as returned in hits."""
     document: dict[str, Any] = orjson.loads(bytes(snapshot.searcher.doc(address).get_first(SOURCE) or b"{}"))
     return document

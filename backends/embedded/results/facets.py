@@ -61,7 +61,7 @@ def count_values(
 
 
 def _read(snapshot: Snapshot, query: tantivy.Query, matches: int, fields: Sequence[str]) -> dict[str, Counts] | None:
-    """All values with their counts; ``None`` if the engine would report a value differently from its text."""
+    """Return all values with their counts; ``None`` if the engine would report a value differently from its text."""
     searcher = snapshot.searcher
     listed = searcher.search(query, limit=matches, count=False, order_by_field=UPDATED_AT).hits
     documents = [orjson.loads(bytes(searcher.doc(address).get_first(SOURCE) or b"{}")) for _, address in listed]
@@ -142,7 +142,7 @@ class _Counting:
         return completed
 
     def _differing(self, names: Sequence[str], matches: int) -> set[str]:
-        """The fields of which no value occurs twice in the index.
+        """Return the fields of which no value occurs twice in the index.
 
         This is checked once per commit, by a search that matches most documents: it then costs little more than the
         search itself, and saves every other search the work.
@@ -157,12 +157,12 @@ class _Counting:
         return {name for name in names if checked.get(name)}
 
     def _checked_fields(self) -> Mapping[str, bool]:
-        """The checked fields, and whether all values of each are different."""
+        """Return the checked fields, and whether all values of each are different."""
         checked: Mapping[str, bool] = self.snapshot.cached(_DIFFERING) or {}
         return checked
 
     def _some(self, name: str, **options: Any) -> dict[str, Any]:
-        """The first values, plus one more that shows whether the last one is tied with others."""
+        """Return the first values, plus one more that shows whether the last one is tied with others."""
         return _values(name, size=self.limit + 1, segment_size=self.limit + 1, **options)
 
     def _ask(
@@ -225,7 +225,7 @@ def count_facets(
 
 
 def _first_ids(snapshot: Snapshot, query: tantivy.Query, limit: int) -> list[str]:
-    """The first ids in sort order."""
+    """Return the first ids in sort order."""
     column, frequency = sort_column(ID), snapshot.searcher.doc_freq
     aggregation = {"terms": {"field": column, "size": limit, "segment_size": limit, "order": BY_NAME}}
     sorted_ids: list[tuple[str, int, int, str]] = []

@@ -97,11 +97,11 @@ class TermMatches:
         return self._narrowed[words]
 
     def spans(self, text: str) -> list[Span]:
-        """All matches in a text."""
+        """Return all matches in a text."""
         return merged(find_matches(text, self._match_terms))
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
-        """The matches in a text, in order: of the query words with these numbers, or of all."""
+        """Return the matches in a text, in order: of the query words with these numbers, or of all."""
         return find_matches(text, self._match_terms if numbers is None else self._match_terms.only(numbers))
 
     def first_places(self, text: str, starts: Sequence[int], numbers: frozenset[int]) -> list[Place]:
@@ -110,12 +110,12 @@ class TermMatches:
         return self._searched(text).first_matches(only, starts, self._highlight_terms.typed)
 
     def typed_as(self, number: int) -> Set[str]:
-        """The typed words that make up one word of the query."""
+        """Return the typed words that make up one word of the query."""
         typed, terms = self._highlight_terms.typed, self._highlight_terms.terms
         return frozenset(term for term in typed if terms.get(term) == number)
 
     def typed_in(self, matched: str) -> Set[str]:
-        """The typed words that make up a matching text; none if it contains another word."""
+        """Return the typed words that make up a matching text; none if it contains another word."""
         typed = self._typed.get(matched)
         if typed is None:
             terms = frozenset(terms_of(matched))
@@ -123,7 +123,7 @@ class TermMatches:
         return typed
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
-        """The part of a text, about ``words`` words long, with the most different matches, and its matches."""
+        """Return the part of a text, about ``words`` words long, with the most different matches, and its matches."""
         found_matches, part = self._snippets.best_part(self._searched(text), words)
         return merged(found_matches), part
 
@@ -141,14 +141,14 @@ def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:
 
 
 def _likelier_terms(highlight_terms: HighlightTerms) -> MatchTerms | None:
-    """The other terms of words with unlikely terms; ``None`` if there are none."""
+    """Return the other terms of words with unlikely terms; ``None`` if there are none."""
     words = frozenset(highlight_terms.terms[term] for term in highlight_terms.unlikely)
     likelier = _match_terms(_without_unlikely(highlight_terms, words)).only(words) if words else None
     return likelier if likelier is not None and likelier.numbers else None
 
 
 def _without_unlikely(highlight_terms: HighlightTerms, words: frozenset[int]) -> HighlightTerms:
-    """The terms without the unlikely ones of some query words."""
+    """Return the terms without the unlikely ones of some query words."""
     excluded = {term for term in highlight_terms.unlikely if highlight_terms.terms[term] in words}
     terms = {term: number for term, number in highlight_terms.terms.items() if term not in excluded}
     return replace(highlight_terms, terms=terms, unlikely=highlight_terms.unlikely - excluded)

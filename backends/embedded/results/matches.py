@@ -188,7 +188,7 @@ def _match_terms_for(terms: Mapping[str, int], prefixes: Mapping[str, int]) -> l
 
 
 def find_matches(text: str, match_terms: MatchTerms) -> list[Match]:
-    """All matches, in order; they may overlap."""
+    """Return all matches, in order; they may overlap."""
     return _find_everywhere(*fold_text(text[:MAX_SEARCHED_CHARS]), match_terms)
 
 
@@ -216,7 +216,7 @@ class SearchedText:
         return FoldedText(*fold_text(self.text[start:end]), start)
 
     def all_matches(self, match_terms: MatchTerms) -> list[Match]:
-        """All matches, in order; they may overlap."""
+        """Return all matches, in order; they may overlap."""
         return _find_everywhere(*self._fold_whole(), match_terms)
 
     def first_matches(self, match_terms: MatchTerms, starts: Sequence[int], typed: Set[str]) -> list[Match]:
@@ -285,7 +285,7 @@ class FoldedText:
         self._text, self._places, self._start = text, places, start
 
     def find(self, match_terms: MatchTerms, start: int = 0, end: int = sys.maxsize) -> list[Match]:
-        """All matches between two positions, in order; they may overlap."""
+        """Return all matches between two positions, in order; they may overlap."""
         return _find_all(self._text, match_terms, start, min(end, len(self._text)))
 
     def in_text(self, found_matches: Iterable[Match]) -> list[Match]:
@@ -390,7 +390,7 @@ def _spellings(term: str) -> tuple[str, ...]:
 
 
 def _find_all(folded: str, match_terms: MatchTerms, start: int, stop: int) -> list[Match]:
-    """All matches that begin between two positions, in order; they may overlap."""
+    """Return all matches that begin between two positions, in order; they may overlap."""
     matches: list[Match] = []
     if match_terms.letters:
         matches += _find_letters(folded, match_terms.letters, start, stop)

@@ -122,7 +122,7 @@ class SnippetGenerator:
 
 
 def _word_end(text: str, start: int, end: int) -> int:
-    """The position after the last space in a range, or else the end of the range."""
+    """Return the position after the last space in a range, or else the end of the range."""
     start, end = max(0, start), max(0, end)
     return 1 + max(text.rfind(space, start, end) for space in " \n") or end
 
@@ -146,7 +146,7 @@ def crop_window(text: str, found_matches: list[Match], words: int) -> tuple[int,
 
 
 def _around(text: str, fragment: _Fragment | None, words: int) -> tuple[int, int]:
-    """The part of about ``words`` words around a fragment, or at the beginning of the text."""
+    """Return the part of about ``words`` words around a fragment, or at the beginning of the text."""
     words = max(1, words)
     start, anchor, budget_before, inside = 0, 0, 0, 0
     if fragment is not None:
@@ -185,7 +185,7 @@ def _best_stretch(found_matches: list[Match], words: int) -> _Fragment | None:
 
 
 def _width(words: int) -> int:
-    """The usual number of characters in this many words."""
+    """Return the usual number of characters in this many words."""
     return max(1, words) * _USUAL_CHARS_PER_WORD
 
 
@@ -200,7 +200,7 @@ def _spaced(text: str) -> bytes:
 
 
 def _forward(text: str, start: int, words: int) -> tuple[int, int]:
-    """The position after the next words, and their number."""
+    """Return the position after the next words, and their number."""
     if words <= 0:
         return start, 0
     limit = min(len(text), start + words * _CHARS_PER_WORD)
@@ -218,7 +218,7 @@ def _forward(text: str, start: int, words: int) -> tuple[int, int]:
 
 
 def _back(text: str, end: int, words: int) -> tuple[int, int]:
-    """The position before the previous words, and their number."""
+    """Return the position before the previous words, and their number."""
     if words <= 0:
         return (0, 0) if end <= _EDGE_CHARS and _WORD.search(text, 0, end) is None else (end, 0)
     part = text[max(0, end - words * _MANY_CHARS_PER_WORD) : end]

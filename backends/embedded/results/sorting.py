@@ -118,7 +118,7 @@ class Sorter:
         return _reach(groups, 0, present, offset, limit)
 
     def _first_texts(self, query: tantivy.Query, column: str, limit: int, descending: bool) -> tuple[_Groups, int]:
-        """The first values, in order, and the number of documents with any value."""
+        """Return the first values, in order, and the number of documents with any value."""
         aggregation = {"terms": {
             "field": column, "size": limit, "segment_size": limit, "order": {"_key": "desc" if descending else "asc"},
         }}  # fmt: skip
@@ -148,7 +148,7 @@ class Sorter:
         return _reach(groups, passed, start + len(dates), offset, limit)
 
     def _before(self, query: tantivy.Query, column: _Column, date: int) -> int:
-        """Number of documents that sort before a date."""
+        """Return the number of documents that sort before a date."""
         bounds = (date, None, False, True) if column.descending else (None, date, True, False)
         outside = _Query.range_query(self.snapshot.schema, column.name, tantivy.FieldType.Integer, *bounds)
         return self.snapshot.count(_both(query, outside))
@@ -162,7 +162,7 @@ class Sorter:
     # --- ordering the documents of small groups
 
     def _ordered(self, members: tantivy.Query, depth: int, groups: _Groups) -> list[tantivy.DocAddress]:
-        """All documents of some groups, sorted."""
+        """Return all documents of some groups, sorted."""
         total = sum(size for _, size in groups)
         if len(groups) == total:
             return [address for _, address in self._listed(members, self.columns[depth], total)]
@@ -191,7 +191,7 @@ class Sorter:
     # --- queries
 
     def _having(self, query: tantivy.Query, column: _Column, groups: _Groups) -> tantivy.Query:
-        """Documents of the query that belong to one of the groups."""
+        """Return a query for documents of the query that belong to one of the groups."""
         terms = [_Query.term_query(self.snapshot.schema, column.name, value) for value, _ in groups]
         return _both(query, terms[0] if len(terms) == 1 else _Query.boolean_query([(Should, term) for term in terms]))
 
@@ -200,7 +200,7 @@ class Sorter:
 
 
 def _reach(groups: _Groups, passed: int, present: int, offset: int, limit: int) -> _Reach:
-    """The adjacent groups that overlap the page; ``passed`` documents come before the first group."""
+    """Return the adjacent groups that overlap the page; ``passed`` documents come before the first group."""
     first, at = 0, passed
     while first < len(groups) and at + groups[first][1] <= offset:
         at += groups[first][1]
