@@ -56,7 +56,7 @@ class _FinalQuery:
         relaxation: Name of the relaxation that built it; ``""`` for :data:`MATCH_ALL`.
         highlights: Returns the terms to highlight.
         offset, ranked: The hits from this offset on, best first, if they were requested.
-        first: Answer whose hits come before all others, by relevance, whatever their scores.
+        first: Query whose hits come before all others, by relevance, whatever their scores.
         resolved: The words of the query; ``None`` for :data:`MATCH_ALL`.
         has_every_word: Whether any document contains every word; ``None`` if every hit does.
         explained: Explanations; the first one whose query matches a hit explains it.

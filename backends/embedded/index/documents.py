@@ -227,7 +227,7 @@ def changes_by_id(searcher: tantivy.Searcher) -> dict[str, int]:
 
 
 def live_columns(searcher: tantivy.Searcher, kinds: FieldKinds, assigned: Mapping[str, int]) -> dict[str, int]:
-    """Reassign dynamic columns to the fields of ``kinds`` and the ``assigned`` fields that stored documents still have."""
+    """Reassign dynamic columns to the fields of ``kinds`` and to ``assigned`` fields still used in stored documents."""
     doubtful = {name for name in assigned if not needs_dynamic_column(kinds.get(name, frozenset()))}
     live_fields: set[str] = set()
     if doubtful:
