@@ -55,7 +55,7 @@ class ObjectSchema(Schema):
 
 
 class ChangeSchema(Schema):
-    """A changed field. Secrets, and lists whose order alone changed, have only `field`."""
+    """A changed field. For secrets and reordered lists, only `field` is present."""
 
     field = fields.String(required=True)
     before = fields.Raw(allow_none=True, metadata={"description": "The old value; null if there was none."})

@@ -23,7 +23,7 @@ class BodySchema(Schema):
         unknown = RAISE
 
     def _deserialize(self, data: Any, *, error_store: Any, unknown: Any = RAISE, **kwargs: Any) -> Any:
-        """Report a limited number of unknown fields; marshmallow would report all."""
+        """Report a limited number of unknown fields, while marshmallow would report all."""
         if unknown != RAISE or not isinstance(data, Mapping):
             return super()._deserialize(data, error_store=error_store, unknown=unknown, **kwargs)
         loaded = super()._deserialize(data, error_store=error_store, unknown=EXCLUDE, **kwargs)
@@ -58,7 +58,7 @@ class QuerySchema(Schema):
     """Query parameters; unknown ones are ignored.
 
     Attributes:
-        repeated: Names of repeatable parameters, which are lists. Of other parameters, the first value counts.
+        repeated: Names of repeatable parameters, which become lists. For other parameters, the first value counts.
     """
 
     repeated: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ Read = TypeVar("Read", ValidDocument, DocumentChange)
 
 
 def _read_all(raws: Any, read: Callable[[Any, int], Read]) -> Iterator[Read]:
-    """Validate the members of a list and report the problems of all, as many as a response lists.
+    """Yield the validated members of a list, and report problems of all members, up to the maximum in a response.
 
     Raises:
         ValidationError: Raised at the end, or when validation stops.
@@ -66,7 +66,7 @@ def _read_all(raws: Any, read: Callable[[Any, int], Read]) -> Iterator[Read]:
 
 
 class DocumentsField(fields.Field[Batch]):
-    """A batch of documents. Of documents with the same id, the last one counts."""
+    """A batch of documents. If several have the same id, the last one counts."""
 
     default_error_messages = Text.default_error_messages
 

@@ -76,7 +76,7 @@ class UserFormAnswerSchema(FormAnswerSchema):
 
 
 def describe_form(schema: Schema, values: dict[str, Any], *, leave_out: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Return the fields of a form whose input ``schema`` validates.
+    """Describe the fields of a form whose input ``schema`` validates.
 
     Args:
         values: Values to fill in; never passwords.

@@ -119,11 +119,11 @@ class KeyUpdateSchema(UpdateSchema):
 
 
 FIELDS_OF_TYPES = {"scopes": "private", "site_only": "private", "allowed_origins": "public"}
-"""Fields that only keys of one type have."""
+"""Maps fields that only one type of key has to that type."""
 
 
 def unsuitable_fields(key_type: str) -> tuple[str, ...]:
-    """Fields that a form for keys of this type omits, including the type, which cannot change."""
+    """Return the fields that a form for keys of this type omits, including the type, which cannot change."""
     return ("type", *(name for name, only in FIELDS_OF_TYPES.items() if only != key_type))
 
 

@@ -20,7 +20,7 @@ MAX_INT64 = 9223372036854775807
 
 
 class QueryText(Text):
-    """The search text: not blank, at most 512 bytes; kept as sent."""
+    """The search text, as sent: at most 512 bytes and not blank."""
 
     def __init__(self, **kwargs: Any):
         kwargs.setdefault("metadata", {}).setdefault("minLength", 1)
@@ -156,7 +156,7 @@ for _name, _field in SearchBodySchema._declared_fields.items():
 
 
 class FormattedSectionSchema(Schema):
-    """Title and text of a section, with matches in `<em>` and other text HTML-escaped."""
+    """Title and text of a section, HTML-escaped and with matches in `<em>`."""
 
     title = fields.String(required=True)
     content = fields.String(required=True)
@@ -196,7 +196,7 @@ class ExplainedClicksSchema(Schema):
 
 
 class ExplainedWordSchema(Schema):
-    """A word of the query in a hit, once per field and form."""
+    """A match of a query word in a hit, once per field and word form."""
 
     word = fields.String(required=True, metadata={"description": "The word as typed, without case and accents."})
     variant = fields.String(required=True, metadata={"description": "The form in the document."})
@@ -205,7 +205,7 @@ class ExplainedWordSchema(Schema):
 
 
 class SignalSchema(Schema):
-    """A factor of a score."""
+    """A factor in a score."""
 
     name = fields.String(
         required=True,
@@ -215,7 +215,7 @@ class SignalSchema(Schema):
 
 
 class ExplainedMeaningSchema(Schema):
-    """Reasons for the position of a hit that was also ranked by meaning."""
+    """Reasons for the position of a hit that was ranked by words and by meaning."""
 
     place_by_words = fields.Integer(
         required=True,
@@ -284,7 +284,7 @@ class ExplanationSchema(Schema):
 class HitSchema(Schema):
     """A matching document, including its custom fields.
 
-    Without `fields` the five of every document are there, empty if the document lacks one.
+    Without `fields`, the five standard fields are always present; a field that the document lacks is empty.
     """
 
     class Meta:
@@ -337,7 +337,7 @@ class AnswerSchema(Schema):
 
 
 class EffectsSchema(Schema):
-    """Effects of a site's rules and settings on a search, apart from its hits; absent members have no value."""
+    """Effects of a site's rules and settings on a search, apart from its hits. Members without a value are absent."""
 
     rules = fields.List(
         fields.String(), metadata={"description": "Ids of the rules that apply, in order; absent if none does."}
@@ -360,7 +360,7 @@ class EffectsSchema(Schema):
 
 
 class FacetStatsSchema(Schema):
-    """Smallest and largest value of a number or a date (Unix seconds)."""
+    """Smallest and largest value of a numeric or date field; dates are in Unix seconds."""
 
     min = fields.Float(required=True)
     max = fields.Float(required=True)
@@ -419,7 +419,7 @@ class SearchResultsSchema(EffectsSchema, MatchedSchema):
 
 
 class RemainingQuotaSchema(Schema):
-    """Today's searches."""
+    """Today's remaining searches."""
 
     daily_limit = fields.Integer(required=True)
     used_today = fields.Integer(required=True)

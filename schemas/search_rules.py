@@ -29,7 +29,7 @@ MATCHES = ("is", "starts", "contains", "words")
 
 
 def _nested(schema: type[BodySchema], **kwargs: Any) -> fields.Nested:
-    """Return a nested object whose absence is reported with a code."""
+    """Return a field for a required nested object. If it is missing, the problem has a code."""
     return fields.Nested(schema, error_messages=dict(Text.default_error_messages), **kwargs)
 
 
@@ -43,7 +43,7 @@ class FilterText(Text):
         text = super()._deserialize(value, attr, data, **kwargs)
         try:
             parsed = parse_filter(text)
-            # An incomparable value would make every search fail. The documents may have any fields by then.
+            # A value that cannot be compared would make every search fail. Documents may later have any fields.
             compile_matching(parsed, {name: frozenset() for name in fields_of(parsed)})
         except BackendRejected as error:
             position = "" if error.position is None else f" at character {error.position}"

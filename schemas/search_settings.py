@@ -53,14 +53,14 @@ def _word() -> Text:
 
 
 class PinnedSchema(BodySchema):
-    """Documents to pin to the top for a query."""
+    """Documents to pin to the top of a query's results."""
 
     query = NormalText(required=True, max_bytes=MAX_QUERY_BYTES)
     ids = ItemList(Text(min_length=1, max_length=512), low=1, high=MAX_PINNED_IDS, required=True)
 
 
 class HiddenSchema(PinnedSchema):
-    """Documents to exclude for a query."""
+    """Documents to exclude from a query's results."""
 
 
 class WeightsSchema(BodySchema):
@@ -219,7 +219,7 @@ class SearchSettingsSchema(BodySchema):
 
     @validates_schema(skip_on_field_errors=True)
     def _check_totals(self, data: dict[str, Any], **kwargs: Any) -> None:
-        """Limit the total size of the lists, and thereby their cost in each search and preview."""
+        """Limit the total size of the lists, and therefore the cost of each search and preview."""
         rules, boosts = data["rules"], data["boosts"]
         words = [
             rule["when"]["query"] for rule in rules if rule["when"]["match"] == "words" and "query" in rule["when"]
@@ -292,7 +292,7 @@ class LearnedQuerySchema(Schema):
 
 
 class LearnedClicksSchema(Schema):
-    """The gains learned from a site's clicks."""
+    """The ranking changes learned from a site's clicks."""
 
     queries = fields.List(
         fields.Nested(LearnedQuerySchema), required=True, metadata={"description": "In alphabetical order."}

@@ -18,7 +18,7 @@ class SiteUrl(Text):
     """An absolute http or https URL of at most 2048 characters.
 
     Args:
-        bare: Whether the scheme may be missing; the caller must then determine it.
+        bare: Whether the scheme may be missing; if it is, the caller must determine it.
     """
 
     def __init__(self, *, bare: bool = False, **kwargs: Any):
@@ -31,7 +31,7 @@ class SiteUrl(Text):
         url = super()._deserialize(value, attr, data, **kwargs)
         try:
             domain_of(complete_url(url) if self.bare else url)
-        except ValueError as error:  # UnicodeError of idna is one too.
+        except ValueError as error:  # Includes the UnicodeError of idna.
             raise ValidationError([Problem("must be an absolute http or https URL", "invalid_url")]) from error
         return url
 

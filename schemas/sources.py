@@ -143,7 +143,7 @@ class PathPattern(Glob):
 
 
 class SetFields(fields.Field[dict[str, str]]):
-    """Custom fields and their values, in which ``{name}`` is replaced by the segment of the path."""
+    """Custom fields and their values, in which ``{name}`` is replaced with the matching segment of the path."""
 
     default_error_messages = Text.default_error_messages
 
@@ -256,7 +256,7 @@ _MAX_DEPTH = {
 
 
 class SourceCreateSchema(BodySchema):
-    """A new source. Its first run is queued at once."""
+    """A new source. Its first run is queued immediately."""
 
     kind = Text(required=True, choices=KINDS, metadata={"title": "Kind"})
     url = SiteUrl(

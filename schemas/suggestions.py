@@ -45,7 +45,7 @@ class SuggestionSchema(Schema):
 
 
 class SuggestionsSchema(Schema):
-    """Queries that at least three visitors made in 30 days and that match with every word, then titles of documents."""
+    """Queries that at least three visitors made in 30 days and whose words all match, followed by document titles."""
 
     suggestions = fields.List(fields.Nested(SuggestionSchema), required=True)
 

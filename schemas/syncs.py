@@ -1,4 +1,4 @@
-"""Syncs: passes over all documents of a source."""
+"""Syncs, in which a client sends all documents of a source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.search import MAX_INT64
 from schemas.validation.problems import Problem
 
 CRAWLED_PREFIX = "src_"
-"""Prefix of the ids of crawled sources, which are also their names."""
+"""Prefix of the ids of crawled sources, which also serve as source names."""
 
 _NAME = re.compile(r"[a-z0-9_-]{1,64}", re.ASCII)
 

@@ -15,7 +15,7 @@ MAX_REPORT_COUNT = 10_000
 
 
 class UsageReportSchema(LenientBodySchema):
-    """Operations of a client outside this service's search endpoint."""
+    """Operations that a client ran outside this service's search endpoint."""
 
     operation = Text(required=True, choices=OPERATIONS)
     count = WholeNumber(required=True, low=1, high=MAX_REPORT_COUNT)
@@ -23,7 +23,7 @@ class UsageReportSchema(LenientBodySchema):
 
 
 class UsageReportAnswerSchema(Schema):
-    """The report was counted, or it repeats an earlier one."""
+    """The report was counted, or is a repetition of an earlier report."""
 
     success = fields.Boolean(required=True)
     duplicate = fields.Boolean(metadata={"description": "Present and true if this Idempotency-Key was used before."})

@@ -1,4 +1,4 @@
-"""``account list``: every account with its usage and quotas. It loads the database and the plans, and nothing else."""
+"""``account list``: all accounts with usage and quotas. It opens only the database and the plans."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def sort_accounts(listed: Iterable[Listed], order: str) -> list[Listed]:
 
 
 def shown_usage(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any]:
-    """Usage and quotas as JSON values. An unlimited quota is null; ``quotas`` is null if the plan is unknown."""
+    """Return usage and quotas as JSON values. Unlimited quotas are null; ``quotas`` is null if the plan is unknown."""
     return {
         "usage": {
             "searches_today": usage.searches_today,
@@ -95,7 +95,7 @@ def shown_usage(usage: AccountUsage, limits: PlanLimits | None) -> dict[str, Any
 
 
 def usage_table(listed: Sequence[Listed]) -> str:
-    """Usage and quotas as a table for people, one line per account."""
+    """Format usage and quotas as a readable table with one line per account."""
     rows = [_HEAD, *(_row(usage, limits) for usage, limits in listed)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEAD))]
     return "\n".join("  ".join(map(_padded, _HEAD, row, widths)).rstrip() for row in rows)

@@ -1,7 +1,7 @@
 """The list of operator commands, and the code that they share.
 
-Each command is imported when it is invoked. So listing the commands loads none of the service, and a command that needs
-only the database, such as ``account list``, loads only a fraction of it.
+Each command is imported when it is invoked. Listing the commands therefore loads none of the service, and a command
+that needs only the database, such as ``account list``, loads only a fraction of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 @dataclass(frozen=True, slots=True)
 class CommandSource:
-    """The place of a command in the code.
+    """The location of a command in the code.
 
     Attributes:
         path: Module and name, as ``module:name``.
@@ -138,7 +138,7 @@ def _by_operator(command: click.Command) -> click.Command:
 
 
 def _database_trouble(database: Database, error: DBAPIError) -> Exception:
-    """Return the message for a database error: the error itself, unless missing or outdated tables explain it."""
+    """Return the error to report for a database error: itself, unless missing or outdated tables explain it."""
     from sqlalchemy.exc import DBAPIError
 
     from app.storage.migrate import TablesState, tables_state

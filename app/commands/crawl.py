@@ -42,7 +42,7 @@ from schemas.sources import SourceCreateSchema
 
 @contextmanager
 def crawl_parts(runtime: Runtime) -> Iterator[CrawlParts]:
-    """Parts that the runs of this process share. The demo's pages are the service's own and need no network."""
+    """Provide the components shared by this process's runs. The demo crawls the service's own pages without network."""
     network, reader = _network(runtime), PageReader()
     try:
         yield CrawlParts(
@@ -72,7 +72,7 @@ def _network(runtime: Runtime) -> Network:
 
 
 def demo_file(folder: Path) -> Path:
-    """Path of the demo's record: its account, site, source, password, and keys."""
+    """Return the path of the demo's record, which contains its account, site, source, password, and keys."""
     return folder / "demo.json"
 
 
@@ -86,14 +86,14 @@ def read_demo(folder: Path) -> dict[str, Any] | None:
 
 
 _DOCUMENTATION_ADDRESS = "192.0.2.1"
-"""A client address that no network uses (RFC 5737), so that pages restricted to loopback reject the crawler."""
+"""A client address reserved for documentation (RFC 5737), so that pages restricted to loopback reject the crawler."""
 
 
 class OwnPages(Network):
-    """A network in which one origin is an application of this process, reached without a socket.
+    """A network in which an application in this process serves one origin, without a socket.
 
-    The crawler gets the pages that an anonymous visitor gets over HTTP. It connects to no private address, whatever the
-    application's host is.
+    The crawler gets the same pages as an anonymous visitor over HTTP. It never connects to a private address, even if
+    the application's host has one.
 
     Args:
         app: The application.
@@ -166,7 +166,7 @@ def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str
 
 
 def _end_process(runtime: Runtime) -> None:
-    """Exit without waiting for requests in progress, since the runs that sent them were already handed back."""
+    """Exit without waiting for requests in progress, since their runs have already returned to the queue."""
     if runtime.embedder is not None:
         runtime.embedder.close()
     runtime.engines.close()

@@ -1,4 +1,4 @@
-"""HTML pages: at the URLs of the API for browsers, and at a few URLs of their own."""
+"""HTML pages: for browsers at the API's URLs, and at a few URLs without a JSON response."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ PAGES: dict[str, View] = {
     "sources.preview_page": source_forms.preview_page,
     "sources.look_up_page": sources.look_up_page,
 }
-"""Maps endpoints of the API to the views that serve browsers there."""
+"""Maps API endpoints to the views that serve browsers at the same URLs."""
 
 _PAGE = OperationPolicy(ANYONE, has_page=True)
 _GUIDE = OperationPolicy(ANYONE, has_page=True, reflects_nothing=True)
@@ -182,7 +182,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/widget-results.js", "widget_results", search_box.show_widget_results, _SCRIPT),
     ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(ANYONE, uncounted=True)),
 )
-"""URLs that only pages have: rule, endpoint, view, policy."""
+"""Pages at URLs without a JSON response: rule, endpoint, view, policy."""
 
 OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", "/password/forgot", "pages.send_link", mail_links.send_link, _ENTRANCE),
@@ -232,7 +232,7 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
         _SETTINGS,
     ),
 )
-"""Forms sent to URLs that only pages have: method, rule, endpoint, view, policy."""
+"""Forms sent to URLs without a JSON response: method, rule, endpoint, view, policy."""
 
 
 def register(app: Flask, api: Api) -> None:

@@ -33,7 +33,7 @@ THINGS = {
     "identity": "sign-in with a provider of",
     "webhook": "webhook",
 }
-"""Maps a kind of object to the words before its name."""
+"""Maps each type of object to the words before its name."""
 KIND_NAMES = {
     "site": "Sites",
     "search_settings": "Search settings",
@@ -108,7 +108,7 @@ def export_log() -> Response:
 
 
 def _arguments() -> dict[str, str]:
-    """Return the query parameters without empty ones, which the form sends for fields without a value."""
+    """Return the query parameters, except empty ones, which the form sends for empty fields."""
     check_query_string(request)
     return {name: value for name, value in request.args.items() if value}
 
@@ -155,5 +155,5 @@ def _text(value: Any) -> str:
 
 
 def _item_text(item: Any) -> str:
-    """Return an item of a list, in brackets if it has several parts, such as a group of synonyms."""
+    """Format a list item, in brackets if it has several parts, such as a group of synonyms."""
     return f"({_text(item)})" if isinstance(item, list | dict) else _text(item)

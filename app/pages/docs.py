@@ -42,7 +42,7 @@ COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading of a file."""
+    """A heading in a Markdown file."""
 
     level: int
     text: str
@@ -51,10 +51,10 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class MarkdownPage:
-    """A rendered file.
+    """A rendered Markdown file.
 
     Attributes:
-        lead: Text of its first paragraph.
+        lead: Text of the first paragraph.
     """
 
     html: Markup
@@ -109,7 +109,7 @@ def _name_headings(tokens: Sequence[Token]) -> list[Heading]:
 
 
 def _link_address(href: str) -> str:
-    """Converts links between files to paths on the service: ``docs/engines.md#size`` to ``/docs/engines#size``."""
+    """Convert a link between files to a path on the service: ``docs/engines.md#size`` to ``/docs/engines#size``."""
     path, hash_, anchor = href.partition("#")
     if ":" in path or not path.endswith(".md"):
         return href
@@ -126,7 +126,7 @@ def _close_table(self: Any, tokens: Sequence[Token], index: int, options: Any, e
 
 
 def _close_heading(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    """Ends a section's heading with a link to itself. The style sheet adds its sign, to keep it out of the text."""
+    """End a section's heading with a permalink. The style sheet adds the link's symbol, to keep it out of the text."""
     opening, inline, closing = tokens[index - 2 : index + 1]
     link = ""
     if closing.tag != "h1" and "id" in opening.attrs:
@@ -136,23 +136,23 @@ def _close_heading(self: Any, tokens: Sequence[Token], index: int, options: Any,
 
 
 def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    """Renders code like other pages: with a copy button, and scrollable by keyboard."""
+    """Render a code block as on other pages: with a copy button, and scrollable by keyboard."""
     code = mark_own(tokens[index].content.rstrip())
     button = '<button type="button" class="copy" data-copy hidden>Copy</button>'
     return f'<div class="code"><pre tabindex="0"><code>{code}</code></pre>{button}</div>\n'
 
 
 IMAGE_MAX_AGE_SECONDS = 3600
-"""Seconds for which browsers cache an image."""
+"""Seconds that browsers cache an image."""
 
 START = "start"
-"""The page with commands that use the reader's key."""
+"""Name of the page with commands that use the reader's key."""
 
 SEARCH_BOX = "search-box"
-"""The page on which readers try the search box."""
+"""Name of the page on which readers try the search box."""
 
 SCHEMAS = "schemas"
-"""The page of the API reference with all schemas."""
+"""Name of the API reference's page with all schemas."""
 
 LANGUAGE_COOKIE = "docs_language"
 """Cookie in which the page's script stores the language of samples."""
@@ -304,7 +304,7 @@ def _page(template: str, name: str, **values: Any) -> Response:
 
 
 def _sites() -> list[dict[str, Any]]:
-    """Sites of the logged-in user."""
+    """Return the logged-in user's sites."""
     caller: Caller | None = g.get("caller")
     if caller is None or caller.kind != "session":
         return []
@@ -314,13 +314,13 @@ def _sites() -> list[dict[str, Any]]:
 
 
 def _language() -> str:
-    """Return the language of samples that the reader last chose."""
+    """Return the sample language that the reader last chose."""
     chosen = request.cookies.get(LANGUAGE_COOKIE, "")
     return chosen if chosen in LANGUAGES else next(iter(LANGUAGES))
 
 
 def _groups() -> dict[str, list[Entry]]:
-    """Maps the title of each group to its pages."""
+    """Map the title of each group to its pages."""
     return {title: [entry for name in names if (entry := _entry(name))] for title, names in GROUPS.items()}
 
 
@@ -332,14 +332,14 @@ def _entry(name: str) -> Entry | None:
 
 
 def _reference_entries() -> list[Entry]:
-    """Pages of the API reference."""
+    """Return the pages of the API reference."""
     groups = _reference().groups.values()
     entries = [Entry(f"{REFERENCE}/{group.name}", group.title, group.description) for group in groups]
     return [*entries, Entry(f"{REFERENCE}/{SCHEMAS}", "Schemas", "The fields of all request and response bodies.")]
 
 
 def _in_order(groups: dict[str, list[Entry]]) -> Sequence[Entry]:
-    """All pages in reading order."""
+    """Return all pages in reading order."""
     order: list[Entry] = []
     for entries in groups.values():
         for entry in entries:
@@ -358,7 +358,7 @@ def _guide(name: str) -> MarkdownPage | None:
 
 
 def _cached(key: str, make: Any) -> Any:
-    """Caches a rendered page for the life of the process, during which the files don't change."""
+    """Return a rendered page, cached for the life of the process, during which the files don't change."""
     cache: dict[str, Reference | MarkdownPage] = current_app.extensions.setdefault("documentation", {})
     if key not in cache:
         cache[key] = make()

@@ -142,10 +142,7 @@ def _address(site: Site, path: str = "", **query: str) -> str:
 
 
 def _look_up(site: Site, query: str) -> tuple[list[str], ApiError | BackendUnavailable | None]:
-    """IDs of the pages that a text may refer to by ID, URL, or words.
-
-    Also returns the error if the engine could not search.
-    """
+    """Return the IDs of pages that match a text by ID, URL, or words, and the error if the engine could not search."""
     ids_by_text = [query]
     if len(query.encode()) > LONGEST_QUERY_BYTES:
         return ids_by_text, None

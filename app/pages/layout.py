@@ -109,7 +109,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def render_secret(html: str) -> Response:
-    """Return a page whose URL contains a secret, so that browsers don't send it to other sites.
+    """Return a response for a page whose URL contains a secret, so that browsers don't send the URL to other sites.
 
     ``no-referrer`` would also hide the origin of the page's form, which the CSRF check needs.
     """
@@ -117,7 +117,7 @@ def render_secret(html: str) -> Response:
 
 
 def _asset_versions(folder: Path) -> dict[str, str]:
-    """Maps each asset to a digest of its contents, which makes its URL cacheable."""
+    """Map each asset to a digest of its contents, which makes its URL cacheable."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         for path in folder.rglob("*")
@@ -126,17 +126,17 @@ def _asset_versions(folder: Path) -> dict[str, str]:
 
 
 def day_element(value: date | None) -> Markup:
-    """``5 May 2024`` as a ``<time>`` element. A moment is shown as its UTC day."""
+    """Format a date, or the UTC date of a datetime, as a ``<time>`` element: ``5 May 2024``."""
     return _time_element(value, None if value is None else day_text(value))
 
 
 def moment_element(value: datetime | None) -> Markup:
-    """``5 May 2024, 14:03 UTC`` as a ``<time>`` element."""
+    """Format a datetime as a ``<time>`` element: ``5 May 2024, 14:03 UTC``."""
     return _time_element(value, None if value is None else moment_text(value))
 
 
 def ago_element(value: datetime) -> Markup:
-    """``5 minutes ago`` as a ``<time>`` element."""
+    """Format the time since a datetime as a ``<time>`` element: ``5 minutes ago``."""
     return _time_element(value, f"{duration(max(1, round((now() - value).total_seconds())))} ago")
 
 
@@ -148,7 +148,7 @@ def _time_element(value: date | None, text: str | None) -> Markup:
 
 
 def code_spans(text: str) -> Markup:
-    """Text with `` `code` `` as ``<code>`` elements."""
+    """Convert a text to HTML, with `` `code` `` as ``<code>`` elements."""
     parts = [escape(part) for part in text.split("`")]
     marked = [Markup("<code>{}</code>").format(part) if odd % 2 else part for odd, part in enumerate(parts)]
     return Markup("").join(marked)

@@ -42,11 +42,11 @@ _LATER = (
     "code",
     "account_id",
 )
-"""Fields of the second login step, which the first form doesn't show."""
+"""Fields of later login steps, which the first form doesn't show."""
 
 
 def show_entrance() -> str | Response:
-    """Show the login or registration form. Callers with a session go on to the page behind it."""
+    """Show the login or registration form. Callers with a session are redirected to the page they requested."""
     schema = _FORMS[request.path]()
     has_passwords = runtime().settings.password_login
     if not wants_page():
@@ -109,7 +109,7 @@ def log_out_to_home(notice: str) -> Response:
 
 
 def show_code(error: CodeRefused, next: str) -> str:
-    """Return the page that asks for a code after a correct password."""
+    """Show the page that asks for a code after a correct password."""
     return render(
         "login_code.html",
         fields=shown_fields(LoginCodeSchema(), {}, leave_out=("proof",)),
@@ -120,7 +120,7 @@ def show_code(error: CodeRefused, next: str) -> str:
 
 
 def show_choice(members: Sequence[Member], next: str, *, needs_code: bool) -> str:
-    """Return the page on which a user with several accounts chooses one."""
+    """Show the page on which a user with several accounts chooses one."""
     offer = offer_members(members, runtime().settings.secret_key, needs_code=needs_code)
     return render("account_choice.html", members=members, offer=offer, next=next)
 
@@ -141,7 +141,7 @@ def _render_next_step(error: ApiError) -> str:
 
 
 def show_failure(error: ApiError) -> str:
-    """Return a page with the error and a link back to the login form."""
+    """Show a page with the error and a link back to the login form."""
     return render("login_failed.html", error=error)
 
 
@@ -159,11 +159,11 @@ def begin_login() -> Response:
 
 
 def connect_login() -> Response:
-    """Send a member to the provider, to connect the member with an identity there."""
+    """Send a member to the provider to connect an identity there."""
     refill_on_error(show_failure, statuses=FAILURES)
     member_id = current_caller().member_id
     address, cookie = oidc.begin(runtime(), current_client(), "/profile/edit", connects=member_id)
-    # The pages' policy keeps what forms lead to on this service; a link leads on.
+    # The content security policy forbids redirects from forms to other hosts, so the page contains a link.
     response = make_response(render("login_connect.html", address=address, provider=runtime().settings.provider_name))
     response.headers.add("Set-Cookie", _attempt_cookie(cookie))
     return response

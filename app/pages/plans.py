@@ -1,4 +1,4 @@
-"""Plans side by side, and meters that show how much of a plan's limits an account uses."""
+"""Comparison of plans, and meters that show an account's usage of its limits."""
 
 from __future__ import annotations
 

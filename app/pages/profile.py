@@ -32,7 +32,7 @@ def show_profile() -> str:
 
 
 def render_profile(error: ApiError | None = None) -> str:
-    """Return the profile, with the error of a form that was sent from it."""
+    """Render the profile, with the error of a form on it."""
     caller = current_caller()
     with runtime().database.read() as session:
         user = accounts.get_user(session, caller)
@@ -52,7 +52,7 @@ def render_profile(error: ApiError | None = None) -> str:
 
 
 def _profile_parts(user: Member, error: ApiError | None) -> dict[str, Any]:
-    """Return the page's forms. The error is shown in the form that was sent."""
+    """Return the page's forms, with the error in the form that was submitted."""
     values = {"name": user.name, "email": user.email, "weekly_digest": user.account.weekly_digest}
     marks = {"delete": "reason", "password": "new_password", "mails": "weekly_digest"}
     submitted = next((form for form, field in marks.items() if field in request.form), "details")
@@ -116,7 +116,7 @@ def begin_codes() -> str:
 
 
 def _set_up(secret: str, address: str, error: ApiError | None = None) -> str:
-    import segno  # Builds tables for a tenth of a second when it is imported.
+    import segno  # Imported here because the import takes a tenth of a second.
 
     fields = shown_fields(FirstCodeSchema(), {}, error)
     image = segno.make(address, error="m", micro=False).svg_inline(scale=4, light="#fff")

@@ -35,13 +35,13 @@ def show_box(site_id: int) -> Response:
 
 
 def create_box_key(site_id: int) -> Response:
-    """Create a public key for a site without one that can be displayed."""
+    """Create a public key for a site that has no public key with a displayable token."""
     key_operations.create_key(runtime(), current_caller(), site_id, BOX_KEY)
     return see_other(f"/sites/{site_id}/box")
 
 
 def box_options() -> dict[str, Any]:
-    """Choices for the search box options in templates."""
+    """Return the choices for search box options, for templates."""
     languages = sorted(((code, each.name) for code, each in LANGUAGES.items()), key=lambda pair: pair[1])
     return {"languages": languages, "variables": VARIABLES}
 
@@ -61,7 +61,7 @@ RESULTS_SCRIPT = _STATIC / "widget-results.min.js"
 """The search box's full view, which the script loads on demand."""
 
 MAX_AGE_SECONDS = 300
-"""Seconds for which browsers cache the scripts: the maximum delay before a new version is used."""
+"""Seconds that browsers cache the scripts, and so the maximum delay before they use a new version."""
 
 
 def show_widget() -> Response:

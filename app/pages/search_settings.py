@@ -52,7 +52,7 @@ class SubmittedSettings:
         text: The submitted JSON text, or ``None`` for rows.
         tag: Entity tag of the settings with which the form was opened.
         query: The query to preview; empty for the most frequent queries.
-        only_results: Whether the page shows the results of the preview already, and needs nothing else.
+        only_results: Whether the page needs only the preview's results, because it is already displayed.
     """
 
     site: Site
@@ -89,7 +89,7 @@ def show_search_settings(site_id: int) -> str:
 
 
 def update_search_settings(site_id: int) -> Response:
-    """Save the settings, unless another user saved some since the form was opened."""
+    """Save the settings, unless another user has saved settings since the form was opened."""
     submitted = _read(site_id)
     refill_on_error(lambda error: _form(submitted, error), {*REFILLED, 412, 503})
     _fill(submitted)
@@ -240,7 +240,7 @@ def _vectors_missing(site: Site, settings: Mapping[str, Any]) -> int:
 
 
 def _rows(submitted: SubmittedSettings) -> Draft:
-    """Return the settings for the rows. If the submitted JSON is invalid, the rows show the stored settings."""
+    """Return the settings to show in the rows: the submitted ones, or the stored ones if the JSON is invalid."""
     if submitted.text is None:
         return shown_settings(submitted.draft or {})
     try:

@@ -1,4 +1,4 @@
-"""Search settings as the form of rows sends them, not validated yet so that no input is lost."""
+"""Search settings from the form of rows, not yet validated, so that no input is lost."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from schemas.validation.documents import MAX_ID_LENGTH
 Draft = dict[str, Any]
 """Settings with the structure of the API's JSON."""
 Add = Callable[[str, Sequence[str], str], list[str]]
-"""Adds the page that a text refers to, to a list of IDs: (path of the list, its IDs, text) to the new IDs."""
+"""Adds the page that matches a text to a list. Takes the list's path, its IDs, and the text; returns the new IDs."""
 
 
 def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
-    """Return the settings in a form of rows."""
+    """Read the settings from a form of rows."""
     root = FormTree.of(form)
     preferred = {name: root.text(f"preferred_{name}") for name in ("field", "value")}
     return {
@@ -169,7 +169,7 @@ class Picker:
 
 
 def titles_of(session: Session, site_id: int, ids: Iterable[str]) -> Mapping[str, str]:
-    """Maps IDs to the titles of their pages, or their URLs if they have no title. Skips IDs without a page."""
+    """Map IDs to the titles of their pages, or to URLs if they have no title. IDs without a page are skipped."""
     titles = {}
     for stored in read_stored(session, site_id, list(dict.fromkeys(ids))):
         fields = orjson.loads(stored.body)

@@ -42,7 +42,7 @@ class Todo:
 
 
 def candidates_of(session: Session, sites: Sequence[Site]) -> list[tuple[Site, list[Candidate]]]:
-    """Queries that may have disappointed visitors, for :func:`todos_of_misses`, which searches outside the session."""
+    """Return queries that may have disappointed visitors, for :func:`todos_of_misses`, which needs no session."""
     recent = runtime().recent_results
     return [
         (site, list_candidates(session, site, today(), recent=recent)[:MAX_SEARCHES]) for site in sites if site.active
@@ -50,7 +50,7 @@ def candidates_of(session: Session, sites: Sequence[Site]) -> list[tuple[Site, l
 
 
 def todos_of_misses(candidates: Sequence[tuple[Site, Sequence[Candidate]]]) -> Iterator[Todo]:
-    """Items for queries that disappointed visitors and still would."""
+    """Yield items for queries that disappointed visitors and still would."""
     for site, of_site in candidates:
         address = f"/api/analytics/inbox?site_id={site.id}"
         try:
@@ -73,12 +73,12 @@ def _describe_misses(site_name: str, misses: Sequence[InboxItem]) -> str:
 
 
 def _how_many(item: InboxItem) -> str:
-    """Return the number of visitors, or of searches if visitors can't be told apart, as with a server's key."""
+    """Format the number of visitors, or of searches if visitors can't be distinguished, as with a server's key."""
     return counted(item.visitors, "visitor") if item.visitors else counted(item.searches, "search")
 
 
 def todos_of_runs(failed: Sequence[FailedSource], running: Sequence[OpenRun]) -> Iterator[Todo]:
-    """Items for outdated sources and running crawls."""
+    """Yield items for outdated sources and running crawls."""
     for source in failed:
         text = f"{source.url} is not up to date: {explain_failure(source.error)}"
         yield Todo("bad", text, "View source", f"/api/sites/{source.site_id}/sources/{source.id}")
@@ -90,7 +90,7 @@ def todos_of_runs(failed: Sequence[FailedSource], running: Sequence[OpenRun]) ->
 
 
 def todos_of_quotas(meters: Sequence[Meter]) -> Iterator[Todo]:
-    """Items for quotas that are nearly or fully used."""
+    """Yield items for quotas that are nearly or fully used."""
     for meter in meters:
         if meter.state and meter.most is not None:
             text = f"{meter.label}: {number(meter.used)} of {number(meter.most)}. {meter.note}"

@@ -1,4 +1,4 @@
-"""Requests of agents: arguments of tools, and the page to return."""
+"""Requests from AI agents: arguments of tools, and the page to return."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MAX_PAGE = 100_000
 
 
 class _NamesOrText(Names):
-    """Names in a list, in a JSON array as text, or separated by commas."""
+    """Names as a list, as a JSON array in a string, or separated by commas."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[str]:
         if isinstance(value, str):
@@ -33,14 +33,14 @@ class _NamesOrText(Names):
 
 
 class _Filters(FilterField):
-    """An expression, or an array, which may be JSON as text."""
+    """A filter expression, or an array of expressions, which may be JSON in a string."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
         return super()._deserialize(_listed(value, value), attr, data, **kwargs)
 
 
 class _Number(WholeNumber):
-    """A whole number, possibly as text."""
+    """An integer, which may be a string."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         if isinstance(value, str) and value.isascii() and value.isdigit():
@@ -58,7 +58,7 @@ def _listed(value: Any, otherwise: Any) -> Any:
 
 
 class AlgoliaQuerySchema(LenientBodySchema):
-    """Parameters of a search, as members or as a query string in `params`. Others have no effect."""
+    """Parameters of a search, as members or as a query string in `params`. Unknown parameters have no effect."""
 
     params = Text(
         load_default="", metadata={"description": "All parameters as a query string, as older clients send them."}
@@ -79,10 +79,10 @@ class AlgoliaQuerySchema(LenientBodySchema):
     highlightPostTag = Text(load_default="</em>", max_length=MAX_TAG_LENGTH)
 
     def load_query(self, raw: Any) -> dict[str, Any]:
-        """Return the checked parameters of one search.
+        """Return the validated parameters of one search.
 
         Raises:
-            ValidationError: They are not an object, or one of them is invalid.
+            ValidationError: ``raw`` is not an object, or a parameter is invalid.
         """
         if isinstance(raw, Mapping) and isinstance(raw.get("params"), str):
             raw = {**raw, **dict(parse_qsl(raw["params"], keep_blank_values=True, max_num_fields=MAX_NAMES))}

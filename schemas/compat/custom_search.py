@@ -16,7 +16,7 @@ from schemas.search import MAX_NAMES_LENGTH, MAX_QUERY_BYTES
 from schemas.validation.problems import Problem
 
 MAX_RESULTS = 100
-"""Maximum number of results of a query, over all pages."""
+"""Maximum number of results for a query, over all pages."""
 _DATE_RESTRICT = re.compile(r"([dwmy])\[?([1-9][0-9]{0,3})\]?", re.ASCII)
 
 
@@ -43,7 +43,7 @@ def _words(description: str) -> Text:
 
 
 class CustomSearchQuerySchema(QuerySchema):
-    """Parameters of Custom Search. Others of Google's have no effect."""
+    """Parameters of Custom Search. Google's other parameters have no effect."""
 
     key = fields.String(required=True, metadata={"description": "A public or search key of the site."})
     q = _words("Search query.")
@@ -136,7 +136,7 @@ class CustomSearchPagesSchema(Schema):
 
 
 class CustomSearchInformationSchema(Schema):
-    """Time and total."""
+    """Search time and total number of results."""
 
     searchTime = fields.Float(required=True, metadata={"description": "Seconds."})
     formattedSearchTime = fields.String(required=True)
@@ -173,7 +173,7 @@ class CustomSearchAnswerSchema(Schema):
 
 
 class CustomSearchProblemSchema(Schema):
-    """Problem of a request."""
+    """A problem with a request."""
 
     message = fields.String(required=True)
     domain = fields.String(required=True)

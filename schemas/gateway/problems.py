@@ -21,7 +21,7 @@ _PATH = re.compile(r"(?P<place>queries\[\d+\])?\.?(?P<field>[^.\[]*)(?P<rest>.*)
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Meilisearch's code and a message for the first problem."""
+    """Return Meilisearch's code and a message for the first problem."""
     path, problem = next(walk(error.messages))
     match = _PATH.fullmatch(path)
     place, field = ("", path) if match is None else (match["place"] or "", match["field"])

@@ -14,7 +14,7 @@ from schemas.validation.problems import Problem
 
 MAX_QUERIES = 10
 MAX_HITS = 101
-"""Maximum number of hits per page: widgets request one more than they show, to know whether there is another page."""
+"""Maximum number of hits per page. Search boxes request one more than they show, to detect another page."""
 
 MAX_NAMES = 100
 MAX_TAG_LENGTH = 200
@@ -27,7 +27,7 @@ class Names(fields.Field[list[str]]):
     """A list of strings.
 
     Args:
-        alone: A string that is also accepted without a list.
+        alone: A string that is also accepted on its own, without a list.
     """
 
     default_error_messages = Text.default_error_messages
@@ -141,7 +141,7 @@ class EngineSearchSchema(_WithoutNulls, BodySchema):
 
 
 class EngineQuerySchema(EngineSearchSchema):
-    """One search of several."""
+    """One of several searches."""
 
     indexUid = Text(required=True, max_length=_NAME_LENGTH)
 

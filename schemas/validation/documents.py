@@ -88,7 +88,7 @@ class UnreadableDocument:
 
 
 class DocumentProblems(Exception):
-    """Problems of one document: field name (or ``""``) and problem. Validation stops at more than a response lists."""
+    """The problems of one document, each with its field name (or ``""``), up to one more than a response lists."""
 
     def __init__(self, problems: list[tuple[str, Problem]]):
         super().__init__(problems)
@@ -215,12 +215,12 @@ def _standard_problems(document: dict[str, Any]) -> Iterator[tuple[str, Problem]
 
 
 def _is_list_of_strings(value: Any) -> bool:
-    """Whether ``sections`` is a custom field, as before documents could have sections."""
+    """Whether ``sections`` is a custom field, as in documents from before sections were supported."""
     return isinstance(value, list) and all(isinstance(member, str) for member in value)
 
 
 def _section_problems(sections: Any, content: Any) -> Iterator[tuple[str, Problem]]:
-    """Yield the problems of the sections of a document, the first of each kind.
+    """Yield the problems with a document's sections, only the first of each kind.
 
     Args:
         content: The content that they refer to; ``None`` if it is unknown.
@@ -294,7 +294,7 @@ def url_problem(url: Any) -> Problem | None:
 
 
 def _further_value(value: Any) -> tuple[FieldKind | None, Any, Problem | None]:
-    """Return the kind of a custom field's value, the value, and its problem."""
+    """Return the kind of a custom field's value, the value, and the problem with it, if any."""
     if isinstance(value, str):
         return FieldKind.STRING, value, None
     if isinstance(value, bool):

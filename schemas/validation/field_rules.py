@@ -1,4 +1,4 @@
-"""Validating the rules that give custom fields to a source's pages."""
+"""Validating the rules that set custom fields of a source's pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORMS = Problem("must have path and set, or name and one of selector, json_ld, 
 
 
 def name_problem(name: str) -> Problem | None:
-    """Return the problem with the name of a rule's field."""
+    """Return the problem with the field name in a rule, or ``None``."""
     if not FIELD_NAME.fullmatch(name):
         return Problem("must be a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name")
     if name in STANDARD_FIELDS:
@@ -32,7 +32,7 @@ def name_problem(name: str) -> Problem | None:
 
 
 def path_problem(path: str) -> Problem | None:
-    """Return the problem with a path's braces."""
+    """Return the problem with the placeholders in a path pattern, or ``None``."""
     if re.search(r"[{}]", SEGMENT.sub("", path)):
         return Problem("must have a name in braces, such as {version}", "invalid")
     if any(len(SEGMENT.findall(segment)) > 1 for segment in re.split(r"[/*]", path)):
@@ -42,7 +42,7 @@ def path_problem(path: str) -> Problem | None:
 
 
 def set_problems(templates: Mapping[Any, Any]) -> dict[str, list[Problem]]:
-    """Return the problems with the fields that a rule sets, by their names."""
+    """Return the problems with the fields that a rule sets, by field name."""
     return {
         shown_name(str(name)): [problem]
         for name, text in templates.items()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def parse_instant(text: str) -> datetime:
-    """Return an ISO 8601 date or date-time as an aware UTC time: a date is its 00:00Z, no offset is UTC.
+    """Parse an ISO 8601 date or date-time as an aware UTC datetime. A date means 00:00 UTC; the default offset is UTC.
 
     Raises:
         ValueError: The text is neither.

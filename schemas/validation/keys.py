@@ -39,9 +39,9 @@ def normalize_allowed_origin(typed: str) -> str:
         typed: An http or https URL without a path. Its host may begin with ``*.``, which matches all subdomains.
 
     Raises:
-        ValueError: It is not an origin; the message is a predicate.
+        ValueError: ``typed`` is not an origin. The message is a predicate.
     """
-    # Only saving a key needs it; processes that search do without the package.
+    # Only needed to save a key, so processes that only search don't load the package.
     from ada_url import URL, HostType
 
     if len(typed) > MAX_ORIGIN_LENGTH or not _TYPED.fullmatch(typed):
@@ -66,14 +66,14 @@ class AllowedOrigins:
 
     Attributes:
         exact: Origins as browsers send them.
-        wildcards: Beginning and end of origins whose host begins with ``*.``: ``https://`` and ``.example.com:8443``.
+        wildcards: Prefix and suffix of origins whose host begins with ``*.``: ``https://`` and ``.example.com:8443``.
     """
 
     exact: frozenset[str]
     wildcards: tuple[tuple[str, str], ...]
 
     def allow(self, header: str) -> bool:
-        """Whether an ``Origin`` header names one of these origins; ``null`` and invalid origins do not."""
+        """Whether the value of an ``Origin`` header is one of these origins; never for ``null`` or an invalid value."""
         if header in self.exact:
             return True
         return len(header) <= MAX_ORIGIN_LENGTH and self._allow(_normalize_header(header))
@@ -82,7 +82,7 @@ class AllowedOrigins:
         if origin is None:
             return False
         return origin in self.exact or any(
-            # The text that the wildcard replaces is the beginning of a host, because the whole is a valid origin.
+            # The text in place of the wildcard begins a host name, because the header is a valid origin.
             origin.startswith(start) and origin.endswith(end) and len(origin) > len(start) + len(end)
             for start, end in self.wildcards
         )
@@ -90,7 +90,7 @@ class AllowedOrigins:
 
 @lru_cache(maxsize=1024)
 def _normalize_header(header: str) -> str | None:
-    """Return an ``Origin`` header as browsers write it; ``None`` if it is not an http or https origin."""
+    """Normalize an ``Origin`` header to the form that browsers send; ``None`` if it is not an http or https origin."""
     match = _ORIGIN_HEADER.fullmatch(header.lower())
     if match is None:
         return None

@@ -12,7 +12,7 @@ _LONGEST_NAME = 80
 
 
 class Problem(str):
-    """A problem of a field, as a predicate that follows its name: ``is required``.
+    """A problem with a field, as a predicate that follows the field's name: ``is required``.
 
     Attributes:
         code: Stable code, such as ``required``.
@@ -31,11 +31,11 @@ class Problem(str):
         return problem
 
     def __getnewargs_ex__(self) -> tuple[tuple[str, str], dict[str, Any]]:
-        """Arguments for unpickling."""
+        """Return arguments for unpickling."""
         return (str(self), self.code), dict(self.extra)
 
     def __deepcopy__(self, memo: object) -> Problem:
-        """Immutable, so copies of a schema can share it."""
+        """Return this object, which is immutable, so that copies of a schema share it."""
         return self
 
     def format(self, *args: object, **kwargs: object) -> Problem:
@@ -49,12 +49,12 @@ UNKNOWN = Problem("is not a known field", "unknown")
 
 
 def shown_name(name: str) -> str:
-    """Return a caller's name made safe for an error message: short, without NUL and lone surrogates."""
+    """Make a name from a caller safe for an error message: short, without NUL or lone surrogates."""
     return name[:_LONGEST_NAME].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
 
 
 class ProblemCount:
-    """Counts problems, so that validation can stop at more than a response lists."""
+    """A counter of problems, with which validation stops once there are more than a response lists."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -65,12 +65,12 @@ class ProblemCount:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are enough problems to stop looking."""
+        """Whether there are enough problems to stop validation."""
         return self.count > MAX_PROBLEMS
 
 
 def walk(messages: Any, path: str = "") -> Iterator[tuple[str, Problem]]:
-    """Every problem in marshmallow's nested messages, with its path: ``documents[3].id``."""
+    """Yield every problem in marshmallow's nested messages, with its path: ``documents[3].id``."""
     if isinstance(messages, Mapping):
         for key, nested in messages.items():
             if key == "_schema":

@@ -10,7 +10,7 @@ def domain_of(url: str) -> str:
     """Return the host of an absolute http(s) URL: lower case, punycode, without port.
 
     Raises:
-        ValueError: It is not an absolute http or https URL with a host.
+        ValueError: ``url`` is not an absolute http or https URL with a host.
     """
     if any(character.isspace() or ord(character) < 32 for character in url):
         raise ValueError("white space")
@@ -35,7 +35,7 @@ def domain_of(url: str) -> str:
 
 
 def complete_url(typed: str) -> str:
-    """Return a typed URL, with ``https://`` added if only the scheme is missing; anything else is returned unchanged.
+    """Add ``https://`` to a typed URL if only the scheme is missing; return anything else unchanged.
 
     Text with a user part, such as an e-mail address, or without a dot in its host is not completed.
     """

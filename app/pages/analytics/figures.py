@@ -1,4 +1,4 @@
-"""Figures and charts of analytics, as text and as geometry of inline SVG."""
+"""Figures and charts for analytics, as text and as coordinates for inline SVG."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Figure:
     """A number and its change since the previous period.
 
     Attributes:
-        change: In words; empty if there is nothing to compare with.
-        tone: ``better``, ``worse``, or empty if the change is neither.
+        change: The change in words; empty if there is nothing to compare with.
+        tone: ``better``, ``worse``, or empty if the change is neutral.
     """
 
     label: str
@@ -64,7 +64,7 @@ def make_figures(analytics: Analytics) -> list[Figure]:
 
 
 def _click_figures(now: Totals, before: Totals) -> list[Figure]:
-    """Figures of clicks; empty if no clicks were reported."""
+    """Return figures about clicks; empty if no clicks were reported."""
     if not (now.clicks or before.clicks):
         return []
     return [
@@ -84,7 +84,7 @@ def _response_ms(totals: Totals) -> int | None:
 
 
 def percent(rate: float) -> str:
-    """Formats a rate from 0 to 1, such as ``12.5%``."""
+    """Format a rate from 0 to 1 as a percentage, such as ``12.5%``."""
     return f"{100 * rate:.1f}".removesuffix(".0") + "%"
 
 
@@ -127,7 +127,7 @@ DAY_WIDTH = 10
 GAP = 2
 MAX_LABELS = 7
 FEWER_LABELS = 5
-"""Number of day labels if there are too many days to label each."""
+"""Maximum number of day labels if there are too many days to label each."""
 
 Day = DayCount | QueryDayCount
 
@@ -137,7 +137,7 @@ class Bar:
     """One day's bar: searches with results, stacked on searches without results.
 
     Attributes:
-        text: Its values in words.
+        text: The day's values in words.
         x, found_y, found_height, empty_y, empty_height: Chart units.
     """
 
@@ -173,7 +173,7 @@ class Chart:
         levels: Evenly spaced labels of the value axis, from the top.
         ticks: Evenly spaced labels of the day axis, starting at the left edge.
         summary: The chart in one sentence.
-        has_clicks: Whether its days have numbers of clicks.
+        has_clicks: Whether the days include click counts.
     """
 
     bars: Sequence[Bar]
@@ -187,7 +187,7 @@ class Chart:
 
 
 def draw_chart(series: Sequence[Day]) -> Chart:
-    """Return the chart of a series of days, oldest first."""
+    """Create the chart for a series of days, oldest first."""
     top = nice_ceiling(max((day.searches for day in series), default=0))
     bars = []
     for position, day in enumerate(series):
@@ -218,7 +218,7 @@ def draw_chart(series: Sequence[Day]) -> Chart:
 
 @dataclass(frozen=True, slots=True)
 class RateLine:
-    """A rate of each day, as a line.
+    """A daily rate as a line.
 
     Attributes:
         name: CSS class of the line.
@@ -234,7 +234,7 @@ class RateLine:
 
 @dataclass(frozen=True, slots=True)
 class RateChart:
-    """A line chart of rates from 0 to 1. Its top is the smallest round number that isn't below any of them.
+    """A line chart of rates from 0 to 1. The value axis ends at the smallest round number not below any rate.
 
     Attributes:
         levels: Labels of the value axis, from the top.
@@ -249,7 +249,7 @@ class RateChart:
 
 
 def draw_rates(series: Sequence[DayCount], *, has_clicks: bool) -> RateChart:
-    """Return the chart of the rates of a series of days, oldest first."""
+    """Create the chart of daily rates, oldest day first."""
     rates = {"empty": ("Without results", [day.zero_result_rate for day in series])}
     if has_clicks:
         rates["clicked"] = ("With a click", [day.click_through_rate for day in series])
@@ -272,7 +272,7 @@ _TOPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 def _path(values: Sequence[float | None], top: float) -> str:
-    """Return a line through the middles of days. A single day between gaps becomes a dash."""
+    """Return the SVG path of a line through the midpoints of days. A single day between gaps becomes a dash."""
     parts: list[str] = []
     for position, value in enumerate(values):
         if value is None:
@@ -302,7 +302,7 @@ def _ticks(series: Sequence[Day]) -> list[Tick]:
 
 
 def nice_ceiling(most: int) -> int:
-    """Return the smallest of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that isn't below ``most``, for the top of an axis."""
+    """Return the smallest of 4, 5, 6, 8, 10, 20, 30, 40, 50, … that isn't below ``most``, as the end of an axis."""
     if most <= 4:
         return 4
     magnitude: int = 10 ** int(log10(most))

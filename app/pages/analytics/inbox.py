@@ -109,7 +109,7 @@ def back_to_inbox(site_id: int, action: str, query: str) -> Response:
 
 
 def _last_action(choice: Choice, items: Sequence[InboxItem]) -> InboxAction | None:
-    """Return the action in the URL, if its query is one that visitors searched for."""
+    """Return the action in the URL, or ``None`` if it is invalid or no visitor searched for its query."""
     action, query = request.args.get("done", ""), request.args.get("q", "").replace("\x00", "")
     if action not in ("ignored", "shown", "synonym", "pin") or choice.site is None:
         return None
@@ -128,7 +128,7 @@ OFFERED_HITS = 10
 MAX_CHECKED_QUERIES = 20
 """Maximum number of frequent queries that are checked for changes by a synonym."""
 MAX_WORDS = 6
-"""Maximum number of words of a query that are searched individually."""
+"""Maximum number of words in a query that are searched individually."""
 _SPACE_OR_SIGN = re.compile(r'[\s"“”„«»]+')
 
 
@@ -137,7 +137,7 @@ class Word:
     """The query or one of its words, for which synonyms can be added.
 
     Attributes:
-        finds: Number of documents that it finds alone.
+        finds: Number of documents found by this text alone.
     """
 
     text: str
@@ -149,7 +149,7 @@ class Effect:
     """The effect of a remedy.
 
     Attributes:
-        of_query: Results of the query before and after.
+        of_query: Results of the query before and after the remedy.
         others: Other frequent queries with changed results.
     """
 
@@ -203,7 +203,7 @@ def _frequent(site: Site, query: str) -> list[str]:
 
 
 def _words(site: Site, query: str) -> list[Word]:
-    """Return the query and, if it has several, its words."""
+    """Return the query, followed by its words if it has more than one."""
     parts = list(dict.fromkeys(word.strip("-+.,;:!?()") for word in _SPACE_OR_SIGN.split(query)))
     parts = [part for part in parts if part][:MAX_WORDS]
     texts = [query, *parts] if len(parts) > 1 else [query]
@@ -253,7 +253,7 @@ def _pin_form(site: Site, values: Mapping[str, str], error: ApiError | None = No
 
 
 def _searchable(text: str) -> str:
-    """Return a text without NUL, limited to the maximum size of a query."""
+    """Remove NUL from a text, and truncate the text to the maximum size of a query."""
     return text.replace("\x00", "").strip().encode()[:MAX_QUERY_BYTES].decode(errors="ignore")
 
 
@@ -293,7 +293,7 @@ def _valid(settings: Settings) -> dict[str, Any]:
     """Validate settings.
 
     Raises:
-        ApiError: 400 if the settings have too many entries or too long ones.
+        ApiError: 400 if the settings have too many entries or entries that are too long.
     """
     return _checked(SearchSettingsSchema(), settings)
 

@@ -1,4 +1,4 @@
-"""Long lists of queries, sorted and paginated as the URL says."""
+"""Long lists of queries, sorted and paginated by URL parameters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_QUERIES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ListKind:
-    """A list of the analytics.
+    """A type of query list in analytics.
 
     Attributes:
         name: Name in URLs and in the API.
         nothing: Text for an empty list.
-        counted: Heading of the counts.
+        counted: Column heading of the counts.
     """
 
     name: str
@@ -52,7 +52,7 @@ DEFAULT_SORT = "count"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading.
+    """A column heading.
 
     Attributes:
         address: URL of the list sorted by this column.
@@ -90,7 +90,7 @@ def find_kind(name: str) -> ListKind | None:
 
 
 def items_of(analytics: Analytics, kind: ListKind) -> Sequence[QueryCount]:
-    """Return the queries of a list."""
+    """Return the queries in a list."""
     items: Sequence[QueryCount] = getattr(analytics, kind.name)
     return items
 
@@ -146,6 +146,6 @@ def _requested_sort() -> tuple[str, bool]:
 
 
 def _order(name: str, *, descending: bool) -> str:
-    """Return the displayed order. Counts are sorted from the largest, unless the order is reversed."""
+    """Return the value of ``aria-sort``. Counts are sorted in descending order by default, other values ascending."""
     largest_first = name in ("count", "clicks", "click_through_rate")
     return "descending" if largest_first != descending else "ascending"

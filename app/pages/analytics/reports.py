@@ -40,12 +40,12 @@ from schemas.analytics import PERIODS, AnalyticsQuerySchema, QueryAnalyticsQuery
 from schemas.remedies import HideSuggestionSchema, LearningSchema
 
 OFFERED_SITES = 100
-"""Maximum number of sites to choose from. Other sites link to their analytics from their own pages."""
+"""Maximum number of sites to choose from. Analytics of other sites are linked from the sites' own pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The site and the period in the URL, and the sites to choose from.
+    """The site and period selected in the URL, and the sites to choose from.
 
     Attributes:
         site: ``None`` for all sites of the account.
@@ -69,7 +69,7 @@ class Choice:
 
     @property
     def query(self) -> dict[str, str]:
-        """The choice as query parameters."""
+        """The selection as query parameters."""
         dates = {"from": self.first.isoformat(), "to": self.last.isoformat()}
         return {
             **({} if self.site is None else {"site_id": str(self.site.id)}),
@@ -79,12 +79,12 @@ class Choice:
 
     @property
     def period_query(self) -> str:
-        """The days as query parameters."""
+        """The period as URL-encoded query parameters."""
         return urlencode({name: value for name, value in self.query.items() if name in ("period", "from", "to")})
 
 
 def choose_site() -> Choice:
-    """Read the choice in the request's URL.
+    """Read the selection from the request's URL.
 
     Raises:
         ApiError: 400, 403, 404.
@@ -110,7 +110,7 @@ def choose_site() -> Choice:
 
 
 SHORT_LIST = 10
-"""Number of queries of each list on the overview."""
+"""Number of queries in each list on the overview."""
 CHANNEL_NAMES = {
     "box": "Search box",
     "gateway": "InstantSearch and Meilisearch clients",
@@ -123,7 +123,7 @@ PERIOD_TEXTS = {name: f"{days} days" for name, days in PERIODS.items()}
 
 
 def show_analytics() -> str:
-    """Show the analytics of one site or of all, or one of their lists in full.
+    """Show the analytics of one site or all sites, or one of the lists in full.
 
     Raises:
         ApiError: 400, 404.
@@ -180,7 +180,7 @@ SHOWN_HITS = 10
 
 
 def show_query() -> str | Response:
-    """Show the analytics of a query of a site.
+    """Show the analytics of a query on a site.
 
     Raises:
         ApiError: 400, 404.
@@ -222,7 +222,7 @@ def show_query() -> str | Response:
 
 
 def export_analytics() -> Response:
-    """Export the lists of queries of one site or of all as CSV.
+    """Export the query lists of one site or all sites as CSV.
 
     Raises:
         ApiError: 400, 404.
@@ -273,6 +273,6 @@ def switch_learning(site_id: int) -> Response:
 
 
 def forget_clicks(site_id: int) -> Response:
-    """Reset the changes learned from clicks."""
+    """Reset the ranking learned from clicks."""
     settings_operations.forget_clicks(runtime(), current_caller(), site_id)
     return see_other("/api/analytics", site_id=site_id, notice="clicks-forgotten")

@@ -21,7 +21,7 @@ SNIPPET_LENGTH = 280
 _MARK = re.compile(r"<em>(.*?)</em>", re.DOTALL)
 
 Marked = Sequence[tuple[bool, str]]
-"""Pieces of a text: whether each is a match, and its text."""
+"""Pieces of a text, each with whether it is a match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _show(document: dict[str, Any], formatted: dict[str, Any], site_url: str) ->
 
 
 def _snippet(document: dict[str, Any], formatted: dict[str, Any]) -> Marked:
-    """Return the highlighted content or, without a match in it, the excerpt or the beginning of the content."""
+    """Return the highlighted content or, if it has no match, the excerpt or the beginning of the content."""
     for field in ("content", "excerpt"):
         if "<em>" in str(formatted.get(field, "")):
             return split_marks(str(formatted[field]))
@@ -79,7 +79,7 @@ def _details(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _date(value: str) -> Markup:
-    """Return a document's date, with the time only if the document has one."""
+    """Format a document's date, with the time only if the document has one."""
     instant = parse_instant(value)
     return day_element(instant.date()) if len(value) == len("2024-05-31") else moment_element(instant)
 
@@ -90,7 +90,7 @@ def _short(value: Any) -> str:
 
 
 def split_marks(text: str) -> list[tuple[bool, str]]:
-    """Splits a highlighted field into pieces of plain text, which templates escape again."""
+    """Split a highlighted field into pieces of plain text, which templates escape again."""
     pieces = []
     for position, piece in enumerate(_MARK.split(text)):
         if piece:
@@ -125,7 +125,7 @@ _PHRASES = {
 }
 MAX_WORDS = 20
 _NEUTRAL = 0.005
-"""Factors closer to 1 than this make no visible difference."""
+"""Difference from 1 up to which a factor is not shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Try a site's search as its visitors would, without using the quota or appearing in analytics."""
+"""The page for trying a site's search as visitors would, without using the quota or affecting analytics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from schemas.search import SearchQuerySchema
 SHOWN_VALUES = 8
 MAX_CHOSEN = 10
 HIDDEN = frozenset({"date", "id"})
-"""Fields with a different value for each document, which are useless as facets."""
+"""Fields that are useless as facets because almost every document has a different value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def chosen_facets() -> list[tuple[str, str]]:
 
 
 def filter_of(chosen: Sequence[tuple[str, str]]) -> str:
-    """Return the filter for the selected values: one value of each field must match."""
+    """Return the filter for the selected values: for each field, one of its selected values must match."""
     fields: dict[str, list[str]] = {}
     for field, value in chosen:
         fields.setdefault(field, []).append(_quoted(value))
@@ -73,7 +73,7 @@ def _quoted(text: str) -> str:
 def groups_of(
     facets: Mapping[str, Mapping[str, int]], chosen: Sequence[tuple[str, str]]
 ) -> list[tuple[str, list[FacetValue]]]:
-    """Facets for filtering results, with the most frequent values of each field."""
+    """Return the facets for filtering results, with the most frequent values of each field."""
     groups = []
     for field, counts in facets.items():
         values = [(value, count) for value, count in counts.items() if count]

@@ -40,7 +40,7 @@ _CHANGES = {
 
 @dataclass(frozen=True, slots=True)
 class TunedDocument:
-    """A document that is or was pinned or hidden. ``exists``: Whether the site has the document."""
+    """A document that is or was pinned or hidden. ``exists`` is whether the site still has the document."""
 
     id: str
     title: str

@@ -31,7 +31,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The number of pages that were skipped for a reason."""
+    """Number of pages skipped for one reason."""
 
     reason: str
     count: int
@@ -46,7 +46,7 @@ class Report:
         sentence: Summary.
         left_out: Reasons for skipped pages, most frequent first.
         processed: Number of processed pages.
-        took: Duration in words; ``None`` while the run goes on.
+        took: Duration in words; ``None`` while the run is in progress.
         failure: Reason for a failure, or ``None``.
     """
 
@@ -215,7 +215,7 @@ def _took(run: SourceRun) -> str | None:
 
 
 def summarize(run: SourceRun, reasons: Mapping[str, int]) -> str:
-    """Return a run in one sentence: ``212 pages indexed, 14 skipped: 9 blocked by robots.txt, 5 not found.``"""
+    """Summarize a run in one sentence: ``212 pages indexed, 14 skipped: 9 blocked by robots.txt, 5 not found.``"""
     parts = [f"{counted(run.indexed + run.unchanged, 'page')} indexed"]
     if run.indexed and run.unchanged:
         parts[0] += f" ({number(run.indexed)} new or changed)"

@@ -106,7 +106,7 @@ def delete_source(site_id: int, source_id: str) -> Response:
 
 
 def run_source(site_id: int, source_id: str) -> Response:
-    """Queue a run of the whole source or of one page. A run after a refused sweep may remove any number of pages."""
+    """Queue a run of the source or one page. A run after a rejected sweep may remove any number of pages."""
     form = sent_form()
     options = load_fields(
         RunRequestSchema(),
@@ -192,7 +192,7 @@ def _report(session: Session, run: SourceRun | None) -> Report | None:
 
 
 def _refresh(source_runs: Sequence[SourceRun]) -> int | None:
-    """Seconds until a page that shows these runs should refresh; ``None`` if all of them have ended.
+    """Return the seconds until a page that shows these runs should refresh; ``None`` if all of them have ended.
 
     Pages of long runs refresh less often, since every request counts toward the account's rate limits.
     """
