@@ -67,9 +67,9 @@ class Source(Protocol):
 class BoundedProcess:
     """A process with limited time and memory that runs one task at a time. Close it after use, or use ``with``.
 
-    The process starts with the first task, and is replaced after a task that crashed it. It inherits its parent's nice
-    value. A task is a module-level function; its arguments and results are pickled. If a task raises an exception, the
-    caller gets :attr:`Bound.BROKEN`.
+    The process starts with the first task, and is replaced after a task during which it died or was killed. It
+    inherits its parent's nice value. A task is a module-level function; its arguments and results are pickled.
+    If a task raises an exception, the caller gets :attr:`Bound.BROKEN`.
 
     Args:
         cpu_seconds: CPU seconds for one task, or one piece of a stream.

@@ -48,7 +48,7 @@ def is_permitted(req: Request, policy: OperationPolicy, caller: Caller) -> bool:
 def count_refusal(
     runtime: Runtime, req: Request, policy: OperationPolicy, caller: Caller, error: RequestLimitExceeded
 ) -> None:
-    """Count a rejection by one of the plan's limits, and the rejected search, if any; ignore per-visitor limits."""
+    """Count a rejection by one of the plan's limits, and the rejected search; ignore other limits."""
     if caller.member is not None:
         return
     plan = {window.key for window in plan_windows(policy, caller)}
