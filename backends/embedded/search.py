@@ -38,7 +38,7 @@ Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur
 _Query = tantivy.Query
 
 RERANKED = 100
-"""Number of top hits that are reordered by signals the engine does not have."""
+"""Number of top hits that are reordered by signals that tantivy does not support."""
 
 MAX_VERSIONS = 1000
 """Maximum number of hits among which the preferred ones of a page are searched for."""
@@ -73,7 +73,7 @@ class _FinalQuery:
     explained: tuple[Explained, ...] = ()
 
     def but_for(self, query: tantivy.Query) -> _FinalQuery:
-        """Return the answer without the matches of a query."""
+        """Return a copy that excludes the matches of ``query``."""
         others = _Query.boolean_query([(Must, self.query), (MustNot, query)])
         return _FinalQuery(others, first=None if self.first is None else self.first.but_for(query))
 
@@ -143,7 +143,7 @@ class _Search:
         self._replaced: dict[tuple[int, int], tantivy.DocAddress] = {}
 
     def choose_query(self) -> _FinalQuery | None:
-        """Answer by the first relaxation that finds enough; ``None`` if the query has nothing to search for."""
+        """Choose the first relaxation that finds enough hits; ``None`` if the query has nothing to search for."""
         if self.query.text == MATCH_ALL:
             return _FinalQuery(_restricted(_Query.all_query(), self.condition))
         parsed = parse_query(self.query.text)
@@ -198,7 +198,7 @@ class _Search:
         return 1 if self.query.sort else self.ranking.min_hits_before_relaxing
 
     def _relax(self, parsed: ParsedQuery) -> _FinalQuery:
-        """Answer by the first relaxation that finds enough, or else the last one."""
+        """Choose the first relaxation that finds enough hits, or else the last one."""
         query = self.query
         resolved = resolve_query(
             parsed, query.text, self.snapshot, query.settings, searched_fields(query), self.ranking
@@ -429,7 +429,7 @@ class _Search:
 
 
 def _one_after_the_other(first: _FinalQuery, others: _FinalQuery) -> _FinalQuery:
-    """Join two answers, with all hits of the first before the others."""
+    """Combine two queries, with all hits of the first before the hits of the second."""
     query = _Query.boolean_query([(Should, first.query), (Should, others.query)])
     reported = first if first.has_every_word else others
     return replace(

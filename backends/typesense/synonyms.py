@@ -22,7 +22,7 @@ def put_synonyms(transport: TypesenseTransport, index: str, groups: Groups, seco
 
     Raises:
         RefusedByTypesense: The collection does not exist.
-        BackendUnavailable: It was not done in time.
+        BackendUnavailable: Typesense did not apply the change in time.
     """
     budget = None if seconds is None else Budget(seconds)
 

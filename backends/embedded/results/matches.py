@@ -119,7 +119,7 @@ class MatchTerm:
 
 
 class MatchTerms:
-    """Spellings and sequences that match the words of a query in texts.
+    """Spellings and sequences by which the words of a query match in texts.
 
     Args:
         match_terms: The matching spellings.

@@ -51,7 +51,7 @@ class _Reach:
     """The groups that overlap a page.
 
     Attributes:
-        passed: Number of documents before the first of them.
+        passed: Number of documents before the first group.
         present: Number of documents with a value; correct only if the groups end before the page does.
     """
 
