@@ -58,7 +58,7 @@ def _is_tracking(parameter: str) -> bool:
 class Scope:
     """The hosts of a site: its own, its registrable domain, and all subdomains, with any port and either scheme.
 
-    A host without a registrable domain (an IP address, a name without dots, a public suffix) is the only one.
+    If the host has no registrable domain (an IP address, a name without dots, a public suffix), the scope is that host.
 
     Attributes:
         host: Lower case, punycode; IPv6 addresses in brackets.
@@ -80,7 +80,7 @@ class Scope:
         return cls(host, _registrable_domain(host) if parsed.host_type == HostType.DEFAULT else None)
 
     def contains(self, url: str) -> bool:
-        """Whether a URL is on one of the hosts. Other URLs than http and https never are."""
+        """Whether a URL is on one of the hosts; always false for URLs other than http and https."""
         try:
             host = _host(parse_url(url))
         except ValueError:
@@ -100,7 +100,7 @@ def host_of(url: str) -> str:
 
 
 def header_origins(url: str) -> set[str]:
-    """The origins to which request headers of a source at ``url`` are sent: its own, and the same host with https.
+    """Return the origins that receive the request headers of a source at ``url``: its own, and its host with https.
 
     Raises:
         ValueError: The URL is not an http or https URL.
@@ -161,14 +161,14 @@ _NOT_PUBLIC_V6 = tuple(
     )
 )
 _EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
-"""IPv4-mapped and NAT64 addresses, which lead to the IPv4 address in their last 32 bits."""
+"""Networks of IPv4-mapped and NAT64 addresses, which contain an IPv4 address in their last 32 bits."""
 
 
 def is_public(address: IPAddress) -> bool:
     """Whether an IP address is on the public internet.
 
-    Loopback, private, link-local, shared, multicast, reserved, unspecified, and metadata addresses are not, nor are
-    IPv6 addresses that lead to one of them. (The module ``ipaddress`` classifies some of these differently in each
+    Loopback, private, link-local, shared, multicast, reserved, unspecified, and metadata addresses are not public, nor
+    are IPv6 addresses that embed one of them. (The module ``ipaddress`` classifies some of these differently in each
     version of Python.)
     """
     if isinstance(address, IPv4Address):

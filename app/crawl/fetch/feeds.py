@@ -14,7 +14,7 @@ from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reas
 
 MAX_ENTRIES = 10_000
 MAX_NESTING = 10_000
-"""Depth of nested elements. Malformed feeds have elements that are never closed."""
+"""Maximum depth of nested elements. Malformed feeds may contain elements that are never closed."""
 
 _PAGE_TYPES = {"text/html", "application/xhtml+xml"}
 
@@ -36,13 +36,13 @@ def fetch_feed(fetch: Fetch, url: str, read: ReadListing[tuple[str, ...]]) -> tu
 def read_feed(fetched: Fetched) -> tuple[str, ...]:
     """Return the URLs of the pages of a fetched feed, at most 10,000.
 
-    The parser takes up to 20 seconds for a hostile megabyte: call it in a process of its own, see
+    The parser takes up to 20 seconds for a megabyte of hostile input, so call this in a separate process; see
     :mod:`app.crawl.read.reader`.
 
     Raises:
-        NotIndexed: The file is not a feed, or nests too deep (``bad_source``).
+        NotIndexed: The file is not a feed, or is nested too deeply (``bad_source``).
     """
-    # feedparser keeps a kilobyte for each open element, so the depth is checked before.
+    # feedparser keeps a kilobyte for each open element, so check the depth first.
     etree.XMLParser(target=_Nesting(), recover=True, resolve_entities=False, no_network=True).feed(fetched.body)
     # A stream, since feedparser opens bytes that look like a file name or a URL.
     parsed = feedparser.parse(
@@ -70,9 +70,9 @@ def read_feed(fetched: Fetched) -> tuple[str, ...]:
 
 
 def _content_type(fetched: Fetched) -> str:
-    """The ``Content-Type`` that makes feedparser, which follows RFC 3023, decode as RFC 7303 requires.
+    """Return a ``Content-Type`` that makes feedparser, which follows RFC 3023, decode the feed as RFC 7303 requires.
 
-    In RFC 3023, ``text/xml`` is ASCII, and the header precedes a byte order mark. NUL bytes reveal UTF-16.
+    In RFC 3023, ``text/xml`` is ASCII, and the header takes precedence over a byte order mark. NUL bytes reveal UTF-16.
     """
     charset = charset_of(fetched.headers.get("content-type", ""))
     is_wide = b"\0" in fetched.body[:4] or fetched.body.startswith((BOM_UTF16_BE, BOM_UTF16_LE))
@@ -80,9 +80,9 @@ def _content_type(fetched: Fetched) -> str:
 
 
 def _page_link(entry: feedparser.FeedParserDict) -> str:
-    """The URL of the entry's page, or an empty string.
+    """Return the URL of the entry's page, or an empty string.
 
-    Of several alternates the first counts; feedparser's ``link`` is the last, which often is a translation.
+    If there are several alternate links, the first is used; feedparser's ``link`` is the last, often a translation.
     """
     for link in entry.get("links", ()):
         if link.get("rel") == "alternate" and link.get("type") in _PAGE_TYPES and link.get("href"):

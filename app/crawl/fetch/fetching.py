@@ -27,7 +27,7 @@ from app.crawl.fetch.values import (
 )
 
 Visit = Callable[[str], AbstractContextManager[None]]
-"""Context of each request to a URL: it may wait for the host's turn, or raise :class:`NotIndexed`."""
+"""Returns the context of a request to a URL, which may wait for a turn at the host or raise :class:`NotIndexed`."""
 
 MAX_REDIRECTS = 10
 MAX_SECONDS = 30.0
@@ -45,7 +45,7 @@ _OWN_HEADERS = {
     *("keep-alive", "proxy-authorization", "proxy-connection", "range", "te", "trailer", "transfer-encoding"),
     *("upgrade", "user-agent"),
 }
-"""Headers of the connection, and those that the crawler sets itself."""
+"""Connection headers, and headers that the crawler sets itself."""
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
@@ -68,9 +68,9 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 class Fetcher:
-    """Fetches URLs within the scope of one site. It stores cookies, so each run has its own. Thread-safe.
+    """Fetches URLs within the scope of one site. It stores cookies, so each run needs its own instance. Thread-safe.
 
-    A fetch takes at most twice ``max_bytes`` of memory, and 200 KiB for the connection.
+    A fetch takes at most twice ``max_bytes`` of memory, plus 200 KiB for the connection.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class Fetcher:
     ):
         """
         Args:
-            network: The connections; may be shared.
+            network: The connection pool; may be shared.
             scope: The hosts that may receive requests.
             user_agent: The header ``User-Agent``, see :func:`user_agent`.
-            headers: Only sent to the origin of ``headers_url``, or to the same host with https.
+            headers: Request headers, sent only to the origin of ``headers_url``, or to the same host with https.
             headers_url: The source's URL.
-            max_seconds: Limit for connecting, redirects, and reading in total, without waiting for turns.
+            max_seconds: Total time limit for connecting, redirects, and reading, excluding waits for turns.
 
         Raises:
             ValueError: A header is not valid.
@@ -121,14 +121,14 @@ class Fetcher:
             url: Absolute.
             validators: Returns the stored validators of a normalized URL. With validators, the response may be 304,
                 without a body.
-            visit: Context of each request, including those after redirects.
-            any_type: Whether to accept other bodies than text, PDFs, and office files.
+            visit: Returns the context of each request, including requests after redirects.
+            any_type: Whether to accept bodies other than text, PDFs, and office files.
             max_bytes: Limit for the unpacked body.
             truncate: Whether to truncate a longer body instead of raising.
-            on_sent: Called when a request was written, before waiting for its response.
+            on_sent: Called after a request has been written, before waiting for its response.
 
         Raises:
-            TryLater: The server asks to wait for at most 600 seconds.
+            TryLater: The server asks the crawler to wait, for at most 600 seconds.
             NotIndexed: The URL cannot be fetched, or is not a page.
         """
         seconds_left = self._max_seconds
@@ -161,7 +161,7 @@ class Fetcher:
                         truncate=truncate,
                         on_sent=on_sent,
                     )
-                # Only the time of requests counts, without the time that ``visit`` waits for the host's turn.
+                # Count only the time of requests, not the time that ``visit`` waits for a turn at the host.
                 seconds_left -= time.monotonic() - started_at
             if isinstance(response, Fetched):
                 return Fetched(normalized, response.status, response.headers, response.body, tuple(redirects))
@@ -219,10 +219,10 @@ class Fetcher:
 
 
 def post(network: Network, url: str, headers: Mapping[str, str], body: bytes, *, max_seconds: float) -> int:
-    """Send a body to a URL once, and return the status of the response. Its body is not read, nor a redirect followed.
+    """Post a body to a URL once, and return the response's status without reading its body or following redirects.
 
     Args:
-        max_seconds: Limit for lookup, connecting, sending, and waiting for the response in total.
+        max_seconds: Total time limit for lookup, connecting, sending, and waiting for the response.
 
     Raises:
         NotIndexed: There is no response; the message explains the cause.
@@ -273,7 +273,7 @@ def _text(value: bytes) -> str:
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by lowercase name. The values of repeated headers are joined with commas."""
+    """Return headers by lowercase name, with the values of repeated headers joined by commas."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw:
         name, value = raw_name.decode("latin-1").lower(), _text(raw_value)
@@ -311,7 +311,7 @@ def _body(
 
 
 def _limited(response: httpcore.Response, max_bytes: int, *, truncate: bool) -> Iterator[bytes]:
-    """Limit the pieces of a body as transferred, since compression does not make a useful body longer."""
+    """Limit the transferred size of a body, too, since compression never makes a useful body longer."""
     length = 0
     for piece in response.iter_stream():
         length += len(piece)
@@ -326,7 +326,7 @@ def _length(headers: Mapping[str, str]) -> str | None:
 
 
 def _drain(response: httpcore.Response, headers: Mapping[str, str]) -> None:
-    """Read a short body only so that the connection can be reused."""
+    """Read and discard a short body, so that the connection can be reused."""
     length = _length(headers)
     if length is not None and int(length) <= _MAX_DRAINED_BYTES:
         for _ in response.iter_stream():

@@ -1,4 +1,4 @@
-"""Connections of the crawler and webhooks, made only to IP addresses that were checked."""
+"""Network connections of the crawler and webhooks, made only to checked IP addresses."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _CONNECT_SECONDS = 10.0
 _MAX_CONNECTIONS = 100
 _MAX_IDLE_CONNECTIONS = 20
 _IDLE_SECONDS = 1.5
-"""Below the time after which common servers close idle connections."""
+"""Seconds that an idle connection stays open: less than the idle timeout of common servers."""
 _MAX_LOOKUPS = 4
-"""Concurrent lookups of names. A lookup that times out occupies its thread until the operating system gives up."""
+"""Maximum number of concurrent name lookups. One that times out keeps its thread until the system gives up."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
@@ -79,8 +79,8 @@ class CheckedBackend(httpcore.NetworkBackend):
     """Connects only to public IP addresses.
 
     A name is resolved, its addresses are checked, and the connection is made to a checked address, so a name that
-    resolves differently a second time gains nothing. Certificates are checked for the host name of the URL. Proxies in
-    the environment are not used.
+    resolves differently the second time (DNS rebinding) cannot bypass the check. Certificates are checked for the host
+    name of the URL. Proxies in the environment are not used.
     """
 
     def __init__(self, *, private_addresses: bool, resolver: Resolver, sockets: httpcore.NetworkBackend):
@@ -111,12 +111,12 @@ class CheckedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first IP address of a host that accepts.
+        """Connect to the first IP address of a host that accepts a connection.
 
         Raises:
             PrivateAddressError: One of the addresses is not public.
             ResolutionError: The host does not resolve.
-            httpcore.ConnectError: No address accepts.
+            httpcore.ConnectError: No address accepts a connection.
             httpcore.ConnectTimeout: The time is up.
         """
         addresses = self._addresses(host, port)
@@ -146,7 +146,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         try:
             addresses = look_up.result(timeout=_time_left(None, httpcore.ConnectTimeout))
         except TimeoutError as error:
-            # Only possible while it waits for a thread. A running lookup cannot be interrupted.
+            # This cancels only a lookup that still waits for a thread; a running lookup cannot be interrupted.
             look_up.cancel()
             raise httpcore.ConnectTimeout(f"{host} could not be looked up in time") from error
         except (OSError, UnicodeError) as error:  # Encoding invalid labels raises UnicodeError.
@@ -191,7 +191,7 @@ class Network:
         self._backend.close()
 
     def allows(self, target: URL) -> bool:
-        """Whether the host of a URL is not a forbidden IP address. A name can only be checked once it is resolved."""
+        """Whether a URL's host is a name or an allowed IP address. Names are checked once they are resolved."""
         literal = literal_address(target.hostname)
         return literal is None or self._backend.allows(literal)
 
@@ -213,11 +213,11 @@ class Network:
         *,
         on_sent: Callable[[], object] = lambda: None,
     ) -> Iterator[httpcore.Response]:
-        """Send a request, and close the response at the end. Its body is not yet read.
+        """Send a request, and close the response when the context ends. The caller reads the body.
 
         Args:
             headers: Sent unchanged. They include ``Host``, and ``Content-Length`` if there is a body.
-            on_sent: Called when the request was written, before waiting for the response.
+            on_sent: Called after the request has been written, before waiting for the response.
 
         Raises:
             httpcore.NetworkError: The connection fails; see :meth:`CheckedBackend.connect_tcp`.

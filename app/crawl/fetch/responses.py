@@ -11,7 +11,7 @@ from threading import Lock
 from urllib.request import Request
 
 HEAD_BYTES = 1_024
-"""Bytes of a body from which its type is detected."""
+"""Number of leading bytes of a body from which its type is detected."""
 
 OFFICE_TYPES = (
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -23,12 +23,12 @@ OFFICE_TYPES = (
     "application/vnd.oasis.opendocument.spreadsheet",
     "application/epub+zip",
 )
-"""Office files and e-books, archives of XML. Only the content decides whether a file is one, and of which kind."""
+"""Media types of office files and e-books, which are archives of XML. The content alone determines a file's kind."""
 
 _ARCHIVE_TYPE = "application/zip"
 _ARCHIVE = b"PK\x03\x04"
 _OFFICE_PARTS = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"customXml/", b"word/", b"ppt/", b"xl/", b"mimetype")
-"""Prefixes of names of parts, one of which comes first in an office file."""
+"""Prefixes of part names. The name of an office file's first part has one of them."""
 _NAME_LENGTH_AT = 26
 _NAME_AT = 30
 
@@ -53,24 +53,24 @@ _UNTYPED = {
 """Types that servers send for files of unknown type."""
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _BYTES_PER_STRAY = 20
-"""Bytes of a text for each stray control character that is accepted, since some programs leave such behind."""
+"""Minimum bytes of text for each accepted control character, since some programs leave a few of them behind."""
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]{1,64})", re.IGNORECASE)
 _CONTROL_CHARACTERS = bytes(byte for byte in range(32) if byte not in b"\t\n\f\r\x1b")
 
 
 def media_type(content_type: str) -> str:
-    """The media type of a header ``Content-Type``: lower case, without parameters; empty without a type."""
+    """Return the media type from a ``Content-Type`` header in lower case, without parameters; empty without a type."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def charset_of(content_type: str) -> str | None:
-    """The ``charset`` of a header ``Content-Type`` as written; ``None`` without one."""
+    """Return the ``charset`` of a ``Content-Type`` header as written, or ``None``."""
     match = _CHARSET.search(content_type)
     return match[1] if match else None
 
 
 def is_page(content_type: str) -> bool:
-    """Whether a body with a ``Content-Type`` may be text, a PDF, or an office file. An unknown type may."""
+    """Whether a body with a ``Content-Type`` may be text, a PDF, or an office file; true for unknown types."""
     kind = media_type(content_type)
     return kind in _PAGES or kind in _UNTYPED or (kind.startswith("text/") and kind not in _NOT_PAGES)
 
@@ -84,7 +84,7 @@ def sniff(content_type: str, head: bytes) -> str | None:
     """Detect the type of a page from the server's ``Content-Type`` and the beginning of the body.
 
     Args:
-        content_type: The server's; empty if there is none.
+        content_type: The server's ``Content-Type``; empty if there is none.
         head: The first :data:`HEAD_BYTES` of the body, or all of it.
 
     Returns:
@@ -123,11 +123,11 @@ _MAX_ENCODINGS = 2
 
 
 class UnpackingError(Exception):
-    """A body is not compressed as declared, or with a method that was not offered."""
+    """A body is not compressed as declared, or uses a compression method that was not offered."""
 
 
 def unpack(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Decompress a body into pieces of at most 64 KiB, so that a bomb takes no memory until it is read.
+    """Decompress a body into pieces of at most 64 KiB, so that a decompression bomb takes little memory.
 
     Args:
         pieces: The body as transferred.
@@ -151,7 +151,7 @@ def unpack(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _inflate(pieces: Iterable[bytes], wbits: int | None) -> Iterator[bytes]:
-    """Decompress gzip members or zlib streams; with ``wbits`` of ``None``, zlib or raw deflate, which is detected."""
+    """Decompress gzip members or zlib streams; if ``wbits`` is ``None``, detect whether it is zlib or raw deflate."""
     inflater: zlib._Decompress | None = None
     has_started = False
     for piece in pieces:

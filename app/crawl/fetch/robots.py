@@ -22,7 +22,7 @@ _MAX_HOSTS = 100
 _MAX_CACHED_CHARACTERS = 2 * MAX_ROBOTS_BYTES
 _FAILURE_SECONDS = 60.0
 _UNAVAILABLE = {Reason.REDIRECT_LOOP, Reason.OTHER_HOST}
-"""Reasons after which RFC 9309 allows everything: redirects that lead nowhere."""
+"""Reasons for a failed fetch after which RFC 9309 allows all URLs: redirects that lead nowhere."""
 _LINE = re.compile(
     r"(?:(?P<agent>user[ -]?agent)|(?P<rule>allow|dis{1,2}al{1,2}ow|diasllow|disallaw)|(?P<delay>crawl[ -]delay)"
     r"|(?P<sitemap>site-?maps?))[ \t]*(?::|[ \t])[ \t]*(?P<value>.*)",
@@ -31,7 +31,7 @@ _LINE = re.compile(
 """Relevant lines, with the misspellings and missing colons that the parser accepts."""
 _LINE_END = re.compile(r"\r\n?|\n")
 _OTHER_LINE_END = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""Characters that the parser takes for line ends, but RFC 9309 does not."""
+"""Characters that the parser treats as line ends, although RFC 9309 does not."""
 _TOKEN = re.compile(r"\*(?=\s|$)|[A-Za-z_-]*")
 
 
@@ -41,8 +41,8 @@ class Rules:
     def __init__(self, text: str, token: str = PRODUCT_TOKEN):
         """
         Args:
-            text: The file's text; empty without a file.
-            token: The crawler's name in it.
+            text: The file's text; empty if there is no file.
+            token: The crawler's name in the file.
         """
         self.length = len(text)
         self._token = token
@@ -87,7 +87,7 @@ class Robots:
         """
         Args:
             fetch: Fetches a robots.txt; it must not check rules itself.
-            now: Seconds.
+            now: Returns the current time in seconds.
         """
         self._fetch = fetch
         self._now = now
@@ -98,8 +98,8 @@ class Robots:
         """Return the rules of a URL's host if they allow the URL.
 
         Raises:
-            NotIndexed: The rules forbid the URL, or require a Crawl-delay of more than 60 seconds; or robots.txt cannot
-                be fetched now, with its reason (``http_503``, ``timeout``, …), since then the rules are unknown.
+            NotIndexed: The rules forbid the URL or require a Crawl-delay of more than 60 seconds; or the rules are
+                unknown because robots.txt cannot be fetched at the moment (``http_503``, ``timeout``, …).
         """
         rules = self.rules(url)
         if not rules.allows(url):
@@ -116,7 +116,7 @@ class Robots:
         """Return the rules of a URL's host.
 
         Raises:
-            NotIndexed: robots.txt cannot be fetched now. The next attempt follows after a minute.
+            NotIndexed: robots.txt cannot be fetched at the moment. It is requested again after a minute.
         """
         origin = parse_url(url).origin
         with self._lock:
@@ -152,9 +152,9 @@ class Robots:
 def _relevant_lines(text: str, token: str) -> Iterator[str]:
     """Yield the relevant lines in a form that the parser groups as RFC 9309 requires.
 
-    Only rules end a group, but for the parser unknown lines and delays do so, too. A token must match as a whole, but
-    the parser also accepts ``site`` for this crawler. All other agents get the same short name, since the parser would
-    store each of thousands of rules for each of thousands of agents.
+    Only rules should end a group of agents, but the parser also ends it at unknown lines and delays. A token should
+    match in full, but the parser also accepts ``site`` for this crawler. All other agents get the same short name,
+    since the parser would otherwise store each of thousands of rules for each of thousands of agents.
     """
     agents: dict[str, None] = {}
     has_rules = has_delay = is_split = False
@@ -167,8 +167,8 @@ def _relevant_lines(text: str, token: str) -> Iterator[str]:
             if has_rules:
                 agents.clear()
                 has_rules = has_delay = is_split = False
-            # For the parser, the delay above ended the group, so the agents are repeated before the next rule: the
-            # delay applies only to the agents above it, the rules to all.
+            # The delay above ended the group for the parser, so repeat the agents before the next rule: the delay
+            # applies only to the agents above it, but the rules apply to all of them.
             is_split = is_split or has_delay
             agent = f"User-agent: {_agent(value, token)}"
             agents[agent] = None

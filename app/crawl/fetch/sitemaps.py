@@ -17,11 +17,11 @@ from app.crawl.fetch.values import Fetch, Fetched, NotIndexed, ReadListing, Reas
 
 MAX_SITEMAP_BYTES = 50 * 1_048_576
 MAX_URLS = 50_000
-"""URLs of one file. This and the size are the limits of the sitemap protocol; files are read up to them."""
+"""Maximum number of URLs in one file. Files that exceed the sitemap protocol's limits are read up to the limit."""
 MAX_FILES = 1_000
-"""Files of one run."""
+"""Maximum number of sitemap files in one run."""
 MAX_DEPTH = 3
-"""Depth of nested sitemap indexes."""
+"""Maximum depth of nested sitemap indexes."""
 
 _MAX_URL_CHARACTERS = 2_048
 _PIECE = 65_536
@@ -39,7 +39,7 @@ class Sitemap:
     Attributes:
         pages: Distinct URLs of pages, normalized.
         sitemaps: URLs of further sitemaps.
-        modified: Unix seconds of the last change of pages, where the sitemap contains it.
+        modified: Time of each page's last change in Unix seconds, for pages with a time in the sitemap.
     """
 
     pages: tuple[str, ...]
@@ -62,12 +62,12 @@ class Listed:
 def walk_sitemaps(
     fetch: Fetch, urls: Iterable[str], failed: Callable[[str, NotIndexed], object], read: ReadListing[Sitemap]
 ) -> Iterator[Listed]:
-    """Iterate over the pages in sitemaps, and in the sitemaps that those list in turn. A URL may occur again.
+    """Iterate over the pages in sitemaps and in the sitemaps that they list. A URL may occur more than once.
 
     One file (at most 50 MiB), its URLs, and the URLs of a thousand further files are in memory at a time.
 
     Args:
-        fetch: Fetches one file. It waits if a host asks to.
+        fetch: Fetches one file, and waits if the host asks it to.
         urls: URLs of the first sitemaps.
         failed: Called with the URL of each file that cannot be read, and the error; it may raise.
         read: Reads one file, as :func:`read_sitemap` does.
@@ -94,7 +94,7 @@ def read_sitemap(fetched: Fetched) -> Sitemap:
     """Read the URLs in a fetched sitemap.
 
     Raises:
-        NotIndexed: The file is not a sitemap, or nests too deep (``bad_source``).
+        NotIndexed: The file is not a sitemap, or is nested too deeply (``bad_source``).
     """
     pieces: Iterable[bytes] = (fetched.body[at : at + _PIECE] for at in range(0, len(fetched.body), _PIECE))
     if fetched.body.startswith(b"\x1f\x8b"):
@@ -122,7 +122,7 @@ def _cut(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _head(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first piece that is not blank, and all pieces from it on, since nothing may precede an XML declaration."""
+    """Return the first nonblank piece, and all pieces from it on, since nothing may precede an XML declaration."""
     rest = iter(pieces)
     for piece in rest:
         if piece.strip():
@@ -167,7 +167,7 @@ def _dated(entries: Iterable[tuple[str, str]], base: str | None) -> dict[str, in
 
 
 def _read_time(text: str) -> int | None:
-    """The Unix seconds of a W3C date, which may be only a year; ``None`` for anything else."""
+    """Convert a W3C date, which may be only a year, to Unix seconds; return ``None`` for anything else."""
     whole = f"{text}-01-01"[:10] if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text) else text
     try:
         moment = datetime.fromisoformat(whole)
@@ -194,7 +194,7 @@ def _read_xml(pieces: Iterable[bytes], fetched: Fetched) -> Sitemap:
 
 
 class _Locations:
-    """A parser target that collects ``<loc>`` of ``<url>``, with its ``<lastmod>``, and of ``<sitemap>``."""
+    """A parser target that collects ``<loc>`` from ``<sitemap>``, and ``<loc>`` and ``<lastmod>`` from ``<url>``."""
 
     def __init__(self) -> None:
         self.root = ""
@@ -245,7 +245,7 @@ def _escape_lone_ampersands(pieces: Iterable[bytes]) -> Iterator[bytes]:
     Files with a CDATA section, where ``&`` needs no escape, remain unchanged, as do files in UTF-16; for these, the
     parser's own limits of entity expansion apply.
     """
-    # The end of a piece that may be the beginning of a reference.
+    # The end of a piece, if it may be the beginning of a reference.
     pending = b""
     is_unchanged = False
     for piece in pieces:

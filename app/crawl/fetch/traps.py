@@ -15,13 +15,13 @@ MAX_CHARACTERS = 2_048
 MAX_SEGMENTS = 40
 MAX_PARAMETERS = 12
 MAX_REPETITIONS = 3
-"""Consecutive repetitions of segments of a path."""
+"""Maximum number of consecutive repetitions of path segments."""
 MAX_DAYS_AHEAD = 400
-"""Days into the future for which a calendar is read."""
+"""Maximum number of days into the future for which calendar pages are read."""
 MAX_CALENDAR_URLS = 1_000
-"""URLs of one calendar in one run."""
+"""Maximum number of URLs of one calendar in one run."""
 MAX_COMBINATIONS = 1_000
-"""Combinations of the parameters of one path in one run, for URLs with at least four parameters."""
+"""Maximum number of parameter combinations for one path in one run, for URLs with at least four parameters."""
 
 _MANY_PARAMETERS = 4
 _MAX_COUNTED = 20_000
@@ -108,7 +108,7 @@ def _repeats(parameters: list[tuple[str, str]]) -> bool:
 
 
 def _calendar_day(path: str, parameters: list[tuple[str, str]]) -> date | None:
-    """The day of a calendar's URL, or the first day of its month or year; ``None`` for other URLs.
+    """Return the day in a calendar's URL, or the first day of its month or year; ``None`` for other URLs.
 
     A path that continues after a date belongs to an article of that day rather than to a calendar.
     """

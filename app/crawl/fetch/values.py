@@ -13,9 +13,9 @@ from backends.sections import Section
 PRODUCT_TOKEN = "SiteSearchBot"
 """The crawler's name in robots.txt."""
 RANK = "rank"
-"""The further field with a page's rank, a number."""
+"""Name of the further field that contains a page's rank, a number."""
 MAX_PAGE_BYTES = 10 * 1_048_576
-"""Bytes of an unpacked body; pages with longer bodies are skipped."""
+"""Maximum bytes of an unpacked body. Pages with longer bodies are skipped."""
 
 
 def user_agent(about: str) -> str:
@@ -72,10 +72,10 @@ class NotIndexed(Exception):
 
 
 class TryLater(NotIndexed):
-    """A URL whose server asks to wait (429, 503). It is skipped if the server still does so after several attempts.
+    """A URL whose server asks the crawler to wait (429, 503). After several such responses, the URL is skipped.
 
     Attributes:
-        seconds: Seconds without requests to the host; at most 600.
+        seconds: Seconds to wait before the next request to the host; at most 600.
     """
 
     def __init__(self, reason: str, message: str, seconds: float):
@@ -85,7 +85,7 @@ class TryLater(NotIndexed):
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """Validators of an earlier response, with which a conditional request asks whether the body has changed.
+    """Validators of an earlier response, sent in a conditional request to ask whether the body has changed.
 
     Attributes:
         etag, last_modified: The headers ``ETag`` and ``Last-Modified``; empty if missing.
@@ -102,9 +102,9 @@ class Fetched:
     Attributes:
         url: The URL of the response, normalized.
         status: 200, or 304 if a conditional request found no change.
-        headers: With names in lower case, without cookies. The ``content-type`` of a page is the detected one if its
-            server did not send any.
-        body: Unpacked; empty with 304.
+        headers: Response headers with lowercase names, without cookies. The ``content-type`` of
+            a page is the detected one if its server did not send any.
+        body: The unpacked body; empty for status 304.
         redirects: The URLs that redirected here, in order, without ``url``.
     """
 
@@ -116,7 +116,7 @@ class Fetched:
 
 
 class Fetch(Protocol):
-    """Fetches a URL with all checks and politely; see :meth:`app.crawl.fetch.fetching.Fetcher.fetch`."""
+    """Fetches a URL politely and with all checks; see :meth:`app.crawl.fetch.fetching.Fetcher.fetch`."""
 
     def __call__(
         self, url: str, *, any_type: bool = False, max_bytes: int = MAX_PAGE_BYTES, truncate: bool = False
@@ -153,7 +153,7 @@ class Page:
         links: The distinct URLs that may be followed, normalized, in the page's order.
         noindex: Whether the page asks not to be indexed.
         skip_reason: The reason why the page does not become a document. Its links are followed anyway.
-        title: With the suffix that a site's titles share, which is removed later.
+        title: The title, including the suffix that the site's titles share, which is removed later.
         content: The main text, with blank lines between blocks.
         excerpt, author, date, lang: From the page's metadata, or ``None``.
         fields: Further fields: declared by the page, set by rules, and detected.

@@ -18,9 +18,9 @@ from backends.sections import Section
 
 TYPES = ("posts", "pages")
 PER_PAGE = 25
-"""Posts in one response, so that posts of 400 KiB fit into the limit of a response."""
+"""Number of posts in one response: few enough that even posts of 400 KiB fit into the size limit of a response."""
 MAX_PAGES = 10_000
-"""Responses that are read for one type."""
+"""Maximum number of responses read for one type."""
 
 _FIELDS = "id,type,status,link,date_gmt,modified_gmt,title,content,excerpt,_links,_embedded"
 _API_LINK = re.compile(r"<(?P<url>[^<>]{1,2000})>\s*;\s*rel=\"?https://api\.w\.org/\"?")
@@ -53,12 +53,12 @@ class Post:
 
 
 def walk_posts(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> Iterator[Post]:
-    """Iterate over the published posts and pages of a blog without a password, oldest first.
+    """Iterate over a blog's published posts and pages, except password-protected ones, oldest first.
 
     One response is in memory at a time.
 
     Args:
-        fetch: Fetches a response of the API. It waits if a host asks to.
+        fetch: Fetches a response of the API, and waits if the host asks it to.
         url: The blog's URL.
         read: Reads a response, as :func:`read_posts` does.
 
@@ -78,7 +78,7 @@ def walk_posts(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> I
 
 
 def read_posts(fetched: Fetched) -> tuple[Post, ...]:
-    """Read the posts in a fetched response, without posts that are not public or have no URL.
+    """Read the posts in a fetched response, skipping posts that are not public or have no URL.
 
     Raises:
         NotIndexed: The response is not a list of posts (``bad_source``).
@@ -90,7 +90,7 @@ def read_posts(fetched: Fetched) -> tuple[Post, ...]:
 def _find_api(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> tuple[str, Fetched, tuple[Post, ...]]:
     """Return the root of a blog's API, the first response with its posts, and these posts.
 
-    WordPress sends a header with the API's URL with each page. In case a cache drops it, the usual URLs are tried, too.
+    WordPress sends the API's URL in a header of each page. A cache may drop it, so the usual URLs are tried, too.
     """
     blog = normalize_url(url)
     start = fetch(blog, any_type=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 MAX_TEXT_BYTES = 1_048_576 - 131_072
-"""Bytes of a page's text in JSON. A document may have 1 MiB; the difference is for its other fields."""
+"""Maximum bytes of a page's text in JSON. A document may have 1 MiB; the rest is for its other fields."""
 MAX_LINE_CHARACTERS = 1_000
-"""Characters of a title, an excerpt, or a value."""
+"""Maximum number of characters in a title, an excerpt, or a value."""
 
 ESCAPED = re.compile(r'["\\\n\r\t\b\f]')
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")

@@ -18,7 +18,7 @@ DETECTION_BYTES = 65_536
 WESTERN = "whatwg-windows-1252"
 """The encoding that browsers assume for a page that declares none."""
 MAX_GUESS = 0.5
-"""Confidence up to which the detector only guesses, for encodings that several languages use."""
+"""Confidence up to which a detected encoding counts as a guess if the detector finds no language."""
 GOOD_PER_BAD = 4
 """Correctly decoded characters beyond ASCII for each replacement character that make a declared encoding credible."""
 
@@ -29,10 +29,10 @@ _WIDE = ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "iso-10646-ucs-2", "csun
 def decode(body: bytes, content_type: str = "") -> str:
     """Decode a body. Invalid bytes become U+FFFD.
 
-    In this order decide: a byte order mark; UTF-8, if the body is valid UTF-8, since text in another encoding hardly
-    ever is by chance; the encodings that the header and the page declare, unless most characters come out wrong; and
-    detection from the bytes. UTF-16 is only credible if the header declares it and the body contains NUL bytes, as any
-    such page does. A page that declares it in ASCII is not in UTF-16.
+    The encoding is determined by, in this order: a byte order mark; a test for valid UTF-8, since text in another
+    encoding is hardly ever valid UTF-8; the encodings that the header and the page declare, unless most characters come
+    out wrong; and detection from the bytes. UTF-16 is credible only if the header declares it and the body contains NUL
+    bytes, as any page in UTF-16 does. A page that declares UTF-16 in ASCII characters is not in UTF-16.
 
     Args:
         content_type: The header ``Content-Type``.

@@ -26,17 +26,17 @@ URL_ATTRIBUTES = ("href", "src")
 """Attributes whose values are resolved to absolute URLs."""
 MAX_VALUES = 100
 MAX_NODES = 10_000
-"""Nodes of a page's JSON-LD that are visited for one field."""
+"""Maximum number of JSON-LD nodes of a page that are visited for one field."""
 
 Value = str | bool | int | float | list[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An HTML page as rules read it.
+    """An HTML page to which rules are applied.
 
     Attributes:
-        base: Base URL of its relative URLs.
+        base: Base URL of the page's relative URLs.
     """
 
     document: Document
@@ -149,7 +149,7 @@ def _selected(subject: Subject, selector: str, attribute: str | None) -> Iterato
 
 
 def _described(objects: Sequence[Mapping[str, Any]], path: Sequence[str]) -> Iterator[Any]:
-    """The values at the end of a path into any of a page's JSON-LD objects. Lists on the way are searched, too."""
+    """Yield the values at a path in any of a page's JSON-LD objects, including values inside lists along the path."""
     waiting: list[tuple[Any, int]] = [(item, 0) for item in reversed(objects)]
     for _ in range(MAX_NODES):
         if not waiting:
@@ -172,7 +172,7 @@ def _is_storable(number: int | float) -> bool:
 
 
 def _uniform(values: Sequence[Any]) -> list[Any]:
-    """A list of numbers if all values are numbers, otherwise of strings."""
+    """Return the values as numbers if all of them are numbers, otherwise as strings."""
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return list(values)
     return [value if isinstance(value, str) else str(value).lower() for value in values]

@@ -1,4 +1,4 @@
-"""Text from files with pages: their common structure, and the text of PDFs."""
+"""The common structure of files other than web pages, and the text of PDFs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGED_KINDS = frozenset(("pdf", "pptx", "odp"))
 """Kinds of files whose pages or slides a URL can address by number."""
 
 MAX_PAGE_TITLE = 100
-"""Characters of a page's first line, which may be a paragraph, that become its heading."""
+"""Maximum number of characters in a page's heading, which is its first line and may be a whole paragraph."""
 
 DEFAULT_TITLES = ("untitled", "microsoft word - ", "microsoft powerpoint - ", "slide 1", "powerpoint presentation")
 """Prefixes of the titles that programs assign to untitled documents, in lower case."""
@@ -33,7 +33,7 @@ class ReadFile:
         pages: The text of each page or slide, including empty ones; a single text for other kinds.
         title: The title in the file's metadata, otherwise its first heading; empty if it has neither.
         author, lang: From the metadata, or ``None``.
-        date: Of the last change, otherwise of the creation, in ISO 8601.
+        date: The date of the last change, otherwise of creation, in ISO 8601.
     """
 
     kind: str
@@ -60,7 +60,7 @@ def join_pages(pages: Sequence[str]) -> tuple[str, tuple[Section, ...]]:
 
 
 def meaningful_title(title: str) -> str:
-    """A title that a person wrote; empty for the default title of a program."""
+    """Return a title if a person wrote it; empty for a program's default title."""
     return "" if title.lower().startswith(DEFAULT_TITLES) else title
 
 
@@ -78,7 +78,7 @@ DATE = re.compile(
 def read_pdf(body: bytes) -> ReadFile:
     """Read the text of a PDF's pages, up to the limit of a document's text, and its metadata.
 
-    A hostile file may crash PDFium: call it in a process of its own, see :mod:`.reader`.
+    A hostile file may crash PDFium, so call this in a separate process; see :mod:`.reader`.
 
     Raises:
         NotIndexed: The PDF is broken or needs a password.

@@ -13,7 +13,7 @@ from app.crawl.fetch.values import PRODUCT_TOKEN
 
 MAX_LINKS = 10_000
 MAX_URL_CHARACTERS = 2_048
-"""Characters of a URL, the limit for a document's ``url``."""
+"""Maximum number of characters in a URL, as in a document's ``url``."""
 
 URL_ATTRIBUTES = {"a": "href", "area": "href", "link": "href", "frame": "src", "iframe": "src"}
 FOLLOWED_RELATIONS = {"next", "prev"}
@@ -119,7 +119,7 @@ def header_directives(headers: Mapping[str, str]) -> Directives:
 
 
 def meta_directives(document: Document) -> Directives:
-    """The directives in ``<meta>`` elements named ``robots`` or like this crawler."""
+    """The directives in ``<meta>`` elements named ``robots`` or after this crawler."""
     directives = Directives()
     for meta in document.iter_elements("meta"):
         if (meta.attr("name") or "").strip().lower() in ("robots", ROBOT_NAME):

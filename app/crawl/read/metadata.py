@@ -18,7 +18,7 @@ OWN_ID = "id"
 FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MAX_FIELDS = 100
 MAX_HEADINGS = 20
-"""Headings that are searched for a title, since the first ones may only contain images."""
+"""Maximum number of headings searched for a title, since the first headings may contain only images."""
 MAX_ID_CHARACTERS = 512
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)

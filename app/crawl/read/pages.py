@@ -30,7 +30,7 @@ HEAD_CHARACTERS = 2_048
 def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: FieldRules | None = None) -> Page:
     """Read a fetched body: HTML, a PDF, an office file, an e-book, Markdown, or plain text.
 
-    A page that must not be indexed is read for its links; its ``skip_reason`` is the reason.
+    A page that must not be indexed is still read for its links, with the reason in its ``skip_reason``.
 
     Args:
         fetched: A response with status 200.

@@ -1,4 +1,4 @@
-"""Reading of pages and listings in a process of its own, which a hostile file may hang, crash, or fill."""
+"""Reading of pages and listings in a separate process, which a hostile file may hang, crash, or exhaust."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ logger = logging.getLogger(__name__)
 
 
 class PageReader:
-    """Reads one file at a time, in a process. A context manager; close it after use.
+    """Reads one file at a time in a separate process. A context manager; close it after use.
 
     Each method also raises :class:`NotIndexed` for a file that takes too much time (``timeout``) or memory
     (``too_large``).
 
     Args:
-        cpu_seconds: CPU seconds for one file.
-        seconds: Seconds for one file.
+        cpu_seconds: Limit of CPU seconds for one file.
+        seconds: Limit of elapsed seconds for one file.
     """
 
     def __init__(self, cpu_seconds: int = MAX_CPU_SECONDS, seconds: float = MAX_SECONDS):

@@ -33,7 +33,7 @@ from app.crawl.run.visits.patience import MAX_ATTEMPTS
 from app.crawl.run.visits.visitor import Place, RequestOrder, too_many_attempts
 
 FETCHERS = 2
-"""Threads of a run that fetch and read pages: as many as one host accepts requests at once."""
+"""Number of threads in a run that fetch and read pages: the maximum number of concurrent requests to one host."""
 
 MAX_IN_FLIGHT = 2 * FETCHERS
 """Maximum number of pages handed to the threads at a time: enough that no thread waits for a decision."""

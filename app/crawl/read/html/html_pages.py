@@ -29,8 +29,8 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         html: The decoded body.
         fetched: The response.
         selectors: The source's selectors; parts without a selector are detected.
-        rules: The source's rules for further fields. Fields that the page declares for this service precede them, and
-            fields that are detected follow.
+        rules: The source's rules for further fields. Fields that the page declares for this service take precedence
+            over the rules, and the rules take precedence over detected fields.
 
     Raises:
         ValueError: A selector is not valid CSS.
@@ -42,7 +42,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     canonical = canonical_address(document, fetched.headers, base, fetched.url)
     document.remove(f"{IGNORED}, {selectors.remove}" if selectors.remove else IGNORED)
     metadata = Metadata(document, fetched.headers)
-    # Extracting the main text modifies the document, so everything else is read before.
+    # Extracting the main text modifies the document, so everything else is read first.
     own_title, excerpt, author, date = metadata.title(), metadata.excerpt(), metadata.author(), metadata.date()
     fields = metadata.fields()
     annotated = annotated_fields(document)

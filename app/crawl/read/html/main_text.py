@@ -1,4 +1,4 @@
-"""The main text of a page: without navigation, banners, footers, and other frames around it."""
+"""The main text of a page, without the navigation, banners, footers, and other parts of the frame around it."""
 
 from __future__ import annotations
 
@@ -30,31 +30,30 @@ DATA = "caption, colgroup, thead"
 """Selects elements that occur in data tables but not in layout tables."""
 
 MAX_FRAME_SHARE = 0.5
-"""Share of the text that a part of the frame may have on a page that does not mark its main part."""
+"""Maximum share of a page's text in one part of the frame, if the page does not mark its main part."""
 MAX_LIST_SHARE = 0.4
-"""Share of a page's text up to which a list of links may be beside the text rather than its content."""
+"""Maximum share of a page's text in a list of links that is beside the text rather than part of it."""
 MIN_REST = 300
-"""Characters outside links that must remain when noise is removed."""
+"""Minimum number of characters outside links that must remain after noise is removed."""
 MIN_CODE_SHARE = 0.5
-"""Share of code in the text of links from which they are an overview of the names that the page explains."""
+"""Minimum share of code in the text of links that form an overview of the names that the page explains."""
 MIN_LINKED_SHARE = 0.5
-"""Share of links in an element's text from which it is a list of links if its name suggests it."""
+"""Minimum share of link text in a list of links whose name suggests one."""
 MIN_LINKED_SHARE_UNNAMED = 0.8
-"""Share of links in an element's text from which it is a list of links without such a name."""
+"""Minimum share of link text in a list of links whose name does not suggest one."""
 MIN_LIST_CHARACTERS = 100
-"""Characters of links in a list without such a name; shorter lists are part of a text."""
+"""Minimum characters of link text in a list whose name does not suggest one; shorter lists are part of a text."""
 MIN_LISTED, MIN_LISTED_SHARE = 20, 0.8
-"""Links, and their share of the text, from which a page only lists other pages."""
+"""Minimum number of links, and minimum share of link text, on a page that only lists other pages."""
 MAX_BESIDE_SEARCH = 400
-"""Characters outside links on a search page."""
+"""Maximum number of characters outside links on a search page."""
 LINK = "a[href]"
 SEARCH_FIELD = "input[type=search], input[name=q], input[name=query], input[name=s]"
 MAX_MARK_CHARACTERS = 20
 MAX_NAMES_CHARACTERS = 1_000
 MIN_SHARE_ALONE = 0.1
 MIN_SHARE_OF_SEVERAL = 0.5
-"""Share of a page's text outside links that an element marked as the main one must have:
-the only marked element, or the largest of several."""
+"""Minimum share of a page's unlinked text in the only element marked as the main one, or the largest of several."""
 
 
 @dataclass(slots=True)
@@ -88,7 +87,7 @@ def main_text(document: Document) -> str:
 
 
 def only_lists(main: Node) -> bool:
-    """Whether a page only leads to others, judging by its :func:`main_part`: an index, a tag cloud, a search page."""
+    """Whether a page only links to others, judging by its :func:`main_part`: an index, a tag cloud, a search page."""
     size = _sizes(main)[main]
     if len(main.select(LINK)) >= MIN_LISTED and size.linked >= MIN_LISTED_SHARE * size.text:
         return True
@@ -96,9 +95,9 @@ def only_lists(main: Node) -> bool:
 
 
 def main_part(document: Document) -> Node:
-    """The part of a page with its main text, with headings marked. This modifies the document.
+    """Return the part of a page that contains its main text, with headings marked. This modifies the document.
 
-    The part is empty if nothing remains.
+    The part is empty if no text remains.
     """
     keep_anchors(document)
     document.remove(CHROME)
@@ -165,7 +164,7 @@ def _noise(main: Node, sizes: dict[Node, Size], *, is_marked: bool) -> Iterator[
     """The outermost elements within the main part that are not main text, judging by names and share of links.
 
     Args:
-        is_marked: Whether another element is marked as the main one, so that the size of these does not matter.
+        is_marked: Whether an element is marked as the main one, so that the size of the others does not matter.
     """
     whole = sizes[main]
     rest = whole.unlinked
@@ -235,7 +234,7 @@ def _leads_inside(link: Element) -> bool:
 
 
 def _is_link_list(element: Element, sizes: Mapping[Node, Size], whole: Size, roles: Roles) -> bool:
-    """Whether an element is a list of links beside the text. Without a telling name, nearly all of it must be links."""
+    """Whether an element is a list of links beside the text. Unless its name suggests it, nearly all must be links."""
     size = sizes[element]
     if size.text > MAX_LIST_SHARE * whole.text or size.linked < MIN_LINKED_SHARE * size.text:
         return False

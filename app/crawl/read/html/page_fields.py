@@ -21,15 +21,15 @@ from app.crawl.read.metadata import Metadata
 from backends.standard_fields import STANDARD_FIELDS
 
 EXCLUDED_SELECTOR = "[data-pagefind-ignore], [data-elastic-exclude], [data-swiftype-index=false]"
-"""Selects elements that those services exclude."""
+"""Selects elements that Pagefind, Elastic, and Swiftype exclude."""
 CONTENT_SELECTOR = "[data-pagefind-body], [data-elastic-include], [data-swiftype-index=true]"
-"""Selects the elements to which those services limit the content, on pages that have any."""
+"""Selects elements to which Pagefind, Elastic, and Swiftype limit the content, on pages that contain any of them."""
 MAX_ANNOTATIONS = 100
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _PAGEFIND = re.compile(r"(?P<name>[^\[\]:,]+)(?:\[(?P<attribute>[^\]]+)\]|:(?P<value>.*))?", re.DOTALL)
 _DOCSEARCH = "docsearch:"
 _ALIASES = {"published_at": "date", "description": "excerpt", "body": "content", "docsearch:language": "lang"}
-"""The names that those services use to the names of fields here."""
+"""Maps the field names of other search services to the names of fields here."""
 _RESERVED_FIELDS = frozenset({"id", "url", "content"})
 """Fields that annotations cannot set."""
 

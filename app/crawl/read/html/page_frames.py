@@ -60,8 +60,7 @@ MAX_NAME_CHARACTERS = 60
 ELEMENTS_WITH_ROLES = frozenset(
     ("aside", "center", "details", "div", "dl", "fieldset", "footer", "form", "header", "ol", "p", "section", "span")
 ) | {"table", "ul"}
-"""Elements whose names describe their role. Other elements contain a piece of text, and their names describe its
-meaning."""
+"""Elements whose names describe their role. In other elements, which contain text, names describe its meaning."""
 
 
 class Roles(NamedTuple):
@@ -87,7 +86,7 @@ def roles_of_names(names: str) -> Roles:
     """Return all roles that any of an element's names suggests.
 
     Args:
-        names: The element's classes and ID, separated by blanks.
+        names: The element's classes and ID, separated by spaces.
     """
     words = [
         JOINTS.sub("-", CAPITAL.sub("-", name)).lower().strip("-")

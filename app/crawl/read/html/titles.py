@@ -1,5 +1,4 @@
-"""Titles: the suffix that the titles of a site share, such as `` | Acme`` or `` — Python 3.13 documentation``, and
-phrases such as "not found" on pages that have status 200."""
+"""Titles: the suffix that a site's titles share, such as `` | Acme``, and titles of error pages with status 200."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ from collections.abc import Iterable, Iterator
 SEPARATOR = re.compile(r"\s+[-–—−|·•:»«/›‹~]+\s+|[|»«›‹]|(?<=\w):\s+|\s+(?=\()")
 MIN_TITLES = 3
 MIN_SHARE = 0.5
-"""Share of a site's titles that must end with a suffix for it to be the site's."""
+"""Minimum share of a site's titles that end with the shared suffix."""
 
 
 def shared_suffix(titles: Iterable[str]) -> str:
     """The suffix that most titles of a site share, including the separator before it; empty without one.
 
-    The most frequent suffix wins, and among equally frequent ones the longest. Fewer than three distinct titles share
-    no suffix.
+    The most frequent suffix wins; ties go to the longest. There is no shared suffix for fewer than three distinct
+    titles.
     """
     distinct = set(titles)
     counts = Counter(suffix for title in distinct for suffix in set(_suffixes(title)))
@@ -27,7 +26,7 @@ def shared_suffix(titles: Iterable[str]) -> str:
 
 
 def own_title(title: str, suffix: str) -> str:
-    """A page's title without the suffix of its site. A title that consists of the suffix stays."""
+    """Return a page's title without its site's suffix. A title that consists only of the suffix stays unchanged."""
     own = title.removesuffix(suffix).strip()
     return own or title
 
@@ -37,7 +36,7 @@ def _suffixes(title: str) -> Iterator[str]:
 
 
 MAX_CHARACTERS = 2_000
-"""Characters up to which a page may be an error page. A page with more text has content, whatever its title."""
+"""Maximum number of characters on an error page. A page with more text has content, whatever its title."""
 MAX_PHRASE_CHARACTERS = 80
 
 THING = "(?:page|file|document|url|address|article|content|resource)"

@@ -15,9 +15,9 @@ from app.crawl.fetch.values import MAX_PAGE_BYTES, NotIndexed, Reason
 
 MAX_ENTRIES = 10_000
 MAX_UNPACKED_BYTES = 128 * 1_048_576
-"""Unpacked bytes of all parts together."""
+"""Maximum unpacked bytes of all parts together."""
 MAX_ELEMENTS = 2_000_000
-"""XML elements of all parts together."""
+"""Maximum number of XML elements in all parts together."""
 
 TEXT = "#text"
 """The tag of a piece of text."""
@@ -31,17 +31,17 @@ _RELATIONSHIPS = "/relationships"
 
 
 class Archive:
-    """The parts of a file.
+    """The parts of an office file or e-book.
 
     Args:
-        body: The file.
+        body: The file's content.
 
     Raises:
         NotIndexed: The file is broken (``not_text``), or has too many parts (``too_large``).
     """
 
     def __init__(self, body: bytes):
-        # ZipFile creates an object for each entry of the directory, so the entries are counted before.
+        # ZipFile creates an object for each entry of the directory, so count the entries first.
         if body.count(_ENTRY) > MAX_ENTRIES:
             raise _too_large()
         with _broken():
@@ -173,7 +173,7 @@ class _Events:
 
 @contextmanager
 def _broken() -> Iterator[None]:
-    """Translate the errors that :mod:`zipfile` raises for a hostile file, and RuntimeError for one with a password."""
+    """Translate the errors that :mod:`zipfile` raises for a hostile or a password-protected file."""
     try:
         yield
     except (BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError, OSError, OverflowError) as error:

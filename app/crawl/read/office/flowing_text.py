@@ -7,8 +7,10 @@ import re
 from app.crawl.read.bounds import MAX_TEXT_BYTES, cut_line
 
 NONE, WORD, LINE_IN_CELL, CELL, LINE, BLOCK = range(6)
-"""Breaks between two pieces of text; the strongest one wins. The paragraphs of a cell are separated by lines, but the
-break after the last one is that of the cell."""
+"""Breaks between two pieces of text, weakest first; the strongest one wins.
+
+The paragraphs of a cell are separated by line breaks, but the last paragraph is followed by the break of the cell.
+"""
 WRITTEN = ("", " ", "\n", "\t", "\n", "\n\n")
 
 BLANKS = re.compile(r"[ \t\r\n]+")

@@ -25,7 +25,7 @@ _READERS = {"docx": read_docx, "pptx": read_pptx, "xlsx": read_xlsx}
 def read_office_file(body: bytes) -> ReadFile:
     """Read an office file or an e-book; its content, not its name, determines the kind.
 
-    Reading stops when the text has reached the limit of a document. Call this in a process of its own, see
+    Reading stops when the text has reached the limit of a document. Call this in a separate process; see
     :mod:`app.crawl.read.reader`.
 
     Raises:
@@ -33,7 +33,7 @@ def read_office_file(body: bytes) -> ReadFile:
             too large parts (``too_large``).
     """
     archive = Archive(body)
-    # Some programs write a line break after it.
+    # Some programs write a line break after the type.
     kind = archive.read(_TYPE).decode("latin-1").strip()
     if kind == EPUB_TYPE:
         package = _package_of(archive)
@@ -77,7 +77,7 @@ OPEN_DOCUMENT_CONTENT = "content.xml"
 OPEN_DOCUMENT_PROPERTIES = "meta.xml"
 
 OPEN_DOCUMENT_SKIPPED = frozenset(("annotation", "note-citation", "notes", "ruby-text", "tracked-changes"))
-"""Comments, numbers of footnotes, speaker notes, pronunciations, and deleted text."""
+"""Skipped elements: comments, footnote numbers, speaker notes, pronunciations, and deleted text."""
 
 
 def read_open_document(archive: Archive, kind: str, text: FlowingText) -> None:

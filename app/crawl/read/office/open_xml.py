@@ -16,7 +16,7 @@ PROPERTIES = "core-properties"
 
 _ROOT_RELATIONSHIPS = "_rels/.rels"
 KINDS = {"document": "docx", "presentation": "pptx", "workbook": "xlsx"}
-"""Root elements of main parts to kinds of files."""
+"""Maps the root element of a file's main part to the kind of file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Relationship:
     """A reference from one part to another.
 
     Attributes:
-        type: The last segment of its type: ``slide``, ``styles``.
+        type: The last segment of the relationship's type, such as ``slide`` or ``styles``.
         target: Name of the other part in the archive.
     """
 
@@ -46,13 +46,13 @@ def relationships(archive: Archive, part: str = "") -> dict[str, Relationship]:
 
 
 def resolve(part: str, target: str) -> str:
-    """The name of the part that a part refers to with a URL."""
+    """Return the name of the part at ``target``, a URL relative to ``part``."""
     path = unquote(target.partition("#")[0])
     return path.lstrip("/") if path.startswith("/") else normpath(join(dirname(part), path))
 
 
 def targets(archive: Archive, part: str, kind: str) -> Iterator[str]:
-    """The names of the parts to which a part has relationships of a type."""
+    """Yield the names of the parts to which ``part`` has relationships of type ``kind``."""
     return (item.target for item in relationships(archive, part).values() if item.type == kind)
 
 
@@ -76,7 +76,7 @@ def is_on(attributes: dict[str, str], name: str = "val") -> bool:
 
 
 def properties(archive: Archive, part: str) -> dict[str, str]:
-    """The properties in a part by element name. The first of several values counts, but all authors do.
+    """Return the properties in a part by element name: the first of several values, but all authors.
 
     An element ``meta`` of an e-book is listed under the name in its ``property`` attribute.
     """
@@ -97,7 +97,7 @@ def properties(archive: Archive, part: str) -> dict[str, str]:
 
 
 DOCX_SKIPPED = frozenset(("Fallback", "del", "moveFrom"))
-"""Alternative renderings, and deleted text."""
+"""Skipped elements: alternative renderings, and deleted text."""
 MAX_BASE_STYLES = 10
 TITLE = "title"
 HEADING = "heading "
@@ -156,7 +156,7 @@ def _read_docx_part(archive: Archive, part: str, text: FlowingText, headings: di
 
 
 def _headings(archive: Archive, part: str) -> dict[str, bool]:
-    """The IDs of heading styles, each with whether it is the style of the document's title.
+    """Map the ID of each heading style to whether it is the style of the document's title.
 
     The names of these styles are in English in every localization.
     """

@@ -12,14 +12,13 @@ from app.crawl.read.office.flowing_text import BLOCK, CELL, LINE, FlowingText
 from app.crawl.read.office.open_xml import is_on, relationships, targets
 
 PHONETIC = frozenset(("rPh",))
-"""Pronunciations beside words."""
+"""Skipped elements: pronunciations beside words."""
 BUILT_IN_DATE_FORMATS = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 """Numbers of the built-in formats for dates and times, which files do not define."""
 LITERALS = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|[_*].', re.IGNORECASE)
 DATE_CODES = re.compile("[dmyhs]", re.IGNORECASE)
 FIRST_DAY = datetime(1899, 12, 30, tzinfo=UTC)
-"""Day 0. Excel counts a 29 February 1900, so this is correct from March 1900 on. Cells have no time zone, and the text
-has none either."""
+"""Day 0, correct for dates since March 1900, as Excel counts 29 February 1900. Cells and text have no time zone."""
 FIRST_DAY_OF_1904 = datetime(1904, 1, 1, tzinfo=UTC)
 LAST_DAY = 2_958_465
 """31 December 9999."""
@@ -143,7 +142,7 @@ def _strings(archive: Archive, part: str) -> list[str]:
 
 
 def _dates(archive: Archive, part: str) -> list[bool]:
-    """For each cell style, by number, whether it displays a date or a time."""
+    """Return, for each cell style by number, whether it displays a date or a time."""
     formats: dict[str, str] = {}
     dates: list[bool] = []
     is_used = False
