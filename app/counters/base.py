@@ -1,38 +1,39 @@
 """The contract of the counter store: request windows, daily searches, and credential versions. Read this first.
 
 Everything that must be exact across threads, worker processes, and machines is counted here. Each method is one atomic
-step and one round trip: what a call returns was true at one instant, and calls do not interleave. Every later call of
-any process sees what a call counted, even if the counting process has died (except with ``memory://``, which is per
-process and for tests).
+step and one round trip: calls do not interleave, and each returns a consistent state. Once a call has returned, its
+counts are visible to every later call from any process, even if the counting process has died. The exception is
+``memory://``, which is limited to one process and meant for tests.
 
-**Time.** The caller passes ``now`` (Unix seconds); stores never read a clock to decide what counts. So machines that
-share a store must agree on the time to well below a minute (NTP). Times are stored in whole milliseconds.
+**Time.** The caller passes ``now`` (Unix seconds); stores never read a clock to decide what counts. Machines
+that share a store must therefore keep their clocks well within a minute of each other (NTP). Times are stored in whole
+milliseconds.
 
-**Windows** are fixed. A window of a day is the UTC day. Other windows start with their first hit: a window of
+**Windows** are fixed. A one-day window is the UTC day. Other windows start with their first hit: a window of
 ``seconds`` that began at ``t`` counts until ``t + seconds``. After that it no longer exists. A window that ends more
-than twice its length in the future can only come from a wrong clock, and begins anew.
+than twice its length in the future can only come from a wrong clock and is restarted.
 
 **Daily searches** follow ``used = searches + Σ over sites of charge_of_site(…)``, see
 :func:`app.counters.metering.charge_of_site`. A day is a UTC day.
 
-**Intents** count a search that is typed letter by letter once. Of the requests of one visitor that belong together (see
-:func:`app.counters.metering.continues_intent`), the first is counted and charged for all. It is refunded when all of
-them have failed.
+**Intents** ensure that a search typed letter by letter is counted once. They group related requests of one visitor (see
+:func:`app.counters.metering.continues_intent`). The first request is counted and charged on behalf of the whole group,
+and is refunded once every request of the group has failed.
 
 **Credential versions** tell processes when to reload cached keys. A process that changes an account's keys, sites, or
 plan calls ``begin_credential_change``, commits, and calls ``end_credential_change``. Readers fetch the version first
 (it comes with :meth:`CounterStore.consume`), then load the credentials, and cache both only if the version is settled.
-A cached entry is valid while the current version equals its own.
+A cached entry is valid while its version equals the current one.
 
-**Incarnations.** A store may go back in time: a Redis that was killed or failed over has lost its last moments, or a
-file or snapshot was restored. Its answers may then repeat earlier ones that described another state. So its data
-contain the name of an incarnation, which is never reused and is part of every credential version. A new incarnation
-begins with the first step that detects that the data belong to another store, or that the store knows less than it once
-did. No version of an earlier incarnation equals a later one, and each day's usage is raised to its copy elsewhere
+**Incarnations.** A store may go back in time: a Redis server that was killed or failed over has lost its last writes,
+or a file or snapshot was restored. It may then issue version numbers a second time, for a different state. Its data
+therefore contain the name of an incarnation, which is never reused and is part of every credential version. A new
+incarnation begins with the first step that detects that the data belong to another store, or that the store has lost
+data. Versions of different incarnations are never equal, and each day's usage is raised to its copy elsewhere
 (:attr:`CounterStore.floors`) before the next search or report of that day is counted.
 
-Every method may raise :class:`CountersUnavailable` within the store's time budget. The step was then not done, unless
-the error is :class:`AnswerLost`. A report with an idempotency key may have been done nevertheless; repeat it.
+Every method may raise :class:`CountersUnavailable` within the store's time budget. The step was then not executed,
+unless the error is :class:`AnswerLost`. A report with an idempotency key may have been recorded even so; repeat it.
 
 Stores are thread-safe. They open files and sockets only at first use in a process, so that an object created before
 ``fork`` works in every child, even if it was used before.
@@ -54,7 +55,7 @@ Operation = Literal["search", "indexing"]
 
 
 class CountersUnavailable(Exception):
-    """The counter store cannot be used now: unreachable, locked, full, or too slow. ``__cause__`` has the cause.
+    """The counter store is unreachable, locked, full, or too slow. ``__cause__`` is the underlying error.
 
     The message is for the operator's log, not for callers, because it may name a file.
 
@@ -68,10 +69,10 @@ class CountersUnavailable(Exception):
 
 
 class AnswerLost(CountersUnavailable):
-    """A step was sent, but its answer did not arrive in time. It may have been done, or may still be done.
+    """A step was sent, but its answer did not arrive in time. It may have been executed, or may still be.
 
-    A charge or report then counts as not done, and a refund as done: the store ensures that as soon as it answers this
-    process again.
+    The caller must treat a charge or report as not executed and a refund as executed: this process makes that true as
+    soon as the store answers it again.
     """
 
 
@@ -100,7 +101,7 @@ class WindowState(NamedTuple):
     """A window after a step.
 
     Attributes:
-        key, limit, seconds, cost: As requested.
+        key, limit, seconds, cost: As in the :class:`WindowRequest`.
         hits: Counted hits, including this request's if it was counted.
         reset_ms: End of the window, in milliseconds since the Unix epoch; for a window that has not begun, the end if
             it began now.
@@ -125,7 +126,7 @@ class WindowState(NamedTuple):
 
     @property
     def reset_at(self) -> int:
-        """Time by which the window has ended, in whole Unix seconds."""
+        """End of the window in Unix seconds, rounded up."""
         return -(-self.reset_ms // 1000)
 
     def retry_after(self, now: float) -> int:
@@ -153,8 +154,8 @@ class IntentRequest(NamedTuple):
 
     Attributes:
         key: Keyed hash that identifies the visitor, without personal data.
-        text: The query in normal form; not empty.
-        windows: Counted when an intent begins, and not for requests that continue it.
+        text: The normalized query; not empty.
+        windows: Windows that count only the first request of an intent.
     """
 
     key: str
@@ -175,13 +176,13 @@ class Intent(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """A charged search, or one that an earlier charge of its intent covers. :meth:`CounterStore.refund` takes it.
+    """Receipt for a search that was charged, itself or with its intent; :meth:`CounterStore.refund` accepts it.
 
     Attributes:
         account_id: The charged account.
-        gateway_site_id: As reserved.
+        gateway_site_id: As in the :class:`UsageReservation`.
         day: Day of the charge.
-        intent: Its intent, if it was charged with one.
+        intent: The intent of the search, if it belongs to one.
     """
 
     account_id: int
@@ -197,7 +198,7 @@ class UncountedSearch(NamedTuple):
         account_id: The account to charge.
         gateway_site_id: As in :class:`UsageReservation`.
         searched_at: Time of the search, in Unix seconds.
-        intent: The intent that it may belong to, whose windows are no longer counted.
+        intent: The intent that the search may belong to; its windows are ignored.
     """
 
     account_id: int
@@ -207,10 +208,10 @@ class UncountedSearch(NamedTuple):
 
 
 class CredentialVersion(NamedTuple):
-    """Numbers of begun and finished changes of an account's credentials. Only equality has a meaning.
+    """Numbers of started and finished changes to an account's credentials. Only equality is meaningful.
 
-    Numbers start at the time when the store first sees the account. They are valid only with the incarnation that
-    issued them, whose name is empty for a version that must equal no other.
+    Both numbers start at the time when the store first sees the account. They are valid only with the incarnation that
+    issued them. Its name is empty in a version that must not equal any other.
     """
 
     started: int
@@ -227,17 +228,17 @@ class ConsumeOutcome(NamedTuple):
     """Result of :meth:`CounterStore.consume` or :meth:`CounterStore.peek`.
 
     Attributes:
-        windows: The requested windows, followed by the intent's windows, as of after the step.
-        refused: The full window, the one with the longest wait if there are several; ``None`` if all had room. If it is
-            set, nothing was counted.
+        windows: The requested windows, followed by the intent's windows, in their state after the step.
+        refused: The full window, or the full window with the longest wait; ``None`` if all had room. If it is set,
+            nothing was counted.
         reservation: Receipt of the charged search; ``None`` if none was requested, a window was full, or the daily
             quota is exhausted.
-        used_today: Searches charged to the account on ``day``, including this one; ``None`` if neither reserved nor
-            requested. If the quota is exhausted, this is set and ``reservation`` is ``None``.
+        used_today: Searches charged to the account on ``day``, including this one; ``None`` if no reservation or usage
+            was requested. If the quota is exhausted, this is set and ``reservation`` is ``None``.
         day: UTC day of ``now``.
         credential_version: The account's credential version, if requested (also when refused).
-        continues: Whether the request continues a charged intent. Then the windows of the intent were not counted and
-            did not need room.
+        continues: Whether the request continues a charged intent. The intent's windows then neither counted the request
+            nor had to have room for it.
     """
 
     windows: tuple[WindowState, ...]
@@ -255,10 +256,10 @@ class ConsumeOutcome(NamedTuple):
 
 
 class IdempotencyKey(NamedTuple):
-    """Makes repeating a report harmless.
+    """A key that makes it safe to repeat a report.
 
     Attributes:
-        key: Sent by the caller, 1 to 255 characters; unique per account.
+        key: The key that the caller sent, 1 to 255 characters; unique per account.
         fingerprint: Hash of the body, at most 128 characters.
     """
 
@@ -276,11 +277,11 @@ class ReportStatus(StrEnum):
     """The same key was sent with the same body within 24 hours; nothing was added."""
 
     CONFLICT = "conflict"
-    """The same key was sent with another body within 24 hours; nothing was added."""
+    """The same key was sent with a different body within 24 hours; nothing was added."""
 
 
 class ReportOutcome(NamedTuple):
-    """Result of :meth:`CounterStore.report_usage`, with the account's searches of today after it."""
+    """Result of :meth:`CounterStore.report_usage`, with the account's updated number of searches today."""
 
     status: ReportStatus
     used_today: int
@@ -295,7 +296,7 @@ class DayUsage(NamedTuple):
     refused: int = 0
 
     def at_least(self, floor: Floor) -> DayUsage:
-        """Return the usage, raised to its copy elsewhere."""
+        """Return the usage with each count raised to at least its floor."""
         return self._replace(used=max(self.used, floor.used), indexing=max(self.indexing, floor.indexing))
 
 
@@ -314,7 +315,7 @@ class CounterStore(ABC):
     """Kind of store: ``memory``, ``sqlite``, or ``redis``."""
 
     floors: Floors
-    """Copies of usage elsewhere. ``memory://`` does not use them, because it ends with the process that counted."""
+    """Minimum usage of each day, from copies elsewhere. Not used by ``memory://``, which ends with its process."""
 
     @abstractmethod
     def consume(
@@ -326,13 +327,13 @@ class CounterStore(ABC):
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
-        """Count one request in all windows or in none, and charge the search that it is about to run.
+        """Count one request in all windows or in none, and charge the search that it is about to make.
 
         If every window has room, all are counted; then, if ``reserve`` is given and ``used`` is below its daily limit,
         one search is charged. A search rejected by the daily limit leaves the windows counted. If any window is full,
         nothing is counted or charged.
 
-        A request that continues an intent is only counted in ``windows``. It is charged nothing, and has a reservation
+        A request that continues an intent is counted only in ``windows``. It is not charged, and it gets a reservation
         even if the daily quota is exhausted.
 
         Args:
@@ -352,7 +353,7 @@ class CounterStore(ABC):
         credentials_of: int | None = None,
         now: float,
     ) -> ConsumeOutcome:
-        """Return what :meth:`consume` would return, without counting; ``refused`` is the window that would refuse.
+        """Return what :meth:`consume` would return, without counting; ``refused`` is the window without room.
 
         ``used_today`` is for the account ``usage_of``; ``reservation`` is always ``None``.
         """
@@ -368,21 +369,21 @@ class CounterStore(ABC):
         """Undo the charge of a failed search, or hits counted with a stale key, or both.
 
         A search is refunded on the day that it was charged to. A hit is refunded only while its window lasts. Counts
-        never fall below zero. Call this at most once per receipt, unless it raises :class:`CountersUnavailable` that is
-        not :class:`AnswerLost`.
+        never fall below zero. Call this once per receipt; call it again only after a :class:`CountersUnavailable` other
+        than :class:`AnswerLost`.
 
-        A search of an intent is refunded with the last of its requests that has not failed.
+        The search of an intent is refunded once every request of the intent has failed.
         """
 
     @abstractmethod
     def settle(self, search: UncountedSearch | Reservation, *, once: str, now: float) -> None:
-        """Charge a search that ran uncounted during an outage, or refund one that failed.
+        """Charge a search that ran uncounted during an outage, or refund a search that failed.
 
-        A search is charged to the day on which it ran, whatever the daily limit. A repetition within 24 hours does
-        nothing.
+        A search is charged to the day on which it ran, regardless of the daily limit. A repeated call within 24 hours
+        has no effect.
 
         Args:
-            once: Unique name of this settlement, one word.
+            once: Unique name of this settlement, without spaces.
         """
 
     @abstractmethod
@@ -391,7 +392,7 @@ class CounterStore(ABC):
 
     @abstractmethod
     def reset_all(self) -> int:
-        """Delete every window, but no usage and no credential version. Returns the number of deleted windows."""
+        """Delete every window, but keep usage and credential versions. Returns the number of deleted windows."""
 
     @abstractmethod
     def report_usage(
@@ -412,8 +413,8 @@ class CounterStore(ABC):
 
         Args:
             count: At least 1.
-            capped: Whether searches beyond the gateway's count are charged only up to 10 per day and site: the report
-                came with a public key, and the gateway is the only way to the engine.
+            capped: Whether to charge at most 10 searches per day and site beyond the gateway's count. Applies to
+                reports with a public key if the gateway is the only way to the engine.
         """
 
     @abstractmethod
@@ -422,13 +423,13 @@ class CounterStore(ABC):
 
     @abstractmethod
     def usage_of_day(self, account_id: int, day: date) -> DayUsage:
-        """Return the account's usage on ``day``, at least its copy elsewhere; zeros if there was none."""
+        """Return the account's usage on ``day``, raised to its floor; zeros if there was no usage."""
 
     @abstractmethod
     def usage_between(self, account_id: int, first_day: date, last_day: date) -> list[DayUsage]:
-        """Return days with usage from ``first_day`` to ``last_day``, both included, oldest first.
+        """Return the days with usage from ``first_day`` to ``last_day`` inclusive, oldest first.
 
-        Days are kept for at least 62 days. The sum of a calendar month is the sum over its days.
+        Usage is kept for at least 62 days. The total of a calendar month is the sum of its days.
 
         Raises:
             ValueError: The range is longer than 400 days.
@@ -436,18 +437,18 @@ class CounterStore(ABC):
 
     @abstractmethod
     def begin_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
-        """Announce a change of the account's credentials. Until it ends, cached credentials must not be used."""
+        """Announce a change to the account's credentials. Until it ends, cached credentials must not be used."""
 
     @abstractmethod
     def end_credential_change(self, account_id: int, *, now: float) -> CredentialVersion:
-        """Announce that a change was committed or given up.
+        """Announce that a change was committed or abandoned.
 
-        Harmless after the change was healed: readers load once more.
+        If :meth:`heal_credential_epochs` has already ended the change, readers only reload once more.
         """
 
     @abstractmethod
     def heal_credential_epochs(self, older_than_seconds: float, *, now: float) -> int:
-        """End changes whose process has died: the changes that began more than this number of seconds ago.
+        """End abandoned changes, whose process has probably died: changes that began longer ago than this.
 
         Returns:
             Number of healed accounts.
@@ -457,8 +458,8 @@ class CounterStore(ABC):
     def forget_account(self, account_id: int, *, now: float) -> None:
         """Delete usage and idempotency keys of an account.
 
-        Its credential version is raised instead of deleted, so that keys cached anywhere are reloaded, and found to be
-        deleted, at the next request. Windows are deleted by :meth:`reset` or expire.
+        Its credential version is raised instead of deleted. At the next request, processes reload cached keys and find
+        that they no longer exist. Windows are deleted by :meth:`reset` or expire.
         """
 
     @abstractmethod
@@ -467,10 +468,10 @@ class CounterStore(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Return if the store can be read and written.
+        """Check that the store can be read and written.
 
         Raises:
-            CountersUnavailable: It cannot.
+            CountersUnavailable: The check failed.
         """
 
     @abstractmethod
@@ -483,18 +484,17 @@ class CounterStore(ABC):
 
 
 def quota_window(outcome: ConsumeOutcome, daily_limit: int) -> WindowState:
-    """Return the day's searches as a window that ends at the next UTC midnight, to report in a rejection."""
+    """Return the daily search quota as a window that ends at the next UTC midnight, for the error response."""
     reset_ms = (day_number(outcome.day) + 1) * 86_400_000
     return WindowState("searches", daily_limit, 86_400, 1, outcome.used_today or 0, reset_ms)
 
 
 def longest_wait(windows: Sequence[WindowState]) -> WindowState | None:
-    """Return the full window that ends last (the first of them on a tie); ``None`` if all have room."""
+    """Return the full window that ends last (on a tie, the first in order); ``None`` if all have room."""
     full = [window for window in windows if not window.has_room]
     return max(full, key=lambda window: window.reset_ms) if full else None
 
 
 def settlement_key(once: str) -> str:
-    """Return the key under which stores remember a settlement, next to clients' idempotency keys, which contain no
-    space."""
+    """Return the key under which stores remember a settlement. It contains a space, unlike idempotency keys."""
     return f"settled {once}"

@@ -30,7 +30,7 @@ _ANY_LENGTH_SECONDS = 100 * 366 * 86_400
 
 
 class CounterStorage(Storage):
-    """A counter store as a storage of the ``limits`` package.
+    """A storage backend for the ``limits`` package that counts in a counter store.
 
     Args:
         uri: ``counters+sqlite:///path``, ``counters+redis://…``, ``counters+memory://``, and so on.
@@ -60,7 +60,7 @@ class CounterStorage(Storage):
         return CountersUnavailable
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Count ``amount`` hits in the window of ``key``, which lasts ``expiry`` seconds. Returns its hits."""
+        """Count ``amount`` hits in the window of ``key``, which lasts ``expiry`` seconds. Returns the new total."""
         return self.store.consume([WindowRequest(key, None, expiry, amount)], now=time.time()).windows[0].hits
 
     def get(self, key: str) -> int:
@@ -68,7 +68,7 @@ class CounterStorage(Storage):
         return self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=time.time()).windows[0].hits
 
     def get_expiry(self, key: str) -> float:
-        """Return the end of the window of ``key`` in Unix seconds; now, if there is no window."""
+        """Return the end of the window of ``key`` in Unix seconds, or the current time without a window."""
         now = time.time()
         window = self.store.peek([WindowRequest(key, None, _ANY_LENGTH_SECONDS)], now=now).windows[0]
         return window.reset_ms / 1000 if window.hits else now
@@ -82,7 +82,7 @@ class CounterStorage(Storage):
         return True
 
     def reset(self) -> int:
-        """Delete all windows, but no usage. Returns their number."""
+        """Delete all windows, but keep usage. Returns the number of deleted windows."""
         return self.store.reset_all()
 
     def clear(self, key: str) -> None:
@@ -95,12 +95,12 @@ class RequestLimits:
     """Limits that the current request must pass.
 
     Attributes:
-        windows: Windows to count the request in. If one is full, none counts it.
-        reserve: The search to charge, if it is to be charged now.
+        windows: Windows to count the request in. If any window is full, the request is not counted.
+        reserve: The search to charge now, if any.
         intent: The intent that the search may belong to.
         credentials_of: Account whose credential version to return.
-        header_keys: Keys of the windows that the ``X-RateLimit-*`` headers may describe; they describe the one with the
-            fewest hits left. Empty for the first window.
+        header_keys: Keys of the windows that the ``X-RateLimit-*`` headers may describe. The headers describe the
+            window with the fewest hits left. If empty, they describe the first window.
     """
 
     windows: tuple[WindowRequest, ...]
@@ -121,7 +121,7 @@ class RequestLimitExceeded(RateLimitExceeded):
     Attributes:
         window: The limit, with its current state.
         retry_after: Whole seconds until it has room, at least 1.
-        outcome: The store's answer, if the limit was hit while counting.
+        outcome: The result of the counting step, if the limit was exceeded in one.
     """
 
     def __init__(self, window: WindowState, now: float, outcome: ConsumeOutcome | None = None) -> None:
@@ -157,8 +157,8 @@ class RequestLimiter(Limiter):
     def check_request_limits(self, limits: RequestLimits, *, now: float | None = None) -> ConsumeOutcome:
         """Count the current request and charge its search, in one step of the store.
 
-        An exhausted daily quota does not raise here, because its error comes late in the order of errors. The outcome
-        shows it (``reservation`` is ``None``).
+        An exhausted daily quota does not raise here, because other errors take precedence over it. The outcome shows it
+        (``reservation`` is ``None``).
 
         Raises:
             RequestLimitExceeded: A window was full; nothing was counted.
@@ -186,14 +186,14 @@ class RequestLimiter(Limiter):
         return outcome
 
     def show(self, window: WindowState | None) -> None:
-        """Make the headers of the current response describe this window; ``None`` for no headers."""
+        """Describe this window in the headers of the current response; ``None`` for no headers."""
         flask.g.window_shown = window
 
     def _check_request_limit(self, callable_name: str | None = None, in_middleware: bool = True) -> None:
         """Override Flask-Limiter's hook, which runs before every request and for every decorated view.
 
-        Before a request, it has something to check only if a blueprint is decorated. Looking for limits costs more than
-        checking ours, so it is skipped otherwise.
+        Before a request, it has something to check only if a blueprint is decorated. Without one it is skipped, because
+        searching for limits costs more than checking ours.
         """
         if not in_middleware or self.limit_manager._blueprint_limits:
             super()._check_request_limit(callable_name, in_middleware)

@@ -1,4 +1,4 @@
-"""Rules of counting that all stores share: windows, days, charges of sites, intents, and minimum usage."""
+"""Counting rules that all stores share: windows, days, charges per site, intents, and minimum usage."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from datetime import date
 from typing import NamedTuple
 
 _DAYS_REMEMBERED = 100_000
-"""Raised days that a process remembers."""
+"""Maximum number of raised days that a process remembers."""
 
 
 class Floor(NamedTuple):
-    """Minimum counts of an account's day, from their copy: charged searches, and reported indexing operations."""
+    """Minimum usage of an account on one day, from a copy: charged searches and reported indexing operations."""
 
     used: int
     indexing: int
 
 
 class Floors:
-    """The days that this process has raised to their floor, by incarnation of its store.
+    """The days that this process has raised to their floors, with the store's incarnation at that time.
 
     Attributes:
-        read: Returns the copied usage of an account's day; ``None`` if it cannot be read now, so that the next step
-            asks again. By default there are no copies.
+        read: Returns the copy of an account's usage on a day, or ``None`` if it cannot be read now and the next step
+            should try again. By default there are no copies.
     """
 
     def __init__(self) -> None:
@@ -30,11 +30,11 @@ class Floors:
         self._raised: dict[tuple[int, date], str] = {}
 
     def incarnation_of(self, account_id: int, day: date) -> str:
-        """Return the incarnation under which the day was raised; empty if it was not."""
+        """Return the incarnation under which the day was raised; empty if the day was not raised."""
         return self._raised.get((account_id, day), "")
 
     def unraised(self, account_id: int, day: date, incarnation: str) -> Floor:
-        """Return the floor that the day still has to be raised to; zeros if it was raised, or if none is known now."""
+        """Return the floor for a day that has not been raised yet; zeros if it was raised or its floor is unknown."""
         if self.incarnation_of(account_id, day) == incarnation != "":
             return Floor(0, 0)
         return self.read(account_id, day) or Floor(0, 0)
@@ -46,15 +46,15 @@ class Floors:
         self._raised[account_id, day] = incarnation
 
     def forget(self) -> None:
-        """Raise all days again."""
+        """Forget which days were raised, so that they are raised again."""
         self._raised.clear()
 
 
 UNLIMITED = 2147483647
-"""Number that means "no limit" where a number is required."""
+"""Placeholder for "no limit" where a number is required."""
 
 CAPPED_REPORTS_CHARGED = 10
-"""Capped reports beyond the gateway's count that are charged per day and site."""
+"""Maximum number of capped reports charged per day and site beyond the gateway's count."""
 
 USAGE_DAYS_KEPT = 70
 """Days for which usage is kept; more than two calendar months (62)."""
@@ -79,12 +79,12 @@ _DAY_SECONDS = 86_400
 
 
 def milliseconds(now: float) -> int:
-    """Convert a Unix time for the stores; rounded, because floats slightly miss most fractions."""
+    """Convert a Unix time to milliseconds, rounded because floats represent most fractions inexactly."""
     return round(now * 1000)
 
 
 def window_end(now_ms: int, seconds: int) -> int:
-    """Return the end of a window that begins now, in milliseconds. Windows of a day end with the UTC day."""
+    """Return the end of a window that begins now, in milliseconds. One-day windows end with the UTC day."""
     length_ms = seconds * 1000
     return (now_ms // length_ms + 1) * length_ms if seconds == _DAY_SECONDS else now_ms + length_ms
 
@@ -95,12 +95,12 @@ def day_of(now: float) -> date:
 
 
 def day_number(day: date) -> int:
-    """Return the days since 1970-01-01, as stores encode a day."""
+    """Return the number of days since 1970-01-01, the stores' encoding of a day."""
     return day.toordinal() - _FIRST_DAY
 
 
 def day_from_number(number: int) -> date:
-    """Inverse of :func:`day_number`."""
+    """Return the day with this number; the inverse of :func:`day_number`."""
     return date.fromordinal(number + _FIRST_DAY)
 
 
@@ -114,10 +114,10 @@ def charge_of_site(gateway: int, trusted: int, capped: int) -> int:
         certain = max(gateway, trusted)
         charge  = certain + min(10, max(0, trusted + capped - certain))
 
-    Trusted reports use up the gateway's count before capped ones do; otherwise, capped reports could push trusted ones,
-    which report the same searches, beyond it. With ``capped`` at 0, the charge is ``max(gateway, trusted)``. It never
-    falls when one of the three grows, is never above ``max(gateway, trusted + capped)``, and never more than 10 above
-    ``max(gateway, trusted)``.
+    Trusted reports use up the gateway's count before capped reports do. Otherwise, capped reports of the same searches
+    could push trusted reports beyond it. If ``capped`` is 0, the charge is ``max(gateway, trusted)``. The charge never
+    falls when an argument grows, never exceeds ``max(gateway, trusted + capped)``, and never exceeds
+    ``max(gateway, trusted)`` by more than 10.
 
     Args:
         gateway: Searches that the gateway served for the site.
@@ -129,10 +129,10 @@ def charge_of_site(gateway: int, trusted: int, capped: int) -> int:
 
 
 def continues_intent(text: str, began_ms: int, last_ms: int, requests: int, last_text: str, now_ms: int) -> bool:
-    """Whether a request continues a visitor's intent: the visitor types on, erases, turns the page, or filters.
+    """Whether a request continues a visitor's intent: more typing, deleting, another page, or a filter.
 
     Args:
-        text: The query in normal form.
+        text: The normalized query.
         began_ms: Beginning of the intent, in milliseconds since the Unix epoch.
         last_ms: Time of its last request.
         requests: Number of its requests.

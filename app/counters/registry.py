@@ -29,8 +29,8 @@ STEPS = (
 DEFAULT_TIMEOUT_SECONDS = 1.0
 """Seconds that a step waits for a server's answer before the store counts as unavailable."""
 BUSY_SECONDS = 20.0
-"""Seconds that a step waits for its turn at a file: as long as a request may take and still be answered while a worker
-stops. No process keeps the file for long, but on a machine without free CPU it may take seconds.
+"""Seconds that a step waits for its turn at a file: the time within which a stopping worker still finishes requests.
+Processes lock the file only briefly, but on a machine without free CPU this may take seconds.
 """
 
 
@@ -46,7 +46,7 @@ def create_counters(
         busy_seconds: Seconds that a step may wait for its turn at a file.
 
     Raises:
-        ValueError: The URL has an unknown scheme or lacks a part. The message names it, without a password.
+        ValueError: The URL has an unknown scheme or lacks a part. The message contains the URL without its password.
     """
     scheme = urlsplit(url).scheme
     maker = _MAKERS.get(scheme)

@@ -36,7 +36,7 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
 def read_wxr(stream: ByteStream) -> Iterator[Read]:
-    """Read the published posts and pages without a password, in a process of its own. Their URLs are their IDs.
+    """Read the published posts and pages without a password, in a separate process. Their URLs are their IDs.
 
     Raises:
         UnreadableFile: The file is not a WordPress export, or takes too much time or memory to read.

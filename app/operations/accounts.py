@@ -38,13 +38,13 @@ def create_account(runtime: Runtime, *, name: str, email: str, password: str, pl
 
 
 def set_plan(runtime: Runtime, account_id: int, plan: str, overrides: Mapping[str, int | None]) -> Account:
-    """Set an account's plan. ``overrides`` replace all of its own limits."""
+    """Set an account's plan. ``overrides`` replaces all of the account's own limits."""
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         return accounts.set_plan(session, account_id, plan, dict(overrides))
 
 
 def suspend_account(runtime: Runtime, account_id: int, reason: str) -> None:
-    """Block an account until it is resumed, and stop its runs. No data are lost."""
+    """Block an account until it is resumed, and stop its runs. No data is deleted."""
     with credential_change(runtime.database, runtime.counters, account_id) as session:
         site_ids = accounts.suspend(session, account_id, reason)
     with runtime.database.write() as session:
@@ -72,7 +72,7 @@ def set_password(runtime: Runtime, email: str, password: str) -> Member | None:
 
 
 def reset_codes(runtime: Runtime, email: str) -> Member | None:
-    """Turn off two-factor authentication for all members with this e-mail address, who lost their phone.
+    """Turn off two-factor authentication for all members with this e-mail address, for example after a lost phone.
 
     Returns the member of the oldest account; ``None`` if the address is unknown.
     """
@@ -104,9 +104,9 @@ def acting_for(runtime: Runtime, account: Account) -> Caller:
 
 
 CODE_GUESSES = 10
-"""Wrong codes per hour while a member sets up two-factor authentication."""
+"""Maximum number of wrong codes per hour while a member sets up two-factor authentication."""
 EMAIL_CHANGES = 10
-"""Changes per day of a member's address that notify the old one. An account's keys share a limit of the same size."""
+"""Maximum address changes per day and member that notify the old address. An account's keys share an equal limit."""
 
 
 def get_user(session: Session, caller: Caller) -> Member:
@@ -181,10 +181,10 @@ def delete_own_account(runtime: Runtime, caller: Caller, password: str, reason: 
 
 
 def begin_codes(runtime: Runtime, caller: Caller, password: str, issuer: str) -> tuple[str, str]:
-    """Begin to set up an app for two-factor authentication. Returns its secret and the ``otpauth:`` URL with it.
+    """Begin to set up an authenticator app. Returns the secret and an ``otpauth:`` URL that contains it.
 
     Args:
-        issuer: Name of this service in apps.
+        issuer: Name that the app shows for this service.
 
     Raises:
         ApiError: 403 for a wrong password, 429 after too many attempts.

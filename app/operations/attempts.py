@@ -21,11 +21,11 @@ log = logging.getLogger(__name__)
 QUARTER_SECONDS = 900
 HOUR_SECONDS = 3600
 PASSWORD_FAILURES = 5
-"""Wrong passwords per hour when an account is deleted or its password changed."""
+"""Maximum number of wrong passwords per hour for deleting an account or changing a password."""
 PASSWORD_CHECKS = 30
-"""Passwords of a logged-in member, right or wrong, that are checked per hour."""
+"""Maximum number of password checks per hour for a logged-in member, whether right or wrong."""
 PASSWORD_HASHES = 120
-"""Passwords hashed per quarter of an hour for one IP address. Each takes a quarter of a CPU second."""
+"""Maximum number of passwords hashed in 15 minutes for one IP address. Each takes a quarter of a CPU second."""
 
 
 def check_own_password(
@@ -37,7 +37,7 @@ def check_own_password(
         member_id: ID of the member; ``None`` for the first owner, whose password a key must send.
 
     Raises:
-        ApiError: 403 if it is wrong; 429 after five wrong ones, or 30 in all, in an hour.
+        ApiError: 403 for a wrong password; 429 after five wrong passwords, or 30 checks, in an hour.
     """
     holder = f"{account_id}:{member_id or ''}"
     count_attempt(runtime, [WindowRequest(f"checks:{holder}", PASSWORD_CHECKS, HOUR_SECONDS)], "passwords")

@@ -19,7 +19,7 @@ from app.services.usage.daily_usage import usage_between
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """Counts, limits, and problems, as the API shows them."""
+    """Counts, limits, and problems of an account, as the API shows them."""
 
     siteCount: int
     apiKeyCount: int
@@ -40,10 +40,10 @@ def get_dashboard(
     limits: PlanLimits,
     today: date,
 ) -> Dashboard:
-    """Return what an account has, its usage in this calendar month (UTC), and problems with its dependencies.
+    """Return an account's sites and limits, its usage in this calendar month (UTC), and problems with dependencies.
 
     Args:
-        counters: ``None`` to use the last copy of the counter store.
+        counters: The counter store, or ``None`` to use the last copy of its counts.
 
     Raises:
         CountersUnavailable: Usage cannot be read.

@@ -21,7 +21,7 @@ from app.wording import operator_text
 
 
 def show_change(runtime: Runtime, token: str) -> str:
-    """Return the e-mail address that a link restores.
+    """Return the e-mail address that an undo link restores.
 
     Raises:
         ApiError: 400 if the link is not valid any more.
@@ -38,7 +38,7 @@ def _find(runtime: Runtime, token: str) -> tuple[str, Member]:
 
 
 def undo_change(runtime: Runtime, client: Client, token: str) -> None:
-    """Undo the change that a link refers to.
+    """Undo the change of address that a link refers to.
 
     Raises:
         ApiError: 400 if the link is not valid any more.
@@ -47,7 +47,7 @@ def undo_change(runtime: Runtime, client: Client, token: str) -> None:
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
     with credential_change(runtime.database, runtime.counters, member.account_id) as session:
         get_account(session, member.account_id, lock=True)
-        # Another use of the link, or another change of the address, needs the same lock. So check again under it.
+        # Check again under the lock, which another use of the link or another change of the address also needs.
         change = emails.find_change(session, token, runtime.settings.secret_key)
         if change is None:
             raise _undo_link_expired()
@@ -62,7 +62,7 @@ def _undo_link_expired() -> ApiError:
 
 
 REQUESTS_PER_ADDRESS = 20
-"""Requests per hour from one client's IP address. Mails to one mailbox are limited when they are sent."""
+"""Maximum number of requests per hour from one IP address. Mails to one mailbox are limited when they are sent."""
 
 
 def request_reset(runtime: Runtime, client: Client, email: str) -> None:
@@ -98,8 +98,8 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
     """Set a new password for all accounts with the address that a link was sent to, and end their sessions.
 
     This also voids the link and all other reset links. The link proves ownership of the mailbox, so it confirms the
-    address. Until then, another person may have typed it, so the two-factor authentication of unconfirmed members is
-    turned off; otherwise, that person's codes could lock out the owner.
+    address. An unconfirmed address may have been entered by another person. The two-factor authentication of
+    unconfirmed members is therefore turned off; otherwise, that person's codes could lock out the mailbox's owner.
 
     Raises:
         ApiError: 400 if the link is not valid any more.
@@ -117,7 +117,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
         for account_id in account_ids:
             get_account(session, account_id, lock=True)
         session.expire_all()
-        # Another use of the link, or a change of password or address, needs the same lock. So check again under it.
+        # Check again under the lock, which another use of the link or a change of password or address also needs.
         if password_resets.find_reset(session, token, runtime.settings.secret_key) is None:
             raise _reset_link_expired()
         members = [m for m in password_resets.find_owners_of(session, email) if m.account_id in account_ids]
@@ -136,7 +136,7 @@ def _reset_link_expired() -> ApiError:
 
 
 MAILS_PER_MEMBER = 5
-"""Mails per hour that a member can request."""
+"""Maximum number of mails per hour that a member can request."""
 
 
 def check_confirmation(runtime: Runtime, token: str) -> Member:
@@ -168,7 +168,7 @@ def confirm(runtime: Runtime, client: Client, token: str) -> None:
 
 
 def ask_again(runtime: Runtime, caller: Caller) -> None:
-    """Send another link to the caller's address, unless it is confirmed.
+    """Send another confirmation link to the caller's address, unless it is already confirmed.
 
     Raises:
         ApiError: 403 for a key, or if mail is not set up; 429 after too many requests.

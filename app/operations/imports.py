@@ -22,7 +22,7 @@ class ImportInterrupted(Exception):
     """An import ended early.
 
     Attributes:
-        outcome: What was done before. ``__cause__`` is the reason.
+        outcome: The outcome up to that point. ``__cause__`` is the reason.
     """
 
     def __init__(self, outcome: ImportOutcome):
@@ -36,9 +36,9 @@ class SentFile:
 
     Attributes:
         form: One of the formats of :mod:`app.importers.formats`, or :data:`ONE_PAGE`.
-        columns: As :func:`app.importers.column_map.read_column_map` takes it.
-        url: URL of the page, for a file that is one page; may omit the site's part.
-        content_type: Content type of such a page.
+        columns: Column map, in the format of :func:`app.importers.fields.read_column_map`.
+        url: For a file that is one page, the page's URL, absolute or relative to the site's URL.
+        content_type: For a file that is one page, its content type.
     """
 
     stream: ByteStream
@@ -49,18 +49,18 @@ class SentFile:
 
 
 ONE_PAGE = "file"
-"""Format of a file that is one page, read as crawls read it."""
+"""Format of a file that is one page, which is read in the same way as crawled pages."""
 
 MAX_SKIPPED_LINES = 10_000
-"""Invalid lines beyond which an import stops, because checking each costs more than sending it."""
+"""Maximum number of invalid lines before an import stops, because checking a line costs more than sending it."""
 
 
 def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) -> ImportOutcome:
     """Import a file of documents, or a file that is one page.
 
     Raises:
-        ApiError: 400 for an unreadable file, or columns that it does not have; 404; 403 for a paused site or a full
-            plan; 429 after too many files that are one page; 503. The message says what was indexed before.
+        ApiError: 400 for an unreadable file or missing columns; 404; 403 for a paused site or a full plan; 429 after
+            too many files that are one page; 503. The message reports what was indexed before the error.
     """
     outcome = ImportOutcome()
     try:
@@ -86,7 +86,7 @@ def import_file(runtime: Runtime, caller: Caller, site_id: int, file: SentFile) 
             job.run([_read_page(file, site_url)])
         else:
             job.run(read_file(file.stream, file.form, column_map))
-    except Exception as error:  # noqa: BLE001 - whatever ended it, the answer says what was done before.
+    except Exception as error:  # noqa: BLE001 - after any error, the response reports what was done before.
         cause = _unreadable(error) if isinstance(error, UnreadableFile) else error
         raise ImportInterrupted(outcome) from cause
     return outcome

@@ -17,10 +17,10 @@ from app.services.webhooks.delivery import secret_of
 
 
 def create_key(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> tuple[KeyView, str]:
-    """Create a key. Returns it and its token.
+    """Create a key. Returns the key and its token.
 
     Raises:
-        ApiError: 404; 400 for an expiry in the past; 403 at the plan's limit, or for more rights than the caller's.
+        ApiError: 404; 400 for an expiry in the past; 403 at the plan's limit, or for rights that the caller lacks.
     """
     secret = runtime.settings.secret_key
     with changing(runtime, caller) as session:
@@ -34,7 +34,7 @@ def update_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str, chan
     """Change a key's name, expiry, scopes, site, or origins.
 
     Raises:
-        ApiError: 404, 400; 403 for widening a key that has, or would have, more rights than the caller.
+        ApiError: 404, 400; 403 for extending a key that has, or would get, more rights than the caller.
     """
     with changing(runtime, caller) as session:
         view = keys.view(
@@ -77,7 +77,7 @@ def toggle_key(runtime: Runtime, caller: Caller, key_id: str, active: bool | Non
 
 
 def dismiss_exposure(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> None:
-    """Stop reporting that web pages send a private key, until it is rotated.
+    """Stop warning that web pages send a private key, until the key is rotated.
 
     Raises:
         ApiError: 404.
@@ -98,7 +98,7 @@ def delete_key(runtime: Runtime, caller: Caller, site_id: int, key_id: str) -> N
 
 
 def create_webhook(runtime: Runtime, caller: Caller, fields: Mapping[str, Any]) -> tuple[Webhook, str]:
-    """Create a webhook. Returns it and its secret.
+    """Create a webhook. Returns the webhook and its secret.
 
     Raises:
         ApiError: 400 for a URL that is not allowed; 403 if the account has reached its limit.

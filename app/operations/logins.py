@@ -26,18 +26,18 @@ from app.services.usage.quota import DAY_SECONDS, address_key
 from app.wording import operator_text
 
 COMPARISONS = 10
-"""Passwords compared in one attempt. Comparing is slow, so more of them count as further attempts."""
+"""Number of password comparisons that count as one attempt. Comparing is slow, so more count as further attempts."""
 REGISTRATIONS = 30
-"""Registrations per hour from one IP address."""
+"""Maximum number of registrations per hour from one IP address."""
 CODE_FAILURES = 30
-"""Wrong codes per day for one member, from any address. Only callers with the member's password get that far."""
+"""Maximum number of wrong codes per day for one member, from any address. Callers need the password to try a code."""
 
 
 class CodeRefused(ApiError):
-    """A correct password with a missing or wrong code.
+    """The password was correct, but the code was missing or wrong.
 
     Args:
-        proof: Token that replaces the password when the code follows.
+        proof: Token that replaces the password in the next attempt.
     """
 
     def __init__(self, error: ApiError, proof: str):
@@ -88,17 +88,17 @@ def log_in(
 ) -> tuple[Member, str, str, list[Member]]:
     """Start a session. Returns the member, the CSRF token, the cookie's value, and all matching members.
 
-    The audit log does not record failures, because the time that takes would reveal which addresses are known.
+    The audit log does not record failures, because the time for writing it would reveal which addresses are known.
 
     Args:
-        account_id: The account, if the address belongs to several. By default, of the memberships with this password,
-            the oldest with a confirmed address, or else the oldest.
-        asks: Whether a person is present who can be asked to choose.
+        account_id: The account, if the address belongs to several. By default, the oldest membership with this password
+            and a confirmed address, or else the oldest membership with this password.
+        asks: Whether to ask the person to choose among several accounts.
 
     Raises:
         AccountChoice: The person must choose an account.
-        ApiError: 401, the same for an unknown address, a wrong password, and another account; 403 without password
-            logins; 429 after too many failures.
+        ApiError: 401, identical for an unknown address, a wrong password, and a wrong account; 403 if password logins
+            are turned off; 429 after too many failures.
         CodeRefused: 401 for a correct password with a missing or wrong code.
     """
     refuse_without_passwords(runtime)
@@ -125,7 +125,7 @@ def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) ->
     """Complete a login that lacked only a code. Returns the same values as :func:`enter`.
 
     Args:
-        proof: From :class:`CodeRefused`.
+        proof: Token from :class:`CodeRefused`.
 
     Raises:
         ApiError: 401 if the proof is too old or the password was changed; 429 after too many failures.
@@ -166,7 +166,7 @@ def choose_account(runtime: Runtime, client: Client, offer: str, account_id: int
 
 
 def _enter(runtime: Runtime, client: Client, member: Member, code: str | None) -> tuple[Member, str, str]:
-    """Start a session for a member with a correct password, after checking their code; ``None`` skips that check."""
+    """Start a session for a member with a correct password, after checking their code; ``None`` skips the check."""
     counted: tuple[WindowState, ...] = ()
     if member.codes_since is not None and code is not None and one_time_codes.is_given(code):
         windows = [*_code_windows(client, member.id), _client_window(client)]
@@ -242,10 +242,10 @@ def _client_window(client: Client, attempts: int = 1) -> WindowRequest:
 
 
 def _code_windows(client: Client, member_id: int) -> list[WindowRequest]:
-    """Return the windows of a member's wrong codes.
+    """Return the rate limit windows for a member's wrong codes.
 
-    They count by member, not by address: strangers can create members with another person's address in their own
-    accounts.
+    The windows count by member, not by e-mail address, because strangers can create members with another person's
+    address in their own accounts.
     """
     return [
         WindowRequest(f"login-code:{member_id}:{client.key}", 10, QUARTER_SECONDS),
@@ -254,7 +254,7 @@ def _code_windows(client: Client, member_id: int) -> list[WindowRequest]:
 
 
 def forget_failures(runtime: Runtime, client: Client, email: str, member_ids: Iterable[int]) -> None:
-    """Delete the failed attempts of members with a new password, so that they can log in at once."""
+    """Delete the failed attempts of members with a new password, so that they can log in immediately."""
     windows = _email_windows(runtime, client, email)
     for member_id in member_ids:
         windows += _code_windows(client, member_id)

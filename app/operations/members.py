@@ -21,7 +21,7 @@ from app.services.mail.notices import INVITATION_KIND, write_invitation
 from app.services.sites import get_account
 
 MAILED_INVITATIONS = 30
-"""Invitations per hour that an account can send by mail."""
+"""Maximum number of invitations per hour that an account can send by mail."""
 
 
 def change_role(runtime: Runtime, caller: Caller, member_id: int, role: Role) -> Member:
@@ -45,7 +45,7 @@ def remove_member(runtime: Runtime, caller: Caller, member_id: int) -> None:
 
 
 def invite(runtime: Runtime, caller: Caller, base_url: str, email: str, role: Role) -> tuple[Invitation, str | None]:
-    """Invite a person. Returns the invitation and the token of its link, ``None`` if the link was sent by mail.
+    """Invite a person. Returns the invitation, and the token of its link unless the link was sent by mail.
 
     Raises:
         ApiError: 400 if the person is a member or invited already; 403 if the account has reached its member limit; 429
@@ -89,9 +89,9 @@ def renew_invitation(
 def _issue(
     runtime: Runtime, caller: Caller, base_url: str, session: Session, invitation: Invitation, token: str
 ) -> tuple[Invitation, str | None]:
-    """Mail the link to the invited address. Without a mail server, return it, to be passed on.
+    """Mail the link to the invited address. Without a mail server, return it for the inviter to pass on.
 
-    If mail is set up, the inviter does not see the link; otherwise, they could join in the name of the address' owner.
+    If mail is set up, the inviter does not see the link and so cannot join in the name of the invited person.
     """
     settings = runtime.settings
     if not settings.sends_mail:
@@ -151,11 +151,11 @@ def open_invitation(runtime: Runtime, token: str) -> dict[str, Any]:
 def accept_invitation(
     runtime: Runtime, client: Client, token: str, name: str, password: str
 ) -> tuple[Member, str, str]:
-    """Become a member. Returns the member, and CSRF token and cookie value of their session.
+    """Become a member. Returns the member, the CSRF token, and the cookie's value.
 
     Raises:
-        ApiError: 404 if the invitation is not open any more; 400 if a member has its address, or may get it back; 403
-            without password logins.
+        ApiError: 404 if the invitation is not open any more; 400 if a member has the invited address, or may get it
+            back by undoing a change; 403 if password logins are turned off.
     """
     refuse_without_passwords(runtime)
     secret = runtime.settings.secret_key

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 CALLBACK = "/login/oidc/callback"
 ATTEMPT_SECONDS = 600
-"""Seconds that a login at the provider may take."""
+"""Maximum duration of a login at the provider in seconds."""
 _PURPOSE = "login with a provider"
 ATTEMPTS = 60
-"""Logins per hour that one client may begin. Each response costs requests to the provider."""
+"""Maximum number of logins per hour that one client may begin. Completing one requires requests to the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Attempt:
 
     Attributes:
         secret: Known only to the person's browser.
-        next: Path to open afterwards.
+        next: Path to open after the login.
         invitation: Token of the invitation to accept; empty without one.
         connects: ID of the logged-in member who wants to link the identity; ``None`` without one.
     """
@@ -72,7 +72,7 @@ class Attempt:
 def begin(
     runtime: Runtime, client: Client, next: str, invitation: str = "", connects: int | None = None
 ) -> tuple[str, str]:
-    """Begin a login. Returns the provider's URL for it and the value of the cookie.
+    """Begin a login. Returns the provider's login URL and the value of the cookie.
 
     Args:
         next, invitation, connects: As in :class:`Attempt`.
@@ -110,12 +110,13 @@ def finish(
 ) -> tuple[list[Member], bool, str]:
     """Complete a login with the response that the provider sent through the browser.
 
-    Returns the members whom the person may log in as, oldest first; whether to ask which; and the path to open.
+    Returns the members that the person may log in as, oldest first, whether to ask the person to choose, and the path
+    to open.
 
     Args:
         cookie: Value from :func:`begin`; empty if the browser has none.
         answer: Query parameters of the URL.
-        member_id: ID of the member logged in there; ``None`` without one.
+        member_id: ID of the member logged in in the browser; ``None`` without one.
 
     Raises:
         ApiError: 401 for an invalid response; 403 for people without an account here; 503 if the provider does not
@@ -187,7 +188,7 @@ def _link_members(session: Session, person: Person, password_hash: str, connects
     account_ids = sorted(member.account_id for member in unknown)
     for account_id in account_ids:
         get_account(session, account_id, lock=True)
-    # Concurrent logins and changes of addresses need the same locks. So read the members again under them.
+    # Read the members again under the locks, which concurrent logins and changes of addresses also need.
     session.expire_all()
     linked, is_asked = [], False
     for member in identities.find_linkable_members(session, person.issuer, person.email, connects):

@@ -43,7 +43,7 @@ from schemas.search_settings import MAX_HIDDEN_SUGGESTIONS, MAX_PINNED_IDS, MAX_
 log = logging.getLogger(__name__)
 
 ResultList = Literal["pinned", "hidden"]
-"""Settings that list documents for a query."""
+"""Names of the settings that list documents for a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def update_settings(
     """Replace a site's search settings.
 
     Args:
-        expected: Tags of the settings that may be replaced (:func:`settings_tag`); ``None`` for any.
+        expected: Replace the settings only if they have one of these tags (:func:`settings_tag`); ``None`` for any.
 
     Returns:
         The site, and the pinned and hidden IDs without a document.
@@ -92,7 +92,7 @@ def restore_settings(
         expected: As in :func:`update_settings`.
 
     Returns:
-        As :func:`update_settings`.
+        The same values as :func:`update_settings`.
 
     Raises:
         ApiError: 404, also for settings that are no longer stored; 412 ``changed_meanwhile``.
@@ -114,8 +114,8 @@ def preview(
     """Search with unsaved settings.
 
     Args:
-        queries: Queries to run; ``None`` for the most frequent ones of the last week. A single query of a member counts
-            as on the search preview page, because it is run while they type.
+        queries: Queries to run; ``None`` for the most frequent queries of the last week. A single query from a member
+            has the rate limit of the search preview page, because it is run while the member types.
 
     Raises:
         ApiError: 404; 403 ``site_inactive``; 429 after too many previews in a minute or a day.
@@ -141,8 +141,10 @@ def preview(
 
 
 def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return code and message of what keeps a site, or some documents, from ranking by meaning; ``None`` if nothing
-    does."""
+    """Return a warning's code and message if a semantic site has no embedder, or documents without vectors.
+
+    Returns ``None`` if there is nothing to warn about.
+    """
     if not is_semantic(settings):
         return None
     if runtime.vectorizer is None:
@@ -155,7 +157,7 @@ def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any])
 
 
 def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:
-    """Delete what a site learned from clicks. It then learns only from new clicks.
+    """Delete what a site has learned from clicks, so that it learns only from new clicks.
 
     Raises:
         ApiError: 404.
@@ -165,7 +167,7 @@ def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:
 
 
 def unknown_ids(session: Session, site: Site, settings: Mapping[str, Any]) -> list[str]:
-    """Return the IDs that settings pin or hide and that no document of the site has."""
+    """Return the pinned and hidden IDs that don't belong to any document of the site."""
     named_documents = named_ids(settings)
     existing_ids = known_ids(session, site.id, named_documents)
     return [id for id in named_documents if id not in existing_ids]
@@ -177,7 +179,7 @@ def add_result(
     """Pin or hide a document for a query.
 
     Args:
-        place: Position among the query's documents, from 0; at the end if there are fewer.
+        place: Position among the query's documents, from 0. A position beyond the end appends the document.
 
     Raises:
         ApiError: 404; 400 if the settings are full.
@@ -196,7 +198,7 @@ def remove_result(
     """Stop pinning or hiding a document for a query.
 
     Returns:
-        Its former position; 0 if it had none.
+        The former position of the document; 0 if it was not listed.
 
     Raises:
         ApiError: 404.
@@ -217,7 +219,7 @@ def hide_suggestion(runtime: Runtime, caller: Caller, site_id: int, text: str) -
     """Stop suggesting a text.
 
     Args:
-        text: In normal form.
+        text: The normalized text.
 
     Raises:
         ApiError: 404; 400 if the settings are full.
@@ -255,7 +257,7 @@ def _synonyms(site: Site) -> tuple[tuple[str, ...], ...]:
 
 
 def _send_synonyms(runtime: Runtime, site: Site, before: tuple[tuple[str, ...], ...]) -> None:
-    """Send changed synonyms to an engine that stores them. If that fails, the site's next search does it."""
+    """Send changed synonyms to an engine that stores synonyms. After a failure, the site's next search sends them."""
     after = _synonyms(site)
     if after == before or not runtime.engines.knows(site.engine):
         return

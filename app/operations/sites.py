@@ -56,7 +56,7 @@ def create_site(runtime: Runtime, caller: Caller, fields: dict[str, Any], *, wit
 def update_site(runtime: Runtime, caller: Caller, site_id: int, changes: dict[str, Any]) -> Site:
     """Change or pause a site.
 
-    Adding its first further domain, or removing the last one, reads all pages again.
+    After its first additional domain is added, or its last one removed, all pages are read again.
 
     Raises:
         ApiError: 404.
@@ -76,11 +76,11 @@ def delete_site(
     """Move a site to the trash and stop its runs. Sites that no longer fit in the trash are removed.
 
     Args:
-        name: The site's name according to the caller; ``None`` skips the check.
-        purge: Whether to remove the site for good; it may be in the trash already.
+        name: The site's name, to confirm the deletion; ``None`` skips this check.
+        purge: Whether to remove the site permanently; it may already be in the trash.
 
     Raises:
-        ApiError: 404; 400 if it has another name.
+        ApiError: 404; 400 for a wrong name.
     """
     account = caller.account
     with changing(runtime, caller) as session:

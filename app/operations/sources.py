@@ -49,12 +49,12 @@ def create_source(runtime: Runtime, caller: Caller, site_id: int, fields: Mappin
 
 
 def import_config(runtime: Runtime, caller: Caller, site_id: int, config: Any) -> tuple[list[SourceView], list[str]]:
-    """Create the sources in a configuration of DocSearch's scraper, all or none, and queue their first runs.
+    """Create all sources of a DocSearch scraper configuration, or none if one is invalid, and queue their first runs.
 
     Returns the sources, and the paths of settings without a counterpart.
 
     Raises:
-        ApiError: 400 for a malformed configuration; as :func:`create_source`, with problems named by their path.
+        ApiError: 400 for a malformed configuration; errors of :func:`create_source`, with the path of each problem.
         ValidationError: A source would be invalid.
     """
     views = []
@@ -103,7 +103,7 @@ def update_source(
 
 
 def _with_scheme(runtime: Runtime, caller: Caller, site_id: int, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Complete a URL without a scheme: with the scheme under which it responds, else with the site's.
+    """Add a missing scheme to a URL: the scheme with which the URL responds, or else the site's scheme.
 
     Raises:
         ApiError: 404; 400 for a URL outside the site, which is not requested.
@@ -135,7 +135,7 @@ def renew_hook(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -
 def delete_source(
     runtime: Runtime, caller: Caller, site_id: int, source_id: str, *, keep_documents: bool = False
 ) -> None:
-    """Delete a source with its documents, or keep these as if they had been sent through the API.
+    """Delete a source with its documents, or keep the documents as if they had been sent through the API.
 
     Raises:
         ApiError: 404.
@@ -147,7 +147,7 @@ def delete_source(
 def request_run(
     runtime: Runtime, caller: Caller, site_id: int, source_id: str, options: Mapping[str, Any]
 ) -> SourceRun:
-    """Queue a run of a source. Returns the waiting or running one, if there is one.
+    """Queue a run of a source, or return the run that is already waiting or running.
 
     Args:
         options: ``urls`` and ``max_removed_percent``; either may be ``None``.
@@ -168,7 +168,7 @@ def request_run(
 def run_by_hook(runtime: Runtime, token: str, urls: Sequence[str] | None) -> SourceRun:
     """Ensure that a crawl starts after this call: reuse the queued run, or queue one behind the current run.
 
-    Returns the run that will do it, or the current run that it follows.
+    Returns the queued run, or the current run that the new run follows.
 
     Args:
         token: Token of the source's deploy hook.
@@ -201,7 +201,7 @@ def cancel_run(runtime: Runtime, caller: Caller, site_id: int, source_id: str) -
     """Stop the waiting or current run of a source.
 
     Raises:
-        ApiError: 404, also if there is none.
+        ApiError: 404, also if the source has no such run.
     """
     with runtime.database.write() as session:
         source = sources.get_source(session, caller.account.id, site_id, source_id, lock=True)

@@ -1,4 +1,4 @@
-"""Pauses before retries, which double with every failure and are partly random."""
+"""Exponential backoff with jitter: pauses that double with every failure and are partly random."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Pauses that double. Half of each is random, so that things that failed together are not retried together.
+    """Exponential backoff. Half of each pause is random, so that simultaneous failures are not retried simultaneously.
 
     Attributes:
-        first, longest: Seconds of the first pause and of the longest one.
+        first: Maximum seconds of the first pause.
+        longest: Maximum seconds of any pause.
         chance: Returns random numbers from 0 to 1.
     """
 
@@ -22,7 +23,7 @@ class Pauses:
     chance: Callable[[], float] = random.random
 
     def after(self, failures: int) -> float:
-        """Return the seconds to wait after this number of failures, at least one."""
+        """Return the seconds to wait after this number of failures, which is at least 1."""
         whole = min(self.longest, self.first * 2.0 ** min(failures - 1, 30))
         return whole * (1 + self.chance()) / 2
 
@@ -34,8 +35,9 @@ class _Failure:
 
 
 class Backoff:
-    """Failures seen by one process. A new process knows of none, so it tries at once and begins with the shortest
-    pause.
+    """Failures that this process has seen, with the time of the next attempt for each item.
+
+    A new process has seen no failures, so it tries immediately and begins with the shortest pause.
 
     Args:
         clock: Returns monotonic time in seconds.
@@ -58,7 +60,7 @@ class Backoff:
         return pause
 
     def forget(self, key: int) -> None:
-        """Record a success."""
+        """Forget the failures of an item after a success."""
         self._failures.pop(key, None)
 
     def forget_all_but(self, keys: Collection[int]) -> None:
@@ -67,7 +69,7 @@ class Backoff:
             self._failures.pop(key, None)
 
     def due(self) -> list[int]:
-        """Return the items to retry now, those that waited longest first."""
+        """Return the items to retry now, the longest overdue first."""
         now = self._clock()
         due = [(failure.due_at, key) for key, failure in list(self._failures.items()) if failure.due_at <= now]
         return [key for _, key in sorted(due)]

@@ -47,12 +47,12 @@ class Manifest:
     """Contents of a backup.
 
     Attributes:
-        created_at: ISO 8601, UTC.
-        program: Version of the program that wrote it.
+        created_at: Time of the backup in ISO 8601, UTC.
+        program: Version of the program that wrote the backup.
         revision: Alembic revision of the tables.
-        columns: Table to its columns, in the order of the values.
-        rows: Table to its number of rows.
-        sequences: Table to the highest ID ever assigned.
+        columns: Columns of each table, in the order of the values.
+        rows: Number of rows of each table.
+        sequences: Highest ID ever assigned in each table.
         files: Names of further files, such as ``secret_key``.
         format: Version of the archive's layout.
     """
@@ -73,9 +73,9 @@ def write_backup(
     """Write a consistent backup while other processes use the database.
 
     Args:
-        path: A file that does not exist. It appears when it is complete, and only its owner may read it.
-        files: Further files to include: name to text.
-        created_at: ISO 8601, UTC.
+        path: Path of the new file. The file appears when it is complete, and only its owner may read it.
+        files: Text of further files to include, by name.
+        created_at: Current time in ISO 8601, UTC.
         program: Version of this program.
 
     Raises:
@@ -119,7 +119,7 @@ def _create_unfinished(folder: Path) -> tuple[Path, int]:
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Delete the files of backups whose processes were killed: those that no process has locked."""
+    """Delete unfinished backups of killed processes, which no process has locked."""
     for path in folder.glob(f"{_UNFINISHED}*"):
         with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -152,7 +152,7 @@ def _snapshot(database: Database) -> Iterator[Connection]:
 
 
 def _tables(connection: Connection) -> list[Table]:
-    """Return the existing tables, those that others refer to first."""
+    """Return the existing tables, with referenced tables before the tables that refer to them."""
     metadata = MetaData()
     metadata.reflect(connection)
     for table in metadata.tables.values():
@@ -177,7 +177,7 @@ def _write_rows(connection: Connection, table: Table, member: IO[bytes]) -> int:
 
 
 def _sequences(connection: Connection) -> dict[str, int]:
-    """Return the highest assigned ID of tables that never reuse one."""
+    """Return the highest assigned ID of each table that never reuses IDs."""
     if connection.dialect.name == "sqlite":
         return {row.name: row.seq for row in connection.execute(text("SELECT name, seq FROM sqlite_sequence"))}
     sequence_values = {}
@@ -210,7 +210,7 @@ def read_manifest(path: Path) -> Manifest:
 
     Raises:
         BackupError: The file is not a backup, is damaged, or is from a newer version of the program.
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from app.storage.watched_connection import WatchedServer
 
 SQLITE_BYTES = 50_331_648
-"""Memory that SQLite's page caches may take in a process; each connection may use 16 MB of it."""
+"""Maximum size of SQLite's page caches in a process; each connection may use 16 MB of it."""
 _HASTE = 10
-"""Once a writer has waited in vain, writers wait this fraction of the time until one succeeds."""
+"""Divisor of the waiting time: after a write has timed out, writers wait a tenth of the time until a write succeeds."""
 _SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.000_5, 0.004
 
 ROW_LOCK: dict[str, Any] = {"key_share": True}
-"""Lock mode for rows that are to be changed (``with_for_update``), which allows inserting rows that refer to them.
+"""Lock mode (``with_for_update``) for rows about to be changed. It still allows inserting rows that refer to them.
 
 PostgreSQL checks a foreign key again when a row is updated twice in one transaction. With a plain FOR UPDATE, a
 transaction that has locked a site and changes it twice would wait for a transaction that has locked the account and
@@ -48,11 +48,11 @@ UNAVAILABLE_ERRORS: tuple[type[Exception], ...] = (
     PoolTimeoutError,
     StorageUnavailable,
 )
-"""Errors of a database that is unreachable, locked for too long, or out of space, and of the files beside it."""
+"""Errors of the database and its files that mean it is unreachable, locked for too long, or out of space."""
 
 
 _OTHER_TABLES = ("42P01", "42703")
-"""PostgreSQL's undefined table and column: the tables belong to another version of the program."""
+"""PostgreSQL's error codes for undefined tables and columns: the tables belong to another version of the program."""
 
 
 def is_unavailable(error: BaseException) -> bool:
@@ -70,7 +70,7 @@ class Database:
 
     Args:
         url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
-        busy_timeout_seconds: Seconds that a statement waits for another process' lock.
+        busy_timeout_seconds: Maximum seconds that a statement waits for a lock of another process.
         pool_size: Connections kept per process (PostgreSQL).
     """
 
@@ -131,7 +131,7 @@ class Database:
     def write(self) -> Iterator[Session]:
         """Yield a session that is committed at the end, or rolled back if the block raises.
 
-        On SQLite, it takes the write lock at once, so that rows read in it cannot change before the commit.
+        On SQLite, the session takes the write lock immediately, so that rows it reads cannot change before the commit.
         """
         if not self.is_sqlite:
             with self.writing_sessions() as session, session.begin():
@@ -142,10 +142,10 @@ class Database:
             yield session
 
     def _make_private(self, *_: Any) -> None:
-        """Let only the owner read a new file: it contains password hashes, and files beside it inherit its mode.
+        """Create a new database file that only its owner can read, since it contains password hashes.
 
-        An existing file is never opened here, because closing it would release all of SQLite's locks on it in this
-        process.
+        SQLite's own files beside it inherit its mode. An existing file is never opened here, because closing it would
+        release all of SQLite's locks on it in this process.
         """
         path = Path(str(self.url.database))
         if path.exists():
@@ -166,18 +166,19 @@ class Database:
             connection.exec_driver_sql("BEGIN")
 
     def dispose(self, *, close: bool = True) -> None:
-        """Drop all pooled connections; with ``close=False`` in a forked child, whose parent still uses them."""
+        """Drop all pooled connections. Pass ``close=False`` in a forked child, whose parent still uses them."""
         self.engine.dispose(close=close)
         if not close:
             self._turns = _WriterTurns(self._busy_timeout_seconds)
 
 
 class _WriterTurns:
-    """Lets writers of a SQLite file take turns, so that none starves.
+    """A queue of the threads that write to a SQLite file, so that no thread starves.
 
-    SQLite lets every waiting connection retry after increasing pauses of up to a tenth of a second, and the one that
-    retries at the right moment wins: among many writers, one can lose for seconds. Here, the threads of a process wait
-    on a lock, which wakes one at once, and only the thread whose turn it is polls the file, every few milliseconds.
+    In SQLite, every waiting connection retries after increasing pauses of up to a tenth of a second, and the first
+    retry after a release wins the lock. With many writers, a connection can lose for seconds. Here, the threads of a
+    process wait on a lock, which wakes the next thread immediately, and only that thread polls the file, every few
+    milliseconds.
     """
 
     def __init__(self, timeout_seconds: float):
@@ -196,7 +197,7 @@ class _WriterTurns:
         deadline = time.monotonic() + self._wait_seconds
         if not self._lock.acquire(timeout=self._wait_seconds):
             raise PoolTimeoutError("Other threads kept the database busy for too long.")
-        # Another write may have failed meanwhile. A thread that waits for the file makes all others wait, too.
+        # Another write may have timed out meanwhile. A thread that waits for the file makes all others wait, too.
         self._reserved.deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
             yield
@@ -213,7 +214,7 @@ class _WriterTurns:
         file: Any = connection.connection.dbapi_connection
         deadline = getattr(self._reserved, "deadline", None) or time.monotonic() + self._wait_seconds
         pause = _SHORTEST_PAUSE_SECONDS
-        # SQLite's own waiting has pauses of up to 100 ms, so poll here instead.
+        # SQLite's busy handler pauses for up to 100 ms, so poll here instead.
         file.execute("PRAGMA busy_timeout=0")
         try:
             while time.monotonic() < deadline:
@@ -228,7 +229,7 @@ class _WriterTurns:
                 else:
                     self._wait_seconds = self._timeout_seconds
                     return
-            # The last attempt goes through SQLAlchemy, so that a failure is its OperationalError.
+            # The last attempt goes through SQLAlchemy, so that a failure raises SQLAlchemy's OperationalError.
             try:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             except OperationalError:
@@ -256,7 +257,7 @@ def normalized_url(url: str) -> URL:
     """Return ``url`` with the driver that this service uses.
 
     Raises:
-        ValueError: It is neither SQLite nor PostgreSQL.
+        ValueError: The URL is for neither SQLite nor PostgreSQL.
     """
     parsed = make_url(url)
     match parsed.get_backend_name():

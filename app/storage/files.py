@@ -63,13 +63,13 @@ def _modes(folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 FREE_SECONDS = 0.05
-"""CPU seconds up to which a text is produced again with every change."""
+"""Texts that take up to this many CPU seconds are produced again with every change."""
 PAUSE_FACTOR = 100
-"""A text that takes longer is produced again after this multiple of its CPU seconds, at the earliest."""
+"""A more expensive text is produced again no sooner than after its CPU seconds times this factor."""
 KEPT_SECONDS = 3_600
 """Age in seconds at which copies are deleted."""
 MAX_BYTES = 268_435_456
-"""Total size of a machine's copies after a cleanup."""
+"""Maximum total size of a machine's copies after a cleanup."""
 LEVEL = 6
 _PIECE_BYTES = 65_536
 _SUFFIX = ".copy"
@@ -109,8 +109,8 @@ class Copy:
 class FileCopies:
     """Cached texts in one folder, one for each name.
 
-    Texts that are expensive to produce take at most one percent of a core each, however often they are requested or
-    change; in between, an outdated copy is returned. A machine produces one text at a time.
+    Producing an expensive text takes at most one percent of a core, no matter how often it is requested or changes;
+    between productions, an outdated copy is returned. A machine produces one text at a time.
     """
 
     def __init__(self, folder: Path):
@@ -118,7 +118,7 @@ class FileCopies:
         self._locks = FileLocks(folder)
 
     def get(self, name: str, state: str, make: Callable[[], Iterable[bytes]]) -> Copy:
-        """Return the copy of a text, after producing it if there is none or its source has changed.
+        """Return the copy of a text, after producing it if there is no copy or the source has changed.
 
         Args:
             name: A valid file name.
@@ -146,7 +146,7 @@ class FileCopies:
             return self._make(name, state, make)
 
     def delete_old(self) -> None:
-        """Delete copies after :data:`KEPT_SECONDS`, and the oldest of the others if they exceed :data:`MAX_BYTES`."""
+        """Delete copies older than :data:`KEPT_SECONDS`, then the oldest until the rest fits in :data:`MAX_BYTES`."""
         sizes = []
         for path in self._folder.glob(f"*{_SUFFIX}*"):
             with contextlib.suppress(FileNotFoundError):

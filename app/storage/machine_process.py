@@ -20,7 +20,7 @@ from app.storage.database import Database, StorageUnavailable
 
 
 class Locks(ABC):
-    """Named locks, which end with the process that holds them.
+    """Named locks, which are released when the process that holds them ends.
 
     If locks are unavailable, both methods raise an error that :func:`~app.storage.database.is_unavailable` recognizes.
     """
@@ -31,7 +31,7 @@ class Locks(ABC):
 
     @abstractmethod
     def try_hold(self, name: str) -> AbstractContextManager[bool]:
-        """Hold the lock ``name`` if it is free. Yields whether it was."""
+        """Hold the lock ``name`` if it is free. Yields whether it was free."""
 
 
 class FileLocks(Locks):
@@ -64,11 +64,11 @@ class FileLocks(Locks):
 
     @contextmanager
     def try_inherit(self, name: str) -> Iterator[int | None]:
-        """Hold the lock ``name`` if it is free, and beyond the block if a process started in it inherits the lock.
+        """Hold the lock ``name`` if it is free. A process that is started in the block can inherit the lock.
 
-        Returns:
-            The descriptor to inherit: the lock is held until all processes that have it have closed it or ended.
-                ``None`` if the lock is not free.
+        Yields:
+            The descriptor to inherit, or ``None`` if the lock is not free. The lock is held until every process with
+                this descriptor has closed it or ended.
         """
         descriptor = self._open(name)
         try:
@@ -92,7 +92,7 @@ class PostgresLocks(Locks):
     def hold(self, name: str) -> Iterator[None]:
         with self._database.engine.connect() as connection:
             with connection.begin():
-                # A long write is not an outage, so waiting has no time limit, as with a file's lock.
+                # A long write is not an outage, so there is no timeout, as with file locks.
                 connection.execute(text("SET LOCAL lock_timeout = 0"))
                 connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _key(name)})
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -120,7 +120,7 @@ def _key(name: str) -> int:
 
 
 def create_locks(database: Database, data_folder: Path) -> Locks:
-    """Return locks with the same reach as ``database``."""
+    """Return locks that cover the same machines as ``database``: file locks for SQLite, else PostgreSQL's locks."""
     return FileLocks(data_folder / "locks") if database.is_sqlite else PostgresLocks(database)
 
 
@@ -128,16 +128,16 @@ log = logging.getLogger(__name__)
 
 
 class MachineProcess:
-    """Starts a process and ends it with the service. Thread-safe.
+    """A process that the service starts and that ends with the service. Thread-safe.
 
-    Its input is a pipe whose other end only the service has. When the service ends, in whatever way, the pipe closes
-    and the process ends.
+    Its standard input is a pipe whose other end only the service has. When the service exits or is killed, the pipe
+    closes and the process ends.
 
     Args:
         folder: DATA_DIR. Only one of the service's processes on a machine starts the process.
         lock: Name of the lock that the process holds until it has ended.
         command: Program and arguments, to which the descriptor of the inherited lock is appended.
-        stop_seconds: Seconds that it may take to end before it is killed.
+        stop_seconds: Seconds after which a process that was asked to end is killed.
         failure_pause_seconds: Seconds before a restart after an exit status above 0.
         cwd: Working directory; by default, the service's.
         env: Environment variables; by default, the service's.
@@ -167,12 +167,12 @@ class MachineProcess:
         self._has_stopped = False
 
     def start(self) -> bool:
-        """Start the process unless the machine has one.
+        """Start the process unless it is already running on this machine.
 
         The process inherits the lock that marks it as running, and holds it until it has ended.
 
         Returns:
-            Whether the machine has one. It does not if it has just failed or was stopped here.
+            Whether the process is running on this machine. It is not if it has just failed or was stopped here.
         """
         with self._guard:
             if self._runs():
@@ -192,7 +192,7 @@ class MachineProcess:
         return True
 
     def stop(self) -> None:
-        """Stop the process if it was started here, and start no more."""
+        """Stop the process if it was started here, and prevent further starts."""
         with self._guard:
             self._has_stopped = True
             process, self._process = self._process, None
@@ -207,7 +207,7 @@ class MachineProcess:
                 process.wait()
 
     def _runs(self) -> bool:
-        """Whether the process started here is running. Cleans up after one that has ended."""
+        """Whether the process started here is running. Cleans up if it has ended."""
         process = self._process
         if process is None:
             return False

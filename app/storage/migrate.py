@@ -42,7 +42,7 @@ def alembic_config(database: Database, connection: Connection | None = None) -> 
 
 
 def upgrade(database: Database) -> None:
-    """Create or migrate the tables. Harmless if they are current, and if several processes do it at the same time."""
+    """Create or migrate the tables. Safe to call when they are current, and from several processes simultaneously."""
     from alembic import command
 
     if is_current(database):

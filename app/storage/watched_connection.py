@@ -1,8 +1,8 @@
 """Connections to PostgreSQL that detect a hanging server.
 
-A stopped process or a stuck machine keeps its connections open: the operating system still acknowledges data, and a
-client waits forever. A slow statement looks the same. So if a server is silent for a while, a new connection is tried;
-if the server does not even answer that one, it hangs, and the statement is given up.
+A stopped server process or a stuck machine keeps its connections open: the operating system still acknowledges data,
+and clients wait forever. A slow statement looks the same. To tell them apart, a server that has been silent for a while
+is probed with a new connection. If the probe gets no answer either, the server hangs, and the statement is abandoned.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ QUIET_SECONDS, LONGEST_QUIET_SECONDS = 1.0, 60.0
 
 
 class WatchedServer:
-    """A server, and the result of the last probe.
+    """A PostgreSQL server, with the result of the last probe.
 
     Args:
-        parameters: Parameters of a connection to it, including ``connect_timeout``.
+        parameters: Parameters of a connection to the server, including ``connect_timeout``.
     """
 
     def __init__(self, parameters: dict[str, Any]):
@@ -36,17 +36,17 @@ class WatchedServer:
         """Open a connection.
 
         Raises:
-            psycopg.Error: That failed.
+            psycopg.Error: The connection failed.
         """
         connection = WatchedConnection.connect(**self._parameters)
         connection.server = self
         return connection
 
     def answers(self) -> bool:
-        """Whether the server answers a new connection, even with a refusal. Threads share the result of a probe."""
+        """Whether the server answers a new connection, even with an error. Threads share the result of a probe."""
         came = time.monotonic()
         with self._asking:
-            # A probe that began after this call answers it, too, even if another thread made it.
+            # A probe that began after this call is recent enough, even if another thread made it.
             if self._asked_at < came:
                 self._answered = self._ask()
                 self._asked_at = time.monotonic()
@@ -64,7 +64,7 @@ class WatchedServer:
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection that ends if its server hangs."""
+    """A connection that is closed if its server hangs."""
 
     server: WatchedServer | None = None
 
@@ -72,7 +72,10 @@ class WatchedConnection(psycopg.Connection[Any]):
         return super().wait(self._watched(gen), *args, **kwargs)
 
     def _watched(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """The same steps. While psycopg waits, it continues them ten times a second without a result."""
+        """Run psycopg's ``steps``, and probe the server if it stays silent.
+
+        While psycopg waits, it resumes this generator ten times a second without a result.
+        """
         quiet = QUIET_SECONDS
         heard_at = time.monotonic()
         try:

@@ -24,12 +24,12 @@ _FAILURES = (redis.exceptions.RedisError, OSError)
 class Connections:
     """A pool of connections, created at first use in a process.
 
-    A server that refuses connections does so at once, so it is asked every time. A server that does not answer would
-    block each caller until its timeout: after three such failures in a row, commands fail at once, except one per
-    second. The first overdue answer that arrives ends that.
+    A server that refuses connections fails immediately, so every command is tried. A server that does not answer would
+    block each caller until its timeout. After three consecutive timeouts, all commands therefore fail immediately,
+    except one trial per second. Normal operation resumes with the first overdue answer.
 
     Args:
-        url: As redis-py understands it.
+        url: A URL in redis-py's format.
         timeout_seconds: A third of it is for connecting, a third for each answer.
         greeting: First command on every connection.
     """
@@ -50,8 +50,8 @@ class Connections:
         """Send a command once and return its answer.
 
         Raises:
-            CountersUnavailable: It was not done: not sent, or rejected.
-            AnswerLost: It is unknown whether it was done.
+            CountersUnavailable: The command was not executed: not sent, or rejected.
+            AnswerLost: It is unknown whether the command was executed.
             NoScriptError: The server does not have the script.
         """
         if self._timeouts >= _TIMEOUTS_BEFORE_PAUSE and not self._may_be_back():
@@ -119,12 +119,12 @@ class Connections:
         connection.read_response()
 
     def _may_be_back(self) -> bool:
-        """Whether to send a command: an overdue answer arrived, its connection ended, or it is time for a trial."""
+        """Whether to send a command: an overdue answer arrived, its connection closed, or a trial is due."""
         moment = time.monotonic()
         with self._lock:
             if self._overdue is not None and _has_news(self._overdue):
                 self._let_go()
-                # One more timeout pauses again.
+                # A single further timeout pauses again.
                 self._timeouts = _TIMEOUTS_BEFORE_PAUSE - 1
                 return True
             if moment < self._paused_until:

@@ -1,4 +1,4 @@
-"""State that a process keeps between steps: unfinished steps, and the incarnation of the store it knows."""
+"""State that a process keeps between steps: unfinished steps, and the last known incarnation of the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SETTLED_AT_ONCE = 10
 
 
 class Step(NamedTuple):
-    """A step of a slot. Its number is ``""`` if it need not be remembered."""
+    """A numbered step in a slot. The number is ``""`` if the server need not remember the step."""
 
     slot: str
     number: int | str
@@ -27,9 +27,9 @@ NO_STEP = Step("", "")
 
 
 class StepLedger:
-    """Numbered steps, so that the server does one whose answer was lost once or not at all.
+    """Numbers for steps, so that the server executes a step at most once even if its answer was lost.
 
-    A thread has a slot to itself during a step. The server remembers the last number of each slot.
+    During a step, a thread has exclusive use of a slot. The server remembers the last number of each slot.
 
     Args:
         prefix: Beginning of the slots' keys.
@@ -56,11 +56,11 @@ class StepLedger:
             self._free.append(step)
 
     def postpone(self, settle: Callable[[], object]) -> None:
-        """Have a lost step settled by ``settle`` when the server answers again."""
+        """Schedule ``settle``, which settles a lost step, for when the server answers again."""
         self._open.append(settle)
 
     def settle(self) -> None:
-        """Settle some of the lost steps. The next call retries failed ones."""
+        """Settle some of the lost steps. The next call retries those that failed."""
         # Another thread is already settling. Do not delay the step of this one.
         if not self._open or not self._settling.acquire(blocking=False):
             return
@@ -81,14 +81,14 @@ class StepLedger:
 
 
 class KnownIncarnation:
-    """The incarnation of the store that this process saw last.
+    """The last incarnation of the store that this process has seen.
 
     A store that loses its data, or goes back in time, gets a new incarnation, so that cached credentials are loaded
     again.
 
     Attributes:
         state: Name of the incarnation, and the minimum number of its credential changes.
-        doubt: Mark with which the next step gives the store a new incarnation; empty without doubt.
+        doubt: Token that tells the next step to start a new incarnation; empty without doubt.
     """
 
     def __init__(self) -> None:
@@ -96,11 +96,11 @@ class KnownIncarnation:
         self.doubt = ""
 
     def raise_doubt(self) -> None:
-        """Doubt that the store knows of all credential changes."""
+        """Start a new incarnation with the next step, because the store may have lost credential changes."""
         self.doubt = f"*{secrets.token_hex(4)}"
 
     def note(self, state: tuple[str, int], doubt: str, incarnation: str, changes: int) -> bool:
-        """Note what a step reported, and end the doubt that the step was sent with.
+        """Record the state that a step reported, and clear the doubt that was sent with the step.
 
         Args:
             state: :attr:`state` before the step was sent.
@@ -109,8 +109,8 @@ class KnownIncarnation:
             changes: Number of credential changes that the step reported.
 
         Returns:
-            Whether the report was noted; ``False`` if the store went back in time, to fewer changes under the same
-            incarnation.
+            Whether the state was recorded; ``False`` if the store went back in time: the same incarnation, but fewer
+            changes.
         """
         if incarnation == state[0] and changes < state[1]:
             return False

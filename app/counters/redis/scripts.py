@@ -1,11 +1,12 @@
 """Scripts that run on the Redis server. Each script is one atomic step.
 
-An incarnation is named by the server's replication ID, which changes with every restart and failover, and by the time
-of its beginning. The data contain its name, so data of another server, or from before a restart, have another one.
-Every new connection compares the names, so that no step sees such data before a new incarnation has begun.
+The name of an incarnation consists of the server's replication ID, which changes with every restart and failover, and
+the start time of the incarnation. The data contain this name, so data from another server, or from before a restart,
+have a different name. Every new connection compares the names, so that a new incarnation begins before any step sees
+such data.
 
-A slot remembers its last numbered step and the answer to it. A step is done once, however often it is sent, and never
-after it was called off.
+A slot remembers its last numbered step and the answer to it. A step is executed at most once, even if it is sent
+repeatedly, and never after it was canceled.
 
 Numbers arrive as text; -1 means "no limit". ``charge`` is :func:`app.counters.metering.charge_of_site`; the tests
 compare all stores with one model.

@@ -68,13 +68,13 @@ class RedisCounters(CounterStore):
     Each step is one script. The server must not evict keys (``maxmemory-policy noeviction``) and should use an
     append-only file.
 
-    The callers' clocks decide what counts. Redis' own clock only removes keys that expired a minute ago.
+    The callers' clocks decide what counts. Redis's own clock only removes keys that expired a minute ago.
 
-    Steps that charge, refund, or report are numbered within a slot, which a thread has to itself during a step. So a
-    step whose answer was lost can be called off or sent again: the server does it once or not at all.
+    Steps that charge, refund, or report are numbered within a slot, which a thread uses exclusively during a step. A
+    step whose answer was lost can therefore be canceled or sent again: the server executes it at most once.
 
     Args:
-        url: ``redis://``, ``rediss://``, or ``unix://``, as redis-py understands it.
+        url: A ``redis://``, ``rediss://``, or ``unix://`` URL in redis-py's format.
         timeout_seconds: Budget of a step: a third for connecting, a third for each answer, including the answer to the
             greeting of a new connection.
     """
@@ -266,7 +266,7 @@ class RedisCounters(CounterStore):
             answer = self._run_raised(
                 _HIT, keys, arguments, account_id if reserve else None, today, _HIT_UNRAISED, once
             )
-        # The caller treats the search as uncharged, so the charge must be called off or refunded.
+        # The caller treats the search as uncharged, so the charge must be canceled or refunded.
         except AnswerLost:
             if reserve is not None and step != NO_STEP:
                 self._steps.postpone(partial(self._call_off_charge, step, reserve, intent, now))
@@ -300,7 +300,7 @@ class RedisCounters(CounterStore):
         now: float,
         once: _Once | None = None,
     ) -> Callable[[], object]:
-        """Return a function that refunds once, however often it is called."""
+        """Return a function that makes a refund once, even if it is called repeatedly."""
         keys = [_window(window.key) for window in windows]
         arguments: list[Any] = [milliseconds(now), 0, "", _DAY_KEPT_MS, 0]
         if reservation is None:
@@ -341,7 +341,7 @@ class RedisCounters(CounterStore):
         ]
         today = day_from_number(day)
         answer = self._run_raised(_REPORT, keys, arguments, account_id, today, _REPORT_UNRAISED)
-        if answer is None:  # It was called off before, or is a repetition.
+        if answer is None:  # The step was canceled, or this is a repetition.
             return ReportOutcome(ReportStatus.RECORDED, 0)
         status, used, _ = answer
         return ReportOutcome(_STATUSES[status], used)
@@ -356,14 +356,14 @@ class RedisCounters(CounterStore):
         unraised: int,
         once: _Once | None = None,
     ) -> Any:
-        """Run a script that counts only after the account's day was raised under the current incarnation."""
+        """Run a script that counts only once the account's day was raised under the current incarnation."""
         if account_id is None:
             return self._run(script, keys, [*arguments, "", "", ""], once)
         under: str = self.floors.incarnation_of(account_id, day)
         floor: Floor | None = None
         for _ in range(_TRIES):
             answer = self._run(script, keys, [*arguments, under, *(floor or ("", ""))], once)
-            # The answer is empty if the step was called off before it arrived.
+            # The answer is empty if the step was canceled before it arrived.
             if not answer or answer[0] != unraised:
                 if floor is not None:
                     self.floors.note(account_id, day, under)
@@ -380,8 +380,8 @@ class RedisCounters(CounterStore):
             started, finished, incarnation, changes = self._run(_CHANGE, keys, [milliseconds(now), step, account_id])
         except CountersUnavailable:
             if step != "begin":
-                # The server may have lost the beginning, too. Then entries that others cached meanwhile would seem
-                # current.
+                # The server may have lost the start of the change, too. Then entries that other processes cached
+                # meanwhile would seem current.
                 self._known.raise_doubt()
             raise
         return CredentialVersion(started, finished, self._note_incarnation(state, "", incarnation.decode(), changes))
@@ -391,7 +391,7 @@ class RedisCounters(CounterStore):
 
         Args:
             state: State that was known before the step was sent.
-            doubt: The doubt that the step was to resolve.
+            doubt: The doubt that was sent with the step.
         """
         if self._known.note(state, doubt, incarnation, changes):
             return incarnation
@@ -402,7 +402,7 @@ class RedisCounters(CounterStore):
         return self._note_incarnation(state, doubt, incarnation.decode(), changes)
 
     def _call_off(self, step: Step) -> bytes | None:
-        """Ensure that a step will not be done later. Returns its answer if it was done already."""
+        """Cancel a step, so that it is not executed later. Returns its answer if it was already executed."""
         answer: bytes | None = self._run(_CALL_OFF, [step.slot], [step.number, _SLOT_KEPT_MS])
         return answer
 
@@ -413,7 +413,7 @@ class RedisCounters(CounterStore):
         began_ms, day = map(int, answer.split())
         receipt = None if intent is None else Intent(intent.key, began_ms)
         reservation = Reservation(reserve.account_id, reserve.gateway_site_id, day_from_number(day), receipt)
-        # The refund has a number of its own, since its answer may be lost, too.
+        # The refund has its own number, since its answer may be lost, too.
         self._steps.postpone(self._giving_back(self._steps.take(), reservation, (), now))
 
     def _call_off_report(self, step: Step, take_back: Callable[[Step], ReportOutcome]) -> None:
@@ -447,7 +447,7 @@ class RedisCounters(CounterStore):
 
 
 class _Once(NamedTuple):
-    """The name under which a step is remembered, so that it is done once."""
+    """The name under which the server remembers a step, so that the step is executed only once."""
 
     account_id: int
     name: str

@@ -32,11 +32,11 @@ _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQL
 
 
 class SharedFile:
-    """A SQLite file in WAL mode, with one connection per process that its threads use in turn.
+    """A SQLite file in WAL mode, with one connection per process that the threads use in turn.
 
-    Writers of one file have to wait for each other in any case. Threads wait on a lock, which wakes them at once; only
+    SQLite lets only one connection write at a time anyway. Threads wait on a lock, which wakes them immediately; only
     processes wait by polling. The connection is opened at first use and closed before a fork, because SQLite's locks
-    and its knowledge of them do not survive one.
+    do not survive a fork.
 
     A committed step survives the death of the process at any moment (``synchronous=NORMAL``: a power failure may lose
     the last moments, never the file). While there is work, a thread moves the write-ahead log to the file and calls
@@ -46,12 +46,13 @@ class SharedFile:
 
     Args:
         path: The file; its directory must exist. Only its owner may read it.
-        schema: Statements that prepare an empty file, one for each table or index; harmless if that exists.
+        schema: Idempotent statements that create the tables and indexes, one for each table or index.
         version: Number of the schema. A file with another number is rejected.
-        busy_seconds: Seconds that a step may wait for other threads and processes. Once a step has waited in vain,
-            others wait a hundredth of it until a writing step succeeds, so that a process that keeps the file locked
-            does not block every thread.
-        housekeep: A small piece of work, run as a step. Returns whether there is more. Must not reference the owner.
+        busy_seconds: Seconds that a step may wait for other threads and processes. After a timeout, steps wait only a
+            hundredth of this until a writing step succeeds, so that a process that keeps the file locked does not block
+            every thread.
+        housekeep: A small piece of work, run as a step. Returns whether more work remains. Must not reference the
+            owner.
         begin: Runs within the first writing step after the file was opened. Must not reference the owner.
     """
 
@@ -88,15 +89,15 @@ class SharedFile:
             reading: Whether the step changes nothing, so that it need not wait for writers.
 
         Raises:
-            CountersUnavailable: It could not be run; nothing was changed.
+            CountersUnavailable: The step could not be run; nothing was changed.
         """
         deadline = 0.0
-        # Most steps need not wait. Those do not read the clock, so their deadline stays 0.
+        # Most steps need not wait. They do not read the clock, so their deadline stays 0.
         if not self._lock.acquire(blocking=False):
             deadline = time.monotonic() + self._wait_seconds
             if not self._lock.acquire(timeout=self._wait_seconds):
                 raise CountersUnavailable(f"The counter file {self.path} is busy.")
-            # Another step may have failed meanwhile. A thread that waits for the file makes all others wait, too.
+            # Another step may have timed out meanwhile. A thread that waits for the file makes all others wait, too.
             deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:
             execute = self._execute
@@ -315,7 +316,7 @@ class MemoryFile:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode, which distinguish a file from a replacement as long as it is open."""
+    """Return device and inode, which distinguish a file from its replacement while the file is open."""
     try:
         status = path.stat()
     except OSError:

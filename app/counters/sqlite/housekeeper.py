@@ -1,4 +1,4 @@
-"""Maintenance of a shared SQLite file in a thread of its own, so that no step waits for it."""
+"""Maintenance of a shared SQLite file in a separate thread, so that steps don't wait for it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _FRAMES_BEFORE_WAITING = 16_384
 
 
 class KeptFile(Protocol):
-    """A file, as its housekeeper sees it.
+    """The interface of a file that a housekeeper maintains.
 
     Attributes:
         path: Path of the file.
         changes: Number of writing steps of this process. The housekeeper is idle while it does not change.
-        housekeep: A small piece of work, run in a transaction. Returns whether there is more.
+        housekeep: A small piece of work, run in a transaction. Returns whether more work remains.
     """
 
     path: Path
@@ -35,7 +35,7 @@ class KeptFile(Protocol):
 
 
 class Housekeeper:
-    """A thread with its own connection. It references its file weakly and ends with it."""
+    """A maintenance thread with its own connection. It references its file weakly and ends when the file is deleted."""
 
     def __init__(self, file: KeptFile) -> None:
         self._file = weakref.ref(file)

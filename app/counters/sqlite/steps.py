@@ -98,7 +98,7 @@ _date_of_day = lru_cache(maxsize=8)(day_from_number)
 
 
 class Latest:
-    """The latest time of any hit, for the sweep. The callers' clocks count, not this machine's."""
+    """The time of the latest hit, for the sweep. It comes from the callers' clocks, not this machine's."""
 
     now_ms: int | None = None
 

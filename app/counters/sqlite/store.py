@@ -156,7 +156,7 @@ class SqliteCounters(CounterStore):
         self._file.close()
 
     def _raise_day(self, account_id: int, now: float) -> None:
-        """Raise the account's day to its copy elsewhere, once after the file was opened."""
+        """Raise the account's day to its copy elsewhere, once after each opening of the file."""
         day = day_of(now)
         if self.floors.incarnation_of(account_id, day):
             return

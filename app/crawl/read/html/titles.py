@@ -1,4 +1,6 @@
-"""Titles: the suffix that a site's titles share, such as `` | Acme``, and titles of error pages with status 200."""
+"""Titles: the suffix that a site's titles share, such as `` | Acme`` or `` — Python 3.13 documentation``, and titles of
+error pages with status 200.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from app.models import Source
 MAX_SECONDS = 6.0
 """Seconds that one fetch may take, and after which the visit no longer waits for turns."""
 MAX_CPU_SECONDS = 4
-"""CPU seconds for reading the page or the list, in a process of its own."""
+"""CPU seconds for reading the page or the list, in a separate process."""
 
 
 def read_first_page(
