@@ -31,7 +31,7 @@ class HitShape:
     Attributes:
         retrieved: Fields of the hit; ``*`` for all.
         highlighted: Fields with marked matches; ``*`` for all retrieved fields.
-        cropped: Maps fields to the length of their crop in words, at least 1.
+        cropped: Maps fields to the lengths of their crops in words, at least 1.
         pre_tag, post_tag, crop_marker: As in :class:`backends.query.Highlight`.
         positions: Whether to return the positions of matches.
     """
@@ -47,7 +47,7 @@ class HitShape:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], kinds: FieldKinds) -> HitShape:
-        """The format for a request's checked parameters."""
+        """Return the format that a request's checked parameters describe."""
         highlighted = frozenset(parameters["attributesToHighlight"])
         crops = parameters["attributesToCrop"]
         retrieved = parameters["attributesToRetrieve"]
@@ -71,7 +71,7 @@ class HitShape:
         return EVERY in self.retrieved
 
     def highlight(self) -> Highlight | None:
-        """The highlighting for the engine, or ``None``."""
+        """Return the highlighting for the engine, or ``None``."""
         if not (self.has_formatted or self.positions):
             return None
         return Highlight(
@@ -120,7 +120,7 @@ class HitShape:
         return encoded
 
     def _least_size(self, marked: Mapping[str, Any]) -> int:
-        """Minimum size of tags and positions in bytes. A text may consist of matches only."""
+        """Return the minimum size of tags and positions in bytes. A text may consist entirely of matches."""
         tags = len(self.pre_tag) + len(self.post_tag)
         each = _LEAST_POSITION if self.positions else 0
         size = 0
@@ -140,7 +140,7 @@ class HitShape:
         return name in self.highlighted
 
     def _formatted_fields(self) -> frozenset[str]:
-        """The fields of ``_formatted``."""
+        """Return the fields of ``_formatted``."""
         return frozenset({*self.retrieved, *self.highlighted, *self.cropped})
 
     def _formatted(self, marked: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class HitShape:
 
 
 def _crops(crops: Sequence[str], default: int, kinds: FieldKinds, retrieved: Collection[str]) -> dict[str, int]:
-    """Converts ``content``, ``content:20``, and ``*`` to fields and lengths. List items are not cropped."""
+    """Convert ``content``, ``content:20``, and ``*`` to fields and lengths. List items are not cropped."""
     texts = [*STANDARD_FIELDS, *(name for name, field_kinds in kinds.items() if FieldKind.STRING in field_kinds)]
     lengths: dict[str, int] = {}
     for entry in crops:
@@ -185,13 +185,13 @@ def _as_text(value: Any) -> str:
 
 
 def _pieces(marked: str) -> list[tuple[str, bool]]:
-    """The pieces of a text, and whether each is a match."""
+    """Split a text into pieces, each with whether it is a match."""
     first, *others = marked.split("\0")
     return [(first, False), *((piece[1:], piece[0] == _OPEN[1]) for piece in others)]
 
 
 def _spans(marked: str, measure: Callable[[str], int]) -> list[tuple[int, int]]:
-    """Start and end of each match in the text without tags."""
+    """Return the start and end of each match in the text without tags."""
     spans: list[tuple[int, int]] = []
     at = 0
     for piece, is_match in _pieces(marked):
@@ -220,7 +220,7 @@ def _crop(marked: str, words: int, marker: str) -> str:
 
 
 def _positions(marked: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Maps fields to the positions of their matches in bytes."""
+    """Map fields to the positions of their matches in bytes."""
     positions: dict[str, list[dict[str, Any]]] = {}
     for name, value in marked.items():
         places: list[dict[str, Any]] = []

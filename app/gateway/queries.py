@@ -39,7 +39,7 @@ class EngineSearch:
     Attributes:
         query: Query for the engine.
         shape: Format of the hits.
-        text: The query's text as sent.
+        text: The query's text as the client sent it.
         size: Number of requested hits.
         page: Page number, or ``None`` for ``limit`` and ``offset``.
         counts_facets: Whether the request has facets, even an empty list.
@@ -55,7 +55,7 @@ class EngineSearch:
     links: Sequence[Mapping[str, str]]
 
     def encode(self, timed: TimedResult) -> dict[str, Any]:
-        """The response, for orjson."""
+        """Return the response as a value that orjson can encode."""
         result = timed.result
         answer: dict[str, Any] = {
             "hits": [orjson.Fragment(hit) for hit in timed.hits],
@@ -75,7 +75,7 @@ class EngineSearch:
 
 
 def search_metadata(search: EngineSearch, timed: TimedResult, site: SiteRecord, secret: str) -> dict[str, Any]:
-    """Metadata of a search for clients that request it, as in Meilisearch.
+    """Return metadata of a search in Meilisearch's format, for clients that request it.
 
     Args:
         secret: Secret key of the installation.
@@ -150,7 +150,7 @@ def make_facet_query(parameters: Mapping[str, Any], site: SiteRecord) -> SearchQ
 
 
 def matching_values(counts: Mapping[str, int], facet_query: str | None) -> list[dict[str, Any]]:
-    """Values that contain the words of ``facet_query`` in sequence, the last as a prefix. Ignores case and accents."""
+    """Return values with the words of ``facet_query`` in sequence, the last as a prefix. Ignores case and accents."""
     words = " ".join(split_words(facet_query or ""))
     if facet_query is not None and facet_query.strip() and not words:
         return []
@@ -191,7 +191,7 @@ def _text(text: str) -> str:
 
 
 def _window(parameters: Mapping[str, Any]) -> tuple[int | None, int, int]:
-    """Page number (``None`` for ``limit`` and ``offset``), number of hits, and number of skipped hits."""
+    """Return the page number (``None`` for ``limit`` and ``offset``), and the numbers of hits and of skipped hits."""
     page, size = parameters["page"], parameters["hitsPerPage"]
     if page is None and size is None:
         return None, parameters["limit"], parameters["offset"]

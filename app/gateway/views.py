@@ -101,7 +101,7 @@ def _answer_errors(state: BlueprintSetupState) -> None:
 
 
 def respond(error: ApiError) -> Response | None:
-    """Render errors below ``/engine`` in Meilisearch's format."""
+    """Render errors of paths below ``/engine`` in Meilisearch's format."""
     if not is_gateway_path(request.path):
         return None
     return json_answer(gateway_error_body(error, base_url()), error.status)
@@ -122,7 +122,7 @@ def _json_body(schema: type[Schema]) -> dict[str, Any]:
 
 
 def searched_texts() -> list[str]:
-    """The queries of the request in normal form."""
+    """Return the normalized queries of the request."""
     return [_normal_text(text) for text in _sent_texts()[:MAX_QUERIES]]
 
 
@@ -135,7 +135,7 @@ def _sent_texts() -> list[Any]:
         return []  # The view raises the error.
     if not isinstance(body, dict):
         return []
-    # Only a multi-search reads queries. Elsewhere they are ignored, and the query is beside them.
+    # Only a multi-search has a list of queries. Other operations ignore ``queries`` and read ``q``.
     several = request.endpoint == "engine.multi_search" and isinstance(body.get("queries"), list)
     queries = body["queries"] if several else [body]
     return [query.get("q") for query in queries if isinstance(query, dict)]
@@ -151,7 +151,7 @@ _SUGGESTS = OperationPolicy(GATEWAY, searches=True)
 
 
 def _covered_site(index: str) -> SiteRecord:
-    """The site of the caller's key, if ``index`` is its index.
+    """Return the site of the caller's key, if ``index`` is the site's index.
 
     Raises:
         ApiError: 403.
@@ -226,7 +226,7 @@ def multi_search() -> Response:
     require_search()
     room = runtime().searcher.new_room()
     visitor = typing_visitor(covered[0].id) if covered else None
-    # Several queries with one text are one search: the first gets the hits, the others count facets.
+    # Several queries with the same text are one search: the first gets the hits, the others count facets.
     first = {_normal_text(search.text): at for at, search in reversed(list(enumerate(searches)))}
     results = [
         {

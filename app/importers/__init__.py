@@ -1,1 +1,1 @@
-"""Readers of files that other systems export: they turn bytes into raw documents and reports on unreadable lines."""
+"""Readers for files exported by other systems. They turn bytes into raw documents and reports on unreadable lines."""

@@ -42,7 +42,7 @@ def read_csv(stream: ByteStream, fields_of: FieldsOfColumns | None = None) -> It
     booleans are recognized. Rows of empty cells are skipped.
 
     Args:
-        fields_of: Returns the fields that the columns fill; by default the field with the column's name.
+        fields_of: Returns the fields that the columns fill; by default, each column fills the field with its name.
 
     Raises:
         UnreadableFile: The first line is missing or empty; there are too many consecutive blank lines; or
@@ -113,7 +113,7 @@ class _Lines:
         return next(reader)
 
     def read_again(self) -> None:
-        """Continue with the current record's second line, as a stray quotation mark may have joined others to it."""
+        """Continue with the current record's second line, in case a stray quotation mark has joined several lines."""
         self._waiting.extendleft(reversed(self._record[1:]))
 
     def __iter__(self) -> Iterator[str]:

@@ -24,7 +24,7 @@ class ColumnMap:
     """A mapping from columns to fields.
 
     Attributes:
-        columns: Column by field. Other fields are read from the column with the same name.
+        columns: The column for each field. Other fields are read from the column with the same name.
         ignored: Columns that are not imported.
     """
 
@@ -33,7 +33,9 @@ class ColumnMap:
 
 
 def read_column_map(text: str) -> ColumnMap:
-    """Parse ``title=Headline,url=Link,=Notes``, with commas or line breaks between; ``=Notes`` ignores a column.
+    """Parse a map such as ``title=Headline,url=Link,=Notes``. ``=Notes`` ignores a column.
+
+    Commas or line breaks separate the entries.
 
     Raises:
         UnreadableFile: The text is malformed.
@@ -62,14 +64,14 @@ def _invalid(predicate: str, code: str) -> UnreadableFile:
 
 
 _INTERNAL_PREFIX = "_"
-"""Prefix of the other engine's internal fields: scores, highlights, vectors."""
+"""Prefix of internal fields of the exporting engine: scores, highlights, vectors."""
 _IMPORTED_INTERNAL = frozenset(("_geoloc", "_geo", "_tags"))
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 _BEFORE_NAMES = re.compile(r"^[^A-Za-z]+", re.ASCII)
 _MAX_NAME_LENGTH = 64
 _MAX_PATH_LENGTH = 1_000
-"""Characters of a path. A long name above many values would otherwise be repeated for each of them."""
+"""Maximum number of characters in a path, since a long name above many values is repeated for each value."""
 
 _JOINED_BY = {"title": " ", "content": "\n", "excerpt": "\n", "author": ", "}
 _TITLE_LEVELS = [f"hierarchy_lvl{level}" for level in range(1, 7)]
@@ -78,7 +80,7 @@ _SECTION_LEVEL = "hierarchy_lvl0"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNIX_TIME = re.compile(r"-?[0-9]{9,14}", re.ASCII)
 _FIRST_SECOND = 10**8
-"""Smallest number that counts as Unix seconds. Smaller ones are a year or ``20240501``."""
+"""Smallest number that counts as Unix seconds. Smaller numbers are years or dates such as ``20240501``."""
 _FIRST_MILLISECOND = 10**11
 
 
@@ -92,7 +94,7 @@ def to_document(
     """Convert a record to a document, which may still be invalid.
 
     Args:
-        aliases: Columns for each field that ``column_map`` does not contain, the preferred one first.
+        aliases: Columns for each field that ``column_map`` does not contain, most preferred first.
         unwrap: Whether to replace ``{"raw": …}`` by the value in it.
     """
     values = flatten(record, unwrap=unwrap)
@@ -118,9 +120,9 @@ def to_document(
 
 
 def flatten(record: Mapping[str, Any], *, unwrap: bool = False) -> dict[str, Any]:
-    """The values of a record by path (``author.name``), without nulls. Values within lists are collected in a list.
+    """Return the values of a record by path (``author.name``), without nulls. Values within lists become one list.
 
-    Paths are truncated to 1,000 characters; if they become equal, the first value counts.
+    Paths are truncated to 1,000 characters. If truncated paths are equal, the first value is used.
 
     Args:
         unwrap: Whether to replace ``{"raw": …}`` by the value in it.
@@ -148,7 +150,7 @@ def flatten(record: Mapping[str, Any], *, unwrap: bool = False) -> dict[str, Any
 
 
 def _of_one_kind(members: list[Any]) -> list[Any]:
-    """A list of strings or of numbers."""
+    """Return a list of numbers unchanged, and convert the members of any other list to strings."""
     if all(isinstance(member, int | float) and not isinstance(member, bool) for member in members):
         return members
     return [_as_text(member) for member in members]
@@ -159,7 +161,7 @@ def _as_text(value: Any) -> str:
 
 
 def field_name(column: str) -> str:
-    """The name of a further field for a column: ``Post_Date`` for "Post Date". A name without ASCII letters stays."""
+    """Return the further field for a column: ``Post_Date`` for "Post Date". Names without ASCII letters are kept."""
     if FIELD_NAME.fullmatch(column):
         return column
     plain = normalized("NFKD", column).encode("ascii", "ignore").decode()
@@ -196,7 +198,7 @@ def _as_date(value: Any) -> Any:
 
 
 def _title_from_hierarchy(document: dict[str, Any]) -> None:
-    """Set the title of a DocSearch record, and an empty content on a record of a heading."""
+    """Set the title of a DocSearch record, and an empty content if the record is for a heading."""
     if "title" in document or not any(name in document for name in (_SECTION_LEVEL, *_TITLE_LEVELS)):
         return
     levels = [_as_text(document[name]) for name in _TITLE_LEVELS if name in document]
@@ -205,7 +207,7 @@ def _title_from_hierarchy(document: dict[str, Any]) -> None:
 
 
 def fields_of_columns(names: Sequence[str], column_map: ColumnMap) -> list[list[str]]:
-    """The fields that each column of a table fills. The names of standard fields are not case-sensitive.
+    """Return the fields that each column of a table fills. The names of standard fields are not case-sensitive.
 
     Raises:
         UnreadableFile: A column in ``column_map`` does not exist, or there is no column for a required field.

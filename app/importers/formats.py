@@ -18,8 +18,8 @@ class JsonFormat:
     """A system's JSON format for documents.
 
     Attributes:
-        lists: Names of the members of API responses that contain documents.
-        aliases: Columns for each field, the preferred one first.
+        lists: Names of the lists of documents in API responses.
+        aliases: Columns for each field, most preferred first.
         unwrap: Whether to replace ``{"raw": …}`` by the value in it.
     """
 
@@ -52,7 +52,7 @@ def read_file(stream: ByteStream, name: str, column_map: ColumnMap) -> Iterator[
     """Read a file in one of the ``FORMATS`` as documents that have not been validated.
 
     Raises:
-        UnreadableFile: The file has another format, or lacks a column in ``column_map``.
+        UnreadableFile: The file has another format, or lacks a column that ``column_map`` names.
     """
     if name == "csv":
         for read in read_csv(stream, partial(fields_of_columns, column_map=column_map)):
@@ -72,7 +72,7 @@ def read_file(stream: ByteStream, name: str, column_map: ColumnMap) -> Iterator[
 
 
 def guess_format(stream: ByteStream, file_name: str) -> str:
-    """Guess ``csv`` or ``wxr`` from a file's extension or first character, otherwise ``jsonl``."""
+    """Guess ``csv`` or ``wxr`` from a file's extension or first character. The default is ``jsonl``."""
     suffix = file_name.rpartition(".")[2].lower()
     start = stream.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")
     stream.seek(0)

@@ -37,7 +37,12 @@ def read_json_lines(stream: ByteStream) -> Iterator[Read]:
 
 
 def parse_json(line: int, text: bytes | bytearray, number: int | None = None) -> Read:
-    """Parse the record at ``line``; ``number`` is its own number if a line may contain several records."""
+    """Parse a record.
+
+    Args:
+        line: Number of the record's first line.
+        number: Number of the record, if a line may contain several records.
+    """
     try:
         return Record(line, orjson.loads(text), number)
     except orjson.JSONDecodeError as error:
@@ -76,7 +81,7 @@ def read_json(stream: ByteStream, lists: Collection[str] = (), ids: Collection[s
 
 
 def _list_in_response(start: bytes, lists: Collection[str], ids: Collection[str]) -> bytes | None:
-    """The name of the list if the file starts with an API response rather than a document."""
+    """Return the name of the list if the file starts with an API response, not with a document."""
     if not start.startswith(b"{"):
         return None
     for match in _LIST.finditer(start):
@@ -87,11 +92,11 @@ def _list_in_response(start: bytes, lists: Collection[str], ids: Collection[str]
 
 
 class _Splitter:
-    """Splits a file into numbered values without parsing it as a whole.
+    """A parser that splits a file into numbered values without parsing the whole file.
 
     Args:
-        name: Name of the list in each top-level object that contains the values; without a name, values are the
-            members of top-level arrays, and top-level objects.
+        name: Name of the list that contains the values in each top-level object. ``None`` if the values are top-level
+            objects and members of top-level arrays.
     """
 
     def __init__(self, name: bytes | None):
@@ -100,7 +105,7 @@ class _Splitter:
         self._value_depth: int | None = self._outside
         """Number of brackets around a value; ``None`` outside the list."""
         self._brackets = bytearray()
-        """The open brackets."""
+        """The brackets that are currently open."""
         self._value = bytearray()
         self._is_too_long = False
         self._line = 1
@@ -186,7 +191,7 @@ class _Splitter:
 
 
 def _pieces(stream: ByteStream) -> Iterator[tuple[bytes, bytes]]:
-    """Pieces of text, each with the bracket or comma that ends it, or without one at the end of a chunk."""
+    """Yield pieces of text, each with the bracket or comma that ends it, which is empty at the end of a chunk."""
     in_string = is_escaped = False
     chunk = stream.read(CHUNK_BYTES).removeprefix(BOM)
     while chunk:

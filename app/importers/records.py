@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias
 from schemas.validation.problems import Problem
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
-"""Bytes of a record. Longer records are reported and skipped, so that memory is limited."""
+"""Maximum size of a record in bytes. Larger records are reported and skipped to limit memory."""
 
 MAX_BLANK_LINES = 100_000
-"""Consecutive blank lines. Reading one takes as long as sending a thousand."""
+"""Maximum number of consecutive blank lines, since reading a blank line takes as long as sending a thousand."""
 
 BOM = b"\xef\xbb\xbf"
 
@@ -21,7 +21,7 @@ TOO_LONG = Problem(f"is longer than {MAX_RECORD_BYTES} bytes", "too_large")
 
 
 class ByteStream(Protocol):
-    """The methods that readers need of a binary file."""
+    """The methods of a binary file that readers use."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -35,9 +35,9 @@ class Record:
     """A record of a file.
 
     Attributes:
-        line: Its first line, from 1.
-        value: Not validated; a document is an object.
-        number: Its number among the file's records, from 1, if a line may contain several.
+        line: Number of the record's first line, from 1.
+        value: The value, not validated. A document is an object.
+        number: Number of the record in the file, from 1, if a line may contain several records.
     """
 
     line: int
@@ -50,8 +50,8 @@ class BadLine:
     """Content that cannot be read.
 
     Attributes:
-        line: Its first line, from 1.
-        problem: A predicate: ``is not valid JSON``.
+        line: Number of the content's first line, from 1.
+        problem: The problem as a predicate, such as ``is not valid JSON``.
         number: As in :class:`Record`.
     """
 
@@ -68,7 +68,7 @@ class UnreadableFile(Exception):
 
     Attributes:
         field: The invalid part of the request: ``file`` or ``map``.
-        problem: A predicate for that part.
+        problem: The problem of that part as a predicate.
     """
 
     def __init__(self, problem: Problem, field: str = "file"):
@@ -78,7 +78,7 @@ class UnreadableFile(Exception):
 
 
 class BlankLines:
-    """Counts consecutive blank lines, to reject files that contain nothing else."""
+    """A counter of consecutive blank lines, to reject files that consist of blank lines."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -87,7 +87,7 @@ class BlankLines:
         """Count a blank line.
 
         Raises:
-            UnreadableFile: There are too many.
+            UnreadableFile: There are too many consecutive blank lines.
         """
         self._count += 1
         if self._count > MAX_BLANK_LINES:
@@ -101,7 +101,7 @@ class BlankLines:
 
 
 def read_lines(stream: ByteStream) -> Iterator[tuple[int, bytes | None]]:
-    """The lines of a file with their numbers and line ends, without a byte order mark; ``None`` for too long lines."""
+    """Yield the numbered lines of a file with line ends, without a byte order mark; ``None`` for an overlong line."""
     number = 0
     while line := stream.readline(MAX_RECORD_BYTES):
         number += 1

@@ -20,7 +20,7 @@ _WORDPRESS = "http://wordpress.org/export/"
 _CONTENT = "http://purl.org/rss/1.0/modules/content/ encoded"
 _CREATOR = "http://purl.org/dc/elements/1.1/ creator"
 MAX_DEPTH = 100
-"""Depth of nested elements; a field has depth four."""
+"""Maximum depth of nested elements; fields have depth 4."""
 _FIELD_DEPTH = len(("rss", "channel", "item", "title"))
 _TAXONOMIES = {"category": "categories", "post_tag": "tags", "tag": "tags"}
 _INDEXED_TYPES = frozenset(("post", "page"))
@@ -62,7 +62,7 @@ def read_items(stream: Source) -> Iterator[Read]:
     """Do the work of :func:`read_wxr` in this process.
 
     Raises:
-        UnreadableFile: The file is not a WordPress export, or nests too deep.
+        UnreadableFile: The file is not a WordPress export, or its elements are nested too deeply.
     """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -91,7 +91,7 @@ _TYPE_DECLARATION = Problem("must not declare a document type", "invalid_xml")
 
 
 class _Export:
-    """The items of an export that were read so far.
+    """The items of an export that have been read so far.
 
     Attributes:
         is_wordpress: Whether the file declares WordPress's namespace.
@@ -117,7 +117,7 @@ class _Export:
         parser.CharacterDataHandler = self._add_text
 
     def take(self) -> Iterator[Read]:
-        """Return the items since the last call."""
+        """Yield the items that were read since the last call."""
         yield from self._read
         self._read.clear()
 
@@ -141,7 +141,7 @@ class _Export:
             self._taxonomy = _TAXONOMIES.get(attributes.get("domain", ""), "")
 
     def _place(self) -> list[str]:
-        """The path within the channel, up to one element below a field."""
+        """Return the path within the channel, up to one element below a field."""
         return self._path[2 : _FIELD_DEPTH + 1]
 
     def _add_text(self, text: str) -> None:
@@ -199,7 +199,7 @@ class _Export:
 
 
 def _short(name: str) -> str:
-    """A short name for an element with a namespace: ``wp:status``, ``content``."""
+    """Return a short name for an element with a namespace: ``wp:status``, ``content``."""
     if name == _CONTENT:
         return "content"
     if name == _CREATOR:
@@ -210,12 +210,12 @@ def _short(name: str) -> str:
 
 
 def _text_of(content: str) -> str:
-    """The text of a post: HTML with shortcodes, in which blank lines may separate paragraphs."""
+    """Convert a post's content to text. It is HTML with shortcodes, in which blank lines may separate paragraphs."""
     return html_to_text(_BLANK_LINE.sub("\n<p>", _SHORTCODE.sub(" ", content)))
 
 
 def _date_of(item: dict[str, str]) -> str | None:
-    """The time of publication: in UTC if the export contains it, otherwise the blog's local time."""
+    """Return the time of publication, in UTC if the export contains it, otherwise in the blog's local time."""
     for name, zone in (("wp:post_date_gmt", "Z"), ("wp:post_date", "")):
         with suppress(ValueError):  # It is 0000-00-00 for an unpublished post.
             return datetime.fromisoformat(item.get(name, "").strip()).isoformat() + zone

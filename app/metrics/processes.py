@@ -1,4 +1,4 @@
-"""Metrics of processes: requests and other counts, and the sums of counts of ended processes."""
+"""Metrics of processes: requests and other counts, including the summed counts of ended processes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _ENDED = "ended"
 
 
 def show_processes() -> bytes:
-    """Return the counts of all processes and their version, in Prometheus' text format."""
+    """Return the counts of all processes and the service's version in Prometheus's text format."""
     registry = CollectorRegistry()
     registry.register(BuildInfo())
     folder = os.environ.get(FOLDER_VARIABLE)
@@ -93,14 +93,14 @@ class BuildInfo:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes from reading the files while some are added up."""
+    """Keep other processes from reading the metrics files while some of the files are added up."""
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def add_up_ended(folder: Path) -> None:
-    """Add the counts of ended processes to the accumulated counts, and delete the processes' files."""
+    """Add the counts of ended processes to the accumulated counts, and delete the files of these processes."""
     for file in sorted(folder.glob("*.db")):
         kind, _, process = file.stem.rpartition("_")
         if process == _ENDED or _runs(int(process)):

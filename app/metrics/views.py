@@ -1,4 +1,4 @@
-"""The endpoint ``/metrics``: gauges of the installation, computed on request, and the counts of processes."""
+"""The ``/metrics`` endpoint: gauges of the installation, computed on request, and the counts of processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE_SECONDS = 3.0
-"""Seconds that a response waits for slow values. Prometheus waits 10 seconds by default."""
+"""Maximum seconds that a response waits for slow values. Prometheus waits 10 seconds by default."""
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Values that the database has for all sites together."""
+    """Totals over all sites, from the database."""
 
     documents: int
     deleted_sites: int
@@ -75,7 +75,7 @@ class InstallationMetrics:
         }
 
     def show(self) -> bytes:
-        """Return the gauges in Prometheus' text format."""
+        """Return the gauges in Prometheus's text format."""
         registry = CollectorRegistry()
         registry.register(self)
         return generate_latest(registry)
@@ -167,7 +167,7 @@ def _index_bytes(engine: SearchBackend) -> int | None:
 
 
 class _Question(Generic[T]):
-    """A value that may be slow to read: read in its own thread, once at a time."""
+    """A value that may be slow to read. It is read in a separate thread, never twice simultaneously."""
 
     def __init__(self, source: str, read: Callable[[], T]):
         self._source = source
@@ -186,11 +186,11 @@ class _Question(Generic[T]):
     def _work(self, answer: Future[T]) -> None:
         try:
             answer.set_result(self._read())
-        except Exception as error:  # noqa: BLE001 - raised again by whoever reads the answer
+        except Exception as error:  # noqa: BLE001 - the future raises it in the reader.
             answer.set_exception(error)
 
     def answer(self, deadline: float, success: GaugeMetricFamily) -> T | None:
-        """Return the value; ``None`` if reading failed or is late, which is logged and noted in ``success``."""
+        """Return the value, or ``None`` if reading failed or is late. Logs failures and reports them in ``success``."""
         assert self._answer is not None
         try:
             exposition = self._answer.result(max(0.0, deadline - time.monotonic()))
@@ -237,7 +237,7 @@ class _Handler(WSGIRequestHandler):
 
 
 def serve_processes(host: str, port: int, token: str) -> WSGIServer:
-    """Serve ``/metrics`` of this process alone, in a thread that ends with it.
+    """Serve ``/metrics`` for this process only, in a thread that ends with the process.
 
     Args:
         host: Address to listen on.

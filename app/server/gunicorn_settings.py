@@ -1,7 +1,7 @@
-"""gunicorn's settings: one worker per core, threads, and a graceful shutdown that writes what is in memory.
+"""gunicorn's settings: one worker per core, threads, and a graceful shutdown that writes data in memory to disk.
 
-gunicorn executes this file by its path, from ``site-search serve`` or, in a checkout, ``gunicorn.conf.py``. It is not
-imported as a module, which would load the application and its metrics before the folder of the metrics is set.
+gunicorn executes this file by its path, from ``site-search serve`` or, in a checkout, ``gunicorn.conf.py``. The file is
+not imported as a module, because that would load the application and its metrics before the metrics folder is set.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
-# When gunicorn reloads its settings, the application is loaded, but the folder is already set.
+# When gunicorn reloads its settings, the application is loaded, but the metrics folder is already set.
 if "prometheus_client" in sys.modules and "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
     raise RuntimeError("gunicorn must read its settings before it loads the application: pass the path of this file.")
-# The files are memory-mapped, and a write to such a file on a full disk kills the process, so they are in memory.
+# The files are memory-mapped, and writing to such a file on a full disk kills the process. So they are kept in memory.
 _MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes the name unpredictable
 _metrics_folder = tempfile.mkdtemp(prefix="metrics-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = _metrics_folder
 
 _OPEN_FILES = 8192
-"""Open files per process. A thousand connections and the index's files exceed the default limit of many systems."""
+"""Limit of open files per process. A thousand connections and the index's files exceed many systems' default."""
 _soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 if 0 <= _soft < _OPEN_FILES:
     _new_limit = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _hard)
@@ -52,7 +52,7 @@ loglevel = (os.environ.get("LOG_LEVEL") or "info").lower()
 
 
 class _JsonLogger(Logger):  # type: ignore[misc]  # gunicorn has no types.
-    """Formats gunicorn's log lines like all others."""
+    """A logger that formats gunicorn's log lines like the service's other lines."""
 
     def setup(self, cfg: Any) -> None:
         from app.logs import JsonFormatter
@@ -87,9 +87,9 @@ def pre_request(worker: Any, req: Any) -> None:
 
 
 def when_ready(server: Any) -> None:
-    """Exclude loaded modules from garbage collection, where a full pass over them takes a tenth of a second.
+    """Exclude loaded modules from garbage collection, because a full pass over them takes a tenth of a second.
 
-    They live as long as the process, and memory that the collector does not touch stays shared among workers.
+    Modules live as long as the process, and memory that the collector does not touch stays shared among workers.
     """
     gc.collect()
     gc.freeze()

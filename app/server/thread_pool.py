@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class ThreadPool:
-    """A pool in which the thread that became idle last gets the next task, since its data is still in the CPU's caches.
+    """A thread pool that gives each task to the most recently idle thread, whose data is still in the CPU's caches.
 
-    ``concurrent.futures.ThreadPoolExecutor`` rotates its threads, and needlessly wakes another one with each task. This
-    takes a tenth of the CPU time of a small request.
+    ``concurrent.futures.ThreadPoolExecutor`` rotates its threads, and needlessly wakes another thread with each task.
+    This takes a tenth of the CPU time of a small request.
 
     Args:
-        max_active: Maximum number of active threads. A thread is started if a task finds none idle, and ends with the
-            process.
+        max_active: Maximum number of active threads. A thread is started if no thread is idle when a task arrives, and
+            ends with the process.
         name: Prefix of the threads' names.
     """
 
@@ -36,7 +36,7 @@ class ThreadPool:
         self._threads: list[threading.Thread] = []
         self._started = 0
         self._active = 0
-        """Number of threads with a task, without those that stepped aside."""
+        """Number of threads with a task, excluding threads that stepped aside."""
         self._is_shut_down = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -58,9 +58,9 @@ class ThreadPool:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Let another thread replace this one, which waits during its task.
+        """Give this thread's place to another thread while this thread waits in the block.
 
-        Afterwards one thread too many is active until a task ends.
+        After the block, one thread too many may be active until a task ends.
         """
         with self._lock:
             self._active -= 1
@@ -89,7 +89,7 @@ class ThreadPool:
     def _begin(self, task: Callable[[], None]) -> None:
         self._active += 1
         if self._idle:
-            # The last one: it was active most recently.
+            # The last thread in the list was active most recently.
             self._idle.pop().put(task)
             return
         inbox: SimpleQueue[Callable[[], None] | None] = SimpleQueue()

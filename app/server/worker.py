@@ -1,9 +1,10 @@
 """A gunicorn worker whose threads do not wait for slow clients.
 
 gunicorn's own threads wait for the rest of a head, for a body, and for a client to receive a response, and its event
-loop waits for clients to close. So a few dozen slow clients stop it. Here the event loop waits: for heads, for bodies
-of up to ``SMALL_BODY_BYTES``, and for clients to receive responses. At most half of the threads read larger bodies, and
-further ones wait in the loop. Clients that make too little progress are disconnected.
+loop waits for clients to close. A few dozen slow clients can therefore block it. In this worker, the event loop waits
+for heads, for bodies of up to ``SMALL_BODY_BYTES``, and for clients to receive responses. At most half of the threads
+read larger bodies; other requests with large bodies wait in the loop. Clients that make too little progress are
+disconnected.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ from app.web.headers import make_request_id
 PATIENCE_SECONDS = 10.0
 """Seconds that a client may pause within a request or a response."""
 MIN_BYTES_PER_SECOND = 2048
-"""Average rate at which a client must send or receive after that."""
+"""Minimum average rate at which a client must send or receive after ``PATIENCE_SECONDS``."""
 TURN_SECONDS = 30.0
-"""Seconds that a request with a large body waits for a thread."""
+"""Maximum seconds that a request with a large body waits for a thread."""
 LINGER_SECONDS = 2.0
-"""Seconds that a closed connection is still read, so that a client that is still sending gets the response."""
+"""Seconds for which a closed connection is still read, so that a client that is still sending gets the response."""
 SMALL_BODY_BYTES = 65_536
-"""Bytes of a body that must have arrived before a thread gets the request."""
+"""Bodies of up to this many bytes are received completely before a thread gets the request."""
 MAX_HEAD_BYTES = 65_536
 PIECE_BYTES = 65_536
-"""Bytes that are read at once, and from which collected output is sent."""
+"""Maximum bytes per read, and number of collected output bytes that triggers sending."""
 MAX_PIECES = 64
 MAX_UNSENT_BYTES = 1_048_576
-"""Unsent bytes of a response in pieces from which the thread that produces it waits."""
+"""Unsent bytes of a streamed response at which the thread that produces it waits."""
 MAX_WORKER_UNSENT_BYTES = 134_217_728
-"""Unsent bytes of all responses of a worker; beyond them the slowest clients are disconnected."""
+"""Maximum unsent bytes of all responses of a worker, beyond which the slowest clients are disconnected."""
 
 _FRAMING = re.compile(rb"\r\n(content-length|transfer-encoding|expect):[ \t]*([^\r\n]*)", re.IGNORECASE)
 _RESET = struct.pack("ii", 1, 0)
@@ -60,7 +61,8 @@ _EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORE
 class Socket(socket.socket):
     """A client's socket with buffers for unread input and unsent output.
 
-    Either the event loop or one thread uses it at a time. It never blocks in the kernel, whatever gunicorn sets.
+    Either the event loop or one thread uses it at a time. It never blocks in the kernel, regardless of gunicorn's
+    settings.
 
     Attributes:
         received: Input that gunicorn has not read yet.
@@ -68,7 +70,7 @@ class Socket(socket.socket):
         unsent_bytes: Size of these pieces.
         ended: Whether the client has closed its side.
         may_wait: Whether :meth:`recv` waits for the client; otherwise ``received`` contains the whole request.
-        deadline: Time (``time.monotonic``) when the client is disconnected unless it makes progress.
+        deadline: Time (``time.monotonic``) at which the client is disconnected unless it makes progress.
     """
 
     def __init__(self, accepted: socket.socket):
@@ -92,7 +94,7 @@ class Socket(socket.socket):
         self._timeout = value
 
     def gettimeout(self) -> float | None:
-        """The timeout, which gunicorn restores after reading the rest of a body."""
+        """Return the timeout, which gunicorn restores after reading the rest of a body."""
         return self._timeout
 
     def set_deadline(self, seconds: float) -> None:
@@ -126,7 +128,7 @@ class Socket(socket.socket):
         return len(super().recv(PIECE_BYTES))
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """Return input, and wait for it if ``may_wait`` is set.
+        """Return input, after waiting for it if ``may_wait`` is set.
 
         Raises:
             TimeoutError: The client is too slow.
@@ -150,10 +152,10 @@ class Socket(socket.socket):
         return data
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Add output, which :meth:`flush` sends; it is called here only for larger amounts.
+        """Add output for :meth:`flush` to send. Larger amounts are flushed immediately.
 
         Raises:
-            BrokenPipeError: The client receives a response in pieces too slowly.
+            BrokenPipeError: The client receives a streamed response too slowly.
         """
         if self.unsent_bytes > MAX_UNSENT_BYTES:
             self.set_deadline(PATIENCE_SECONDS)
@@ -174,7 +176,7 @@ class Socket(socket.socket):
         unsent = self.unsent
         while unsent:
             try:
-                # One system call for many pieces: a response's head and body are separate ones.
+                # One system call sends many pieces, since a response's head and body are separate pieces.
                 count = self.sendmsg(list(islice(unsent, MAX_PIECES)))
             except BlockingIOError:
                 return
@@ -216,9 +218,9 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
 
     Attributes:
         events: Events that the poller watches.
-        on_event: The event loop's handler for these events; ``None`` while a thread has the request.
+        on_event: The event loop's handler for these events; ``None`` while a thread handles the request.
         on_deadline: The event loop's handler for the socket's deadline.
-        is_idle: Whether nothing of a request has arrived.
+        is_idle: Whether no part of a request has arrived.
         is_kept: Whether the connection stays open after the response that is being sent.
     """
 
@@ -251,20 +253,20 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
 
     @property
     def is_whole(self) -> bool:
-        """Whether gunicorn will need no more input than has arrived."""
+        """Whether all the input that gunicorn needs for the request has arrived."""
         return self.sock.ended or (self._length is not None and len(self.sock.received) >= self._body_at + self._length)
 
     def is_ready(self) -> bool:
         """Whether a thread may get the request: its head and its body, or the beginning of a large body, have arrived.
 
-        Also if there is no point in waiting, since gunicorn rejects invalid line ends and malformed lengths.
+        A request with invalid line ends or a malformed length is also ready, since gunicorn rejects it.
         """
         received = self.sock.received
         if not self._body_at:
             end = received.find(b"\r\n\r\n", self._searched)
             if end < 0:
                 fresh = max(0, self._searched - 1)
-                # The end of the head may be split between two reads, so its first three bytes are searched again.
+                # The four-byte end of the head may be split between two reads, so search the last three bytes again.
                 self._searched = max(0, len(received) - 3)
                 return received.count(b"\n", fresh) != received.count(b"\r\n", fresh)
             self._body_at = end + 4
@@ -294,7 +296,7 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types.
                 # gunicorn rejects malformed lengths, so there is no body to wait for.
                 self._length = int(value) if value.isdigit() and len(value) < 19 else 0
         if expects and self._length != 0 and received.find(b" HTTP/1.1\r\n", 0, received.find(b"\n") + 1) > 0:
-            # gunicorn would send it only once a thread has the request. Without the header, it does not send another.
+            # gunicorn would send it only once a thread has the request. Removing the header prevents a second one.
             head, count = _EXPECTS.subn(b"", received[: self._body_at - 2])
             if count:
                 received[: self._body_at - 2] = head
@@ -312,7 +314,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         self._watched: set[Connection] = set()
         """Connections that the event loop watches."""
         self._waiting_for_thread: deque[Connection] = deque()
-        """Watched connections that wait until a thread may read their body."""
+        """Watched connections whose large bodies wait for a thread."""
         self._reading = 0
         """Number of threads that read bodies from clients."""
         self._max_reading = max(1, self.cfg.threads // 2)
@@ -320,7 +322,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         self._is_ending = False
 
     def get_thread_pool(self) -> ThreadPool:
-        """The threads that handle requests."""
+        """Return the threads that handle requests."""
         return ThreadPool(self.cfg.threads, "request")
 
     @classmethod
@@ -350,7 +352,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         self._read(conn)
 
     def handle(self, conn: Connection) -> bool:
-        """Handle a request, in a thread."""
+        """Handle a request. Runs in a thread of the pool."""
         is_kept = bool(super().handle(conn))
         with suppress(OSError):  # The event loop tries again, and closes the connection.
             conn.sock.flush()
@@ -363,7 +365,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             self._reading -= 1
             if self._waiting_for_thread:
                 following = self._waiting_for_thread.popleft()
-                # Its deadline for getting a turn must not disconnect it while the thread reads.
+                # The deadline for getting a thread must not disconnect the client while the thread reads.
                 self._unwatch(following)
                 self._hand_over(following)
         conn.is_kept = not fs.cancelled() and fs.exception() is None and fs.result()
@@ -388,7 +390,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             self._make_room()
 
     def _make_room(self) -> None:
-        """Close one in twenty of the watched connections: those nearest to their deadlines."""
+        """Close one in twenty of the watched connections, nearest deadlines first."""
         count = len(self._watched) // 20 + 1
         for conn in heapq.nsmallest(count, self._watched, key=lambda conn: conn.sock.deadline):
             self._abort(conn)
@@ -412,7 +414,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         self._watched.add(conn)
 
     def _unwatch(self, conn: Connection) -> None:
-        """Ignore a connection. It stays registered with the poller, since most clients wait for the response."""
+        """Ignore a connection's events. It stays registered, since most clients wait for the response."""
         self._watched.discard(conn)
         conn.on_event = None
 
@@ -478,7 +480,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
             self._watch(conn, selectors.EVENT_READ, self._read, self._refuse_slow)
 
     def _hand_over(self, conn: Connection) -> None:
-        """Pass the request to a thread, or wait until a thread may read its body."""
+        """Pass the request to a thread, or queue it until a thread may read its large body."""
         conn.sock.may_wait = not conn.is_whole
         if not conn.sock.may_wait:
             self.enqueue_req(conn)
@@ -502,7 +504,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         )
 
     def _refuse(self, conn: Connection, error: ApiError) -> None:
-        """Send an error response without the application."""
+        """Send an error response without calling the application."""
         if conn in self._waiting_for_thread:
             self._waiting_for_thread.remove(conn)
         self._unwatch(conn)

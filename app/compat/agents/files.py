@@ -31,7 +31,7 @@ class Page:
 
     Attributes:
         revision: Revision of the site that last wrote the page.
-        fields: Fields of its document.
+        fields: Fields of the page's document.
     """
 
     id: str
@@ -66,11 +66,11 @@ def find_page(site: SiteRecord, *, identifier: str | None = None, url: str | Non
     """Find the page with this ID or URL.
 
     Args:
-        url: URL as in the site's documents, or as in a browser's address bar.
+        url: URL in the form of the site's documents or of a browser's address bar.
 
     Raises:
-        ApiError: 400 unless exactly one is given; 404.
-        BackendUnavailable: The engine, which finds URLs that are not IDs, is unavailable.
+        ApiError: 400 unless exactly one of ID and URL is given; 404.
+        BackendUnavailable: The URL is not an ID, and the engine to look it up is unavailable.
     """
     if (identifier is None) == (url is None):
         raise field_error("id", "required", "or url is required, and not both")
@@ -89,7 +89,7 @@ def _read(site: SiteRecord, names: list[str]) -> Page | None:
 
 
 def _spellings(url: str, site: SiteRecord) -> list[str]:
-    """Spellings of a URL in documents: absolute or relative, with or without a trailing slash."""
+    """Return the forms that a URL may have in documents: absolute or relative, with or without a trailing slash."""
     try:
         absolute = normalize_url(url, site.url)
     except ValueError as error:
@@ -114,7 +114,7 @@ def _ids_at(site: SiteRecord, urls: list[str]) -> list[str]:
 
 
 def walk_pages(database: Database, site: SiteRecord, most: int) -> Iterator[Page]:
-    """Iterate over a site's pages, shortest IDs first. If IDs are URLs, these are closest to the home page.
+    """Iterate over a site's pages, shortest IDs first, which are closest to the home page if IDs are URLs.
 
     Args:
         most: Maximum number of pages.
@@ -135,7 +135,7 @@ MAX_WRITTEN = 20_000
 """Maximum number of pages in ``llms-full.txt``."""
 MAX_FULL_BYTES = 5 * 1024 * 1024
 _NOTE_BYTES = 500
-"""Bytes reserved for the note about missing pages."""
+"""Bytes reserved for the note about omitted pages."""
 _MIN_IN_SECTION = 2
 _MAX_IN_SECTION = 50
 """Maximum number of pages in a section, if their paths can be divided further."""
@@ -232,7 +232,7 @@ def _one_line(text: str) -> str:
 
 
 def _section(page: Page) -> str:
-    """The page's section, or an empty string."""
+    """Return the page's section, or an empty string."""
     section = page.fields.get("section")
     if isinstance(section, list):
         section = next(iter(section), None)
@@ -253,7 +253,7 @@ def _by_path(entries: list[_Entry], depth: int) -> dict[str, list[_Entry]]:
 
 
 def _lead(page: Page) -> str:
-    """A summary of the page: its excerpt, or the first sentence of its text."""
+    """Return a summary of the page: its excerpt, or the first sentence of its text."""
     text = str(page.fields.get("excerpt") or page.fields["content"])[: 10 * _MAX_LEAD]
     text = _one_line(text).removeprefix(_one_line(page.title)).lstrip(" .:|-–—")
     sentence = _SENTENCE.match(text)
@@ -267,7 +267,7 @@ def _lead(page: Page) -> str:
 
 
 def write_pages(database: Database, site: SiteRecord, total: int) -> Iterator[bytes]:
-    """Create ``llms-full.txt``: as many whole pages as fit, and a note about missing ones.
+    """Create ``llms-full.txt``: as many whole pages as fit, and a note about omitted pages.
 
     Args:
         total: Number of pages of the site.

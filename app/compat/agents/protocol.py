@@ -1,7 +1,7 @@
 """Model Context Protocol over HTTP: reading messages of all supported revisions, and the methods for one site.
 
-Since revision 2026-07-28, every request contains what earlier revisions agree on in a handshake, and repeats part of it
-in headers. The server stores nothing between requests.
+Since revision 2026-07-28, every request contains the parameters that earlier revisions negotiate in a handshake, and
+repeats some of them in headers. The server is stateless.
 
 Source: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
 """
@@ -83,7 +83,7 @@ class Message:
 
 
 def read_id(body: Any) -> str | int | None:
-    """The ID of a request, or ``None`` if it is missing or invalid."""
+    """Return the ID of a request, or ``None`` if it is missing or invalid."""
     identifier = body.get("id") if isinstance(body, dict) else None
     return identifier if isinstance(identifier, str | int) and not isinstance(identifier, bool) else None
 
@@ -141,7 +141,7 @@ def _check_envelope(message: Message, headers: Headers) -> None:
 
 
 def _decoded(value: str | None) -> str | None:
-    """Decode a header that may be in base64, which non-ASCII values require."""
+    """Decode a header that may be encoded in base64, as non-ASCII values must be."""
     before, after = _BASE64
     if value is None or not (value.startswith(before) and value.endswith(after)):
         return value
@@ -152,7 +152,7 @@ def _decoded(value: str | None) -> str | None:
 
 
 def encode_result(message: Message, result: Mapping[str, Any], server: Mapping[str, str]) -> dict[str, Any]:
-    """The response to a request.
+    """Return the response to a request.
 
     Args:
         server: Name and version of this server.
@@ -163,7 +163,7 @@ def encode_result(message: Message, result: Mapping[str, Any], server: Mapping[s
 
 
 def encode_error(identifier: str | int | None, error: ProtocolError) -> dict[str, Any]:
-    """The response to an invalid message; without an ID if none could be read."""
+    """Return the response to an invalid message, without an ID if the message has no readable ID."""
     encoded: dict[str, Any] = {"code": error.code, "message": str(error)}
     if error.data is not None:
         encoded["data"] = error.data
@@ -176,7 +176,7 @@ _FRESH_MILLISECONDS = 300_000
 
 
 def server_info(site: SiteRecord) -> dict[str, str]:
-    """Name, title, and version of the server."""
+    """Return the name, title, and version of the server."""
     return {"name": "site-search", "title": site.name, "version": version("site-search-service")}
 
 
@@ -207,7 +207,7 @@ def _invalid(message: Message, text: str) -> ProtocolError:
 
 
 def _cacheable(message: Message, result: dict[str, Any]) -> dict[str, Any]:
-    """A result that clients may cache for a while, for this key only."""
+    """Mark a result as cacheable for a limited time, for this key only."""
     return result if message.is_legacy else {**result, "ttlMs": _FRESH_MILLISECONDS, "cacheScope": "private"}
 
 
@@ -239,7 +239,7 @@ def _call(message: Message, site: SiteRecord) -> dict[str, Any]:
 
 
 def failed_call(error: ApiError) -> dict[str, Any]:
-    """The result of a failed tool call, whose message the model can read and act on."""
+    """Return the result of a failed tool call, with a message that the model can read and act on."""
     is_detailed = error.code is ErrorCode.VALIDATION_FAILED and error.details
     text = "; ".join(detail.message for detail in error.details) if is_detailed else error.message
     return {"content": [_text(text)], "isError": True}

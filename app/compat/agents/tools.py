@@ -45,7 +45,7 @@ class Tool:
     """A tool that agents can call.
 
     Attributes:
-        describe: Returns the tool's description of a site for ``tools/list``.
+        describe: Returns the tool's description for a site, for ``tools/list``.
         run: Runs the tool with arguments; raises the same errors as views.
     """
 
@@ -54,7 +54,7 @@ class Tool:
 
 
 def describe(site: SiteRecord) -> list[dict[str, Any]]:
-    """Descriptions of a site's tools for ``tools/list``."""
+    """Return the descriptions of a site's tools for ``tools/list``."""
     return [
         {
             "name": name,
@@ -222,7 +222,7 @@ def _fetch(site: SiteRecord, arguments: Any) -> ToolResult:
 
 
 def _end_of_part(text: str, start: int) -> int:
-    """The end of a part from ``start``: at a line end, unless that would leave the part less than half full."""
+    """Return the end of the part from ``start``, at a line end unless the part would then be less than half full."""
     end = start + MAX_TEXT
     if end >= len(text):
         return len(text)

@@ -34,10 +34,10 @@ IN_PATH = Access(public=True)
 """Paths contain only public keys, since many programs log paths."""
 
 _FORMAT = 2
-"""Version of the files' format. Increase it with every change, to invalidate clients' caches."""
+"""Version of the files' format. Increment it with every change to invalidate clients' caches."""
 
 _GZIP_TAG = "-gzip"
-"""Suffix of entity tags of compressed files, which have different bytes."""
+"""Suffix of the entity tags of compressed files, whose bytes differ."""
 
 
 def _is_search() -> bool:
@@ -57,10 +57,10 @@ _FILE_POLICY = OperationPolicy(IN_PATH, is_file=True, token_places=_KEY_IN_PATH)
 
 
 def _open_site(off: ErrorCode) -> SiteRecord:
-    """The site of the caller's key.
+    """Return the site of the caller's key.
 
     Args:
-        off: Error code if the owner has not allowed agents.
+        off: Error code for sites whose owner has not allowed agents.
 
     Raises:
         ApiError: The site is closed to agents or paused.
@@ -97,7 +97,7 @@ def call() -> Response:
 
 
 def respond(error: ApiError) -> Response | None:
-    """Render errors after a message was read: as the result of a tool call, or as a protocol error."""
+    """Render an error that occurs after a message was read, as the result of a tool call or as a protocol error."""
     if "answered_message" not in g:
         return None
     message, site = g.answered_message
@@ -121,14 +121,14 @@ def _read_body() -> Any:
 
 
 def _state_of(site: SiteRecord) -> tuple[int, int, datetime]:
-    """The site's number of pages, its revision, and the time of its last change."""
+    """Return the site's number of pages, revision, and time of the last change."""
     with runtime().database.read() as session:
         row = get_site(session, site.account_id, site.id)
         return row.document_count, row.revision, row.updated_at
 
 
 def _tag(*version: object) -> str:
-    """The entity tag of the requested file.
+    """Return the entity tag of the requested file.
 
     Args:
         version: Values that change with the content, in addition to the service's URL.
@@ -138,7 +138,7 @@ def _tag(*version: object) -> str:
 
 
 def _send(make: Callable[[], str], media_type: str, *version: object) -> Response:
-    """Send a text, or 304 if the client has it."""
+    """Send a text, or 304 if the client already has it."""
     tag = _tag(*version)
     if _is_current(tag):
         return _complete(Response(status=304), tag)
@@ -160,11 +160,11 @@ def _complete(response: Response, tag: str) -> Response:
 def _send_copy(
     name: str, make: Callable[[SiteRecord, int], Iterable[bytes]], send: Callable[[Copy, str], Response]
 ) -> Response:
-    """Send a file about the whole site, which is cached until the site changes, or 304.
+    """Send a file about the whole site, or 304 if the client already has it. The file is cached until the site changes.
 
     Args:
         make: Creates the content from the site and its number of pages.
-        send: Creates the response from the content and its tag.
+        send: Creates the response from the content and its entity tag.
     """
     site = _open_site(ErrorCode.NOT_FOUND)
     total, *version = _state_of(site)

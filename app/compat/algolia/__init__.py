@@ -1,1 +1,1 @@
-"""Algolia's search API on top of any engine, as far as DocSearch and plain searches need it."""
+"""The part of Algolia's search API that DocSearch and plain searches need, on top of any engine."""

@@ -37,9 +37,9 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def read_filters(parameters: dict[str, object], kinds: FieldKinds) -> Filter | None:
-    """Combine ``filters``, ``facetFilters``, and ``numericFilters`` into one condition, or ``None``.
+    """Combine ``filters``, ``facetFilters``, and ``numericFilters`` into one condition, or ``None`` without filters.
 
-    As at Algolia, a condition on a field that no document has matches nothing.
+    As in Algolia, a condition on a field that doesn't exist in any document matches nothing.
 
     Raises:
         ApiError: 400 for an invalid expression.
@@ -55,7 +55,7 @@ def read_filters(parameters: dict[str, object], kinds: FieldKinds) -> Filter | N
 
 
 def _listed(value: object, read: Callable[[str], Filter]) -> list[Filter]:
-    """Conditions that must all match. Of the conditions in a nested list, one must match."""
+    """Return conditions that must all match. A nested list becomes one condition, of which any part must match."""
     members = cast("Sequence[str | Sequence[str]]", [value] if isinstance(value, str) else value)
     conditions: list[Filter] = []
     for member in members:
@@ -80,7 +80,7 @@ def _condition(name: str, operator: str, value: str, kinds: FieldKinds) -> Filte
 
 
 def _on_fields(name: str, kinds: FieldKinds, condition: Callable[[str], Filter]) -> Filter:
-    """A condition that must match for one of the fields behind a name."""
+    """Return a condition that is met if any of the fields for a name meets it."""
     either = tuple(condition(field) for field in fields_named(name, kinds))
     if not either:
         return NO_DOCUMENT
@@ -88,7 +88,7 @@ def _on_fields(name: str, kinds: FieldKinds, condition: Callable[[str], Filter])
 
 
 def fields_named(name: str, kinds: FieldKinds) -> tuple[str, ...]:
-    """The fields of a site's documents for one of Algolia's or DocSearch's names."""
+    """Return the fields of a site's documents for one of Algolia's or DocSearch's names."""
     fields = _NAMES.get(name, (name,))
     return tuple(field for field in fields if field in STANDARD_FIELDS or field in kinds)
 

@@ -1,4 +1,4 @@
-"""Algolia's search API: one search, or several, with a hit for each section for DocSearch."""
+"""Algolia's search API: single and multiple searches, with one hit per section for DocSearch."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def encode_answer(search: AlgoliaSearch, outcome: SearchOutcome, site: SiteRecor
 
 
 def _facet_counts(names: Mapping[str, tuple[str, ...]], counted: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    """The summed counts of each name's fields, most frequent values first."""
+    """Return the value counts for each requested name, summed over its fields, most frequent values first."""
     facets = {}
     for name, fields in names.items():
         values: Counter[str] = Counter()
@@ -98,7 +98,7 @@ def _facet_counts(names: Mapping[str, tuple[str, ...]], counted: Mapping[str, Ma
 
 
 def _hits(document: Mapping[str, Any], site: SiteRecord, tags: tuple[str, str]) -> Iterator[dict[str, Any]]:
-    """The hits of a document: the document if its title matches or no section does, and its sections."""
+    """Yield the hits of a document: the document itself if its title or no section matches, and matching sections."""
     marked, sections = document["_formatted"], document.get(SECTIONS, [])
     page = [(_group(document, site), None), (document["title"], marked["title"])]
     address = urljoin(site.url, document["url"])
@@ -172,7 +172,7 @@ _READ = AlgoliaQuerySchema()
 
 
 def _error_body(error: ApiError) -> dict[str, Any]:
-    """The JSON body of an error. Algolia rejects keys with 403."""
+    """Return the JSON body of an error. Algolia rejects keys with 403."""
     if error.code is ErrorCode.MISSING_API_KEY:
         return {"message": "Send a public or search key of the site in X-Algolia-API-Key.", "status": 403}
     return {"message": error.message, "status": 403 if error.code in _NO_KEY else error.status}
@@ -217,7 +217,7 @@ def respond(error: ApiError) -> Response | None:
 
 
 def _body() -> Any:
-    """The request's body as JSON, whatever its media type: Algolia's clients send it as plain text.
+    """Return the request's body as JSON, regardless of its media type, since Algolia's clients send plain text.
 
     Raises:
         ApiError: 400, 408, 413, 415.
@@ -226,7 +226,7 @@ def _body() -> Any:
 
 
 def _queries() -> list[dict[str, Any]]:
-    """The checked searches of the request.
+    """Return the checked searches of the request.
 
     Raises:
         ApiError: 400.
@@ -243,7 +243,7 @@ def _queries() -> list[dict[str, Any]]:
 
 
 def searched_texts() -> list[str]:
-    """The queries of the request in normal form."""
+    """Return the normalized queries of the request."""
     try:
         return [normal_form(query["query"]) for query in _queries()]
     except ApiError:
@@ -302,7 +302,7 @@ def search_one_index(uid: str) -> Response:
 
 
 def _run(site: SiteRecord, parameters: dict[str, Any], index: str, recorded_texts: set[str]) -> dict[str, Any]:
-    """Run one search. Of several searches with one text, only the first is recorded for analytics."""
+    """Run one search. Only the first of several searches with the same text is recorded for analytics."""
     search = make_search(parameters, index, site)
     text = normal_form(search.query.text)
     visitor = None if text in recorded_texts else typing_visitor(site.id)
@@ -334,9 +334,9 @@ def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> Alg
 
 
 def _facets(names: list[str], site: SiteRecord) -> dict[str, tuple[str, ...]] | None:
-    """Maps requested names to fields whose values are counted; ``None`` for all fields.
+    """Map requested names to fields whose values are counted; ``None`` for all fields.
 
-    As at Algolia, names that no document has are skipped.
+    As in Algolia, names that don't exist in any document are skipped.
     """
     if "*" in names:
         return None

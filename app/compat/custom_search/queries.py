@@ -1,7 +1,7 @@
-"""Converts requests of Custom Search to queries, and searches with conditions that engines don't support.
+"""Converts Custom Search requests to queries, and searches with conditions that engines don't support.
 
-Such conditions are a path of the site and any of several words. Hits are checked in windows, without their texts. One
-page of the matching hits is then searched by ID for display.
+Such conditions are "below a path of the site" and "contains any of several words". Hits are checked in windows, without
+their texts. One page of matching hits is then searched by ID for display.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ def _text(parameters: Mapping[str, Any]) -> str:
 
 
 def any_of(parameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words of which a document must contain one, in addition to the query."""
+    """Return words at least one of which a document must contain in addition to matching the query."""
     has_text = any(parameters[name] for name in ("q", "hq", "exactTerms"))
     return tuple(dict.fromkeys(parameters["orTerms"].split())) if has_text else ()
 
 
 def without(words: Sequence[str]) -> str:
-    """The query for documents without these words."""
+    """Return a query that matches documents without these words."""
     return " ".join(f"-{_quoted(word)}" for word in words)
 
 
@@ -101,7 +101,7 @@ def _quoted(terms: str) -> str:
 
 
 def _read_sort(text: str) -> tuple[tuple[SortKey, ...], list[Filter]]:
-    """The order and the ranges in ``sort``."""
+    """Return the order and the ranges in ``sort``."""
     keys: dict[str, SortKey] = {}
     ranges: list[Filter] = []
     for part in filter(None, text.split(",")):
@@ -146,7 +146,7 @@ def _months_before(day: date, months: int) -> date:
 
 
 def _of_type(file_type: str, site: SiteRecord) -> list[Filter]:
-    """Condition on the file type. The crawler sets ``type`` for files; pages have none, or their own value."""
+    """Return the condition for a file type. The crawler sets ``type`` for files; pages may have their own ``type``."""
     extension = file_type.lower().removeprefix(".")
     if not extension:
         return []
@@ -156,7 +156,7 @@ def _of_type(file_type: str, site: SiteRecord) -> list[Filter]:
 
 
 def read_place(address: str) -> tuple[str, str]:
-    """The host of ``siteSearch`` without ``www.``, and the prefix of its path; both may be empty.
+    """Return the host of ``siteSearch`` without ``www.``, and the prefix of its path; both may be empty.
 
     Raises:
         ApiError: 400.
@@ -194,7 +194,7 @@ def _in_language(languages: str, site: SiteRecord) -> list[Filter]:
 
 
 def shown_fields(site: SiteRecord) -> frozenset[str]:
-    """The fields of a hit in responses. Of its text, only the snippet is included."""
+    """Return the fields of a hit in responses, which include a snippet but not the whole text."""
     return frozenset({"id", "title", "url", "author", "date", *site.kinds})
 
 
@@ -210,7 +210,7 @@ class Narrowing:
     Attributes:
         is_at: Whether the hit with this URL matches.
         boosts: Boosts that move hits with matching paths into the first windows.
-        words: Words of which a hit must contain one; empty for no condition.
+        words: Words at least one of which a hit must contain; empty for no condition.
     """
 
     is_at: Callable[[str], bool]
@@ -219,7 +219,7 @@ class Narrowing:
 
 
 def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing | None:
-    """Read the conditions of a request, or ``None``."""
+    """Return the conditions of a request that engines don't support, or ``None``."""
     host, path = read_place(parameters["siteSearch"])
     words = any_of(parameters)
     if not path:
@@ -281,7 +281,7 @@ def search_narrowed(
 
 
 def _lacking(site: SiteRecord, words: tuple[str, ...], window: Mapping[str, str]) -> set[str]:
-    """The hits of a window that contain none of the words."""
+    """Return the hits of a window that don't contain any of the words."""
     if not words or not window:
         return set()
     of_window = SearchQuery(without(words), limit=len(window), filter=OneOf("id", tuple(window)))
@@ -289,7 +289,7 @@ def _lacking(site: SiteRecord, words: tuple[str, ...], window: Mapping[str, str]
 
 
 def _show(site: SiteRecord, query: SearchQuery, ids: list[str], fields: frozenset[str]) -> list[bytes]:
-    """Hits of the query by ID, in this order."""
+    """Return the query's hits for these IDs, in the same order."""
     if not ids:
         return []
     hits: dict[str, bytes] = {}

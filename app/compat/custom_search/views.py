@@ -1,4 +1,4 @@
-"""Custom Search: the operation of Google's API, and its responses and errors as Google documents them."""
+"""Custom Search: the operation of Google's API, with responses and errors in Google's documented formats."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TEMPLATE = (
     "&excludeTerms={excludeTerms?}&orTerms={orTerms?}&hq={hq?}&alt=json"
 )
 _REPEATED = ("sort", "fileType", "siteSearch", "exactTerms", "excludeTerms", "orTerms", "hq")
-"""Parameters that a response repeats."""
+"""Parameters that are repeated in the response."""
 _MEDIA_TYPES = {"pdf": "application/pdf", "epub": "application/epub+zip"}
 _STATUSES = {
     400: ("INVALID_ARGUMENT", "badRequest"),
@@ -151,7 +151,7 @@ def _item(document: Mapping[str, Any], site: SiteRecord) -> dict[str, Any]:
 
 
 def _pagemap(document: Mapping[str, Any], site: SiteRecord) -> dict[str, Any]:
-    """The document's own fields in the format of Google's page metadata."""
+    """Return the document's own fields in the format of Google's page metadata."""
     metatags = {
         name: value if isinstance(value, str) else orjson.dumps(value).decode()
         for name, value in document.items()
@@ -171,14 +171,14 @@ def _pagemap(document: Mapping[str, Any], site: SiteRecord) -> dict[str, Any]:
 
 
 def error_status(error: ApiError) -> int:
-    """The status of an error. Unlike ours, Google's is 400 for an invalid key and 403 for a missing one."""
+    """Return the status of an error. Unlike our API, Google uses 400 for an invalid key and 403 for a missing key."""
     if error.code in _REFUSED_KEYS:
         return 400
     return 403 if error.code is ErrorCode.MISSING_API_KEY else error.status
 
 
 def error_body(error: ApiError) -> dict[str, Any]:
-    """The JSON body of an error."""
+    """Return the JSON body of an error."""
     code = error_status(error)
     status, reason = _STATUSES.get(code, _STATUSES[400])
     message = _NO_KEY if error.code is ErrorCode.MISSING_API_KEY else error.message

@@ -36,7 +36,7 @@ FETCHERS = 2
 """Number of threads in a run that fetch and read pages: the maximum number of concurrent requests to one host."""
 
 MAX_IN_FLIGHT = 2 * FETCHERS
-"""Maximum number of pages handed to the threads at a time: enough that no thread waits for a decision."""
+"""Maximum number of pages in the threads' hands at a time; enough that no thread is idle during a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Reading:
 
     Attributes:
         fetched: The response, without its body.
-        page: ``None`` if the page has not changed.
+        page: The page's content; ``None`` if the page has not changed.
     """
 
     fetched: Fetched
@@ -57,10 +57,10 @@ class _Pass:
     """One pass over the waiting pages.
 
     Attributes:
-        postponed: Pages whose host asked to wait, each with the value of ``started`` at which it is due again.
+        postponed: Pages whose host asked to wait, each with the value of ``started`` at which the page is due again.
         attempts: Number of rejected requests for each postponed page.
         started: Number of pages that were handed to the threads.
-        only_deferred: Whether all other pages are settled.
+        only_deferred: Whether only deferred pages are left.
     """
 
     pool: ThreadPoolExecutor
@@ -136,7 +136,7 @@ def _start(state: RunState, current: _Pass, queued: QueuedPage, *, unconditional
     place = current.order.place(queued.url)
     current.in_flight[current.pool.submit(_read_page, state, queued, unconditional, place)] = queued
     current.started += 1
-    # The page may lead to pages that are not deferred, which come first again.
+    # The page may lead to pages that are not deferred, which take precedence again.
     current.only_deferred = False
 
 
@@ -166,14 +166,14 @@ def _read_page(state: RunState, queued: QueuedPage, unconditional: bool, place: 
         try:
             fetched = state.visitor.request_page(queued.url, stored_validators, place)
         finally:
-            # Also if no request was sent: the next page of the host waits for this.
+            # Set even if no request was sent, because the next page of the host waits for this.
             place.requested.set()
         if fetched.status == 304:
             return Reading(fetched, None)
         page = state.parts.reader.read(fetched, Selectors(**state.source.selectors), field_rules(state.source))
     except NotIndexed as error:
         return error
-    # Without the body, which may have megabytes, while the reading waits for its decision.
+    # The body is dropped, because it may have megabytes and the reading may wait a while for its decision.
     return Reading(Fetched(fetched.url, fetched.status, fetched.headers, b"", fetched.redirects), page)
 
 
@@ -199,14 +199,14 @@ def _write(state: RunState) -> bool:
         Whether there was anything to write.
 
     Raises:
-        RunInterrupted: Other runs wait, and this one has had its turn.
+        RunInterrupted: The run's turn is over and other runs are waiting.
     """
     if not write_batch(state):
         return False
     if state.title_suffix is None:
         state.title_suffix = state.retry(learn_suffix)
     if state.plan_is_full:
-        # Documents may have been deleted, or the plan changed, since it was full.
+        # Since the plan was full, documents may have been deleted, or the plan changed.
         state.plan_is_full = state.retry(room_in_plan) == 0
     if state.control.turn_is_over and state.retry(has_waiting_runs):
         raise RunInterrupted
@@ -214,7 +214,7 @@ def _write(state: RunState) -> bool:
 
 
 def _postpone(current: _Pass, queued: QueuedPage) -> bool:
-    """Postpone a page whose host asks to wait: meanwhile the host may allow requests for other pages.
+    """Postpone a page whose host asks to wait. The host may allow requests for other pages in the meantime.
 
     Returns:
         Whether the page may be requested again.
@@ -259,7 +259,7 @@ def _settle_unchanged(state: RunState, current: _Pass, queued: QueuedPage, fetch
     record = state.retry(read_record, queued.url)
     if fetched.url != queued.url:
         target = state.retry(read_record, fetched.url)
-        # A page whose canonical URL is the one that redirects to it is the page of that URL.
+        # If the target declares the requested URL as canonical, the response is the page of the requested URL.
         if target is None or target.reason != Reason.CANONICAL or queued.url not in target.links:
             _settle_redirected(
                 state,
@@ -279,7 +279,7 @@ def _settle_unchanged(state: RunState, current: _Pass, queued: QueuedPage, fetch
 def _settle_redirected(
     state: RunState, current: _Pass, queued: QueuedPage, target: str, settle: Callable[[QueuedPage], None]
 ) -> None:
-    """Skip a URL that redirects, and settle its target with the response, unless the target is settled otherwise."""
+    """Skip a URL that redirects, and settle its target with the response unless the target is already settled."""
     add_outcome(state, decide_redirected(state, queued, target))
     if target in state.batch.outcomes or any(page.url == target for page in current.in_flight.values()):
         return

@@ -29,7 +29,7 @@ IN_INDEX = ("indexed", "unchanged")
 
 
 def decide_unchanged(state: RunState, queued: QueuedPage, record: PageRecord) -> Outcome:
-    """The outcome of a page whose server reports that it has not changed."""
+    """Return the outcome of a page whose server reports that it has not changed."""
     discovered = _discover(state, record.links, queued)
     if record.document_id is not None:
         return Outcome(
@@ -44,7 +44,7 @@ def decide_unchanged(state: RunState, queued: QueuedPage, record: PageRecord) ->
 
 
 def decide_redirected(state: RunState, queued: QueuedPage, target: str) -> Outcome:
-    """The outcome of a URL that redirects to another."""
+    """Return the outcome of a URL that redirects to another."""
     record = state.retry(read_record, queued.url)
     obsolete_id = None if record is None else record.document_id
     discovered = (DiscoveredUrl(target, queued.depth, queued.url),)
@@ -52,13 +52,13 @@ def decide_redirected(state: RunState, queued: QueuedPage, target: str) -> Outco
 
 
 def decide_canonical(state: RunState, queued: QueuedPage, fetched: Fetched, page: Page, canonical: str) -> Outcome:
-    """The outcome of a page that names another URL as its canonical URL."""
+    """Return the outcome of a page that names another URL as its canonical URL."""
     further = (canonical,) if state.admission.is_in_scope(canonical) else ()
     return _skip_page(state, queued, fetched, page, Reason.CANONICAL, further=further)
 
 
 def is_still_duplicate(state: RunState, url: str) -> bool:
-    """Whether the text of a page, when it was last read, is the text of a page in the index."""
+    """Whether the text that a page had when it was last read equals the text of an indexed page."""
     record = state.retry(read_record, url)
     if record is None or record.text_digest is None:
         return False
@@ -73,7 +73,7 @@ def has_document(state: RunState, url: str) -> bool:
 
 
 def decide_error(state: RunState, queued: QueuedPage, error: NotIndexed) -> Outcome:
-    """The outcome of a page that cannot be fetched or read, or must not be."""
+    """Return the outcome of a page that cannot or must not be fetched or read."""
     if queued.url == state.source.url:
         state.start_error = error
     record = state.retry(read_record, queued.url)
@@ -96,11 +96,11 @@ def _skip_page(
     identity: str | None = None,
     text_digest: bytes | None = None,
 ) -> Outcome:
-    """The outcome of a page that was read and is not indexed.
+    """Return the outcome of a page that was read but is not indexed.
 
     Args:
         further: URLs that the page leads to besides its links.
-        identity, text_digest: ID and digest of a page that duplicates another.
+        identity, text_digest: ID and text digest of the page, if it duplicates another page.
     """
     record = state.retry(read_record, queued.url)
     former_id = None if record is None else record.document_id
@@ -119,7 +119,7 @@ def _skip_page(
 
 
 def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, page: Page) -> Outcome:
-    """The outcome of a page that was read: a document, unless it is unchanged or duplicates another page.
+    """Return the outcome of a page that was read: a document, unless the page is unchanged or is a duplicate.
 
     Args:
         fetched: The response; ``None`` for a page from an API.
@@ -158,7 +158,7 @@ def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, pa
     }  # fmt: skip
     discovered = _discover(state, links, queued)
     if record is not None and record.document_exists and (record.document_id, record.digest) == (identity, digest):
-        # The stored document keeps its title and section until the end of the run, when all are compared.
+        # The stored document keeps its title and section until the end of the run, when all titles are compared.
         values |= {"document_title": record.document_title, "path_section": record.path_section}
         return Outcome(
             queued.url,
@@ -182,7 +182,7 @@ def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, pa
 def _decide_duplicate(
     state: RunState, queued: QueuedPage, identity: str, text_digest: bytes, *, document_exists: bool
 ) -> Outcome | None:
-    """The outcome for a duplicate page: skip it, or defer it until the original has been read."""
+    """Return the outcome for a duplicate page: skip it, or defer it until the original has been read."""
     skipped = Outcome(queued.url, "skipped", Reason.DUPLICATE)
     if batched_duplicate(state, queued.url, identity, text_digest) is not None:
         return skipped
@@ -197,7 +197,7 @@ def _decide_duplicate(
 
 
 def _followed_links(state: RunState, links: Iterable[str]) -> tuple[str, ...]:
-    """The links of a page that the run follows."""
+    """Return the links of a page that the run follows."""
     if not state.follows_links:
         return ()
     is_in_scope = state.admission.is_in_scope
@@ -207,7 +207,7 @@ def _followed_links(state: RunState, links: Iterable[str]) -> tuple[str, ...]:
 def _discover(
     state: RunState, links: Iterable[str], queued: QueuedPage, unlimited: tuple[str, ...] = ()
 ) -> tuple[DiscoveredUrl, ...]:
-    """Return those links of a page that the run may not have stored yet.
+    """Return the links of a page that the run may not have stored yet.
 
     Args:
         unlimited: Links that are followed at any depth.
@@ -230,7 +230,7 @@ def is_noted(state: RunState, url: str) -> bool:
 
 
 def _validators(fetched: Fetched) -> dict[str, Any]:
-    """Columns for the validators of a response, with which the next run asks whether the page has changed."""
+    """Return the columns for a response's validators, with which the next run can make a conditional request."""
     etag, last_modified = fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
     return {
         "etag": etag if 0 < len(etag) <= 512 else None,

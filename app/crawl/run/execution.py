@@ -44,19 +44,19 @@ from app.services.syncs import DEFAULT_MAX_REMOVED_PERCENT
 from app.wording import counted, number
 
 MAX_UNREADABLE_PERCENT, MAX_UNREADABLE_PAGES = 10, 2
-"""A run fails if the pages that it could not read, for temporary reasons, exceed both of these limits."""
+"""A run fails if its temporarily unreadable pages exceed both of these limits."""
 
 MAX_REPORTED_URLS = 100
-"""URLs that remain in the options of a run that was limited to more."""
+"""Maximum number of URLs that remain in the options of a run that is limited to certain URLs."""
 
 MAX_LAPSES = 10
-"""Times that a run is continued after its process was killed. One of its pages may be the cause."""
+"""Maximum number of times that a run is continued after its process was killed, since a page may be the cause."""
 
 log = logging.getLogger(__name__)
 
 
 def execute(parts: CrawlParts, claim: Claim, control: RunControl) -> str:
-    """Work on a claimed run until it ends or is to be handed back.
+    """Work on a claimed run until it ends or must be handed back.
 
     Returns:
         ``finished``, ``failed``, ``cancelled``, ``handed_back`` or ``lost``.
@@ -99,7 +99,7 @@ def _run_or_hand_back(state: RunState) -> str:
     try:
         return _run(state)
     except RunInterrupted:
-        # Not retried: the process is about to end. The claim lapses within a minute anyway.
+        # No retry, because the process is about to end. The claim lapses within a minute anyway.
         try:
             release_claim(state)
         except Exception as error:
@@ -110,10 +110,10 @@ def _run_or_hand_back(state: RunState) -> str:
 
 
 def _run(state: RunState) -> str:
-    """Work on the run to its end.
+    """Complete the run.
 
     Returns:
-        The status with which it ended.
+        The status with which the run ended.
     """
     try:
         removed = _work(state)
@@ -133,10 +133,10 @@ def _run(state: RunState) -> str:
 
 
 def _work(state: RunState) -> int:
-    """Do all work of the run, without storing its end.
+    """Do all the work of the run except storing its end.
 
     Returns:
-        The number of documents that were removed at the end.
+        The number of documents that the final sweep removed.
     """
     _check_start(state)
     if state.urls is None:
@@ -151,7 +151,7 @@ def _work(state: RunState) -> int:
     try:
         if not state.run.seeded:
             seed(state)
-            # In one step: a run that continues must not lose URLs before all of them are stored as rows.
+            # Both in one step, because a continued run must not lose URLs before all of them are stored as rows.
             state.retry(change_run, seeded=True, options=_report_options(state))
         _read_pages(state)
         if state.urls is None:
@@ -178,7 +178,7 @@ def _begin_sync(state: RunState) -> int | None:
     """Begin the run's sync, or continue it.
 
     Returns:
-        The number of removed documents if the sync has already finished.
+        The number of removed documents if the sync has already finished, otherwise ``None``.
     """
     if state.run.sync_id is not None:
         sync = state.retry(load_sync)
@@ -195,7 +195,7 @@ def _begin_sync(state: RunState) -> int | None:
 
 
 def _report_options(state: RunState) -> dict[str, Any]:
-    """The run's options with few of its URLs. All URLs are rows by now, and lists of runs contain the options."""
+    """Return the run's options with a limited number of URLs, since lists of runs contain them. All URLs are rows."""
     options = state.run.options
     return options if state.urls is None else {**options, "urls": state.urls[:MAX_REPORTED_URLS]}
 
@@ -219,7 +219,7 @@ def _read_lost_pages(state: RunState) -> None:
 
 
 def _write_last_batch(state: RunState) -> None:
-    """Write the batch of a run that ends early. Without the database or the engine, its pages are read again."""
+    """Write the batch of a run that ends early. If the database or engine is unavailable, its pages are read again."""
     try:
         write_batch(state)
     except (RunCancelled, RunInterrupted):
@@ -231,7 +231,7 @@ def _update_titles(state: RunState) -> None:
     if state.urls is None:
         suffix = state.retry(learn_suffix)
     else:
-        # A run of single pages sees too few titles to learn a suffix. It uses the one that a complete run has stored.
+        # A run of single pages sees too few titles to learn a suffix, so it uses the suffix of the last complete run.
         _, source, _ = state.control.retry(lambda: load_run(state.parts.database, state.claim))
         suffix = source.title_suffix
     sections = state.retry(count_sections)
@@ -292,7 +292,7 @@ def _abandon_sync(state: RunState) -> None:
     try:
         state.control.retry(lambda: syncs.abandon(site.account_id, site.id, sync_id))
     except ApiError as error:
-        # Without the sync, or the site, nothing is left to abandon.
+        # If the sync or the site is gone, there is nothing to abandon.
         if error.code not in (ErrorCode.SYNC_NOT_FOUND, ErrorCode.SITE_NOT_FOUND):
             raise
 

@@ -1,4 +1,4 @@
-"""The URLs of a run in SQL: those that wait, the outcomes of the others, and the records of earlier runs.
+"""The URLs of a run in SQL: waiting URLs, outcomes of settled URLs, and page records of earlier runs.
 
 The functions over a run's state may be repeated; callers retry them. The functions over a session are steps of
 transactions in ``stored_run.py``.
@@ -20,13 +20,13 @@ from app.models import RunPage, SourcePage, SourceRun, StoredDocument
 from app.plans import PlanLimits
 
 MAX_URLS = 1_000_000
-"""URLs that a run stores on any plan. A run that discovers more removes no documents."""
+"""Maximum number of URLs that a run stores on any plan. A run that discovers more doesn't remove documents."""
 
 MIN_URLS = 20_000
-"""URLs that a run may store on the smallest plan."""
+"""Number of URLs that a run may store on the smallest plan."""
 
 URLS_PER_DOCUMENT = 10
-"""URLs that a run may store for each document of the plan's limit, since excluded pages have rows, too."""
+"""Number of URLs that a run may store per document of the plan's limit, since excluded pages have rows, too."""
 
 LATEST_CHANGE = 2**33 - 1
 """Unix seconds of the latest change that affects the order, in the year 2242."""
@@ -36,7 +36,7 @@ _QUEUE_STEP = 50
 
 
 def max_urls(limits: PlanLimits) -> int:
-    """The number of URLs that a run may store on a plan."""
+    """Return the number of URLs that a run may store on a plan."""
     if limits.documents is None:
         return MAX_URLS
     return min(MAX_URLS, max(MIN_URLS, URLS_PER_DOCUMENT * limits.documents))
@@ -45,10 +45,10 @@ def max_urls(limits: PlanLimits) -> int:
 def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:
     """Return the next waiting page, or ``None``. No page is returned twice.
 
-    Pages that sitemaps date come first, the most recently changed one first; the others follow breadth first.
+    Pages with a date in a sitemap come first, most recently changed first. The other pages follow, breadth first.
 
     Args:
-        deferred: Whether to return only deferred pages, or only pages that are not deferred.
+        deferred: ``True`` to return only deferred pages, ``False`` to return only other pages.
     """
     queue = state.deferred if deferred else state.waiting
     if not queue.pages:
@@ -59,7 +59,7 @@ def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:
                 .where(
                     RunPage.run_id == state.run.id,
                     RunPage.status == "waiting",
-                    # After the last loaded page, because the pages that are being read still wait in SQL.
+                    # Start after the last loaded page, because pages being read still have the status "waiting".
                     RunPage.position > queue.position,
                     has_deferral,
                 )
@@ -74,13 +74,13 @@ def next_page(state: RunState, *, deferred: bool) -> QueuedPage | None:
 
 
 def read_status(state: RunState, url: str) -> str | None:
-    """The stored outcome of a URL in this run; ``None`` if the run has not stored the URL."""
+    """Return the stored outcome of a URL in this run; ``None`` if the run has not stored the URL."""
     with state.parts.database.read() as session:
         return session.scalar(select(RunPage.status).where(RunPage.run_id == state.run.id, RunPage.url == url))
 
 
 def read_record(state: RunState, url: str) -> PageRecord | None:
-    """The record of a page from earlier runs and this one."""
+    """Return the record of a page as this or an earlier run stored it."""
     with state.parts.database.read() as session:
         row = session.execute(
             select(SourcePage, StoredDocument.id)
@@ -103,7 +103,7 @@ def read_record(state: RunState, url: str) -> PageRecord | None:
 
 
 def pages_like(state: RunState, url: str, document_id: str, text_digest: bytes) -> dict[str, str | None]:
-    """Other indexed pages of the source with the same text or ID, with their status in this run."""
+    """Map the source's other indexed pages with the same text or ID to their status in this run."""
     same = (SourcePage.text_digest == text_digest) | (SourcePage.document_id == document_id)
     with state.parts.database.read() as session:
         rows = session.execute(
@@ -121,13 +121,13 @@ def pages_like(state: RunState, url: str, document_id: str, text_digest: bytes) 
 
 
 def lost_pages(state: RunState) -> list[str]:
-    """Some URLs of pages that an earlier run indexed and this run has not discovered."""
+    """Return a batch of URLs of pages that an earlier run indexed and this run has not discovered."""
     with state.parts.database.read() as session:
         return list(session.scalars(_undiscovered(state, SourcePage.url).limit(_STEP)))
 
 
 def lost_documents(state: RunState, after: str) -> list[tuple[str, str]]:
-    """The next lost pages after a URL, in order of their URLs, with the IDs of their documents."""
+    """Return the next lost pages after the URL ``after``, in order of URLs, with the IDs of their documents."""
     query = _undiscovered(state, SourcePage.url, SourcePage.document_id).where(SourcePage.url > after)
     with state.parts.database.read() as session:
         return [(row[0], row[1]) for row in session.execute(query.order_by(SourcePage.url).limit(_STEP))]
@@ -143,7 +143,7 @@ def _undiscovered(state: RunState, *columns: Any) -> Select[Any]:
 def add_urls(
     session: Session, run: SourceRun, discovered: Iterable[DiscoveredUrl], admission: Admission, limit: int
 ) -> None:
-    """Store the URLs that a run has not stored yet, and count them. The caller has locked the run.
+    """Store the URLs that a run has not stored yet, and count them. The caller must have locked the run.
 
     Args:
         limit: The number of URLs that the run may store.
@@ -180,7 +180,7 @@ def add_urls(
 
 
 def _position(number: int, modified: int | None) -> int:
-    """A URL's unique position in the run's order.
+    """Return a URL's unique position in the run's order.
 
     ``number`` counts the URLs as they are discovered and is below :data:`MAX_URLS`, so dated URLs, with negative
     positions, precede all others.
@@ -191,14 +191,14 @@ def _position(number: int, modified: int | None) -> int:
 def settle_url(
     session: Session, run: SourceRun, url: str, status: str, reason: str | None, *, removed: bool = False
 ) -> None:
-    """Store the outcome of a waiting URL, and count it. The caller has locked the run.
+    """Store the outcome of a waiting URL, and count it. The caller must have locked the run.
 
     Args:
-        removed: Whether its document was removed.
+        removed: Whether the page's document was removed.
     """
     changed = session.execute(
         update(RunPage)
-        # Only waiting URLs, so that repeating this counts each URL once.
+        # Only waiting URLs, so that a retry does not count a URL twice.
         .where(RunPage.run_id == run.id, RunPage.url == url, RunPage.status == "waiting")
         .values(status=status, reason=reason, removed=removed),
         execution_options={"synchronize_session": False},

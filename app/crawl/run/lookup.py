@@ -20,9 +20,9 @@ from app.services.csv_export import csv_lines
 from app.services.indexing.stored_documents import read_stored
 
 MAX_REFERRERS = 10
-"""Pages that are reported to link to a URL."""
+"""Maximum number of pages that are reported to link to a URL."""
 MAX_SEARCHED_PAGES = 5_000
-"""Pages of a site whose links are searched for a URL."""
+"""Maximum number of a site's pages whose links are searched for a URL."""
 _STEP = 500
 _DEAD = {"http_404": 404, "http_410": 410}
 """Reasons that mean a dead link, with the HTTP status."""
@@ -35,9 +35,9 @@ class PageLookup:
     Attributes:
         status: ``indexed``, ``left_out``, ``not_seen`` or ``removed``.
         reason: The reason why the URL is not indexed, if it is recorded.
-        last_seen: Time of a source's last visit, or of the last change of its document.
-        found_on: URLs of pages, sitemaps, and feeds that contain it.
-        document: ID of its document; for a duplicate, of the document with the same text.
+        last_seen: Time of the last visit by a source, or of the last change to the document.
+        found_on: URLs of pages, sitemaps, and feeds that contain the URL.
+        document: ID of the URL's document, or, for a duplicate, of the document with the same text.
     """
 
     url: str
@@ -54,7 +54,7 @@ class DeadLink:
 
     Attributes:
         status: HTTP status of the response: 404 or 410.
-        found_on: URLs of pages, sitemaps, and feeds that contain the link, at most :data:`MAX_REFERRERS`.
+        found_on: URLs of up to :data:`MAX_REFERRERS` pages, sitemaps, and feeds that contain the link.
     """
 
     url: str
@@ -67,7 +67,7 @@ class DeadLinks:
     """One page of a source's dead links.
 
     Attributes:
-        run: The run that requested them; ``None`` if no run has read pages.
+        run: The run that found the links; ``None`` if no run has read pages.
         total: The number of dead links.
     """
 
@@ -122,7 +122,7 @@ def look_up(session: Session, site: Site, url: str, document_ids: Iterable[str] 
 
 
 def find_twins(session: Session, pages: Iterable[SourcePage]) -> dict[str, str]:
-    """Map the URLs of duplicate pages to the IDs of documents with the same text, where these exist."""
+    """Map the URLs of duplicate pages to the IDs of documents with the same text, if such documents exist."""
     twins = {}
     for page in pages:
         twin = session.scalar(
@@ -169,7 +169,7 @@ def list_dead_links(session: Session, source: Source, *, limit: int, offset: int
 
 
 def encode_dead_links(links: Iterable[DeadLink]) -> str:
-    """Dead links as CSV, one line each; spaces separate the URLs in ``found_on``."""
+    """Encode dead links as CSV, one line per link; spaces separate the URLs in ``found_on``."""
     rows = ((link.url, link.status, " ".join(link.found_on)) for link in links)
     return csv_lines([("url", "status", "found_on"), *rows])
 
@@ -177,7 +177,7 @@ def encode_dead_links(links: Iterable[DeadLink]) -> str:
 def _referrers(
     session: Session, source_ids: Sequence[str], recorded: Mapping[str, Iterable[str]]
 ) -> dict[str, list[str]]:
-    """The pages that contain each URL: first the ``recorded`` ones, then pages whose links contain it."""
+    """Return the pages that contain each URL: first ``recorded`` pages, then pages whose stored links contain it."""
     referrers = {url: dict.fromkeys(pages) for url, pages in recorded.items()}
     last, searched = ("", ""), 0
     while searched < MAX_SEARCHED_PAGES and (
@@ -200,7 +200,7 @@ def _referrers(
 
 
 def _refusal(site: Site, sources: Sequence[Source], url: str) -> str | None:
-    """The reason why no source would read a URL, if there is one."""
+    """Return the reason why no source would read a URL; ``None`` if a source would."""
     if not any(Scope.of(start).contains(url) for start in (site.url, *site.domains)):
         return Reason.OTHER_HOST
     refused = [not Rules(source.include, source.exclude).allow(url) for source in sources]

@@ -11,7 +11,7 @@ from app.crawl.fetch.values import Reason
 from schemas.validation.documents import ValidDocument
 
 MAX_LINK_BYTES = 262_144
-"""Bytes of a page's links that are stored, before compression."""
+"""Maximum size of a page's stored links, in bytes before compression."""
 
 _PERMANENT_REASONS = {
     "http_404",
@@ -29,10 +29,10 @@ class QueuedPage:
     """A page that waits to be read.
 
     Attributes:
-        url: Normalized.
+        url: Normalized URL.
         depth: Number of links from the start page.
-        deferred: Whether the page was deferred as the likely duplicate of another page: it is skipped if that page
-            still has the same text.
+        deferred: Whether the page was deferred as a likely duplicate of another page. If the other page still has the
+            same text, this page is skipped.
     """
 
     url: str
@@ -46,9 +46,9 @@ class DiscoveredUrl:
 
     Attributes:
         depth: Number of links from the start page.
-        found_on: URL of the page, sitemap, or feed that contains it.
-        modified: Unix seconds of the page's last change, according to a sitemap. Such pages are read before all
-            others, the most recent change first.
+        found_on: URL of the page, sitemap, or feed that contains the URL.
+        modified: Unix seconds of the page's last change, according to a sitemap. Pages with this value are read before
+            all others, most recently changed first.
     """
 
     url: str
@@ -63,10 +63,10 @@ class PageRecord:
 
     Attributes:
         document_id: ID of the page's document; ``None`` if it was not indexed.
-        document_exists: Whether the site still has that document, no matter who wrote it last.
+        document_exists: Whether the site still has that document, even if the source no longer owns it.
         reason: The reason why the page was not indexed.
-        path_section: Section of its document that was derived from the URL's path, ``""`` without a section; ``None``
-            if the page itself names a section.
+        path_section: The document's section as derived from the URL's path, ``""`` without a section; ``None`` if the
+            page itself declares a section.
         links: URLs that the page links to.
     """
 
@@ -92,7 +92,7 @@ class Outcome:
         reason: The reason why the page was not indexed.
         document: The document to write.
         confirmed_id: ID of a document to keep unchanged.
-        obsolete_id: ID of the page's former document, to be removed.
+        obsolete_id: ID of the page's former document, which is removed.
         text_digest: Digest of the text of an indexed page.
         page: Values to store, see :class:`~app.models.SourcePage`; ``None`` leaves the stored values unchanged.
         forget: Whether to delete the stored values.
@@ -112,7 +112,7 @@ class Outcome:
 
 
 def is_failure(reason: str) -> bool:
-    """Whether a page could not be read in this run only, so that its document from an earlier run is kept."""
+    """Whether the reason may apply to this run only, so that the page's document from an earlier run is kept."""
     return reason not in _PERMANENT_REASONS
 
 
@@ -122,7 +122,7 @@ def is_temporary_reason(reason: str) -> bool:
 
 
 def pack_links(links: Sequence[str]) -> bytes | None:
-    """Compress a page's links for storage, the first ones up to :data:`MAX_LINK_BYTES`."""
+    """Compress a page's links for storage, omitting links beyond :data:`MAX_LINK_BYTES`."""
     text = "\n".join(links)
     if len(text) > MAX_LINK_BYTES:
         text = text[: text.rfind("\n", 0, MAX_LINK_BYTES)]

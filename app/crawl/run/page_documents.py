@@ -34,17 +34,17 @@ MAX_AUTHOR_LENGTH = 500
 MAX_FIELD_LENGTH = 2_000
 
 MIN_SECTION_PAGES = 3
-"""Pages of a source that must share a path segment for it to be a section."""
+"""Minimum number of a source's pages that must share a path segment for the segment to be a section."""
 MAX_SEGMENTS = 100_000
-"""Distinct path segments that are counted. The paths of a source with more segments do not describe sections."""
+"""Maximum number of distinct path segments. If a source has more, its paths do not describe sections."""
 MAX_SEGMENT_CHARACTERS = 255
-"""Characters of a path segment; longer segments are not names."""
+"""Maximum number of characters in a path segment; longer segments are not names."""
 
 _CUT_MARGIN_BYTES = 64
 
 
 def document_id(page: Page, url: str) -> str:
-    """The ID that the page declares, or its URL. A URL that is too long for an ID ends in a digest instead."""
+    """Return the ID that the page declares, or its URL. If the URL is too long for an ID, a digest replaces its end."""
     if page.id is not None and 0 < len(page.id) <= MAX_ID_LENGTH:
         return page.id
     if len(url) <= MAX_ID_LENGTH:
@@ -60,8 +60,8 @@ def make_document(
 
     Args:
         url: The page's canonical URL.
-        title: Without the suffix that all titles of its site share.
-        section: The section from the URL's path, for a page that does not name a section.
+        title: The page's title without the suffix that its site's titles share.
+        section: The section from the URL's path, for a page that does not declare a section.
         domain: The host, for sites whose documents have one; a ``domain`` that the page declares takes precedence.
     """
     # ``lang`` is a further field, too, and a value that the page declares takes precedence.
@@ -96,7 +96,7 @@ def _read(raw: dict[str, Any]) -> ValidDocument:
 
 
 def clean_title(title: str) -> str:
-    """A title that SQL can store."""
+    """Return a title without characters that SQL cannot store."""
     return str(_storable(title))[:MAX_TITLE_LENGTH]
 
 
@@ -113,7 +113,7 @@ def retitle(document: dict[str, Any], title: str, section: str | None = None) ->
 
 
 def without_fields(document: ValidDocument, site_fields: set[str]) -> ValidDocument:
-    """Return a document without the further fields that are not among the site's."""
+    """Return a document without the further fields that the site does not have yet."""
     surplus = document.kinds.keys() - site_fields
     return read_document({name: value for name, value in document.fields.items() if name not in surplus})
 
@@ -123,7 +123,7 @@ def _limited(value: Any) -> Any:
 
 
 def _storable(value: Any) -> Any:
-    """``value`` without NUL and lone surrogates: JSON cannot encode surrogates, and PostgreSQL rejects NUL."""
+    """Remove NUL and lone surrogates from ``value``: JSON cannot encode surrogates, and PostgreSQL rejects NUL."""
     if isinstance(value, str):
         return value.encode("utf-8", "ignore").decode().replace("\x00", "")
     if isinstance(value, list):
@@ -147,12 +147,12 @@ def _cut(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def field_rules(source: Source) -> FieldRules:
-    """The rules of a source for further fields."""
+    """Return a source's rules for further fields."""
     return FieldRules(tuple(source.fields or ()), source.url)
 
 
 def page_of_post(post: Post, rules: FieldRules) -> Page:
-    """A blog post as a page. Its categories and tags are further fields, as are fields that rules take from its URL."""
+    """Convert a blog post to a page. Categories, tags, and fields that rules take from its URL are further fields."""
     fields = {"categories": list(post.categories), "tags": list(post.tags)}
     return Page(
         title=post.title,
@@ -166,11 +166,11 @@ def page_of_post(post: Post, rules: FieldRules) -> Page:
 
 
 def read_uploaded_file(body: bytes, content_type: str, url: str) -> ValidDocument:
-    """Read an uploaded file as if it had been fetched from a URL, so that the document is the same.
+    """Read an uploaded file as if it had been fetched from a URL, so that it becomes the same document.
 
     Args:
-        content_type: As the client declares it; a vague type is replaced by one that is detected from the body.
-        url: Normalized.
+        content_type: The content type that the client declares. If it is vague, the type is detected from the body.
+        url: Normalized URL.
 
     Raises:
         NotIndexed: The file does not become a document.
@@ -189,10 +189,10 @@ def read_uploaded_file(body: bytes, content_type: str, url: str) -> ValidDocumen
 class PathSections:
     """The first path segments of a source's pages, with the number of pages in each.
 
-    A segment is the ``section`` of pages that do not name one, if enough pages share it.
+    A segment shared by enough pages becomes the ``section`` of those pages that do not declare a section.
 
     Args:
-        urls: The pages that are documents.
+        urls: URLs of the pages that are documents.
     """
 
     def __init__(self, urls: Iterable[str] = ()):
@@ -207,7 +207,7 @@ class PathSections:
             self._pages[segment] += 1
 
     def section(self, url: str) -> str:
-        """The section from a URL's path; empty if too few pages share the segment."""
+        """Return the section from a URL's path; empty if too few pages share the segment."""
         segment = _first_segment(url)
         return segment if self._pages[segment] >= MIN_SECTION_PAGES else ""
 

@@ -16,7 +16,7 @@ from app.models import Site, Source
 from schemas.validation.sites import complete_url
 
 MAX_PREVIEWS = 2
-"""Concurrent previews in one process, since each occupies a thread of the web server."""
+"""Maximum number of concurrent previews in one process, since each occupies a thread of the web server."""
 RETRY_SECONDS = 5
 
 
@@ -25,7 +25,8 @@ class Preview:
     """A preview of a page.
 
     Attributes:
-        document: The document that would be indexed, but with the suffix that a site's titles share.
+        document: The document that would be indexed, except that its title keeps the suffix that the site's titles
+            share.
         reason: The reason why the page would not be indexed.
     """
 
@@ -35,10 +36,10 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class CompletedUrl:
-    """A URL as a user typed it, completed with a scheme.
+    """A URL that a user typed, completed with a scheme.
 
     Attributes:
-        is_silent: Whether the URL was requested and nothing responded, neither with https nor with http.
+        is_silent: Whether the URL was requested with https and http and got no response.
     """
 
     url: str
@@ -49,7 +50,7 @@ class Previewer:
     """Fetches pages while a user waits.
 
     Args:
-        user_agent: The header ``User-Agent``.
+        user_agent: The ``User-Agent`` header.
         private_addresses: Whether hosts may have private IP addresses.
     """
 
@@ -73,13 +74,12 @@ class Previewer:
         """Fetch and read one page.
 
         Args:
-            url: URL of the page; for other kinds than ``website``, URL of the list whose first page is previewed.
+            url: URL of the page; for kinds other than ``website``, URL of the list whose first page is previewed.
             fields: Rules for further fields.
-            headers_url: URL of the source that the headers belong to, since they are only sent to its host; by
-                default they belong to the page.
+            headers_url: URL whose host the headers may be sent to, which is the source's URL; by default, the page's.
 
         Raises:
-            ApiError: 400 for a URL that does not belong to the site; 503 during too many other previews.
+            ApiError: 400 for a URL that does not belong to the site; 503 while too many previews are running.
         """
         checked_url = check_url(site, url, private_addresses=self._private_addresses)
         check_selectors(selectors)
@@ -110,12 +110,12 @@ class Previewer:
             self._slots.release()
 
     def complete_url(self, typed: str, default_scheme: str = "https") -> CompletedUrl:
-        """Add the missing scheme to a URL as users type it: https if the host responds to it, otherwise http.
+        """Add a missing scheme to a URL that a user typed: https if the host responds to it, otherwise http.
 
-        During too many previews the URL is not requested.
+        While too many previews are running, the URL is not requested.
 
         Args:
-            default_scheme: The scheme if the host responds to neither.
+            default_scheme: The scheme if the host responds to neither or is not requested.
         """
         url = complete_url(typed)
         if url == typed or not self._slots.acquire(blocking=False):

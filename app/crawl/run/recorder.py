@@ -1,7 +1,8 @@
 """Writing outcomes in batches: first the documents, then the pages, their links, and the run's counts.
 
-A page is done once the second transaction commits; a process that continues a killed run does not read it again. A page
-that is read again because the process was killed between the two transactions becomes the same document again.
+Documents and outcomes are written in two transactions. Once the second transaction commits, a page is done, and a
+process that continues a killed run does not read it again. If the process was killed between the two transactions, the
+page is read again and becomes the same document.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def add_outcome(state: RunState, outcome: Outcome) -> None:
 
 
 def batched_duplicate(state: RunState, url: str, document_id: str, text_digest: bytes) -> str | None:
-    """Another page of the batch that becomes a document with the same ID or text."""
+    """Return the URL of another page in the batch that becomes a document with the same ID or text, if any."""
     duplicate = state.batch.url_by_text.get(text_digest) or state.batch.url_by_document.get(document_id)
     return None if duplicate == url else duplicate
 
@@ -70,7 +71,7 @@ def write_batch(state: RunState) -> bool:
         Whether there was anything to write.
 
     Raises:
-        RunLost: Another process has the run; nothing of the second transaction was written.
+        RunLost: Another process has the run; the second transaction was rolled back.
         RunInterrupted, RunCancelled: The run was stopped while the database or the engine was unavailable.
         ApiError: 404 for the site or the sync; 403 when the site is paused.
     """
@@ -98,7 +99,7 @@ def _write_documents(state: RunState, outcomes: Sequence[Outcome]) -> set[str]:
     documents = {outcome.document.id: outcome.document for outcome in outcomes if outcome.document is not None}
     rejected_ids = state.retry(put_documents, list(documents.values())) if documents else set()
     if state.run.sync_id is None:
-        # No sync removes obsolete documents at the end of a run of single pages.
+        # A run of single pages has no sync that removes obsolete documents at its end.
         obsolete = [outcome.obsolete_id for outcome in outcomes if outcome.obsolete_id is not None]
         state.retry(_remove_documents, [document_id for document_id in obsolete if document_id not in documents])
     else:
@@ -107,7 +108,7 @@ def _write_documents(state: RunState, outcomes: Sequence[Outcome]) -> set[str]:
 
 
 def confirm_documents(state: RunState, ids: Sequence[str]) -> None:
-    """Mark documents as current, so that they are not removed at the end of the run."""
+    """Mark documents as current, so that the final sweep of the run does not remove them."""
     sync_id = state.run.sync_id
     if sync_id is not None and ids:
         syncs, site = state.parts.syncs, state.site
@@ -133,7 +134,7 @@ def put_documents(state: RunState, documents: Sequence[ValidDocument]) -> set[st
     except ApiError as error:
         if error.code is not ErrorCode.DOCUMENT_LIMIT_REACHED:
             raise
-        # A batch is rejected as a whole, so the documents that still fit are written separately.
+        # The plan's limit rejects a whole batch, so the documents that still fit are written separately.
         return _put_up_to_limit(state, limits, documents)
     return set()
 
@@ -184,7 +185,7 @@ def _limits(state: RunState) -> PlanLimits:
 
 
 def room_in_plan(state: RunState, limits: PlanLimits | None = None) -> int | None:
-    """The number of documents that the plan still allows; ``None`` without a limit."""
+    """Return the number of documents that the plan still allows; ``None`` without a limit."""
     limits = _limits(state) if limits is None else limits
     if limits.documents is None:
         return None
@@ -193,11 +194,11 @@ def room_in_plan(state: RunState, limits: PlanLimits | None = None) -> int | Non
 
 
 def _remove_documents(state: RunState, ids: Sequence[str]) -> None:
-    """Remove those documents that the source still owns.
+    """Remove documents, except documents that the source no longer owns.
 
     Raises:
         ApiError: 404 for the site; 403 when it is paused.
-        BackendUnavailable: The documents are removed but perhaps still searchable for a while.
+        BackendUnavailable: The documents are removed but may remain searchable for a while.
     """
     with state.parts.database.read() as session:
         owned_ids = ids_from(session, state.site.id, state.source.id, ids)

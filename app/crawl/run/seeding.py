@@ -30,7 +30,7 @@ def seed(state: RunState) -> None:
     if state.urls is not None:
         _add_entries(state, map(Listed, state.urls), depth=0)
     elif state.source.kind == "website":
-        # The start page precedes all pages that sitemaps date.
+        # The start page precedes all pages with a date in a sitemap.
         state.retry(add_discovered, [DiscoveredUrl(url, 0, modified=LATEST_CHANGE)])
         sitemaps = _sitemaps(state)
         found_on = sitemaps[0] if len(sitemaps) == 1 else None
@@ -68,7 +68,7 @@ def _add_entries(state: RunState, entries: Iterable[Listed], *, depth: int, foun
 
 
 def _sitemaps(state: RunState) -> list[str]:
-    """The sitemaps that the host's robots.txt lists, and ``/sitemap.xml``."""
+    """Return the sitemaps that the host's robots.txt lists, and ``/sitemap.xml``."""
     url = state.source.url
     try:
         listed = state.visitor.robots.rules(url).sitemaps(url)
@@ -83,13 +83,13 @@ def _default_sitemap(state: RunState) -> str:
 
 
 def _note_failed_sitemap(state: RunState, url: str, error: NotIndexed) -> None:
-    """Report a sitemap that cannot be read. Unless it is gone for good, the run removes no documents."""
+    """Report a sitemap that cannot be read. Unless it is permanently gone, the run doesn't remove documents."""
     if url == state.source.url and state.source.kind == "sitemap":
         raise RunFailed(error.reason, error.message)
     is_guess = state.source.kind == "website" and url == _default_sitemap(state)
     failure = is_failure(error.reason)
     if is_guess and (error.reason == Reason.BAD_SOURCE or not failure):
-        return  # The host has no sitemap there.
+        return  # The host has no sitemap at this URL.
     if failure:
         state.retry(change_run, complete=False)
     add_outcome(state, Outcome(url, "failed" if failure else "skipped", error.reason))

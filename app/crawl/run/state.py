@@ -1,8 +1,8 @@
 """The state of one run, the reasons to end it early, and the retries of its steps.
 
 A run is executed by functions over :class:`RunState`. A function that accesses SQL or writes documents can be repeated
-safely; its caller passes it to :meth:`RunState.retry`, so each call shows whether it waits for an unavailable database
-or engine.
+safely. Its caller passes it to :meth:`RunState.retry`, so every call site shows whether it waits for an unavailable
+database or engine.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 PAUSES = Pauses(1.0, 60.0)
-"""Seconds between two attempts at a step that failed."""
+"""Backoff between attempts at a failed step, in seconds."""
 
 TURN_SECONDS = 300.0
 """Seconds after which a run yields to queued runs."""
 
 _BEFORE_FIRST = -(2**62)
-"""A position before all others. Dated URLs have negative positions."""
+"""A position before all others, since URLs with a date have negative positions."""
 
 
 class RunLost(Exception):
-    """Another process owns the run, or the run was deleted with its source. This process must not write any more."""
+    """Another process owns the run, or the run was deleted with its source. This process must stop writing."""
 
 
 class RunInterrupted(Exception):
@@ -112,7 +112,7 @@ class RunControl:
         return self._clock() - self._started_at >= TURN_SECONDS
 
     def check(self) -> None:
-        """Return unless the run was stopped.
+        """Check that the run was not stopped.
 
         Raises:
             RunInterrupted, RunCancelled, RunLost: The run was stopped.
@@ -121,7 +121,7 @@ class RunControl:
             raise self._signal
 
     def wait(self, seconds: float) -> None:
-        """Sleep until the time is over or the run is stopped.
+        """Sleep for some seconds, or until the run is stopped.
 
         Raises:
             RunInterrupted, RunCancelled, RunLost: The run was stopped.
@@ -147,7 +147,7 @@ class RunControl:
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether an error means that the database, the counter store, or the engine is unavailable, so waiting helps."""
+    """Whether an error means that the database, the counter store, or the engine is unavailable for now."""
     return is_unavailable(error) or isinstance(error, BackendUnavailable | CountersUnavailable)
 
 
@@ -194,11 +194,11 @@ class Queue:
 
 @dataclass(slots=True)
 class Batch:
-    """Outcomes that are not written yet, and indexes of those that become documents.
+    """Outcomes that are not written yet, with indexes of outcomes that are documents.
 
     Attributes:
-        url_by_text: Digest of each text to the URL of its page.
-        url_by_document: ID of each document to the URL of its page.
+        url_by_text: URL of the page with each text, by the text's digest.
+        url_by_document: URL of the page of each document, by the document's ID.
         bytes: Size of all documents.
         links: Number of discovered URLs.
         started_at: Monotonic seconds of the first outcome.
@@ -214,18 +214,18 @@ class Batch:
 
 @dataclass(slots=True)
 class RunState:
-    """Everything that a process keeps about a run. One thread changes it; the threads that fetch pages only read it.
+    """The state of a run in its process. One thread changes it; the threads that fetch pages only read it.
 
     Attributes:
-        run: The run's row as last loaded; its counts may be older than the row.
+        run: The run's row as last loaded; its counts may be outdated.
         urls: The URLs that the run is limited to; ``None`` crawls everything.
         max_urls: The number of URLs that the run may store.
         sections: Sections of the pages that are documents.
-        title_suffix: The end that all titles of the site share.
-        indexed_count: Number of pages in the index that the run has visited.
+        title_suffix: The suffix that the site's titles share.
+        indexed_count: Number of indexed pages that the run has visited.
         plan_is_full: Whether documents were rejected because the plan's limit is reached.
         start_error: The reason why the source's own page could not be read.
-        noted: Hashes of URLs that the run has stored, so that they need not be looked up again.
+        noted: Hashes of URLs that the run has stored, to avoid looking them up again.
     """
 
     parts: CrawlParts

@@ -38,7 +38,7 @@ from schemas.validation.webhooks import RUN_FAILED, RUN_FINISHED
 DELETE_STEP = 500
 
 _EVENTS = {"finished": RUN_FINISHED, "failed": RUN_FAILED}
-"""Events for webhooks by the status of a run. The user who cancels a run needs no event."""
+"""Webhook events by the status of a run. Cancelled runs have no event, since a user cancelled them."""
 
 
 def load_run(database: Database, claim: Claim) -> tuple[SourceRun, Source, Site]:
@@ -124,7 +124,7 @@ def has_quota_pages(state: RunState) -> bool:
 
 
 def count_unreadable(state: RunState) -> tuple[int, int]:
-    """Count the pages that failed for temporary reasons, and all pages that are or would be documents."""
+    """Return the number of temporarily unreadable pages, and the number of these and the indexed pages together."""
     run, _, _ = load_run(state.parts.database, state.claim)
     with state.parts.database.read() as session:
         reasons = count_reasons(session, run)
@@ -144,14 +144,14 @@ def forget_lost_pages(state: RunState) -> None:
         values = select(SourcePage.url, *(literal(value) for value in row.values()))
         documents = values.where(lost, SourcePage.document_id.is_not(None))
         session.execute(insert(RunPage).from_select(["url", *row], documents, include_defaults=False))
-        # After the rows for the report, which are selected from these records.
+        # Only now, because the rows for the report are selected from these records.
         session.execute(delete(SourcePage).where(lost))
 
 
 def store_end(state: RunState, status: str, error: dict[str, str] | None, removed: int) -> None:
     """End the run, skip the URLs that still wait, and queue a run that was requested meanwhile."""
     with state.parts.database.write() as session:
-        # The source is locked before the run, in the same order as by a request for another run.
+        # The source is locked before the run, in the same order as when another run is requested.
         source = session.scalar(
             select(Source)
             .join(SourceRun, SourceRun.source_id == Source.id)
@@ -176,7 +176,7 @@ def store_end(state: RunState, status: str, error: dict[str, str] | None, remove
         public_url = state.parts.public_url
         if status == "failed" and public_url is not None and failed_twice(session, run):
             tell_of_failures(session, source, site, run.error, public_url)
-        # After the end of the run, since a source has at most one open run.
+        # Only after the run has ended, since a source has at most one open run.
         follow_run(session, source, run)
         delete_old_runs(session, source.id)
 
@@ -193,7 +193,7 @@ def _announce(session: Session, site: Site, source: Source, run: SourceRun) -> N
 
 
 def delete_unlisted(state: RunState) -> None:
-    """Delete the URLs of the source's ended runs that no report lists, in steps.
+    """Delete URLs of the source's ended runs that are not in any report, in steps.
 
     Reports list skipped and failed URLs of the newest runs, up to the number of URLs that one run may store.
     """
@@ -213,7 +213,7 @@ def delete_unlisted(state: RunState) -> None:
 
 
 def _ended_runs(session: Session, source_id: str, limit: int) -> tuple[list[str], list[str]]:
-    """The IDs of a source's ended runs, and of those whose URLs exceed the limit. The newest run never does."""
+    """Return the IDs of a source's ended runs, and of older runs whose URLs exceed the limit."""
     counts = session.execute(
         select(SourceRun.id, SourceRun.skipped + SourceRun.failed + SourceRun.removed)
         .where(SourceRun.source_id == source_id, SourceRun.status.in_(("finished", "failed", "cancelled")))
@@ -226,6 +226,6 @@ def _ended_runs(session: Session, source_id: str, limit: int) -> tuple[list[str]
 
 
 def release_claim(state: RunState) -> None:
-    """Give up the claim, so that the run can be continued at once."""
+    """Release the claim, so that another process can continue the run immediately."""
     with state.parts.database.write() as session:
         hand_back(session, state.claim)

@@ -1,4 +1,4 @@
-"""Properties that a source's pages share, the suffix of titles and sections by path, and documents to update with them.
+"""Properties that a source's pages share (title suffix, sections by path), and updates of documents with them.
 
 All functions may be repeated; callers retry them.
 """
@@ -20,7 +20,7 @@ from app.services.indexing.stored_documents import read_stored
 from schemas.validation.documents import ValidDocument
 
 SAMPLE_TITLES = 1_000
-"""Titles that are compared, spread evenly over the source's pages."""
+"""Number of titles to compare, spread evenly over the source's pages."""
 
 RETITLE_STEP = 200
 
@@ -30,7 +30,7 @@ class Retitled:
     """A page whose document needs another title or section.
 
     Attributes:
-        section: The section from the URL's path, empty for none; ``None`` if the page itself names a section.
+        section: The section from the URL's path, empty for none; ``None`` if the page itself declares a section.
     """
 
     url: str
@@ -40,7 +40,7 @@ class Retitled:
 
 
 def strip_suffix(title: str, suffix: str | None) -> str:
-    """A title without the suffix that its site's titles share. A title that consists of the suffix stays."""
+    """Return a title without the site's shared suffix. A title that consists only of the suffix stays unchanged."""
     return own_title(title, suffix or "")
 
 
@@ -50,7 +50,7 @@ def _titled(state: RunState) -> tuple[Any, ...]:
 
 
 def learn_suffix(state: RunState) -> str | None:
-    """Determine the suffix that the titles share, and store it; ``None`` without one."""
+    """Determine and store the suffix that the titles share. Returns the suffix, or ``None`` without one."""
     suffix = shared_suffix(_sample_titles(state)) or None
     with state.parts.database.write() as session:
         session.execute(update(Source).where(Source.id == state.source.id).values(title_suffix=suffix))
@@ -58,7 +58,7 @@ def learn_suffix(state: RunState) -> str | None:
 
 
 def _sample_titles(state: RunState) -> list[str]:
-    # Every n-th page by URL, not a random sample: the suffix must not change while the pages do not.
+    # Every n-th page by URL, not a random sample, so that the suffix stays the same while the pages do.
     with state.parts.database.read() as session:
         count = session.scalar(select(func.count()).select_from(SourcePage).where(*_titled(state))) or 0
         stride = -(-count // SAMPLE_TITLES) or 1
@@ -103,7 +103,7 @@ def pages_to_retitle(state: RunState, suffix: str | None, sections: PathSections
 
 
 def retitled_documents(state: RunState, pages: Sequence[Retitled]) -> list[ValidDocument]:
-    """Return the pages' documents with new titles and sections, without documents that belong to another source now."""
+    """Return the pages' documents with new titles and sections, except documents that now belong to another source."""
     by_id = {page.document_id: page for page in pages}
     with state.parts.database.read() as session:
         return [
@@ -114,7 +114,7 @@ def retitled_documents(state: RunState, pages: Sequence[Retitled]) -> list[Valid
 
 
 def store_titles(state: RunState, pages: Sequence[Retitled]) -> None:
-    """Store the titles and sections that the pages' documents have now."""
+    """Store the current titles and sections of the pages' documents."""
     with state.parts.database.write() as session:
         for page in pages:
             session.execute(

@@ -1,4 +1,4 @@
-"""A worker: executes several queued runs at once, renews their claims, and hands them back when it stops."""
+"""A worker, which executes queued runs concurrently, renews their claims, and hands them back when it stops."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from app.crawl.run.state import CrawlParts, RunControl, is_temporary
 from app.crawl.sources.runs import Claim, ClaimState, claim_run, renew_claim
 
 RENEW_SECONDS = 10.0
-"""Seconds between renewals of claims. A cancelled run may continue for as long."""
+"""Seconds between renewals of claims. A cancelled run may continue for up to this time."""
 
 POLL_SECONDS = 2.0
 """Seconds between two polls of the queue."""
 
 STOP_SECONDS = 10.0
-"""Seconds that a stopping worker waits for its runs to be handed back; then their claims have to lapse."""
+"""Seconds that a stopping worker waits for its runs to be handed back; later, their claims must lapse first."""
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class Worker:
         self._end_all()
 
     def begin(self, claim: Claim) -> threading.Thread:
-        """Execute a claimed run in a thread of its own."""
+        """Execute a claimed run in a separate thread."""
         control = RunControl()
         thread = threading.Thread(target=self._execute, args=(claim, control), name=claim.run_id, daemon=True)
         self._work[claim.run_id] = _Work(claim, control, thread)
@@ -109,7 +109,7 @@ class Worker:
         status = execute(self._parts, claim, control)
         log.info("run %s: %s", claim.run_id, status)
         self._work.pop(claim.run_id, None)
-        # A run that was handed back is claimed again by the next round.
+        # The next round claims a run that was handed back again.
         if self._only is not None and status != "handed_back":
             self._stopping.set()
 
@@ -134,7 +134,7 @@ class Worker:
 
 
 def _unless_unavailable(step: Callable[[], T], default: T) -> T:
-    """Return ``step()``, or ``default`` while the database is unavailable. The worker soon tries again."""
+    """Return ``step()``, or ``default`` while the database is unavailable. The worker tries again soon."""
     try:
         return step()
     except Exception as error:

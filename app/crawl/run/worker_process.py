@@ -1,4 +1,4 @@
-"""The process of a machine that works on runs. The service starts it when runs wait, and it ends with the service."""
+"""A machine's worker process for runs. The service starts it when runs are waiting, and it ends with the service."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ NICENESS = 15
 """Priority of the process: below that of searches, but not so low that it holds locks for long."""
 
 STOP_SECONDS = 15.0
-"""Seconds that the process has to hand back its runs before the service kills it; then their claims have to lapse."""
+"""Seconds in which the process can hand back its runs before the service kills it and their claims must lapse."""
 
 
 def create_worker_process(folder: Path) -> MachineProcess:
-    """Return the process of the machine with this DATA_DIR."""
+    """Return the worker process of this machine.
+
+    Args:
+        folder: DATA_DIR.
+    """
     command = (sys.executable, "-m", "flask", "--app", "wsgi", "worker", "--for-service")
     return MachineProcess(folder, "source-worker", command, stop_seconds=STOP_SECONDS)
 

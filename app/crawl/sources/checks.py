@@ -18,8 +18,8 @@ def check_url(site: Site, url: str, *, private_addresses: bool, field: str = "ur
     """Normalize a URL, which must be on a site's hosts or their registrable domains.
 
     Args:
-        private_addresses: Whether its host may be a private IP address.
-        field: The field that an error names.
+        private_addresses: Whether the host may be a private IP address.
+        field: The request field to name in errors.
 
     Raises:
         ApiError: 400 for a URL on another host, in a private network, or with a user name.
@@ -39,7 +39,7 @@ def check_url(site: Site, url: str, *, private_addresses: bool, field: str = "ur
 
 
 def check_receiver(url: str, *, private_addresses: bool) -> str:
-    """Serialize the URL of a webhook as browsers do, without its fragment.
+    """Serialize a webhook's URL as browsers do, without its fragment.
 
     Args:
         private_addresses: Whether its host may be a private IP address.
@@ -60,7 +60,7 @@ def check_receiver(url: str, *, private_addresses: bool) -> str:
 
 
 def has_user(url: str) -> bool:
-    """Whether a URL has a user name or a password, as browsers read it."""
+    """Whether a URL, parsed as browsers do, has a user name or a password."""
     try:
         parsed = URL(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Conversion of configurations of DocSearch's scraper to sources."""
+"""Conversion of DocSearch scraper configurations to sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from schemas.validation.field_rules import MAX_RULES, name_problem
 
 MAX_RANK = 5
 MAX_PAGES = 200
-"""Maximum number of patterns of all entries in ``start_urls``, and in ``stop_urls``."""
+"""Maximum total number of patterns in ``start_urls``, and in ``stop_urls``."""
 
 _USED = frozenset(("start_urls", "sitemap_urls", "stop_urls", "selectors", "selectors_exclude"))
 _USED_OF_START = frozenset(("url", "variables", "selectors_key", "page_rank", "tags", "extra_attributes"))
@@ -40,7 +40,7 @@ class _Start:
     """The pages of an entry of ``start_urls`` on one host.
 
     Attributes:
-        pages: Patterns of path and query, each with fields for the matching pages.
+        pages: Patterns for path and query, each with the fields of the matching pages.
         selectors_key: Key of the selector set for the pages.
     """
 
@@ -51,11 +51,11 @@ class _Start:
     selectors_key: str
 
     def fields_at(self, glob: str) -> dict[str, str] | None:
-        """The fields of the pages that match a pattern; ``None`` if this entry does not cover all of them."""
+        """Return the fields of the pages that match a pattern; ``None`` if this entry doesn't cover all these pages."""
         return next((fields for own, fields in self.pages.items() if glob.startswith(own.removesuffix("*"))), None)
 
     def covers(self, other: _Start) -> bool:
-        """Whether this entry covers all pages of another one."""
+        """Whether this entry covers all pages of another entry."""
         return self.host == other.host and all(self.fields_at(glob) is not None for glob in other.pages)
 
     def reads_alike(self, other: _Start) -> bool:
@@ -67,9 +67,9 @@ class _Start:
 def read_config(config: Any) -> Plan:
     """Convert a configuration to sources.
 
-    Each entry of ``start_urls`` becomes a source. If one entry covers another, the pages belong to the inner one, which
-    is merged into the outer one if both read pages alike. A sitemap becomes a source unless the run of a website finds
-    it anyway.
+    Each entry of ``start_urls`` becomes a source. If an entry covers another, their common pages belong to the inner
+    entry. The inner entry is merged into the outer entry if both read pages in the same way. A sitemap becomes a source
+    unless the run of a website finds it anyway.
 
     Raises:
         ApiError: 400 for a malformed configuration.
@@ -113,7 +113,7 @@ class _Reading:
     # URLs
 
     def _starts(self, position: int, entry: Any) -> list[_Start]:
-        """The pages of an entry by host; empty if its expression cannot be converted to patterns."""
+        """Return the pages of an entry by host; empty if its expression cannot be converted to patterns."""
         origin = f"start_urls[{position}]"
         settings = {"url": entry} if isinstance(entry, str) else entry
         if not isinstance(settings, dict) or not isinstance(settings.get("url"), str):
@@ -139,7 +139,7 @@ class _Reading:
         return list(starts.values())
 
     def _variables(self, settings: Mapping[str, Any], expression: str, origin: str) -> dict[str, list[str]]:
-        """The values of the named groups in a URL."""
+        """Return the values of the named groups in a URL."""
         variables = {}
         for name, values in read_object(settings.get("variables", {}), f"{origin}.variables").items():
             if isinstance(values, list) and values and f"(?P<{name}>" in expression and not name_problem(name):
@@ -149,7 +149,7 @@ class _Reading:
         return variables
 
     def _fields_of_start(self, settings: Mapping[str, Any], origin: str) -> dict[str, str]:
-        """The fields that an entry sets on its pages."""
+        """Return the fields that an entry sets on its pages."""
         fields = {}
         extra = read_object(settings.get("extra_attributes", {}), f"{origin}.extra_attributes")
         attributes = {**extra, "tags": settings.get("tags", [])}
@@ -171,7 +171,7 @@ class _Reading:
         return fields | ({RANK: str(max(-MAX_RANK, min(number, MAX_RANK)))} if number else {})
 
     def _merge(self, starts: Sequence[_Start]) -> list[_Start]:
-        """Merge entries with the same URL and selectors, and drop entries within others that read pages alike."""
+        """Merge entries with the same URL and selectors, and drop entries within others that read pages identically."""
         merged: list[_Start] = []
         for start in starts:
             twin = next((other for other in merged if other.url == start.url), None)
@@ -184,7 +184,7 @@ class _Reading:
         return [start for start in merged if not _is_within(start, merged)]
 
     def _stops(self) -> Iterator[tuple[str, str]]:
-        """Paths of ``stop_urls`` in the configuration, each with a pattern for whole URLs."""
+        """Yield the path of each ``stop_urls`` entry in the configuration, with a pattern for whole URLs."""
         count = 0
         for position, text in enumerate(read_texts(self._config.get("stop_urls", []), "stop_urls")):
             path = f"stop_urls[{position}]"
@@ -251,7 +251,7 @@ class _Reading:
 
 
 def _places(expression: str, chosen: Mapping[str, str], origin: str) -> Iterator[tuple[str, str]]:
-    """URLs to start at, each with a pattern for the pages of the expression.
+    """Yield URLs to start at, each with a pattern for the pages that the expression matches.
 
     Raises:
         NotAPattern: The expression cannot be converted to patterns.
@@ -299,7 +299,7 @@ def _at_host(pattern: str, host: str) -> Iterator[str]:
 
 
 def _is_within(start: _Start, starts: Iterable[_Start]) -> bool:
-    """Whether the most specific entry that covers another one reads pages alike."""
+    """Whether an entry is redundant: the most specific entry that covers it reads pages in the same way."""
     above = [other for other in starts if other is not start and other.covers(start)]
     nearest = max(above, key=lambda other: len(other.url), default=None)
     return nearest is not None and nearest.reads_alike(start) and not start.covers(nearest)

@@ -1,4 +1,4 @@
-"""The plan for importing a configuration of DocSearch's scraper, and the conversion of its selectors."""
+"""The plan for importing a DocSearch scraper configuration, and the conversion of its selectors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from app.errors import field_error
 from schemas.validation.field_rules import name_problem
 
 MAX_ITEMS = 2_000
-"""Items of a list in a configuration."""
+"""Maximum number of items in a list of a configuration."""
 NAMES = {"language": "lang"}
-"""DocSearch's names of fields that have another name here."""
+"""Our names for fields that have a different name in DocSearch."""
 EVERYWHERE = "/*"
 
 
@@ -44,7 +44,7 @@ class Plan:
         self.ignored.update(dict.fromkeys(paths))
 
     def ignore_others(self, value: Mapping[str, Any], used: Iterable[str], path: str = "") -> None:
-        """Add the members of an object that are not in ``used``; of ``custom_settings``, each setting."""
+        """Add an object's members that are not in ``used``. Settings in ``custom_settings`` are added one by one."""
         for name in (name for name in value if name not in used):
             place = f"{path}.{name}" if path else name
             parts = value[name] if name == "custom_settings" and isinstance(value[name], dict) else {}
@@ -88,7 +88,7 @@ def read_object(value: Any, path: str) -> dict[str, Any]:
 
 MAX_SELECTOR_LENGTH = 500
 MAX_SELECTORS = 100
-"""Selectors of a set that are read."""
+"""Maximum number of selectors that are read from a set."""
 
 _LEVELS = tuple(f"lvl{number}" for number in range(7))
 _TEXTS = ("text", "content")
@@ -156,7 +156,7 @@ class DocSearchSelectors:
         return selectors | {"remove": self._joined(removed)}, rules
 
     def _css(self, value: Any, path: str, name: str) -> str:
-        """Return a selector, ``""`` if it cannot be used."""
+        """Return a selector, or ``""`` if it cannot be used."""
         entry = value if isinstance(value, dict) else {"selector": value}
         selector = entry.get("selector", "")
         if not isinstance(selector, str):
@@ -171,7 +171,11 @@ class DocSearchSelectors:
         return selector
 
     def _joined(self, selectors: Iterable[tuple[str, str]]) -> str:
-        """Join selectors, value with their paths, up to the length limit."""
+        """Join selectors up to the length limit.
+
+        Args:
+            selectors: Pairs of a selector and its path in the configuration.
+        """
         joined = ""
         for selector, path in selectors:
             longer = f"{joined}, {selector}" if joined else selector
@@ -191,7 +195,7 @@ def _parts(selector: str) -> list[str]:
 
 
 def _title_level(value: Mapping[str, Any], css: Mapping[str, str]) -> str | None:
-    """The level of a page's title: the first that selects ``h1``, otherwise the first of two that is not global."""
+    """Return a page's title level: the first that selects ``h1``, or else the first non-global level of the top two."""
     levels = [name for name in _LEVELS if css.get(name)]
     plain = [name for name in levels[:2] if not (isinstance(value[name], dict) and value[name].get("global"))]
     headings = [name for name in levels if any(map(_TITLE.search, _parts(css[name])))]

@@ -1,4 +1,4 @@
-"""Removal of the documents of a deleted source, in resumable steps; and removals that a run was refused."""
+"""Removal of a deleted source's documents in resumable steps, and removals that a run was not allowed to make."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from app.services.sites import get_site
 from app.storage.database import Database
 
 STEP = 500
-"""Documents to change in one transaction."""
+"""Maximum number of documents changed in one transaction."""
 PAGE_STEP = 2_000
-"""Rows of pages to delete in one transaction."""
+"""Maximum number of page rows deleted in one transaction."""
 WORK_SECONDS = 2.0
-"""Seconds that a task works before other tasks of the outbox have their turn."""
+"""Seconds after which a task yields to other tasks in the outbox."""
 LATE_WRITES = timedelta(minutes=2)
-"""Time after its deletion in which a source may still get documents from a process that executes its run."""
+"""Time after a source's deletion during which a process that executes its run may still write documents."""
 PAUSED_SITE_RETRY = timedelta(minutes=5)
 """Time between attempts to change the documents of a paused site."""
 
@@ -175,7 +175,7 @@ class RefusedSweep:
 
     Attributes:
         total: The number of documents.
-        urls: The URLs of the first ones.
+        urls: The URLs of the first of these documents.
     """
 
     total: int
@@ -183,7 +183,7 @@ class RefusedSweep:
 
 
 def find_refused_sweep(session: Session, run: SourceRun | None) -> RefusedSweep | None:
-    """Documents that ``run`` was not allowed to remove; ``None`` if there are none."""
+    """Return the documents that ``run`` was not allowed to remove; ``None`` without such documents."""
     if run is None or run.error is None or run.error["code"] != ErrorCode.SYNC_REMOVES_TOO_MUCH:
         return None
     sync = session.scalar(select(Sync).where(Sync.id == run.sync_id))

@@ -1,7 +1,7 @@
 """Runs of sources: a queue in SQL for the workers of all machines, and reports on ended runs.
 
-A worker claims a run for a while and renews its claim. A killed process does not, so its claim lapses, and another
-process continues the run from its state in SQL.
+A worker claims a run for a limited time and renews its claim. A killed process does not renew its claim, so the claim
+lapses and another process continues the run from its state in SQL.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ for _status in ("finished", "failed", "cancelled"):
     ENDED_RUNS.labels(_status)  # Exported as 0 from the start, so that the first increase is visible.
 
 RUNS_KEPT = 50
-"""Number of a source's newest runs that are kept."""
+"""Number of newest runs that are kept for each source."""
 
 MAX_REQUESTED_URLS = 10_000
-"""URLs that a run can be limited to; a run for more URLs crawls everything."""
+"""Maximum number of URLs that a run can be limited to; a run for more URLs crawls everything."""
 
 LEASE = timedelta(seconds=60)
 """Lifetime of a claim, which is renewed well before its end."""
@@ -54,18 +54,18 @@ class ClaimState(Enum):
 
     VALID = "valid"
     CANCELLED = "cancelled"
-    """The run is to stop; the claim is still valid."""
+    """The run must stop; the claim is still valid."""
     LOST = "lost"
     """The claim lapsed and another process has the run, or the run was deleted."""
 
 
 def run_not_found() -> ApiError:
-    """The 404 for a run that does not exist, belongs to another source, or has ended."""
+    """Return the 404 for a run that does not exist, belongs to another source, or has ended."""
     return ApiError(ErrorCode.RUN_NOT_FOUND, "Run not found.")
 
 
 def find_open_run(session: Session, source: Source) -> SourceRun | None:
-    """The queued or running run of a source, if there is one."""
+    """Return the queued or running run of a source, if there is one."""
     return session.scalar(_open_run(source))
 
 
@@ -80,13 +80,13 @@ def request_run(
 
     Args:
         urls: Limit the run to these URLs, without removing documents; ``None`` crawls everything.
-        max_removed_percent: Share of the source's documents that this run may remove, instead of the default.
+        max_removed_percent: Maximum share of the source's documents that this run may remove; overrides the default.
     """
-    # A concurrent request waits here, and then finds the run.
+    # A concurrent request waits here and then finds the new run.
     session.execute(select(Source.id).where(Source.id == source.id).with_for_update(**ROW_LOCK))
     run = find_open_run(session, source)
     if run is not None:
-        if run.cancelled:  # The run stops within seconds, and this request must outlast it.
+        if run.cancelled:  # The run stops within seconds, and this request must survive it.
             source.next_options = _widened(source.next_options, urls)
         return run
     options: dict[str, Any] = {}
@@ -115,9 +115,9 @@ def ask_run(session: Session, source: Source, urls: Sequence[str] | None) -> Sou
         urls: Limit the run to these URLs; ``None`` crawls everything.
 
     Returns:
-        The queued run, or the current run that another one follows.
+        The queued run, or the current run that the new run follows.
     """
-    # Everywhere the source is locked before its run. The lock also keeps workers from claiming the run meanwhile.
+    # The source is always locked before its run. The lock also keeps workers from claiming the run meanwhile.
     session.execute(select(Source.id).where(Source.id == source.id).with_for_update(**ROW_LOCK))
     run = session.scalar(_open_run(source).with_for_update(**ROW_LOCK))
     if run is None:
@@ -131,7 +131,7 @@ def ask_run(session: Session, source: Source, urls: Sequence[str] | None) -> Sou
 
 
 def _widened(options: Mapping[str, Any] | None, urls: Sequence[str] | None) -> dict[str, Any]:
-    """The options of a run extended by further URLs. Beyond :data:`MAX_REQUESTED_URLS`, the run crawls everything."""
+    """Add URLs to a run's options. If they exceed :data:`MAX_REQUESTED_URLS`, the run crawls everything."""
     options = {"urls": []} if options is None else dict(options)
     previous = options.pop("urls", None)
     if previous is None or urls is None:
@@ -146,7 +146,7 @@ def follow_run(session: Session, source: Source, run: SourceRun) -> None:
     Cancelling a run discards earlier requests; requests made while it stops are queued.
 
     Args:
-        source: Locked.
+        source: The source, locked by the caller.
     """
     options, source.next_options = source.next_options, None
     if options is not None and session.get_one(Site, source.site_id).active:
@@ -154,7 +154,7 @@ def follow_run(session: Session, source: Source, run: SourceRun) -> None:
 
 
 def cancel_run(session: Session, source: Source) -> SourceRun:
-    """Cancel the queued or running run. A running one stops within seconds and keeps the documents it has written.
+    """Cancel the queued or running run. A running run stops within seconds and keeps the documents it has written.
 
     Raises:
         ApiError: 404 if no run is queued or running.
@@ -193,7 +193,7 @@ def _cancel(run: SourceRun) -> None:
 
 
 def list_runs(session: Session, source: Source, *, limit: int, offset: int) -> tuple[Sequence[SourceRun], int]:
-    """One page of a source's runs, newest first, and their total number."""
+    """Return one page of a source's runs, newest first, and their total number."""
     query = select(SourceRun).where(SourceRun.source_id == source.id)
     runs = session.scalars(_newest_first(query).limit(limit).offset(offset)).all()
     return runs, session.scalar(select(func.count()).select_from(query.subquery())) or 0
@@ -203,7 +203,7 @@ _RUN_ID = re.compile(r"run_[0-9a-f]{20}", re.ASCII)
 
 
 def get_run(session: Session, source: Source, run_id: str) -> SourceRun:
-    """One run of a source.
+    """Return one run of a source.
 
     Raises:
         ApiError: 404.
@@ -216,14 +216,14 @@ def get_run(session: Session, source: Source, run_id: str) -> SourceRun:
 
 
 def list_left_out(session: Session, run: SourceRun, *, limit: int, offset: int) -> tuple[Sequence[RunPage], int]:
-    """One page of the URLs that a run did not index, in order of discovery, and their total number."""
+    """Return one page of the URLs that a run did not index, in order of discovery, and their total number."""
     query = select(RunPage).where(RunPage.run_id == run.id, RunPage.status.in_(("skipped", "failed")))
     pages = session.scalars(query.order_by(RunPage.position, RunPage.url).limit(limit).offset(offset)).all()
     return pages, session.scalar(select(func.count()).select_from(query.subquery())) or 0
 
 
 def count_reasons(session: Session, run: SourceRun) -> dict[str, int]:
-    """The number of URLs that a run did not index by reason, the most frequent first."""
+    """Return the number of URLs that a run did not index for each reason, most frequent first."""
     count = func.count()
     rows = session.execute(
         select(RunPage.reason, count)
@@ -235,7 +235,7 @@ def count_reasons(session: Session, run: SourceRun) -> dict[str, int]:
 
 
 def newest_runs(session: Session, source_ids: Iterable[str]) -> dict[str, SourceRun]:
-    """The newest run of each source that has one."""
+    """Return the newest run of each source that has one."""
     later = aliased(SourceRun)
     newest = select(SourceRun).where(
         SourceRun.source_id.in_(list(source_ids)),
@@ -253,16 +253,16 @@ def newest_runs(session: Session, source_ids: Iterable[str]) -> dict[str, Source
 
 
 def source_status(run: SourceRun | None) -> str:
-    """A source's status, from its newest run: ``idle``, ``queued``, ``running`` or ``failed``."""
+    """Return a source's status, from its newest run: ``idle``, ``queued``, ``running`` or ``failed``."""
     return run.status if run is not None and run.status in (*OPEN, "failed") else "idle"
 
 
 def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
-    """Claim the next run, queued or with a lapsed claim; ``None`` without one.
+    """Claim the next run that is queued or has a lapsed claim. Returns ``None`` without such a run.
 
-    Accounts take turns: the next run belongs to the account with the fewest running runs. Among the waiting runs of
-    such accounts, the run that has waited longest is next. Runs of suspended accounts keep waiting, except cancelled
-    runs, which only have to end.
+    Accounts take turns: the next run belongs to an account with the fewest running runs. Among these accounts' waiting
+    runs, the run that has waited longest is next. Runs of suspended accounts keep waiting, except for cancelled runs,
+    which only need to be ended.
 
     Args:
         run_id: The only run to claim.
@@ -307,7 +307,7 @@ def claim_run(session: Session, run_id: str | None = None) -> Claim | None:
 
 
 def _is_waiting(moment: Any) -> Any:
-    """The condition that a run, joined with its account, can be claimed at ``moment``."""
+    """Return the SQL condition that a run, joined with its account, can be claimed at ``moment``."""
     lapsed = or_(SourceRun.lease_until.is_(None), has_come(SourceRun.lease_until, moment, 2 * LEASE))
     return and_(
         or_(SourceRun.status == "queued", (SourceRun.status == "running") & lapsed),
@@ -316,7 +316,7 @@ def _is_waiting(moment: Any) -> Any:
 
 
 def count_waiting(session: Session) -> int:
-    """The number of runs that could be claimed now."""
+    """Return the number of runs that could be claimed now."""
     waiting = select(func.count(SourceRun.id)).join(Source, Source.id == SourceRun.source_id)
     waiting = waiting.join(Site, Site.id == Source.site_id).join(Account, Account.id == Site.account_id)
     return session.scalar(waiting.where(_is_waiting(now()))) or 0
@@ -340,7 +340,7 @@ def _is_suspended(session: Session, run: SourceRun) -> bool:
 def held_run(session: Session, claim: Claim) -> SourceRun | None:
     """Load and lock the run of a claim; ``None`` if the claim is lost.
 
-    A process that has lost its claim must not write any more, since another process executes the run.
+    A process that has lost its claim must stop writing, since another process executes the run.
     """
     return session.scalar(
         select(SourceRun)
@@ -367,7 +367,7 @@ def end_run(run: SourceRun, status: str, *, error: dict[str, str] | None = None)
 
 
 def failed_twice(session: Session, run: SourceRun) -> bool:
-    """Whether a failed run is exactly the second failure in a row. Cancelled runs do not count."""
+    """Whether a failed run is exactly the second consecutive failure. Cancelled runs are ignored."""
     ended = select(SourceRun.status).where(
         SourceRun.source_id == run.source_id, SourceRun.status.in_(("finished", "failed"))
     )

@@ -23,11 +23,11 @@ PERIODS: Mapping[str, timedelta | None] = {
 """Time between two runs for each ``schedule`` of a source."""
 
 MAX_QUEUED_AT_ONCE = 100
-"""Sources that are queued in one transaction."""
+"""Maximum number of sources that are queued in one transaction."""
 
 
 def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | None:
-    """The next time when a source is due, within one period after ``after``; ``None`` without a schedule.
+    """Return a source's next due time, within one period after ``after``; ``None`` without a schedule.
 
     Each source has its own offset within the period, so that the sources of an installation are spread over it. A late
     run does not shift the offset.
@@ -42,20 +42,20 @@ def next_run_at(source_id: str, schedule: str, after: datetime) -> datetime | No
 
 
 def _min_interval(schedule: str) -> timedelta:
-    """The minimum time between two scheduled runs, even if the first was late."""
+    """Return the minimum time between two scheduled runs, even if the first was late."""
     return (PERIODS[schedule] or timedelta(0)) / 2
 
 
 def count_due(session: Session, moment: datetime) -> int:
-    """The number of sources that are due."""
+    """Return the number of sources that are due."""
     return session.scalar(select(func.count()).select_from(Source).where(Source.next_run_at <= moment)) or 0
 
 
 def queue_due(session: Session, moment: datetime) -> int:
     """Queue the runs that are due, and return the number of due sources.
 
-    A source that missed several runs gets one, and the next one at least half a period later. Sources of paused sites
-    and suspended accounts get none.
+    A source that missed several runs gets one run now, and its next run at least half a period later. Sources of paused
+    sites and suspended accounts are skipped.
     """
     due = session.execute(
         select(Source, Site.active & Account.suspended_at.is_(None))

@@ -28,7 +28,7 @@ from app.tokens import make_hook_token, read_hook_token
 from app.wording import counted
 
 MAX_SOURCES = 20
-"""Number of sources per site."""
+"""Maximum number of sources per site."""
 
 READING_FIELDS = frozenset({"selectors", "fields", "headers"})
 """Fields that determine how pages are read. When one changes, all pages are fetched again."""
@@ -36,7 +36,7 @@ READING_FIELDS = frozenset({"selectors", "fields", "headers"})
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source as responses show it, without its request headers.
+    """The public view of a source, without its request headers.
 
     Attributes:
         hook_salt: Salt for the token of its deploy hook.
@@ -61,7 +61,7 @@ class SourceView:
 
 
 def view(source: Source, last_run: SourceRun | None) -> SourceView:
-    """The public view of a source and its newest run."""
+    """Return the public view of a source with its newest run."""
     return SourceView(
         id=source.id,
         site_id=source.site_id,
@@ -92,7 +92,7 @@ def get_source(session: Session, account_id: int, site_id: int, source_id: str, 
         lock: Whether to lock the source until the transaction ends.
 
     Raises:
-        ApiError: 404, ``site_not_found`` if the site is not the caller's, otherwise ``source_not_found``.
+        ApiError: 404: ``site_not_found`` if the account has no such site, otherwise ``source_not_found``.
     """
     site = get_site(session, account_id, site_id)
     query = select(Source).where(Source.id == source_id, Source.site_id == site.id)
@@ -104,7 +104,7 @@ def get_source(session: Session, account_id: int, site_id: int, source_id: str, 
 
 
 def find_by_hook(session: Session, token: str, secret: str, *, lock: bool = False) -> tuple[Source, Site]:
-    """The source of a deploy hook, and its site.
+    """Return the source of a deploy hook, and the source's site.
 
     Args:
         secret: The server's secret key.
@@ -129,7 +129,7 @@ def find_by_hook(session: Session, token: str, secret: str, *, lock: bool = Fals
 def list_sources(
     session: Session, account_id: int, site_id: int, *, limit: int, offset: int
 ) -> tuple[Sequence[Source], int]:
-    """One page of a site's sources, oldest first, and their total number.
+    """Return one page of a site's sources, oldest first, and their total number.
 
     Raises:
         ApiError: 404.
@@ -146,7 +146,7 @@ def list_sources(
 
 
 def count_sources(session: Session, site_id: int) -> int:
-    """The number of a site's sources."""
+    """Return the number of a site's sources."""
     return session.scalar(select(func.count()).select_from(Source).where(Source.site_id == site_id)) or 0
 
 
@@ -163,7 +163,7 @@ class FailedSource:
 
 
 def list_failed(session: Session, account_id: int) -> list[FailedSource]:
-    """The account's sources whose newest run failed, the latest failure first."""
+    """Return the account's sources whose newest run failed, the latest failure first."""
     rows = session.execute(
         select(Source, Site.name)
         .join(Site, Site.id == Source.site_id)
@@ -199,7 +199,7 @@ class OpenRun:
 
 
 def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
-    """The account's queued and running runs, the oldest first."""
+    """Return the account's queued and running runs, the oldest first."""
     rows = session.execute(
         select(Source, SourceRun)
         .join(Site, Site.id == Source.site_id)
@@ -223,7 +223,7 @@ def list_open_runs(session: Session, account_id: int) -> list[OpenRun]:
 def find_site_url(session: Session, site: Site, source: Source, run: SourceRun | None) -> str | None:
     """Suggest another URL for a site, if a crawled website's URL differs from it only in scheme or ``www.``.
 
-    Without a suggestion, or if any of the site's sources is at the site's own URL, returns ``None``.
+    Returns ``None`` without a suggestion, or if any of the site's sources has the scheme and host of the site's URL.
 
     Args:
         run: The source's newest run.
@@ -277,7 +277,7 @@ def create_source(
     )
     session.add(source)
     if not site.search_settings and not site.document_count:
-        # A new site that is filled by crawls: its settings use the ranks that pages declare.
+        # The new site is filled by crawls, so its settings use the ranks that pages declare.
         site.search_settings = {"rank_field": RANK}
     session.flush()
     return source, request_run(session, source)
@@ -295,7 +295,7 @@ def update_source(
     """Change a source. The change takes effect with the next run.
 
     Raises:
-        ApiError: 404; 400 for another kind, or for a URL as with :func:`create_source`.
+        ApiError: 404; 400 for a change of the kind, or an invalid URL as in :func:`create_source`.
     """
     site = get_site(session, account_id, site_id, lock=True)
     source = get_source(session, account_id, site_id, source_id, lock=True)
@@ -327,7 +327,7 @@ def _refuse_duplicate(session: Session, site: Site, kind: str, url: str) -> None
 
 
 def forget_contents_of_site(session: Session, site: Site) -> None:
-    """Make the next runs of a site's sources fetch and index every page again, changed or not."""
+    """Make the next runs of a site's sources fetch and index every page again, even if it has not changed."""
     for source in session.scalars(select(Source).where(Source.site_id == site.id)):
         _forget_contents(session, source)
 

@@ -7,24 +7,24 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 MAX_PATTERNS = 50
-"""Patterns for one expression."""
+"""Maximum number of patterns for one expression."""
 MAX_GROUPS = 20
 MAX_LENGTH = 2_048
-"""Characters of an expression and of a pattern, the limit for a URL."""
+"""Maximum number of characters in an expression or a pattern, equal to the limit for URLs."""
 ANY = "*"
 
 _GROUP = re.compile(r"\((\?P<(\w+)>|\?:)?")
 _PLAIN = re.compile(r"[^\\()\[\]{}|.*+?^$]+(?![*+?{])")
-"""Literal characters before one that is repeated."""
+"""Literal characters, except a last character that a quantifier repeats."""
 _REPEAT = re.compile(r"(?:[*+?]|\{\d*,?\d*\})\??")
 
 
 class NotAPattern(ValueError):
-    """The expression cannot be converted to patterns, or only to too many."""
+    """The expression cannot be converted to patterns, or would result in too many."""
 
 
 def expand(expression: str, variables: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return patterns such that a URL begins with one of them if the expression matches its beginning.
+    """Return patterns for an expression: if it matches the beginning of a URL, the URL begins with a pattern.
 
     A dot without a quantifier counts as a literal dot, since few people escape the dots of a host. ``^`` and ``$`` are
     rejected.
@@ -33,7 +33,7 @@ def expand(expression: str, variables: Mapping[str, Sequence[str]]) -> list[str]
         variables: Values of named groups.
 
     Raises:
-        NotAPattern: The expression has no such patterns, or too many.
+        NotAPattern: The expression cannot be converted to patterns, or would result in too many.
     """
     if len(expression) > MAX_LENGTH or expression.count("(") > MAX_GROUPS:
         raise NotAPattern
@@ -44,7 +44,7 @@ def expand(expression: str, variables: Mapping[str, Sequence[str]]) -> list[str]
 
 
 def _alternatives(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
-    """The patterns from a position to the end of its group, and that end."""
+    """Return the patterns from a position to the end of its group, and the end position."""
     patterns, current = [], [""]
     while place < len(text) and text[place] != ")":
         if text[place] == "|":
@@ -66,13 +66,13 @@ def _alternatives(text: str, place: int, variables: Mapping[str, Sequence[str]])
 
 
 def _part(text: str, place: int, variables: Mapping[str, Sequence[str]]) -> tuple[list[str], int]:
-    """The patterns of the element at a position, and its end."""
+    """Return the patterns of the element at a position, and the element's end position."""
     character = text[place]
     if character == "(":
         group = _GROUP.match(text, place)
         assert group is not None
         if text.startswith("?", group.end()):
-            raise NotAPattern  # A look-around, or flags.
+            raise NotAPattern  # A lookaround, or flags.
         parts, place = _alternatives(text, group.end(), variables)
         if place == len(text):
             raise NotAPattern

@@ -1,4 +1,4 @@
-"""Admission: the URLs that a run reads, by the source's ``include`` and ``exclude`` and the limits against traps."""
+"""Selection of the URLs that a run reads, by the source's ``include`` and ``exclude`` globs and limits for traps."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _compile(globs: Sequence[str]) -> list[_Glob]:
 
 
 def _matches(glob: _Glob, path: str) -> bool:
-    # Searching for the literals in turn is linear. A regular expression with several stars would backtrack, and
-    # customers choose the globs.
+    # Searching for the literals in turn takes linear time. A regular expression with several stars would backtrack,
+    # and customers choose the globs.
     first, *others = glob
     if not others:
         return path == first
@@ -68,7 +68,7 @@ class Admission:
         self._traps = Traps()
 
     def refusal(self, url: str) -> str | None:
-        """The reason not to read a URL at all, or ``None``. Call it once for each URL, since it counts similar URLs."""
+        """Return the reason not to read a URL, or ``None``. Call this once per URL, since it counts similar URLs."""
         if url == self._start:
             return None
         if not self.is_in_scope(url):

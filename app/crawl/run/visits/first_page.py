@@ -18,9 +18,9 @@ from app.crawl.run.visits.visitor import Visitor, wait_at_most
 from app.models import Source
 
 MAX_SECONDS = 6.0
-"""Seconds that one fetch may take, and after which the visit no longer waits for turns."""
+"""Maximum seconds of one fetch, and seconds after which the visit stops waiting for turns."""
 MAX_CPU_SECONDS = 4
-"""CPU seconds for reading the page or the list, in a separate process."""
+"""Maximum CPU seconds for reading the page or the list, in a separate process."""
 
 
 def read_first_page(
@@ -29,7 +29,7 @@ def read_first_page(
     """Fetch and read the page of a ``website``, or the first page that another source lists.
 
     Args:
-        user_agent: The header ``User-Agent``.
+        user_agent: The ``User-Agent`` header.
         private_addresses: Whether hosts may have private IP addresses.
 
     Raises:

@@ -8,16 +8,16 @@ from threading import Lock
 from app.crawl.fetch.values import NotIndexed, TryLater
 
 MAX_ATTEMPTS = 3
-"""Requests for a URL whose host asks to wait."""
+"""Maximum number of requests for a URL whose host asks to wait."""
 
 MAX_CONSECUTIVE_FAILURES = 20
-"""Failed URLs in a row after which the run probes whether the host still responds."""
+"""Number of consecutive failed URLs after which the run probes whether the host still responds."""
 
 PROBE_PAUSES_SECONDS = (0.0, 10.0, 60.0, 180.0)
 """Seconds before each probe. A host that fails all of them gets no further requests in the run."""
 
 MAX_PAUSED_SECONDS = 6_000.0
-"""Seconds of waiting that a host may request for URLs that never succeed, before the run gives the host up."""
+"""Maximum total wait that a host may request for URLs that never succeed, before the run gives up on the host."""
 
 
 class HostPatience:
@@ -43,7 +43,7 @@ class HostPatience:
         """Wait until no thread probes the host.
 
         Raises:
-            NotIndexed: The run has given the host up; with the reason of the last failure.
+            NotIndexed: The run has given up on the host; has the reason of the last failure.
         """
         with self._probing:
             error = self._fatal_error
@@ -58,7 +58,7 @@ class HostPatience:
             self._probe_url = url
 
     def note_failure(self, error: NotIndexed) -> None:
-        """Note that a URL could not be fetched. After many failures in a row, probe a URL that worked before."""
+        """Note that a URL could not be fetched. After many consecutive failures, probe a URL that worked before."""
         with self._lock:
             self._failures += 1
             must_probe = self._failures >= MAX_CONSECUTIVE_FAILURES
@@ -69,7 +69,7 @@ class HostPatience:
         """Note that the host asked to wait before another request for a URL."""
         with self._lock:
             self._paused[url] = self._paused.get(url, 0.0) + error.seconds
-            # Over all URLs: a host may ask each of many URLs to wait only briefly.
+            # Summed over all URLs, because a host may request a short wait for each of many URLs.
             if sum(self._paused.values()) >= MAX_PAUSED_SECONDS:
                 self._fatal_error = NotIndexed(error.reason, "The server asks to wait again and again.")
 

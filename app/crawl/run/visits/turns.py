@@ -29,7 +29,7 @@ class SharedTurns(Turns):
         self._now = now
 
     def take(self, host: str, *, crawl_delay: float = 0.0) -> Turn | float:
-        # Most attempts have to wait, and a read does not queue behind other writers as a write would.
+        # Most attempts must wait, and a read, unlike a write, does not queue behind other writers.
         with self._database.read() as session:
             _, turn = _load_pace(session.get(CrawlHost, host)).take(host, self._now(), crawl_delay=crawl_delay)
         if not isinstance(turn, Turn):

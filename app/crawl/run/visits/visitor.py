@@ -1,4 +1,4 @@
-"""Requests to the hosts of one run: by the rules of robots.txt, in turns, and repeated where a host asks to wait."""
+"""Requests to the hosts of one run, which obey robots.txt, take turns, and retry if a host asks to wait."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from app.crawl.run.visits.patience import MAX_ATTEMPTS, HostPatience
 from app.models import Source
 
 PROBE_BYTES = 65_536
-"""Bytes to read of a page that is only requested to see whether its host responds."""
+"""Maximum bytes to read of a page that is only requested to see whether its host responds."""
 
 MAX_RESPONSE_SECONDS = 3.0
-"""Seconds that :func:`responds` waits for a host, including its turn."""
+"""Maximum seconds that :func:`responds` waits for a host, including the wait for a turn."""
 
 _NO_RESPONSE = {Reason.TIMEOUT, Reason.UNREACHABLE, Reason.CERTIFICATE, Reason.PRIVATE_ADDRESS}
 
@@ -55,11 +55,11 @@ class RequestOrder:
 
 
 class Visitor:
-    """Fetches what one run reads. Thread-safe.
+    """Fetches the pages and lists of one run. Thread-safe.
 
     Args:
         wait: Waits for seconds; it may raise to end the waiting.
-        max_seconds: Limit for one fetch, without waiting for turns.
+        max_seconds: Maximum seconds of one fetch, excluding waits for turns.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Visitor:
                 sets ``requested`` at the end, since there may be no request.
 
         Raises:
-            TryLater: The host asks to wait and gets no request until then; the page may be requested again.
+            TryLater: The host asks to wait. It gets no requests until then, and the page may be requested again later.
             NotIndexed: The page cannot be fetched.
         """
         place = place or Place()
@@ -138,7 +138,7 @@ class Visitor:
     def _fetch_rules(
         self, url: str, *, any_type: bool = False, max_bytes: int = MAX_PAGE_BYTES, truncate: bool = False
     ) -> Fetched:
-        # With a turn, but without checking the rules, which are being fetched.
+        # This takes a turn but does not check the rules, which are being fetched.
         return _retry_later(
             lambda: self._fetcher.fetch(
                 url, visit=self._take_turn, any_type=any_type, max_bytes=max_bytes, truncate=truncate
@@ -187,7 +187,7 @@ class Visitor:
 
 
 def _retry_later(fetch: Callable[[], Fetched]) -> Fetched:
-    # There is no pause here: the host's next turn comes only after the time that it asked for.
+    # No pause is needed here: the host's next turn comes only after the time that it asked for.
     for _ in range(MAX_ATTEMPTS - 1):
         try:
             return fetch()
@@ -200,15 +200,15 @@ def _retry_later(fetch: Callable[[], Fetched]) -> Fetched:
 
 
 def too_many_attempts(error: TryLater) -> NotIndexed:
-    """The reason to skip a URL whose host asked to wait at every attempt."""
+    """Return the reason to skip a URL whose host asked to wait at every attempt."""
     return NotIndexed(error.reason, "The server asks to wait again and again.")
 
 
 def responds(url: str, turns: Turns, user_agent: str, *, private_addresses: bool) -> bool:
-    """Whether a server responds at a URL, with any status, while a person waits.
+    """Whether a server responds at a URL with any status. Fails quickly, because a person is waiting.
 
     Args:
-        user_agent: The header ``User-Agent``.
+        user_agent: The ``User-Agent`` header.
         private_addresses: Whether hosts may have private IP addresses.
     """
     try:
@@ -232,7 +232,7 @@ def responds(url: str, turns: Turns, user_agent: str, *, private_addresses: bool
 
 
 def wait_at_most(seconds: float) -> Callable[[float], None]:
-    """Return a function that sleeps, but raises :class:`NotIndexed` rather than sleep beyond ``seconds`` from now."""
+    """Return a sleep function that raises :class:`NotIndexed` instead of sleeping beyond ``seconds`` from now."""
     deadline = time.monotonic() + seconds
 
     def wait(pause: float) -> None:
