@@ -150,7 +150,7 @@ class UsageReservation(NamedTuple):
 
 
 class IntentRequest(NamedTuple):
-    """A request of a visitor who may be typing.
+    """A search request that may belong to an intent.
 
     Attributes:
         key: Keyed hash that identifies the visitor, without personal data.

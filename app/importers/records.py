@@ -64,7 +64,7 @@ Read: TypeAlias = Record | BadLine
 
 
 class UnreadableFile(Exception):
-    """The file as a whole cannot be read.
+    """The whole file cannot be read.
 
     Attributes:
         field: The invalid part of the request: ``file`` or ``map``.

@@ -113,7 +113,7 @@ def get_user(session: Session, caller: Caller) -> Member:
     """Return the member whose profile the caller uses: for a session, its member; for a key, the first owner.
 
     Raises:
-        ApiError: 404 if the member was removed meanwhile.
+        ApiError: 404 if the member has since been removed.
     """
     if caller.member is None:
         return members.first_owner(session, caller.account.id)

@@ -74,7 +74,7 @@ def count_hashes(runtime: Runtime, client: Client, hashes: int = 1) -> None:
 
 @contextmanager
 def forgiving_outages(runtime: Runtime, counted: Sequence[WindowState]) -> Iterator[None]:
-    """Refund attempts if the block fails for a reason other than the caller's, such as an unavailable database."""
+    """Refund attempts if the block fails for a reason beyond the caller's control, such as an unavailable database."""
     try:
         yield
     except ApiError:

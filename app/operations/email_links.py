@@ -24,7 +24,7 @@ def show_change(runtime: Runtime, token: str) -> str:
     """Return the e-mail address that an undo link restores.
 
     Raises:
-        ApiError: 400 if the link is not valid any more.
+        ApiError: 400 if the link is no longer valid.
     """
     return _find(runtime, token)[0]
 
@@ -41,7 +41,7 @@ def undo_change(runtime: Runtime, client: Client, token: str) -> None:
     """Undo the change of address that a link refers to.
 
     Raises:
-        ApiError: 400 if the link is not valid any more.
+        ApiError: 400 if the link is no longer valid.
     """
     email, member = _find(runtime, token)
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
@@ -102,7 +102,7 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
     unconfirmed members is therefore turned off; otherwise, that person's codes could lock out the mailbox's owner.
 
     Raises:
-        ApiError: 400 if the link is not valid any more.
+        ApiError: 400 if the link is no longer valid.
     """
     refuse_without_passwords(runtime)
     check_token(runtime, token)
@@ -143,7 +143,7 @@ def check_confirmation(runtime: Runtime, token: str) -> Member:
     """Return the member whose address a link confirms.
 
     Raises:
-        ApiError: 400 if the link is not valid any more.
+        ApiError: 400 if the link is no longer valid.
     """
     with runtime.database.read() as session:
         member = emails.find_confirmed(session, token, runtime.settings.secret_key)
@@ -156,7 +156,7 @@ def confirm(runtime: Runtime, client: Client, token: str) -> None:
     """Confirm the address that a link was sent to. If the keys of an owner's account had stopped, they work again.
 
     Raises:
-        ApiError: 400 if the link is not valid any more.
+        ApiError: 400 if the link is no longer valid.
     """
     account_id = check_confirmation(runtime, token).account_id
     with credential_change(runtime.database, runtime.counters, account_id) as session:

@@ -144,7 +144,7 @@ def enter(runtime: Runtime, client: Client, member: Member) -> tuple[Member, str
     Returns the member, the CSRF token, and the cookie's value.
 
     Raises:
-        ApiError: 401 if the member was removed meanwhile.
+        ApiError: 401 if the member has since been removed.
     """
     return _enter(runtime, client, member, None)
 

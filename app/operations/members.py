@@ -117,7 +117,7 @@ def _count_mail(runtime: Runtime, caller: Caller) -> None:
 
 
 def link_of(base_url: str, token: str) -> str:
-    """Return the URL at which an invitation is accepted."""
+    """Return the URL of the page where an invitation can be accepted."""
     return f"{base_url}/invitations/{token}"
 
 
@@ -135,7 +135,7 @@ def open_invitation(runtime: Runtime, token: str) -> dict[str, Any]:
     """Return the invitation of a link.
 
     Raises:
-        ApiError: 404 if the invitation is not open any more.
+        ApiError: 404 if the invitation is no longer open.
     """
     with runtime.database.read() as session:
         invitation = invitations.get_open_invitation(session, token, runtime.settings.secret_key)
@@ -154,7 +154,7 @@ def accept_invitation(
     """Become a member. Returns the member, the CSRF token, and the cookie's value.
 
     Raises:
-        ApiError: 404 if the invitation is not open any more; 400 if a member has the invited address, or may get it
+        ApiError: 404 if the invitation is no longer open; 400 if a member has the invited address, or may get it
             back by undoing a change; 403 if password logins are turned off.
     """
     refuse_without_passwords(runtime)

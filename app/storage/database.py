@@ -137,7 +137,7 @@ class Database:
             with self.writing_sessions() as session, session.begin():
                 yield session
             return
-        # The turn comes first: a thread that waits for it must not hold a connection.
+        # Take the turn before the connection, so that waiting threads don't occupy connections.
         with self._turns.take(), self.writing_sessions() as session, session.begin():
             yield session
 

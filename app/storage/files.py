@@ -140,7 +140,7 @@ class FileCopies:
             with self._locks.try_hold("making") as is_held:
                 return self._make(name, state, make) if is_held else cached
         with self._locks.hold("making"):
-            cached = self._read(name)  # Another thread may have produced it meanwhile.
+            cached = self._read(name)  # Another thread may have produced it in the meantime.
             if cached is not None and self._is_usable(name, cached.header, state):
                 return cached
             return self._make(name, state, make)

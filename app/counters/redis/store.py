@@ -280,7 +280,7 @@ class RedisCounters(CounterStore):
         if reserve is not None and reserved:
             receipt = None if intent is None else Intent(intent.key, began_ms)
             reservation = Reservation(reserve.account_id, site_id, day_from_number(charged_day), receipt)
-        # Windows of a continued intent were not counted, so they cannot be the ones that refused.
+        # Windows of a continued intent were not counted, so they cannot be the reason for a rejection.
         own_states = states[: len(states) - len(intent.windows)] if continues and intent is not None else states
         return ConsumeOutcome(
             states,

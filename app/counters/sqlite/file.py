@@ -312,7 +312,7 @@ class MemoryFile:
             return result
 
     def close(self) -> None:
-        """Do nothing: the counters last as long as the object."""
+        """Do nothing, since the counters exist until the object is deleted."""
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -193,7 +193,7 @@ def _write_and_continue(state: RunState, current: _Pass) -> bool:
 
 
 def _write(state: RunState) -> bool:
-    """Write the batch, and update what it may have changed.
+    """Write the batch, then update the state that depends on it.
 
     Returns:
         Whether there was anything to write.

@@ -1,4 +1,4 @@
-"""The course of a run: begin its sync, discover URLs, read pages, and remove the documents of lost pages."""
+"""The steps of a run: begin its sync, discover URLs, read pages, and remove the documents of lost pages."""
 
 from __future__ import annotations
 

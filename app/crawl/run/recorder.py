@@ -155,7 +155,7 @@ def _put_up_to_limit(state: RunState, limits: PlanLimits, documents: Sequence[Va
         except ApiError as error:
             if error.code is not ErrorCode.DOCUMENT_LIMIT_REACHED:
                 raise
-            continue  # Another writer of the account used the room meanwhile.
+            continue  # Another writer of the account has used the room in the meantime.
         fresh = fresh[len(fitting) :]
     return set()
 

@@ -1,7 +1,7 @@
 """The row of a claimed run: reading and changing it.
 
 All functions over a run's state may be repeated; callers retry them. They raise :class:`RunLost` if another process
-has claimed the run meanwhile.
+has claimed the run in the meantime.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def forget_lost_pages(state: RunState) -> None:
 
 
 def store_end(state: RunState, status: str, error: dict[str, str] | None, removed: int) -> None:
-    """End the run, skip the URLs that still wait, and queue a run that was requested meanwhile."""
+    """End the run, skip the waiting URLs, and queue a run that was requested during this run."""
     with state.parts.database.write() as session:
         # The source is locked before the run, in the same order as when another run is requested.
         source = session.scalar(

@@ -13,7 +13,7 @@ from pathlib import Path
 from app.storage.machine_process import MachineProcess
 
 NICENESS = 15
-"""Priority of the process: below that of searches, but not so low that it holds locks for long."""
+"""Niceness of the process: lower priority than searches, but high enough not to hold locks for long."""
 
 STOP_SECONDS = 15.0
 """Seconds in which the process can hand back its runs before the service kills it and their claims must lapse."""

@@ -1,4 +1,4 @@
-"""Detection of hosts that fail as a whole, as opposed to hosts with some failing URLs."""
+"""Detection of failing hosts, as opposed to hosts on which only some URLs fail."""
 
 from __future__ import annotations
 
