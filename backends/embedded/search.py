@@ -14,7 +14,7 @@ import tantivy
 
 from backends.base import Hit, Matched, SearchResult, TakeHit, hand_over
 from backends.distinct import LATEST, choose, distinct_field, distinct_value, preference, texts_of
-from backends.embedded.index.schema import DATE, ID, SOURCE, STORED_SECTIONS, UPDATED_AT
+from backends.embedded.index.schema import DATE, ID, PARTED_WORDS, SOURCE, STORED_SECTIONS, UPDATED_AT
 from backends.embedded.index.snapshots import Snapshot, compile_condition, match_count
 from backends.embedded.query.correction import corrected_text
 from backends.embedded.query.explaining import Explained
@@ -454,7 +454,6 @@ def _hits(
     matches: TermMatches | None,
     explain: Callable[[tantivy.DocAddress], dict[str, Any]] | None,
 ) -> Iterator[Hit]:
-    highlighter = Highlighter(query.highlight, matches) if query.highlight and matches else None
     for address in addresses:
         entry = snapshot.searcher.doc(address)
         source = bytes(entry.get_first(SOURCE) or b"{}")
@@ -463,9 +462,11 @@ def _hits(
             yield Hit(str(entry.get_first(ID)), source, explanation=explanation)
             continue
         document = orjson.loads(source)
+        words = entry.get_first(PARTED_WORDS)
+        own = matches if words is None else matches.with_forms(bytes(words))
         stored = entry.get_first(STORED_SECTIONS) if query.needs_sections else None
         all_sections = unpack(bytes(stored)) if stored else ()
-        sections = find_sections(query, document, all_sections, matches) if query.sections else None
-        formatted = None if highlighter is None else highlighter.format(document)
-        passage = partial(find_passage, document, all_sections, matches) if query.answers else None
+        sections = find_sections(query, document, all_sections, own) if query.sections else None
+        formatted = Highlighter(query.highlight, own).format(document) if query.highlight else None
+        passage = partial(find_passage, document, all_sections, own) if query.answers else None
         yield Hit(str(entry.get_first(ID)), source, formatted, sections, explanation, passage)

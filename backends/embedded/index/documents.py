@@ -20,11 +20,13 @@ from backends.embedded.index.schema import (
     FILTER_TERMS,
     ID,
     LANGUAGE,
+    PARTED_WORDS,
     SORTED_STANDARD_FIELDS,
     SOURCE,
     STORED_SECTIONS,
     TONED,
     UPDATED_AT,
+    WORD_PARTS,
     empty_term,
     equality_term,
     exists_term,
@@ -43,6 +45,7 @@ from backends.sections import SECTIONS, pack, unpack
 from backends.standard_fields import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, TEXT_FIELDS, UNCOUNTED_FIELDS
 from backends.text import normalized
 from backends.values import parse_instant, value_text
+from backends.word_forms import words_with_forms
 
 MAX_INDEXED_CHARS = 400_000
 """Maximum number of characters of one field that are searched; the rest is only stored and returned."""
@@ -72,10 +75,11 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         str(fields.get("content", "")),
     )
     filter_terms: list[str] = []
+    words: dict[str, Sequence[str]] = {}
     columns: dict[str, Any] = {
         ID: document.id,
-        "title": analyze(title[:MAX_INDEXED_CHARS]),
-        "content": analyze(content[:MAX_INDEXED_CHARS]),
+        "title": _with_joined_forms(title, words),
+        "content": _with_joined_forms(content, words),
         LANGUAGE: recognise(f"{title} {excerpt[:200]} {content[:600]}"),
         UPDATED_AT: document.changed_at,
         FILTER_TERMS: filter_terms,
@@ -83,12 +87,12 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     if title:
         filter_terms.append(title_beginning(title))
     if excerpt:
-        columns["excerpt"] = analyze(excerpt[:MAX_INDEXED_CHARS])
+        columns["excerpt"] = _with_joined_forms(excerpt, words)
     texts = {"title": title, "excerpt": excerpt, "content": content}
     if document.sections:
         titles = [section.title for section in document.sections]
         texts[SECTIONS] = " ".join(titles)
-        columns[SECTIONS] = list(map(analyze, titles))
+        columns[SECTIONS] = [value for title in titles for value in _with_joined_forms(title, words)]
         filter_terms += map(section_term, dict.fromkeys(titles))
     if any(map(has_tones, texts.values())):
         filter_terms.append(TONED)
@@ -99,7 +103,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         if _add_sort_key(columns, name, value, dynamic_columns):
             filter_terms.append(sortable_term(name))
         if not isinstance(value, str):
-            facets[name] = _add_values(columns, filter_terms, name, value, dynamic_columns)
+            facets[name] = _add_with_joined_forms(columns, filter_terms, name, value, dynamic_columns)
         elif name != ID:
             filter_terms.append(equality_term(name, value))
             if not value:
@@ -115,7 +119,23 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         entry.add_json(FACETS, facets)
     if document.sections:
         entry.add_bytes(STORED_SECTIONS, pack(document.sections))
+    if words:
+        entry.add_bytes(PARTED_WORDS, "\n".join(sorted(words)).encode("utf-8", "surrogatepass"))
+        # A value for each word, because phrases don't match across values.
+        for parts in sorted({form for forms in words.values() for form in forms if " " in form}):
+            entry.add_text(WORD_PARTS, analyze(parts))
     return entry
+
+
+def _with_joined_forms(text: str, words: dict[str, Sequence[str]]) -> list[str]:
+    """The values to index for a text: itself, and the joined forms of its words."""
+    text = text[:MAX_INDEXED_CHARS]
+    own = words_with_forms(text)
+    if not own:
+        return [analyze(text)]
+    words |= own
+    joined = {form for forms in own.values() for form in forms if " " not in form}
+    return [analyze(text), analyze(" ".join(sorted(joined)))]
 
 
 def from_tantivy(entry: tantivy.Document, changed_at: int) -> Document:
@@ -160,7 +180,7 @@ def _add_sort_key(columns: dict[str, Any], name: str, value: Any, dynamic_column
     return True
 
 
-def _add_values(
+def _add_with_joined_forms(
     columns: dict[str, Any], filter_terms: list[str], name: str, value: Any, dynamic_columns: Mapping[str, int]
 ) -> list[str]:
     """Index a number, a boolean, or the members of a list. Returns the values to count in facets."""

@@ -23,7 +23,7 @@ from backends.sections import SECTIONS
 from backends.standard_fields import SORTED_FIELDS, TEXT_FIELDS
 from backends.values import fold_to_bytes
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 """Version of the index contents; increases with every change of this schema or of the terms of a document.
 
 Indexes of an earlier version are rebuilt. ``tests/backends/embedded/index/test_schema.py`` contains its fingerprint.
@@ -61,6 +61,11 @@ LANGUAGE: Final = "language"
 SOURCE: Final = "answer"
 DEFAULTED_FIELDS: Final = "padded"
 STORED_SECTIONS: Final = "places"
+WORD_PARTS: Final = "parts"
+"""Field with the parts of words that are written as one (``app table record`` for ``appTableRecord``)."""
+
+PARTED_WORDS: Final = "parted"
+"""Words of the texts that are also indexed in other forms, separated by line breaks; stored for highlighting."""
 
 
 def build_schema(dynamic_columns: int) -> tantivy.Schema:
@@ -70,6 +75,7 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
     for name in (*TEXT_FIELDS, SECTIONS):
         builder.add_text_field(name, tokenizer_name=TOKENIZER)
         builder.add_text_field(toned_column(name), tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field(WORD_PARTS, tokenizer_name=TOKENIZER)
     builder.add_text_field(FILTER_TERMS, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
     builder.add_json_field(FACETS, fast=True, tokenizer_name="raw", index_option="basic")
@@ -83,6 +89,7 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
     builder.add_bytes_field(DEFAULTED_FIELDS, stored=True)
     builder.add_bytes_field(SOURCE, stored=True)
     builder.add_bytes_field(STORED_SECTIONS, stored=True)
+    builder.add_bytes_field(PARTED_WORDS, stored=True)
     return builder.build()
 
 

@@ -14,7 +14,7 @@ import tantivy
 
 from backends.base import TitleMatch
 from backends.embedded.index.filters import FilterCompiler
-from backends.embedded.index.schema import LANGUAGE, SOURCE, STORED_SECTIONS
+from backends.embedded.index.schema import LANGUAGE, SOURCE, STORED_SECTIONS, WORD_PARTS
 from backends.field_rules import check_filter
 from backends.filters import And, Filter, parse_filter
 from backends.query import SearchQuery
@@ -148,6 +148,14 @@ class Snapshot:
     @cached_property
     def has_excerpts(self) -> bool:
         return bool(self.searcher.terms_with_prefix("excerpt", "", limit=1))
+
+    @cached_property
+    def has_word_parts(self) -> bool:
+        """Whether any document has words made of parts. Indexes of an earlier release have no field for them."""
+        try:
+            return bool(self.searcher.terms_with_prefix(WORD_PARTS, "", limit=1))
+        except ValueError:
+            return False
 
     @cached_property
     def has_sections(self) -> bool:

@@ -9,8 +9,9 @@ from enum import Enum
 from itertools import pairwise
 from typing import Self
 
-from backends.embedded.analysis.normalization import ANALYZER, UNSEGMENTED_RUN, compose, expand_symbols, graphemes
+from backends.embedded.analysis.normalization import ANALYZER, UNSEGMENTED_RUN, compose, expand_symbols, fold, graphemes
 from backends.text import ABBREVIATION, QUOTE_IN_WORD, WORD, straight_quotes
+from backends.word_forms import MAX_JOINED_CHARS, MAX_PARTS, word_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +86,16 @@ class QueryTerm:
         terms: The index term, or the terms of a compound (``node.js``, ``3.11.7``) in order.
         surface: The text as typed, in lower case, with accents.
         strict: Whether it is a compound whose parts mean nothing on their own: a version or an e-mail address.
+        joined: The written word that it is a part of, without separators (``email`` for the parts of ``e-mail``).
+        parts: The parts of a word written as one (``HideForPlayer``), or ``()``.
     """
 
     kind: TermKind
     terms: tuple[str, ...]
     surface: str
     strict: bool = False
+    joined: str = ""
+    parts: tuple[str, ...] = ()
 
     @property
     def term(self) -> str:
@@ -221,13 +226,16 @@ def _query_terms(chunk: str) -> Iterator[QueryTerm]:
                 TermKind.COMPOUND, terms[:MAX_QUERY_TERMS], spelled.lower(), _STRICT.search(spelled) is not None
             )
         elif len(terms) == 1:
-            yield QueryTerm(TermKind.WORD, terms, _surface(spelled))
+            surface = WORD.search(spelled)
+            parts = word_parts(surface[0]) if surface and not surface[0].islower() else []
+            yield QueryTerm(
+                TermKind.WORD,
+                terms,
+                (surface[0] if surface else spelled).lower(),
+                parts=tuple(map(fold, parts)) if 1 < len(parts) <= MAX_PARTS else (),
+            )
         else:
             words = WORD.findall(spelled.lower())
+            joined = "".join(terms) if len(spelled) <= MAX_JOINED_CHARS else ""
             for term, surface in zip(terms, words if len(words) == len(terms) else terms, strict=True):
-                yield QueryTerm(TermKind.WORD, (term,), surface)
-
-
-def _surface(text: str) -> str:
-    word = WORD.search(text)
-    return word.group().lower() if word else text.lower()
+                yield QueryTerm(TermKind.WORD, (term,), surface, joined=joined)

@@ -12,6 +12,7 @@ class Ranking:
 
     Attributes:
         fields: Boost of a match in each field.
+        word_parts: Boost of a match in the parts of a word written as one.
         stem, prefix, typo, far_typo, synonym, concatenated, parts: Boost of a variant other than the word as typed.
         unknown_typo: Boost of a typing error, instead of ``typo``, if no document contains the word as typed.
         part_error_from: Minimum number of letters of a compound's part in which one typing error is forgiven.
@@ -26,8 +27,8 @@ class Ranking:
         title_beginning_boost: Addition if the title begins with the query, for queries of two words or more.
         character: Boost of a single character of an unspaced script.
         stop: Boost of a stop word, which never has to match.
-        title_proximity_boost, section_proximity_boost, content_proximity_boost: Boost of neighboring query words that
-            are near each other in the field.
+        title_proximity_boost, section_proximity_boost, content_proximity_boost, parts_proximity_boost: Boost of
+            neighboring query words that are near each other in the field.
         all_terms_boost: Addition, in units of the query's weight, if every required word matches;
             ``all_terms_boost_short`` in queries of at most ``short_query_terms`` words.
         exact_term_boost: Addition, in the same units, for each word of such a query that matches completely and without
@@ -49,6 +50,7 @@ class Ranking:
     fields: Mapping[str, float] = field(
         default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0, "sections": 1.5}
     )
+    word_parts: float = 0.3
     stem: float = 0.8
     prefix: float = 0.7
     typo: float = 0.4
@@ -72,6 +74,7 @@ class Ranking:
     title_proximity_boost: float = 0.4
     section_proximity_boost: float = 0.4
     content_proximity_boost: float = 0.25
+    parts_proximity_boost: float = 0.25
     all_terms_boost: float = 1.0
     all_terms_boost_short: float = 1.5
     short_query_terms: int = 2

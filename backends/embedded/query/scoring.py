@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 import tantivy
 
 from backends.embedded.analysis.normalization import fold
-from backends.embedded.index.schema import FILTER_TERMS, equality_term, section_term, title_beginning
+from backends.embedded.index.schema import FILTER_TERMS, WORD_PARTS, equality_term, section_term, title_beginning
 from backends.embedded.query.parser import TermKind
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.terms import ResolvedQuery
@@ -71,11 +71,12 @@ def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
         ("title", TITLE_SLOP, ranking.title_proximity_boost),
         (SECTIONS, TITLE_SLOP, ranking.section_proximity_boost),
         ("content", CONTENT_SLOP, ranking.content_proximity_boost),
+        (WORD_PARTS, 0, ranking.parts_proximity_boost),
     )
     words = [term.query_term.term for term in resolved.required if term.query_term.kind is TermKind.WORD]
     for pair in islice(pairwise(words), MAX_NEIGHBOR_PAIRS):
         for name, slop, boost in fields:
-            searched = name in resolved.queries.fields
+            searched = resolved.queries.with_parts if name == WORD_PARTS else name in resolved.queries.fields
             if searched and boost and all(snapshot.frequency(name, word) for word in pair):
                 yield _Query.boost_query(_Query.phrase_query(snapshot.schema, name, list(pair), slop=slop), boost)
 

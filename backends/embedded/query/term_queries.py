@@ -9,7 +9,7 @@ from functools import partial
 import tantivy
 
 from backends.embedded.analysis.languages import TONAL, UNKNOWN, toned
-from backends.embedded.index.schema import FILTER_TERMS, LANGUAGE, TONED, toned_column
+from backends.embedded.index.schema import FILTER_TERMS, LANGUAGE, TONED, WORD_PARTS, toned_column
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.variants import TermVariant
@@ -37,9 +37,11 @@ class TermQueries:
 
     Args:
         weights: The searched fields and their boosts.
+        with_parts: Whether the parts of words written as one are searched.
     """
 
-    def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], ranking: Ranking):
+    def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], ranking: Ranking, *, with_parts: bool):
+        self.with_parts = with_parts
         self._snapshot = snapshot
         self._weights = weights
         self._ranking = ranking
@@ -59,6 +61,10 @@ class TermQueries:
         Args:
             idf: Inverse document frequency of the word; if given, a one-term variant is weighted by it in all fields.
         """
+        if variant.in_parts:
+            query = self.in_field(WORD_PARTS, variant)
+            boost = variant.boost * self._weights.get("content", 1.0)
+            return None if query is None else _Query.boost_query(query, boost)
         choices: list[tantivy.Query] = []
         frequency = self._snapshot.frequency
         for name, weight in self._weights.items():

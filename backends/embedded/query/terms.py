@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -15,10 +15,11 @@ from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.parser import ParsedQuery, Phrase, QueryTerm, TermKind, query_terms_of
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.term_queries import TermQueries, ToneMatches
-from backends.embedded.query.variants import Expansion, TermVariant, concatenated_variants, expand
+from backends.embedded.query.variants import Expansion, TermVariant, concatenated_variants, expand, variants_in_parts
 from backends.query import MAX_USED_SYNONYMS, SearchSettings
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
+from backends.word_forms import MAX_JOINED_CHARS, MAX_PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def resolve_query(
         searched,
         languages,
         stops,
-        TermQueries(snapshot, weights, ranking),
+        TermQueries(snapshot, weights, ranking, with_parts=fields == TEXT_FIELDS and snapshot.has_word_parts),
         ranking,
         tonal=tonal,
         has_tones=tonal and has_tones(" ".join(surfaces)),
@@ -158,12 +159,20 @@ class _Resolver:
         others = self._synonyms(terms, synonyms)
         for at, variants in self._concatenated(parsed):
             others[at] += variants
+        for at, joined in enumerate(self._joined(parsed)):
+            others[at] += [TermVariant((word,), self.ranking.synonym) for word in joined]
         expensive = 0
         for at, term in enumerate(terms):
             is_last = at == len(terms) - 1 and parsed.last_term_is_prefix
             allowed = not stops[at] and expensive < self.ranking.max_expensive_terms
             expansion = expand(self.snapshot, term, self.fields, self.languages, is_last, allowed, self.ranking)
             expensive += expansion.expensive
+            if self.queries.with_parts and term.kind is TermKind.WORD and not stops[at]:
+                is_known = any(not variant.is_correction for variant in expansion.variants)
+                in_parts = variants_in_parts(self.snapshot, term, is_known, is_last, self.ranking)
+                if in_parts and not is_known:
+                    expansion = replace(expansion, variants=())
+                others[at] += in_parts
             yield self._resolved(term, expansion, not stops[at], others[at])
 
     def _resolved(
@@ -192,14 +201,15 @@ class _Resolver:
             for variant in expansion.variants
             if term.kind is not TermKind.COMPOUND or len(variant.terms) > 1 or variant.terms[0] not in self.stop_words
         ]
-        best: dict[tuple[str, ...], TermVariant] = {}
+        best: dict[tuple[tuple[str, ...], bool], TermVariant] = {}
         for variant in (*own, *others):
-            current = best.get(variant.terms)
+            key = variant.terms, variant.in_parts
+            current = best.get(key)
             if current is None or variant.boost > current.boost:
-                best[variant.terms] = variant
+                best[key] = variant
         split = expansion.split
         if split is not None and split[0] in self.stop_words and len(best) > 1:
-            del best[split]
+            del best[split, False]
         return list(best.values())
 
     def _synonyms(self, terms: Sequence[QueryTerm], synonyms: _Synonyms) -> list[list[TermVariant]]:
@@ -230,6 +240,23 @@ class _Resolver:
                 )
                 yield first, variants
                 yield second, variants
+
+    def _joined(self, parsed: ParsedQuery) -> Iterator[Sequence[str]]:
+        """For each word, the forms without separators of the written word, or the whole query, that it is a part of."""
+        terms = parsed.query_terms
+        whole = "".join(term.term for term in terms) if self._may_be_one_word(parsed) else ""
+        for term in terms:
+            yield [word for word in {term.joined, whole} if word and self.queries.doc_frequency(word)]
+
+    def _may_be_one_word(self, parsed: ParsedQuery) -> bool:
+        """Whether all words of a query may be the parts of one word, such as the groups of a bank account number."""
+        terms = parsed.query_terms
+        return (
+            2 < len(terms) <= MAX_PARTS
+            and not parsed.adjacency_breaks
+            and all(term.kind is TermKind.WORD for term in terms)
+            and sum(len(term.term) for term in terms) <= MAX_JOINED_CHARS
+        )
 
     def _may_join(self, left_term: QueryTerm, right_term: QueryTerm) -> bool:
         """Whether two words may be one word: not an article and a word, and not two numbers."""

@@ -13,6 +13,7 @@ from os.path import commonprefix
 import tantivy
 
 from backends.embedded.analysis.languages import prefixes, sharing_stem, stem, stems
+from backends.embedded.index.schema import WORD_PARTS
 from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.embedded.query.parser import QueryTerm, TermKind
 from backends.embedded.query.ranking import Ranking
@@ -60,12 +61,14 @@ class TermVariant:
         boost: 1.0 for the word as typed, less for other forms.
         errors: 0 for the word or its stem, 1 for a longer word, 2 or more for typing errors.
         words: The terms to highlight, if they differ from the terms to search for.
+        in_parts: Whether they are parts of a word written as one, which has a field of its own.
     """
 
     terms: tuple[str, ...]
     boost: float
     errors: int = 0
     words: tuple[str, ...] = ()
+    in_parts: bool = False
 
     @property
     def is_correction(self) -> bool:
@@ -126,6 +129,37 @@ def concatenated_variants(
     return variants
 
 
+def variants_in_parts(
+    snapshot: Snapshot, query_term: QueryTerm, is_known: bool, is_open: bool, ranking: Ranking
+) -> list[TermVariant]:
+    """Variants of a word among the parts of words written as one (``record`` in ``appTableRecord``).
+
+    Args:
+        is_known: Whether documents contain the word itself. If not, it may also be two parts, or an unfinished one.
+        is_open: Whether the word may be unfinished.
+    """
+    key = ("parts", query_term, is_known, is_open)
+    cached: list[TermVariant] | None = snapshot.cached(key)
+    if cached is not None:
+        return cached
+    word, fields = query_term.term, (WORD_PARTS,)
+    candidates: list[tuple[str, ...]] = [(word,)]
+    if query_term.parts:
+        candidates.append(query_term.parts)
+    if not is_known:
+        split = _split_in_two(snapshot, word, fields, 2)
+        candidates += [] if split is None else [split]
+        if is_open and len(word) >= _MIN_STEMMED_LETTERS:
+            candidates += [(term,) for term, _ in snapshot.terms(WORD_PARTS, word, _MAX_JOINED_COMPLETIONS)]
+    variants = [
+        TermVariant(terms, ranking.word_parts, 1, in_parts=True)
+        for terms in dict.fromkeys(candidates)
+        if _are_together(snapshot, terms, fields)
+    ]
+    snapshot.cache(key, variants)
+    return variants
+
+
 def _expand(
     snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], is_last: bool,
     allow_expensive: bool, ranking: Ranking,
@@ -171,8 +205,10 @@ def _expand(
     )
     if split is not None:
         variants.append(TermVariant(split, ranking.concatenated, 1))
+    if query_term.parts and _are_together(snapshot, query_term.parts, fields):
+        variants.append(TermVariant(query_term.parts, ranking.concatenated, 1))
     parts = _letters_and_digits(snapshot, query_term, fields) if allow_expensive else None
-    if parts is not None and parts != split:
+    if parts is not None and parts not in (split, query_term.parts):
         variants.append(TermVariant(parts, ranking.concatenated, 1))
         expensive = True
     frequency = min(snapshot.total, frequency or sum(counts.values()) or len(variants))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from backends.embedded.analysis.normalization import terms_of
@@ -14,6 +15,7 @@ from backends.embedded.results.snippets import SnippetGenerator
 from backends.highlighting import Span, merged
 from backends.sections import Place
 from backends.standard_fields import TEXT_FIELDS
+from backends.word_forms import forms_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class TermMatches:
         self._snippets = SnippetGenerator(self._match_terms)
         self._likelier = _likelier_terms(highlight_terms)
         self._narrowed: dict[frozenset[int], TermMatches] = {}
+        self._with_forms: dict[frozenset[tuple[str, ...]], TermMatches] = {}
         self._typed: dict[str, Set[str]] = {}
         self._last = SearchedText("")
         self.meaningful = highlight_terms.meaningful
@@ -95,6 +98,51 @@ class TermMatches:
         if words not in self._narrowed:
             self._narrowed[words] = TermMatches(_without_unlikely(self._highlight_terms, words))
         return self._narrowed[words]
+
+    def with_forms(self, words: bytes) -> TermMatches:
+        """Matches that include a document's words whose other forms match (``U-Bahn`` for ``ubahn``).
+
+        Args:
+            words: The document's words that are indexed in other forms, separated by line breaks.
+        """
+        terms, text = _terms_of_all_forms(words)
+        found = self._highlight_terms.terms.keys() & terms
+        prefixes = [prefix for prefix in self._highlight_terms.prefixes if f" {prefix}" in text]
+        sequences = [each for each in self._highlight_terms.sequences if terms.issuperset(each)]
+        if not (found or prefixes or sequences):
+            return self
+        numbers: dict[tuple[str, ...], int] = {}
+        for own, forms in map(_terms_of_forms, words.decode("utf-8", "surrogatepass").split("\n")):
+            number = self._number_of(forms)
+            if number is not None:
+                numbers[own] = number
+        key = frozenset(numbers)
+        if key not in self._with_forms:
+            whole = {own[0]: number for own, number in numbers.items() if len(own) == 1}
+            several = {own: number for own, number in numbers.items() if len(own) > 1}
+            self._with_forms[key] = TermMatches(
+                replace(
+                    self._highlight_terms,
+                    terms={**whole, **self._highlight_terms.terms},
+                    sequences={**several, **self._highlight_terms.sequences},
+                )
+            )
+        return self._with_forms[key]
+
+    def _number_of(self, forms: Iterable[tuple[str, ...]]) -> int | None:
+        """Number of the query's word that one of the forms matches, if there is one."""
+        terms, prefixes = self._highlight_terms.terms, self._highlight_terms.prefixes
+        for form in forms:
+            for term in form:
+                if term in terms:
+                    return terms[term]
+                for prefix, number in prefixes.items():
+                    if term.startswith(prefix):
+                        return number
+            for sequence, number in self._highlight_terms.sequences.items():
+                if any(form[at : at + len(sequence)] == sequence for at in range(len(form) - len(sequence) + 1)):
+                    return number
+        return None
 
     def spans(self, text: str) -> list[Span]:
         """Return all matches in a text."""
@@ -132,6 +180,22 @@ class TermMatches:
         if self._last.text is not text:
             self._last = SearchedText(text)
         return self._last
+
+
+@lru_cache(maxsize=16384)
+def _terms_of_forms(word: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The terms of a word, and those of its other forms, without terms that the word has itself."""
+    own = tuple(terms_of(word))
+    forms = (tuple(terms_of(form)) for form in forms_of(word))
+    return own, tuple(tuple(term for term in form if term not in own) for form in forms)
+
+
+@lru_cache(maxsize=4096)
+def _terms_of_all_forms(words: bytes) -> tuple[frozenset[str], str]:
+    """The terms of the other forms of a document's words, as a set, and as a text with a space before each."""
+    each_word = map(_terms_of_forms, words.decode("utf-8", "surrogatepass").split("\n"))
+    terms = frozenset(term for _, forms in each_word for form in forms for term in form)
+    return terms, "".join(f" {term}" for term in terms)
 
 
 def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:
