@@ -92,7 +92,7 @@ def without_ascii(encoded: bytes) -> str:
     return encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003134f"
 )
@@ -100,8 +100,8 @@ _MARKS_IN_WORDS = (
     "\u1ab0-\u1aff\u1dc0-\u1dff\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
     f"{INDIAN}\u20d0-\u20ff\ufe20-\ufe2f"
 )
-UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
-WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])(?:[^\W_]|[{_MARKS_IN_WORDS}]))+")
+UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
+WORD = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}])(?:[^\W_]|[{_MARKS_IN_WORDS}]))+")
 """A word, or a run of letters of a script without spaces."""
 
 

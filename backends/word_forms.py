@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from backends.text import UNSPACED
+
 MAX_JOINED_CHARS = 40
 """Maximum length, in characters, of a joined form. Longer words are mostly URLs and hashes."""
 
@@ -23,8 +25,12 @@ MIN_NUMBER_DIGITS = 3
 MIN_JOINED_DIGITS = 6
 """Minimum number of digits at which numbers are joined, such as those of a phone number; 15 is not 1.5."""
 
-_CHAIN = re.compile(r"[^\W_]+(?:[-\u2010\u2011\u2013\xb7_./:&'\u2019\u02bc][^\W_]+)*")
-_GROUP = re.compile(r"[^\W_]+")
+_APOSTROPHES = "'\u2019\u02bb-\u02bf"
+_LETTER = f"[^\\W_{UNSPACED}{_APOSTROPHES}]"
+_CHAIN = re.compile(f"{_LETTER}+(?:[-\u200b\u2010\u2011\u2013\xb7_./:&{_APOSTROPHES}]{_LETTER}+)*")
+_GROUP = re.compile(f"{_LETTER}+")
+_HAS_APOSTROPHE = re.compile(f"[{_APOSTROPHES}]")
+_HAS_CYRILLIC = re.compile("[\u0400-\u052f]")
 _NUMBER = re.compile(rf"(?<!\d)(\d{{{MIN_NUMBER_DIGITS},}})(?!\d|[^\W\d_](?![^\W_]))")
 """A number to separate; not one followed by a single letter, as in 1990s and 500g."""
 
@@ -37,7 +43,7 @@ _NUMBER_IN_GROUPS = re.compile(
 """A bank account number (ISO 13616), an international phone number, or an ISBN written with spaces."""
 
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-_TYPOGRAPHIC_SIGNS = {"\u2010": "-", "\u2011": "-", "\u2013": "-", "\u2019": "'", "\u02bc": "'"}
+_TYPOGRAPHIC_SIGNS = "\u200b\u2010\u2011\u2013\u2019\u02bb\u02bc\u02bd\u02be\u02bf"
 _KINDS = bytes(
     ord(" ") if chr(code).isspace()
     else ord("0") if chr(code).isdigit() and code < 128
@@ -70,8 +76,8 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
     """The words of a text that have other forms; a form is one word, or several separated by spaces."""
     plain = text
     if not text.isascii():
-        for sign, similar in _TYPOGRAPHIC_SIGNS.items():
-            plain = plain.replace(sign, similar)
+        for sign in _TYPOGRAPHIC_SIGNS:
+            plain = plain.replace(sign, "-")
     kinds = plain.encode("latin-1", "replace").translate(_KINDS)
     forms: dict[str, tuple[str, ...]] = {}
     for written in {text[start:end] for start, end in _uneven_words(kinds)}:
@@ -132,6 +138,9 @@ def _may_be_joined(word: str, groups: Sequence[str]) -> bool:
     """Whether people may write the parts as one word; not for alternatives, possessives, and decimals."""
     if all(map(str.isdigit, groups)):
         return sum(map(len, groups)) >= MIN_JOINED_DIGITS
-    if "'" in word or "\u2019" in word or "\u02bc" in word:
-        return (len(groups[-1]) == 1 and groups[-1] not in "sdm") or groups[0] in ("O", "o")
+    if _HAS_APOSTROPHE.search(word):
+        # Ukrainian and Belarusian write it inside words; elsewhere it mostly separates words.
+        return (
+            (len(groups[-1]) == 1 and groups[-1] not in "sdm") or groups[0] in "Oo" or bool(_HAS_CYRILLIC.search(word))
+        )
     return not ("/" in word or ":" in word) or any(map(str.isdigit, word))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -28,12 +28,15 @@ from backends.servers.tokenizer import (
     Fold,
     QueryPart,
     fold_word,
+    folded_forms,
     has_signs,
     spell_signs,
     split_words,
     stop_words,
 )
+from backends.standard_fields import TEXT_FIELDS
 from backends.text import UNSPACED_RUN, WORD
+from backends.word_forms import words_with_forms
 
 _UNIT = re.compile(UNSPACED_RUN.pattern[:-1] + "|[^" + UNSPACED_RUN.pattern[1:-2] + r"\s]+")
 _ASCII_UNIT = re.compile(r"\S+")
@@ -134,8 +137,21 @@ class Matcher:
         return min(range(len(self.typed)), key=unlikeness)
 
     def in_document(self, document: Mapping[str, Any]) -> Matcher:
-        """Return the matcher itself: the engine reports matches for the whole document."""
-        return self
+        """Return a matcher that also marks words whose other forms match, if the document lacks a word as typed."""
+        texts = [text for name in TEXT_FIELDS if isinstance(text := document.get(name), str)]
+        in_texts = {word for text in texts for word in split_words(text[:_MAX_EXCERPT_SOURCE_CHARS], self.fold)}
+        missing = [word for word in self.typed if word not in in_texts]
+        if not missing:
+            return self
+        beginnings = tuple(missing)
+        parted = {
+            part
+            for text in texts
+            for word in words_with_forms(text)
+            if any(form.startswith(beginnings) for form in folded_forms(word))
+            for part in split_words(word, self.fold)
+        }
+        return replace(self, words=self.words | parted) if parted else self
 
     def spans(self, text: str) -> list[Span]:
         """Return all matches in a text, in order."""

@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from backends.embedded.analysis.normalization import fold
 from backends.languages import LANGUAGES
@@ -28,6 +28,7 @@ from backends.text import (
     straight_quotes,
     word_boundaries,
 )
+from backends.word_forms import forms_of, words_with_forms
 
 _BLOCKS = (
     range(0xC0, 0x2B0), range(0x1D00, 0x1DC0), range(0x1E00, 0x1F00), range(0x2071, 0x209D), range(0x2132, 0x2185),
@@ -254,8 +255,10 @@ def grams(run: str, *, single: bool) -> list[str]:
 
 
 def extra_words(text: str) -> str:
-    """The words of a text that Typesense folds differently, and names such as C++, for a field beside the text."""
-    signed = _signed_names(text)
+    """Return the words of a text for a field beside it: those that Typesense folds differently, names such as C++, and
+    the other forms of words made of parts.
+    """
+    signed = [*_signed_names(text), *_forms(text)]
     if text.isascii() or OTHER_IN_TYPESENSE.search(text) is None:
         return " ".join(signed)
     tokens: list[str] = signed
@@ -272,9 +275,31 @@ def extra_words(text: str) -> str:
 
 
 def folded_words(text: str) -> str:
-    """The words of a text that Meilisearch folds or splits differently, and names such as C++, for a separate field."""
+    """Return the words of a text for a field beside it: those that Meilisearch folds or splits differently, names such
+    as C++, and the other forms of words made of parts.
+    """
     other = not text.isascii() and (OTHER_IN_MEILISEARCH.search(text) or _unsplit_in_meilisearch().search(text))
-    return " ".join([*_signed_names(text), *(split_words(text) if other else ())])
+    return " ".join([*_signed_names(text), *_forms(text), *(split_words(text) if other else ())])
+
+
+def _forms(text: str) -> list[str]:
+    """Return the folded other forms of a text's words, each once."""
+    return sorted({form for word in words_with_forms(text) for form in folded_forms(word)})
+
+
+@lru_cache(maxsize=16384)
+def folded_forms(word: str) -> tuple[str, ...]:
+    """Return the words under which a word made of parts is also found: joined, its parts, and the ends of its parts.
+
+    The engines complete words, so that the ends (``hideforplayer`` of ``TextDrawHideForPlayer``) stand for all
+    consecutive parts typed as one word.
+    """
+    forms: dict[str, None] = {}
+    for form in forms_of(word):
+        parts = [fold_word(part) for part in form.split()]
+        forms |= dict.fromkeys(parts)
+        forms |= dict.fromkeys("".join(parts[at:]) for at in range(1, len(parts) - 1))
+    return tuple(forms)
 
 
 def _signed_names(text: str) -> list[str]:

@@ -284,6 +284,32 @@ MANUAL = (
       for number in range(34)),
 )  # fmt: skip
 
+# --- a catalog and an API reference: words made of parts
+
+CATALOG = (
+    page("subway-joined", "Lines", "Take the U-Bahn to the museum."),
+    page("subway-part", "Bahn", "A Bahn that is none of them."),
+    page("part-number", "Sensor", "Order it as KTINS114DRE from us."),
+    page("part-letters", "Cable", "Order the KT ones without an INS from us."),
+    page("draw-hide", "Functions", "Call TextDrawHideForPlayer to do so."),
+    page("draw-exact", "Older functions", "Call HideForPlayer to do so, as before."),
+    page("record-parts", "Reference", "Call appTableRecord to keep it."),
+    page("record-words", "Guide", "A table of ours with a record in it."),
+    page("record-typo", "Wires", "A cable of ours, and a recort of them."),
+    page("parapet-parts", "Castle", "Call openParapetGate whenever you like."),
+    page("parapet-longer", "Walls", "Several parapets whenever you like it."),
+    page("lute-parts", "Strings", "Call playLuteSlow for a mandola of yours here."),
+    page("lute-twice", "Concert", "Play a mandola for a mandola of yours here."),
+    page("sackbut-parts", "Winds", "Call openSackbutCase for one of yours here."),
+    page("sackbut-word", "Brass", "Open a sackbut for one of yours in here."),
+    page("sackbut-others", "Woods", "Open a panpipe and a crumhorn in here."),
+    page("limit-near", "Headers", "The server sends XRateLimitLimit with it."),
+    page("limit-apart", "Terms", "A limit is set for each of them, whatever the rate is."),
+    page("scroll-many", "Scroll of the parchment", "A parchment scroll."),
+    page("scroll-parts", "Rolls", "Call openParchmentScroll and go on to read it there."),
+)
+
 SHELVES = {
+    "catalog": CATALOG,
     "summaries": SUMMARIES, "library": LIBRARY, "villages": VILLAGES, "languages": LANGUAGES, "manual": MANUAL,
 }  # fmt: skip

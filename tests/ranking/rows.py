@@ -289,4 +289,21 @@ MANUAL = (
     Row("shelf board", "shelf-oak …", "Of a query with which many titles begin, none is meant.", shelf="manual"),
 )  # fmt: skip
 
-ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL)
+CATALOG = tuple(
+    Row(query, ids, shows, shelf="catalog")
+    for query, ids, shows in (
+        ("ubahn", "subway-joined subway-part", "A word written with a hyphen is the same word without it."),
+        ("kt-ins114-dre", "part-number …", "A number typed with separators is found without them."),
+        ("kt ins114 dre", "part-number part-letters", "So is one typed in groups."),
+        ("HideForPlayer", "draw-exact draw-hide", "The word as typed comes before a word with these parts."),
+        ("table record", "record-words record-parts", "A word that is a part of another one is not mistyped."),
+        ("cable kt-ins114-dre", "part-number part-letters …", "It counts as all of its groups."),
+        ("mandola banjo lute", "lute-twice lute-parts", "It counts less than a word written twice."),
+        ("sackbut panpipe crumhorn", "sackbut-others sackbut-word sackbut-parts", "It counts less than a word."),
+        ("parapet", "parapet-longer parapet-parts", "A word of the same stem comes before a part of a word."),
+        ("rate limit", "limit-apart limit-near", "Parts of a word count less than words."),
+        ("parchment scroll", "scroll-many scroll-parts", "Parts of a word count less than words."),
+    )
+)  # fmt: skip
+
+ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL, *CATALOG)

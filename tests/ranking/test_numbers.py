@@ -31,6 +31,7 @@ _LAST = "any small share puts documents with stop words alone behind those with 
 _LONG = "would take a query of more than nine words"
 _DISTINCT = "is about searches with distinct, which the contract of the engines shows"
 _SETTINGS = "bounds what a site's settings cost, and rows have none"
+_PARTS = "would take a word of more than forty letters or twelve parts"
 _TWO_HUNDRED = "would take a site of more than two hundred pages, one in a language of its own"
 
 UNSEEN: Mapping[tuple[str, str], str] = {
@@ -58,6 +59,10 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("languages._SAMPLE_CHARS", "thrice"): _WRITTEN,
     ("languages._VOTES_OF_LETTERS", "nothing"): _ONCE,
     ("languages._VOTES_OF_LETTERS", "thrice"): _ONCE,
+    ("parser.MAX_JOINED_CHARS", "thrice"): _PARTS,
+    ("parser.MAX_PARTS", "thrice"): _PARTS,
+    ("terms.MAX_JOINED_CHARS", "thrice"): _PARTS,
+    ("terms.MAX_PARTS", "thrice"): _PARTS,
     ("terms.MAX_USED_SYNONYMS", "nothing"): _SETTINGS,
     ("terms.MAX_USED_SYNONYMS", "thrice"): _SETTINGS,
     ("languages._MIN_TONAL_SHARE", "nothing"): _WRITTEN,

@@ -175,7 +175,10 @@ def _sentences(explanation: Mapping[str, Any]) -> Iterator[str]:
     elif demanded is not None:
         yield demanded
     for word in explanation.get("words", ())[:MAX_WORDS]:
-        yield f"“{word['variant']}” in the {word['field']}, {_KINDS[word['kind']].format(word['word'])}."
+        if word["field"] == "parts":
+            yield f"“{word['variant']}” as a part of a longer word."
+        else:
+            yield f"“{word['variant']}” in the {word['field']}, {_KINDS[word['kind']].format(word['word'])}."
     if explanation.get("rank"):
         yield f"Its rank is {explanation['rank']:+g}."
     if explanation.get("beyond_ranks"):

@@ -39,6 +39,15 @@ _SILENT_MARKS = (
 )  # fmt: skip
 """Tone and silencing marks of the clustered scripts; tantivy would split words at them."""
 
+_INVISIBLE = (
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x180B, 0x180F), (0x200C, 0x200F), (0x202A, 0x202E),
+    (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0),
+)  # fmt: skip
+"""Default-ignorable characters of Unicode's Basic Multilingual Plane that occur inside words."""
+
+_LETTER_APOSTROPHES = ((0x2BB, 0x2BF),)
+"""Letters that look like apostrophes and are typed as such or not at all: Hawaiʻi, Qurʾan, пʼять."""
+
 UNSEGMENTED_RUN = re.compile(f"[{_UNSPACED_BASE}]+|[{_HANGUL}]+|[{_CLUSTERED}]+")
 """A run of one script written without spaces, including Korean, whose particles are attached to words."""
 
@@ -63,11 +72,11 @@ def _fold_table() -> dict[int, str | None]:
             base = normalized("NFD", char)[0]
             if base != char and base.isalpha():
                 table[code] = base
-    for first, last in _SILENT_MARKS:
+    for first, last in (*_SILENT_MARKS, *_INVISIBLE, *_LETTER_APOSTROPHES):
         table |= dict.fromkeys(range(first, last + 1))
     table |= {
         ord("ς"): "σ", ord("ё"): "е", ord("Ё"): "Е", ord("İ"): "I", ord("ı"): "i", ord("ƒ"): "f",
-        0x640: None, 0xAD: None, 0x200C: None, 0x200D: None, 0x200E: None, 0x200F: None, 0xFEFF: None,
+        0x640: None,
         ord("أ"): "ا", ord("إ"): "ا", ord("آ"): "ا", ord("ٱ"): "ا", ord("ى"): "ي", ord("ة"): "ه", ord("ؤ"): "و",
         ord("ئ"): "ي", ord("ی"): "ي", ord("ک"): "ك",
     }  # fmt: skip
@@ -81,10 +90,14 @@ SILENT = "".join(chr(code) for code, folded in _FOLDS.items() if not folded)
 """Marks and invisible characters that do not distinguish words."""
 
 
+ZERO_WIDTH_SPACE = "\u200b"
+_IGNORED_SPACE = re.compile(f"(?<![{_CLUSTERED}]){ZERO_WIDTH_SPACE}(?![{_CLUSTERED}])")
+"""A zero-width space, except in the scripts that write it between words."""
+
 _COMPATIBILITY = re.compile("[\uff61-\uff9f\U0001d400-\U0001d7ff]+")
 _TO_COMPOSE = re.compile(
-    "[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ff"
-    "\u2010-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
+    "[^\0-\xac\xae-\u012f\u0132-\u0191\u0193-\u02ba\u02c0-\u02ff"
+    "\u2010-\u2029\u202f-\u205f\u2070-\u20cf\u20f1-\u2125\u2127-\u2129\u212c-\u2328\u232b-\u2adb\u2add-\u2cee\U0001f300-\U0001faff]"
 )
 """Everything except Latin letters, signs, and emoji that composition leaves unchanged; includes unspaced scripts."""
 _UNSPACED = re.compile(f"[{_UNSPACED_BASE}{_HANGUL}{_CLUSTERED}]")
@@ -127,6 +140,8 @@ def _composed(text: str, foreign: str) -> str:
         normal = normalized("NFC", normal)
     if normal is not text:
         text, foreign = normal, beyond_ascii(normal)
+    if ZERO_WIDTH_SPACE in foreign:
+        text = _IGNORED_SPACE.sub("", text)
     folded = [char for char in set(foreign) if ord(char) in _FOLDS]
     if folded:
         # str.translate would look up every character, although few need replacing. No replacement is itself folded.

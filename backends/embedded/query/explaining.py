@@ -8,6 +8,7 @@ from typing import Any
 
 import tantivy
 
+from backends.embedded.index.schema import WORD_PARTS
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Factors, score_of
 from backends.embedded.query.scoring import Signal
@@ -76,8 +77,9 @@ class Explained:
 
 def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Mapping[str, str]]:
     """Yield every form of the query's words that matches in a document, with its field."""
+    whole = "".join(part for term in resolved.parsed.query_terms for part in term.terms)
     forms = [
-        (term.query_term.surface, variant, _kind(term, variant, resolved.ranking))
+        (term.query_term.surface, variant, _kind(term, variant, resolved.ranking, whole))
         for term in resolved.terms
         for variant in term.variants
     ]
@@ -86,15 +88,24 @@ def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Map
         for phrase in resolved.parsed.phrases
     ]
     for word, variant, kind in forms:
-        for field in resolved.queries.fields:
+        for field in (WORD_PARTS,) if variant.in_parts else resolved.queries.fields:
             query = resolved.queries.in_field(field, variant)
             if query is not None and score_of(query, resolved.snapshot.searcher, address) is not None:
                 matched_text = " ".join(variant.words or variant.terms)
                 yield {"word": word, "variant": matched_text, "kind": kind, "field": field}
 
 
-def _kind(term: ResolvedTerm, variant: TermVariant, ranking: Ranking) -> str:
+def _kind(term: ResolvedTerm, variant: TermVariant, ranking: Ranking, whole: str) -> str:
+    """Return the kind of a variant.
+
+    Args:
+        whole: The words of the query as one word.
+    """
     typed = term.query_term.terms
+    if variant.in_parts:
+        return "split"
+    if variant.terms in ((term.query_term.joined,), (whole,)) and variant.terms != typed:
+        return "joined"
     if variant.terms == typed:
         return "exact"
     if variant.is_correction:

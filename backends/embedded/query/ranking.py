@@ -27,8 +27,8 @@ class Ranking:
         title_beginning_boost: Addition if the title begins with the query, for queries of two words or more.
         character: Boost of a single character of an unspaced script.
         stop: Boost of a stop word, which never has to match.
-        title_proximity_boost, section_proximity_boost, content_proximity_boost, parts_proximity_boost: Boost of
-            neighboring query words that are near each other in the field.
+        title_proximity_boost, section_proximity_boost, content_proximity_boost: Boost of neighboring query words that
+            are near each other in the field; the last one also for parts of words written as one.
         all_terms_boost: Addition, in units of the query's weight, if every required word matches;
             ``all_terms_boost_short`` in queries of at most ``short_query_terms`` words.
         exact_term_boost: Addition, in the same units, for each word of such a query that matches completely and without
@@ -74,7 +74,6 @@ class Ranking:
     title_proximity_boost: float = 0.4
     section_proximity_boost: float = 0.4
     content_proximity_boost: float = 0.25
-    parts_proximity_boost: float = 0.25
     all_terms_boost: float = 1.0
     all_terms_boost_short: float = 1.5
     short_query_terms: int = 2

@@ -71,7 +71,7 @@ def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
         ("title", TITLE_SLOP, ranking.title_proximity_boost),
         (SECTIONS, TITLE_SLOP, ranking.section_proximity_boost),
         ("content", CONTENT_SLOP, ranking.content_proximity_boost),
-        (WORD_PARTS, 0, ranking.parts_proximity_boost),
+        (WORD_PARTS, 0, ranking.content_proximity_boost),
     )
     words = [term.query_term.term for term in resolved.required if term.query_term.kind is TermKind.WORD]
     for pair in islice(pairwise(words), MAX_NEIGHBOR_PAIRS):

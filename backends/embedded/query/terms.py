@@ -170,8 +170,10 @@ class _Resolver:
             if self.queries.with_parts and term.kind is TermKind.WORD and not stops[at]:
                 is_known = any(not variant.is_correction for variant in expansion.variants)
                 in_parts = variants_in_parts(self.snapshot, term, is_known, is_last, self.ranking)
-                if in_parts and not is_known:
-                    expansion = replace(expansion, variants=())
+                if in_parts:
+                    # The word exists, so that it isn't mistyped.
+                    variants = tuple(variant for variant in expansion.variants if not variant.is_correction)
+                    expansion = replace(expansion, variants=variants)
                 others[at] += in_parts
             yield self._resolved(term, expansion, not stops[at], others[at])
 

@@ -106,10 +106,10 @@ class TermMatches:
             words: The document's words that are indexed in other forms, separated by line breaks.
         """
         terms, text = _terms_of_all_forms(words)
-        found = self._highlight_terms.terms.keys() & terms
+        same_terms = self._highlight_terms.terms.keys() & terms
         prefixes = [prefix for prefix in self._highlight_terms.prefixes if f" {prefix}" in text]
         sequences = [each for each in self._highlight_terms.sequences if terms.issuperset(each)]
-        if not (found or prefixes or sequences):
+        if not (same_terms or prefixes or sequences):
             return self
         numbers: dict[tuple[str, ...], int] = {}
         for own, forms in map(_terms_of_forms, words.decode("utf-8", "surrogatepass").split("\n")):

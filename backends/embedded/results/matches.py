@@ -16,7 +16,7 @@ from itertools import pairwise
 from os.path import commonprefix
 from typing import Self
 
-from backends.embedded.analysis.normalization import SILENT, UNSEGMENTED_RUN, compose, fold, terms_of
+from backends.embedded.analysis.normalization import SILENT, UNSEGMENTED_RUN, ZERO_WIDTH_SPACE, compose, fold, terms_of
 from backends.text import without_ascii
 
 MAX_MATCHES = 400
@@ -33,7 +33,7 @@ _POSSIBLE_LIGATURES = (
     *range(0x2C60, 0x2C80), *range(0xA720, 0xA800), *range(0xFB00, 0xFB07),
 )  # fmt: skip
 _LIGATURES = "".join(char for char in map(chr, _POSSIBLE_LIGATURES) if len(fold(char) or compose(char)) != 1)
-_MARKS = f"{SILENT}\u3099\u309a\uff9e\uff9f"
+_MARKS = f"{SILENT}{ZERO_WIDTH_SPACE}\u3099\u309a\uff9e\uff9f"
 _JAMO = "\u1100-\u11ff"
 _MOVING = "".join(filter("\U00010000".__gt__, _MARKS)) + f"{_LIGATURES}{_JAMO}\uff61-\uff9d\U00010a00-\U0001d7ff"
 """Characters that may fold to any number of letters, or form one letter with their neighbors.

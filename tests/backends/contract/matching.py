@@ -26,6 +26,19 @@ class CommonMatchingContract:
         assert case.ids("inst") == ["a"]
         assert case.ids("installation gui") == ["a"]
 
+    @pytest.mark.parametrize(("written", "typed"), [
+        ("U-Bahn", "ubahn"), ("E-mail", "email"), ("KT-INS114-DRE", "KTINS114DRE"), ("8X-100/B", "8x100b"),
+        ("00:1A:2B:3C:4D:5E", "001a2b3c4d5e"), ("DE89 3704 0044 0532 0130 00", "DE89370400440532013000"),
+        ("978-3-16-148410-0", "9783161484100"), ("TextDrawHideForPlayer", "HideForPlayer"),
+        ("TextDrawHideForPlayer", "forplayer"), ("appTableRecord", "table record"), ("nike7055", "7055"),
+        ("Foo\u200bBar", "foobar"),
+    ])  # fmt: skip
+    def test_words_made_of_parts_are_found_joined_and_apart(self, case: Case, written: str, typed: str) -> None:
+        case.add(page("a", "Sea", f"It says {written} here"), page("b", "Ship", "Nothing here"))
+        result = case.search(typed, highlight=Highlight())
+        assert [hit.id for hit in result.hits][:1] == ["a"]
+        assert "<em>" in (result.hits[0].formatted or {})["content"]
+
     def test_one_typo_is_tolerated_from_five_characters(self, case: Case) -> None:
         case.add(page("a", "Document search"), page("b", "Ship"))
         for text in ("serch", "seaarch", "seorch", "saerch"):
@@ -64,7 +77,7 @@ class CommonMatchingContract:
         assert case.ids("apple -cherry", limit=100) == case.ids("apple", limit=100)
 
     def test_words_end_at_punctuation_symbols_and_any_whitespace(self, case: Case) -> None:
-        signs = "\t\n\u00a0\u202f\u200b\u2014!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~°€£©®™→½²µ¶·×÷±…•★✓😀\u2028"
+        signs = "\t\n\u00a0\u202f\u2014!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~°€£©®™→½²µ¶·×÷±…•★✓😀\u2028"
         letters = {sign for sign in signs if sign.isalnum()}
         names = {sign: f"q{chr(97 + at // 26)}{chr(97 + at % 26)}z" for at, sign in enumerate(signs)}
         case.add(*(page(names[sign], names[sign], f"first{sign}second") for sign in signs))

@@ -42,7 +42,8 @@ texts = st.one_of(
 
 def plainly_composed(text: str) -> str:
     text = normalization._COMPATIBILITY.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(normalization._FOLDS))
+    text = normalization._IGNORED_SPACE.sub("", unicodedata.normalize("NFC", text))
+    return unicodedata.normalize("NFC", text.translate(normalization._FOLDS))
 
 
 def plainly_spelt_out(text: str) -> str:

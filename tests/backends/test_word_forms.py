@@ -1,0 +1,62 @@
+"""The other forms of words made of parts."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from backends.word_forms import MAX_JOINED_CHARS, MAX_PARTS, forms_of, word_parts, words_with_forms
+
+
+@pytest.mark.parametrize(("word", "forms"), [
+    ("U-Bahn", {"UBahn"}),
+    ("T-Shirt-Größe", {"TShirtGröße", "TShirt"}),
+    ("TextDrawHideForPlayer", {"Text Draw Hide For Player"}),
+    ("XMLHttpRequest", {"XML Http Request"}),
+    ("KT-INS114-DRE", {"KTINS114DRE", "KT INS 114 DRE"}),
+    ("nike7055", {"nike 7055"}),
+    ("NOR.0707-60", {"NOR070760"}), ("00:1A:2B:3C:4D:5E", {"001A2B3C4D5E"}), ("978-3-16-148410-0", {"9783161484100"}),
+    ("1,000", {"1000"}), ("don't", {"dont"}), ("O'Reilly", {"OReilly"}), ("Hawai\u02bci", {"Hawaii"}),
+    ("AT&T", {"ATT"}), ("п'ять", {"пять"}),
+])  # fmt: skip
+def test_words_made_of_parts_have_other_forms(word: str, forms: set[str]) -> None:
+    assert set(words_with_forms(f"see {word}, here")[word]) == forms
+
+
+@pytest.mark.parametrize("word", [
+    "word", "Word", "WORD", "1.5", "3.11.7", "10:30", "and/or", "Apple's", "URLs",
+    "mp3", "H2O", "1990s", "500g", "東京タワー", "12",
+])  # fmt: skip
+def test_other_words_have_no_other_forms(word: str) -> None:
+    assert words_with_forms(f"see {word}, here") == {}
+
+
+def test_numbers_in_groups_are_joined() -> None:
+    text = "Pay to DE89 3704 0044 0532 0130 00 or call +49 (30) 123 4567; the book is 978 3 16 148410 0."
+    forms = {form for word in words_with_forms(text).values() for form in word}
+    assert forms >= {"DE89370400440532013000", "49301234567", "9783161484100"}
+
+
+def test_long_words_are_not_joined() -> None:
+    assert forms_of("-".join(["abcdef"] * (MAX_JOINED_CHARS // 6 + 1))) == ()
+    assert forms_of("-".join(["ab"] * (MAX_PARTS + 1))) == ()
+
+
+def test_parts_make_up_their_word() -> None:
+    for word in ("TextDrawHideForPlayer", "KB5034441", "getHTTPResponseCode200", "ÄrgerÜberÖl"):
+        assert "".join(word_parts(word)) == word
+        assert len(word_parts(word)) > 1
+
+
+def test_scanning_finds_the_same_words_as_a_look_at_each() -> None:
+    """The fast search for uneven words misses none."""
+    random.seed(5)
+    letters = "abAB019-_./:&'’‐ \n,()é中"
+    for _ in range(300):
+        text = "".join(random.choices(letters, k=60))
+        for written in text.split():
+            for match in re.finditer(r"[^\W_中]+(?:[-_./:&'’‐][^\W_中]+)*", written.strip("(),")):
+                if forms_of(match[0]):
+                    assert match[0] in words_with_forms(text), (text, match[0])
