@@ -172,8 +172,8 @@ class _Resolver:
                 in_parts = variants_in_parts(self.snapshot, term, is_known, is_last, self.ranking)
                 if in_parts:
                     # The word exists, so that it isn't mistyped.
-                    variants = tuple(variant for variant in expansion.variants if not variant.is_correction)
-                    expansion = replace(expansion, variants=variants)
+                    right = tuple(variant for variant in expansion.variants if not variant.is_correction)
+                    expansion = replace(expansion, variants=right)
                 others[at] += in_parts
             yield self._resolved(term, expansion, not stops[at], others[at])
 
