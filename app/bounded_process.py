@@ -228,7 +228,7 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
         except MemoryError:
             answer = ("given up", Bound.MEMORY)
         except Exception:
-            logger.exception("What was sent cannot be read.")
+            logger.exception("The task failed on its input.")
             answer = ("given up", Bound.BROKEN)
         connection.send(answer)
 

@@ -53,7 +53,7 @@ _DESCRIPTIONS = {
     404: "Resource not found",
     405: "Method not allowed",
     408: "Request body sent too slowly",
-    412: "Changed meanwhile",
+    412: "Changed by someone else in the meantime",
     413: "Request body too large",
     415: "Unsupported content type",
     429: "Rate limit or daily quota exceeded",

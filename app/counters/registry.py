@@ -81,7 +81,7 @@ def _redis(url: str, timeout_seconds: float, busy_seconds: float) -> CounterStor
     except ModuleNotFoundError as error:
         if error.name != "redis":
             raise
-        raise ValueError("A counter store in Redis needs the Python package redis; install it.") from error
+        raise ValueError("A Redis counter store requires the Python package redis; install it.") from error
     return RedisCounters(url, timeout_seconds=timeout_seconds)
 
 

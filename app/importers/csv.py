@@ -144,7 +144,7 @@ def _read_names(lines: _Lines, reader: Iterator[list[str]]) -> list[str]:
     if lines.problem is not None:
         raise UnreadableFile(Problem(f"has a first line that {lines.problem}", lines.problem.code))
     if not any(names):
-        raise UnreadableFile(Problem("has a first line that names no columns", "required"))
+        raise UnreadableFile(Problem("has a first line without column names", "required"))
     repeated = next((name for at, name in enumerate(names) if name and name in names[:at]), None)
     if repeated is not None:
         raise UnreadableFile(Problem(f"names the column {repeated!r} twice", "conflict"))

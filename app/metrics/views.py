@@ -88,7 +88,7 @@ class InstallationMetrics:
             question.ask()
         success = GaugeMetricFamily(
             "search_scrape_success",
-            "Whether the gauges of one source could be read for this answer.",
+            "Whether the gauges of this source could be read for this scrape.",
             labels=["source"],
         )
         stored, events = self._stored.answer(deadline, success), self._events.answer(deadline, success)
@@ -97,19 +97,21 @@ class InstallationMetrics:
             deleted = "Deleted sites that are kept until they can no longer be restored."
             yield GaugeMetricFamily("search_sites_deleted", deleted, stored.deleted_sites)
             yield GaugeMetricFamily("search_accounts_suspended", "Suspended accounts.", stored.suspended_accounts)
-            behind = "Sites whose index lacks changes that are stored."
+            behind = "Sites whose index lacks stored changes."
             yield GaugeMetricFamily("search_indexes_behind", behind, stored.indexes_behind)
-            failing = "Those of them for which the last try to bring it up to date failed."
+            failing = "Sites whose index lacks stored changes because its last update failed."
             yield GaugeMetricFamily("search_indexes_failing", failing, stored.indexes_failing)
-            late = "How long the oldest change has been stored that an index lacks."
+            late = "Age of the oldest stored change that is missing from an index, in seconds."
             yield GaugeMetricFamily("search_indexes_behind_seconds", late, stored.indexes_behind_seconds)
-            waiting = "Runs of sources that no process works on."
+            waiting = "Source runs that are waiting for a worker."
             yield GaugeMetricFamily("search_source_runs_waiting", waiting, stored.runs_waiting)
         if events is not None:
             on_disk = "Searches and clicks on this machine's disk that are not in the database yet."
             yield GaugeMetricFamily("search_events_waiting", on_disk, events)
         sizes = GaugeMetricFamily(
-            "search_index_bytes", "Bytes of all indexes, or of all that a search server keeps.", labels=["engine"]
+            "search_index_bytes",
+            "Size of all indexes in bytes, or of all data on the search server.",
+            labels=["engine"],
         )
         for name, question in self._index_bytes.items():
             size = question.answer(deadline, success)
@@ -124,15 +126,17 @@ class InstallationMetrics:
 
     def _disk(self) -> Iterator[Metric]:
         usage = shutil.disk_usage(self._runtime.settings.data_path)
-        yield GaugeMetricFamily("search_disk_bytes", "Size of the disk that DATA_DIR is on.", usage.total)
-        yield GaugeMetricFamily("search_disk_free_bytes", "Bytes that are free there.", usage.free)
+        yield GaugeMetricFamily("search_disk_bytes", "Size of the disk that contains DATA_DIR, in bytes.", usage.total)
+        yield GaugeMetricFamily("search_disk_free_bytes", "Free bytes on the disk that contains DATA_DIR.", usage.free)
 
     def _dependencies(self) -> Iterator[Metric]:
         works = GaugeMetricFamily(
-            "search_dependency_up", "Whether the last look at a dependency found it working.", labels=["dependency"]
+            "search_dependency_up", "Whether the dependency passed its last check.", labels=["dependency"]
         )
         seconds = GaugeMetricFamily(
-            "search_dependency_check_seconds", "How long the last look at a dependency took.", labels=["dependency"]
+            "search_dependency_check_seconds",
+            "Seconds that the last check of the dependency took.",
+            labels=["dependency"],
         )
         for name, finding in self._runtime.health.findings.items():
             works.add_metric([name], finding.failing_since is None)

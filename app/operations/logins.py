@@ -134,7 +134,7 @@ def log_in_with_code(runtime: Runtime, client: Client, proof: str, code: str) ->
     with runtime.database.read() as session:
         members = read_offer(proof, runtime.settings.secret_key).find_members(session)
     if len(members) != 1:
-        raise ApiError(ErrorCode.INVALID_CREDENTIALS, "That took too long; log in again.")
+        raise ApiError(ErrorCode.INVALID_CREDENTIALS, "The login took too long; log in again.")
     return _enter(runtime, client, members[0], code)
 
 

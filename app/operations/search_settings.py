@@ -152,8 +152,8 @@ def meaning_warning(runtime: Runtime, site_id: int, settings: Mapping[str, Any])
     missing = runtime.vectorizer.count_missing(site_id)
     if not missing:
         return None
-    has = "has" if missing == 1 else "have"
-    return "vectors_missing", f"{counted(missing, 'document')} {has} no vector yet: their places are those by words."
+    has, rank = ("has", "ranks") if missing == 1 else ("have", "rank")
+    return "vectors_missing", f"{counted(missing, 'document')} {has} no vector yet and {rank} by words only."
 
 
 def forget_clicks(runtime: Runtime, caller: Caller, site_id: int) -> None:

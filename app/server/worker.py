@@ -135,7 +135,7 @@ class Socket(socket.socket):
         """
         while not self.received and not self.ended:
             if not self.may_wait:
-                raise TimeoutError(errno.ETIMEDOUT, "the request is longer than it seemed")
+                raise TimeoutError(errno.ETIMEDOUT, "the request is longer than its head announced")
             if not self.deadline:
                 self.set_deadline(PATIENCE_SECONDS)
             try:
@@ -500,7 +500,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
 
     def _refuse_busy(self, conn: Connection) -> None:
         self._refuse(
-            conn, ApiError(ErrorCode.SERVER_BUSY, "Too many large requests at once; try again.", retry_after=5)
+            conn, ApiError(ErrorCode.SERVER_BUSY, "Too many large requests at the same time; try again.", retry_after=5)
         )
 
     def _refuse(self, conn: Connection, error: ApiError) -> None:

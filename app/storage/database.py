@@ -196,7 +196,7 @@ class _WriterTurns:
         """
         deadline = time.monotonic() + self._wait_seconds
         if not self._lock.acquire(timeout=self._wait_seconds):
-            raise PoolTimeoutError("Other threads kept the database busy for too long.")
+            raise PoolTimeoutError("Other threads kept the database locked for too long.")
         # Another write may have timed out meanwhile. A thread that waits for the file makes all others wait, too.
         self._reserved.deadline = min(deadline, time.monotonic() + self._wait_seconds)
         try:

@@ -79,7 +79,7 @@ def _warn_once() -> None:
     global _warned
     if not _warned:
         _warned = True
-        log.warning("A forwarded header arrived but TRUSTED_PROXIES is 0: all visitors count as one address.")
+        log.warning("A forwarded header arrived but TRUSTED_PROXIES is 0: all visitors count as one IP address.")
 
 
 _HOST = re.compile(

@@ -158,7 +158,7 @@ def test_settings_preview_creates_missing_vectors(site: Tenant) -> None:  # noqa
     second = site.private.post(path, json={**body, "queries": [QUESTION]}).get_json()
 
     assert first["warnings"] == [
-        {"code": "vectors_missing", "message": "2 documents have no vector yet: their places are those by words."}
+        {"code": "vectors_missing", "message": "2 documents have no vector yet and rank by words only."}
     ]
     assert made == 2
     assert "warnings" not in second

@@ -351,7 +351,7 @@ def test_snippets_and_fields_are_truncated(tenant: Tenant, call: Call) -> None:
         ("fetch", {}, "id or url is required, and not both"),
         ("fetch", {"id": "tours", "url": "/"}, "id or url is required, and not both"),
         ("fetch", {"id": "nobody"}, "The site has no such page; search for it."),
-        ("fetch", {"url": "javascript:alert(1)"}, "url must be an http or https address, or a path of the site"),
+        ("fetch", {"url": "javascript:alert(1)"}, "url must be an http or https URL, or a path on the site"),
         ("fetch", {"id": "tours", "offset": -1}, "offset must be between 0 and 2147483647"),
         ("fetch", {"id": "tours", "offset": 9999}, "offset must be less than"),
         ("fetch", {"id": "\u0000"}, "id must not contain the NUL character"),

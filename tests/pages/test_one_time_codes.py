@@ -101,7 +101,7 @@ def test_code_must_be_entered_within_ten_minutes(person: Person, tenant: Tenant,
     visitor = enter(tenant.app, tenant.email)
     clock.shift(601)
     visitor.send("Log in", code=code_of(app))
-    assert visitor.alerts == ["That took too long; log in again."]
+    assert visitor.alerts == ["The login took too long; log in again."]
     assert visitor.page.one("input", name="password").attributes["type"] == "password"
 
 

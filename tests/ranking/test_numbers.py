@@ -63,6 +63,7 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("parser.MAX_PARTS", "thrice"): _PARTS,
     ("terms.MAX_JOINED_CHARS", "thrice"): _PARTS,
     ("terms.MAX_PARTS", "thrice"): _PARTS,
+    ("terms._MAX_READINGS", "thrice"): _SETTINGS,
     ("terms.MAX_USED_SYNONYMS", "nothing"): _SETTINGS,
     ("terms.MAX_USED_SYNONYMS", "thrice"): _SETTINGS,
     ("languages._MIN_TONAL_SHARE", "nothing"): _WRITTEN,

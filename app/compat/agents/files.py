@@ -93,7 +93,7 @@ def _spellings(url: str, site: SiteRecord) -> list[str]:
     try:
         absolute = normalize_url(url, site.url)
     except ValueError as error:
-        raise field_error("url", "invalid_url", "must be an http or https address, or a path of the site") from error
+        raise field_error("url", "invalid_url", "must be an http or https URL, or a path on the site") from error
     parts = urlsplit(absolute)
     path = parts.path + (f"?{parts.query}" if parts.query else "")
     written = [url.partition("#")[0], absolute]

@@ -232,7 +232,7 @@ def _call(message: Message, site: SiteRecord) -> dict[str, Any]:
     name = message.params.get("name")
     tool = TOOLS.get(name) if isinstance(name, str) else None
     if tool is None:
-        raise _invalid(message, f"There is no such tool; there are {', '.join(TOOLS)}.")
+        raise _invalid(message, f"Unknown tool; the available tools are {', '.join(TOOLS)}.")
     arguments = message.params.get("arguments")
     result = tool.run(site, {} if arguments is None else arguments)
     return {"content": [_text(orjson.dumps(result).decode())], "structuredContent": result, "isError": False}

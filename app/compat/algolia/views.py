@@ -181,7 +181,7 @@ def _error_body(error: ApiError) -> dict[str, Any]:
 _EXAMPLES = {
     "invalid": field_error("filters", "invalid", "cannot be read at 'lang ='"),
     "forbidden": ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid."),
-    "rate_limit": ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, "The searches of the day are used up."),
+    "rate_limit": ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, "The daily search quota is used up."),
     "unavailable": ApiError(ErrorCode.SEARCH_ENGINE_UNAVAILABLE, "The search engine is unavailable."),
 }
 _ERRORS = {

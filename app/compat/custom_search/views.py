@@ -213,7 +213,7 @@ blp = ApiBlueprint(
         for reason, error in {
             "badRequest": field_error("num", "out_of_range", "must be between 1 and 10"),
             "forbidden": ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "A private key cannot do this; use a search key."),
-            "rateLimitExceeded": ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, "The searches of the day are used up."),
+            "rateLimitExceeded": ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, "The daily search quota is used up."),
             "backendError": ApiError(ErrorCode.SEARCH_ENGINE_UNAVAILABLE, "The search engine is unavailable."),
         }.items()
     },

@@ -55,7 +55,7 @@ class Connections:
             NoScriptError: The server does not have the script.
         """
         if self._timeouts >= _TIMEOUTS_BEFORE_PAUSE and not self._may_be_back():
-            raise CountersUnavailable(f"The counter store at {self.address} is away.")
+            raise CountersUnavailable(f"The counter store at {self.address} is unavailable.")
         pool = self._pool
         try:
             connection = pool.get_connection()

@@ -371,7 +371,7 @@ class RedisCounters(CounterStore):
             # The script refused to count under this incarnation until the day is raised to its floor.
             under = next(item for item in answer if isinstance(item, bytes)).decode()
             floor = self.floors.read(account_id, day)
-        raise CountersUnavailable(f"The counter store at {self._connections.address} keeps changing its identity.")
+        raise CountersUnavailable(f"The counter store at {self._connections.address} keeps changing its incarnation.")
 
     def _change(self, account_id: int, step: str, now: float) -> CredentialVersion:
         keys = [_epoch(account_id), _OPEN_CHANGES, _INCARNATION]

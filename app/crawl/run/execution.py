@@ -171,7 +171,7 @@ def _check_start(state: RunState) -> None:
     if state.run.cancelled:
         raise RunCancelled
     if state.run.lapses > MAX_LAPSES:
-        raise RunFailed(ErrorCode.INTERNAL_ERROR, "The run was broken off too often.")
+        raise RunFailed(ErrorCode.INTERNAL_ERROR, "The run was interrupted too many times.")
 
 
 def _begin_sync(state: RunState) -> int | None:

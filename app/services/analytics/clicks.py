@@ -78,7 +78,7 @@ def _encode(signed: bytes) -> str:
 
 
 def _unknown() -> ApiError:
-    return field_error("query_id", "unknown", "is not the query_id of a search of this site")
+    return field_error("query_id", "unknown", "is not the query_id of a search on this site")
 
 
 def make_click(

@@ -200,7 +200,7 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
     if event.session_id and len(event.session_id) > 64:
         raise ValueError("an event's session_id has at most 64 characters")
     if event.page is not None and not (event.page.startswith("/") and len(event.page) <= MAX_PAGE_LENGTH):
-        raise ValueError(f"an event's page is a path of at most {MAX_PAGE_LENGTH} characters")
+        raise ValueError(f"an event's page must be a path of at most {MAX_PAGE_LENGTH} characters")
     return (
         event.site_id,
         to_microseconds(event.occurred_at),

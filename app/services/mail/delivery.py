@@ -295,7 +295,7 @@ class Mailer:
             log.warning("%s was not accepted and is retried at %s: %s", _describe(mail), again_at, error)
             return False
         except (MailRefused, ValueError) as error:
-            log.error("%s was rejected and is given up: %s", _describe(mail), error)
+            log.error("%s was rejected and is discarded: %s", _describe(mail), error)
             self._finish(mail)
             return False
         self._finish(mail)

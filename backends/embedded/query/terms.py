@@ -8,18 +8,32 @@ from functools import lru_cache
 from itertools import pairwise
 
 import tantivy
+from rapidfuzz.distance import OSA
 
-from backends.embedded.analysis.languages import TONAL, has_tones, likely_languages, may_have_tones, stop_words
+from backends.embedded.analysis.languages import (
+    TONAL,
+    has_tones,
+    likely_languages,
+    may_have_tones,
+    sharing_stem,
+    stem,
+    stems,
+    stop_words,
+)
 from backends.embedded.analysis.normalization import fold
 from backends.embedded.index.snapshots import Snapshot
 from backends.embedded.query.parser import ParsedQuery, Phrase, QueryTerm, TermKind, query_terms_of
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.term_queries import TermQueries, ToneMatches
+from backends.embedded.query.typos import errors_allowed
 from backends.embedded.query.variants import Expansion, TermVariant, concatenated_variants, expand, variants_in_parts
 from backends.query import MAX_USED_SYNONYMS, SearchSettings
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 from backends.word_forms import MAX_JOINED_CHARS, MAX_PARTS
+
+_MAX_READINGS = 16
+"""Maximum number of readings of consecutive words for which synonyms are looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,19 +231,36 @@ class _Resolver:
     def _synonyms(self, terms: Sequence[QueryTerm], synonyms: _Synonyms) -> list[list[TermVariant]]:
         """For each term, the variants from synonyms; all words of a phrase share the synonyms of the phrase."""
         variants_by_term: list[list[TermVariant]] = [[] for _ in terms]
+        if not synonyms.phrases:
+            return variants_by_term
+        readings = [self._readings(term, synonyms) for term in terms]
         for start in range(len(terms)):
-            parts: tuple[str, ...] = ()
+            beginnings: Sequence[tuple[str, ...]] = [()]
             for end in range(start, len(terms)):
-                parts += terms[end].terms
-                if len(parts) > synonyms.longest:
-                    break
-                variants = [
-                    TermVariant(other.terms, self.ranking.synonym, words=other.words)
-                    for other in synonyms.phrases.get(parts, ())
-                ]
+                longer = (beginning + reading for beginning in beginnings for reading in readings[end])
+                beginnings = [each for each in longer if len(each) <= synonyms.longest][:_MAX_READINGS]
+                phrases = dict.fromkeys(phrase for each in beginnings for phrase in synonyms.phrases.get(each, ()))
+                variants = [TermVariant(other.terms, self.ranking.synonym, words=other.words) for other in phrases]
                 for at in range(start, end + 1):
                     variants_by_term[at] += variants
+                if not beginnings:
+                    break
         return variants_by_term
+
+    def _readings(self, term: QueryTerm, synonyms: _Synonyms) -> list[tuple[str, ...]]:
+        """The term, and the words of synonyms that it is another form of, or a typing error if no document has it."""
+        readings = [term.terms]
+        word = term.term
+        if term.kind is not TermKind.WORD or word in synonyms.words:
+            return readings
+        words = list(synonyms.words)
+        for language in self.languages:
+            own_stems = stems(language, word) | {stem(language, term.surface)}
+            readings += [(each,) for each in sharing_stem(language, own_stems, words)]
+        errors = errors_allowed(word)
+        if len(readings) == 1 and errors and not self.queries.doc_frequency(word):
+            readings += [(each,) for each in words if OSA.distance(word, each, score_cutoff=errors) <= errors]
+        return list(dict.fromkeys(readings))
 
     def _concatenated(self, parsed: ParsedQuery) -> Iterator[tuple[int, list[TermVariant]]]:
         """For each pair of neighboring words, the variants of the pair written as one word."""
@@ -302,10 +333,12 @@ class _Synonyms:
         phrases: The terms of each synonym in a query to the phrases that may replace it, at most
             :data:`MAX_USED_SYNONYMS`.
         longest: Number of terms of the longest synonym.
+        words: Every term of a synonym.
     """
 
     phrases: Mapping[tuple[str, ...], Sequence[Phrase]]
     longest: int
+    words: frozenset[str]
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -322,4 +355,4 @@ class _Synonyms:
                 if len(others) < MAX_USED_SYNONYMS:
                     others.update(dict.fromkeys(members[other] for other in members if other != terms))
         phrases = {terms: tuple(others)[:MAX_USED_SYNONYMS] for terms, others in phrases_by_terms.items()}
-        return cls(phrases, max(map(len, phrases), default=0))
+        return cls(phrases, max(map(len, phrases), default=0), frozenset(term for terms in phrases for term in terms))

@@ -202,7 +202,7 @@ def test_permanently_rejected_recipient_is_dropped_and_other_mails_are_sent(
 
     assert [mail.to for mail in server.mails] == [["bo@example.org"]]
     assert waiting(part) == 0
-    assert "was rejected and is given up: 550 5.1.1 No such user" in caplog.text
+    assert "was rejected and is discarded: 550 5.1.1 No such user" in caplog.text
 
 
 def test_temporarily_rejected_recipient_is_retried(

@@ -47,11 +47,11 @@ def _read(visitor: Visitor, reader: PageReader, source: Source, selectors: Selec
         for post in walk_posts(visitor.fetch_listing, source.url, reader.read_posts):
             page = page_of_post(post, field_rules(source))
             return make_document(page, post.url, page.title).fields
-        raise NotIndexed(Reason.EMPTY, "The blog has no published post.")
+        raise NotIndexed(Reason.EMPTY, "The blog has no published posts.")
     fetched = visitor.fetch_page(_first_url(visitor, reader, source))
     page = reader.read(fetched, selectors, field_rules(source))
     if page.skip_reason is not None:
-        raise NotIndexed(page.skip_reason, "The page gives no document.")
+        raise NotIndexed(page.skip_reason, "The page cannot be indexed as a document.")
     if page.canonical not in (None, fetched.url):
         raise NotIndexed(Reason.CANONICAL, "The page names another URL as its canonical URL.")
     return make_document(page, fetched.url, page.title).fields
@@ -69,7 +69,7 @@ def _first_url(visitor: Visitor, reader: PageReader, source: Source) -> str:
     for url in urls:
         if visitor.scope.contains(url):
             return url
-    raise NotIndexed(Reason.BAD_SOURCE, "The list contains no page of the site.")
+    raise NotIndexed(Reason.BAD_SOURCE, "The list does not contain any page of the site.")
 
 
 def _refuse(url: str, error: NotIndexed) -> None:
