@@ -140,7 +140,7 @@ class KeyRotateSchema(BodySchema):
 
 
 class KeyAnswerSchema(Schema):
-    """The written key."""
+    """The key after the change."""
 
     success = fields.Boolean(required=True)
     key = fields.Nested(KeySchema, required=True)

@@ -33,7 +33,7 @@ class CommandSource:
 
     Attributes:
         path: Module and name, as ``module:name``.
-        help: Its first sentence, shown in the list of commands without importing the module.
+        help: First sentence of the command's help, shown in the list of commands without importing the module.
     """
 
     path: str

@@ -414,7 +414,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types.
         self._watched.add(conn)
 
     def _unwatch(self, conn: Connection) -> None:
-        """Ignore a connection's events. It stays registered, since most clients wait for the response."""
+        """Ignore a connection's events without unregistering it, since most clients wait for the response."""
         self._watched.discard(conn)
         conn.on_event = None
 

@@ -71,10 +71,10 @@ class Surplus:
 
 
 class TooManySiteFields(ApiError):
-    """The 400 for documents with more distinct additional fields than a site may have. Names the first such document.
+    """A 400 because documents exceed the site's limit of distinct additional fields. Names the first such document.
 
     Attributes:
-        surplus: All such documents; the others fit.
+        surplus: All documents that exceed the limit; the others fit.
     """
 
     def __init__(self, documents: Sequence[ValidDocument], surplus: Sequence[Surplus], most: int):

@@ -69,7 +69,7 @@ class OperationPolicy:
 
     @property
     def charges(self) -> bool:
-        """Whether any of its requests charges a search."""
+        """Whether any request of the operation charges a search."""
         return self.searched_texts is not None or self.charges_search is not False
 
 

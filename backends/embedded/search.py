@@ -191,9 +191,9 @@ class _Search:
 
     @property
     def _enough(self) -> int:
-        """Minimum number of matches at which no further relaxation is tried.
+        """Number of matches at which no further relaxation is tried.
 
-        If the query sorts, any match is enough, because the best ones would not come first.
+        For a sorted query, one match is enough, because the best matches would not come first.
         """
         return 1 if self.query.sort else self.ranking.min_hits_before_relaxing
 

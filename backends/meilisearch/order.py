@@ -152,10 +152,10 @@ class DistinctHits:
     def prefer(
         self, hits: Sequence[EngineHit], ask: Callable[[dict[str, Any]], Sequence[EngineHit]]
     ) -> Sequence[EngineHit]:
-        """Replace hits by the preferred hits of their values.
+        """Replace each hit with the preferred hit that has the same value in the distinct field.
 
         Args:
-            ask: Returns the hits of a query.
+            ask: Runs a query and returns its hits.
         """
         preferred = preference(self.query)
         values = {value: None for each in hits if (value := self._value(each)) is not None}

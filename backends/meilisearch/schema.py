@@ -1,12 +1,19 @@
 """The fields of a Meilisearch index, and the index's settings.
 
 Documents keep their own fields, so that they can be filtered and counted in Meilisearch's syntax; ``date`` is a number
-of Unix seconds. Fields with a leading ``_`` are the adapter's: ``_pk`` the primary key (``encode_id``), ``_doc`` the
-document as JSON, ``_key`` a token of its id (Meilisearch compares text without case), ``_date`` the date as sent,
-``_changed_at`` the time of the last write, ``_blank`` tokens of the fields with an empty text (which Meilisearch does
-not count among their values), ``_n_name`` the numbers of a custom field (Meilisearch also compares texts, by their
-letters), ``_g_title`` … the words of texts that Meilisearch folds or splits differently (``tokenizer``), ``_sections``
-and ``_g_sections`` the titles of its sections, ``_places`` the sections.
+of Unix seconds. The adapter adds fields with a leading ``_``:
+
+- ``_pk``: the primary key (``encode_id``).
+- ``_doc``: the document as JSON.
+- ``_key``: a token of the document's id, because Meilisearch compares text case-insensitively.
+- ``_date``: the date as sent.
+- ``_changed_at``: the time of the last write.
+- ``_blank``: tokens of the fields that contain an empty text, which Meilisearch does not count as a value.
+- ``_n_name``: the numbers of the custom field ``name``, because Meilisearch's comparisons also match texts,
+  alphabetically.
+- ``_g_title`` and so on: the words of a text that Meilisearch folds or splits differently (``tokenizer``).
+- ``_sections`` and ``_g_sections``: the titles of the document's sections.
+- ``_places``: the sections.
 """
 
 from __future__ import annotations

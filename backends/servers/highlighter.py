@@ -35,8 +35,7 @@ from backends.servers.tokenizer import (
     stop_words,
 )
 from backends.standard_fields import TEXT_FIELDS
-from backends.text import UNSPACED_RUN, WORD
-from backends.word_forms import words_with_forms
+from backends.text import UNSPACED_RUN, WORD, words_with_forms
 
 _UNIT = re.compile(UNSPACED_RUN.pattern[:-1] + "|[^" + UNSPACED_RUN.pattern[1:-2] + r"\s]+")
 _ASCII_UNIT = re.compile(r"\S+")

@@ -30,12 +30,12 @@ def checked(response: Response, refusal_of: Callable[[int, Any], Refusal]) -> Re
 
     Args:
         refusal_of: Builds a refusal from a status and a decoded body; raises ``KeyError`` or ``TypeError`` if the body
-            is not one.
+            is not a refusal.
 
     Raises:
         Refusal: The server rejected the request.
         BackendMisconfigured: The server rejected our key.
-        UnreadableReply: The response is neither.
+        UnreadableReply: The response is neither a success nor a valid refusal.
     """
     if 200 <= response.status < 300:
         return response

@@ -24,11 +24,12 @@ from backends.text import (
     QUOTE_IN_WORD,
     UNSPACED_RUN,
     WORD,
+    forms_of,
     normalized,
     straight_quotes,
     word_boundaries,
+    words_with_forms,
 )
-from backends.word_forms import forms_of, words_with_forms
 
 _BLOCKS = (
     range(0xC0, 0x2B0), range(0x1D00, 0x1DC0), range(0x1E00, 0x1F00), range(0x2071, 0x209D), range(0x2132, 0x2185),
@@ -255,8 +256,8 @@ def grams(run: str, *, single: bool) -> list[str]:
 
 
 def extra_words(text: str) -> str:
-    """Return the words of a text for a field beside it: those that Typesense folds differently, names such as C++, and
-    the other forms of words made of parts.
+    """Return the words to index beside a text: words that Typesense folds differently, names such as C++, and the
+    other forms of words made of parts.
     """
     signed = [*_signed_names(text), *_forms(text)]
     if text.isascii() or OTHER_IN_TYPESENSE.search(text) is None:
@@ -275,8 +276,8 @@ def extra_words(text: str) -> str:
 
 
 def folded_words(text: str) -> str:
-    """Return the words of a text for a field beside it: those that Meilisearch folds or splits differently, names such
-    as C++, and the other forms of words made of parts.
+    """Return the words to index beside a text: words that Meilisearch folds or splits differently, names such as C++,
+    and the other forms of words made of parts.
     """
     other = not text.isascii() and (OTHER_IN_MEILISEARCH.search(text) or _unsplit_in_meilisearch().search(text))
     return " ".join([*_signed_names(text), *_forms(text), *(split_words(text) if other else ())])

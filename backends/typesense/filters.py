@@ -145,7 +145,7 @@ _ENDS = re.compile(r"\(|\)|&&|\|\|")
 
 
 def has_long_numbers(filters: str) -> bool:
-    """Whether a filter contains numbers for which the types of the fields must be known."""
+    """Whether a filter contains numbers so long that checking them requires the fields' types."""
     return _WHOLE_NUMBER.search(filters) is not None
 
 

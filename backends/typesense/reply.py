@@ -31,7 +31,7 @@ def is_stale_schema(error: RefusedByTypesense) -> bool:
 
 
 def rejection_of(error: RefusedByTypesense, query: SearchQuery) -> BackendError:
-    """The exception for a failed search: the caller's fault only if the caller used Typesense's filter syntax."""
+    """Return the exception for a failed search. It blames the caller only for filters in Typesense's syntax."""
     if error.status in (400, 404, 422) and query.filters and _ABOUT_FILTERS.search(error.message):
         match = _FIELD.search(error.message) or _IN_FILTER.search(error.message)
         if match is None:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from backends.word_forms import MAX_JOINED_CHARS, MAX_PARTS, forms_of, word_parts, words_with_forms
+from backends.text import MAX_JOINED_CHARS, MAX_PARTS, forms_of, word_parts, words_with_forms
 
 
 @pytest.mark.parametrize(("word", "forms"), [

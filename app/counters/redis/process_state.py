@@ -87,8 +87,8 @@ class KnownIncarnation:
     again.
 
     Attributes:
-        state: Name of the incarnation, and the minimum number of its credential changes.
-        doubt: Token that tells the next step to start a new incarnation; empty without doubt.
+        state: Name of the incarnation, and a lower bound for its number of credential changes.
+        doubt: Token that tells the next step to start a new incarnation; empty if there is no doubt.
     """
 
     def __init__(self) -> None:

@@ -71,12 +71,12 @@ class RedisCounters(CounterStore):
     The callers' clocks decide what counts. Redis's own clock only removes keys that expired a minute ago.
 
     Steps that charge, refund, or report are numbered within a slot, which a thread uses exclusively during a step. A
-    step whose answer was lost can therefore be canceled or sent again: the server executes it at most once.
+    step whose response was lost can therefore be canceled or sent again: the server executes it at most once.
 
     Args:
         url: A ``redis://``, ``rediss://``, or ``unix://`` URL in redis-py's format.
-        timeout_seconds: Budget of a step: a third for connecting, a third for each answer, including the answer to the
-            greeting of a new connection.
+        timeout_seconds: Time budget of a step: a third for connecting, and a third for each response, including the
+            response to the greeting on a new connection.
     """
 
     name = "redis"
@@ -356,7 +356,7 @@ class RedisCounters(CounterStore):
         unraised: int,
         once: _Once | None = None,
     ) -> Any:
-        """Run a script that counts only once the account's day was raised under the current incarnation."""
+        """Run a script. It counts only after the account's day is raised to its floor under the current incarnation."""
         if account_id is None:
             return self._run(script, keys, [*arguments, "", "", ""], once)
         under: str = self.floors.incarnation_of(account_id, day)

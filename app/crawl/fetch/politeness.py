@@ -109,7 +109,7 @@ class HostPace:
 def polite(
     turns: Turns, host: str, *, crawl_delay: float = 0.0, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[None]:
-    """Wait for a turn at a host, and give it back at the end, with the pause that a :class:`TryLater` requests.
+    """Wait for a turn at a host. Give it back after the block, with the pause that any :class:`TryLater` requests.
 
     Args:
         host: A host as :func:`app.crawl.fetch.addresses.host_of` returns it.

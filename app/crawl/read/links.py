@@ -1,4 +1,4 @@
-"""Links of a page, its canonical URL, and directives for robots: ``noindex`` and ``nofollow``."""
+"""A page's links, canonical URL, and robots directives: ``noindex`` and ``nofollow``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading of pages and listings in a separate process, which a hostile file may hang, crash, or exhaust."""
+"""Reading pages and listings in a separate process, because a hostile file may hang, crash, or exhaust it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A site's sources and the reports of their runs, as pages."""
+"""Pages for a site's sources and the reports of their runs."""

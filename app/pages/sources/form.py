@@ -175,7 +175,7 @@ _NUMBERS = ("max_pages", "max_depth")
 
 
 def write_source(source: Any) -> dict[str, str]:
-    """Convert a source to form texts, without its request headers, which are secret."""
+    """Convert a source to form values, without its request headers, which are secret."""
     return {
         "url": source.url,
         "schedule": source.schedule,

@@ -1,4 +1,4 @@
-"""Storing searches from journals in SQL: merging keystrokes, and counting."""
+"""Moving searches from the journals to SQL, merging keystrokes and updating counts."""
 
 from __future__ import annotations
 

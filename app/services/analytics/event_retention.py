@@ -100,7 +100,7 @@ def forget_site(session: Session, site_id: int) -> None:
 
 
 class Erased(NamedTuple):
-    """Numbers of a visitor's erased searches and clicks."""
+    """Counts of the searches and clicks erased for a visitor."""
 
     searches: int
     clicks: int

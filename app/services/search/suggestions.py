@@ -58,7 +58,7 @@ class HiddenSuggestions:
 
 @lru_cache(maxsize=256)
 def hidden_suggestions(patterns: tuple[str, ...]) -> HiddenSuggestions:
-    """Return the hidden texts for a site's patterns, cached."""
+    """Return the texts that a site's patterns hide from suggestions, cached by pattern list."""
     return HiddenSuggestions(patterns)
 
 

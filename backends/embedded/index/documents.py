@@ -43,9 +43,8 @@ from backends.field_rules import NUMBER_KINDS, SCALAR_KINDS, with_required_field
 from backends.query import FieldKind, FieldKinds
 from backends.sections import SECTIONS, pack, unpack
 from backends.standard_fields import REQUIRED_HIT_FIELDS, STANDARD_FIELDS, TEXT_FIELDS, UNCOUNTED_FIELDS
-from backends.text import normalized
+from backends.text import normalized, words_with_forms
 from backends.values import parse_instant, value_text
-from backends.word_forms import words_with_forms
 
 MAX_INDEXED_CHARS = 400_000
 """Maximum number of characters of one field that are searched; the rest is only stored and returned."""

@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import Self
 
 from backends.embedded.analysis.normalization import ANALYZER, UNSEGMENTED_RUN, compose, expand_symbols, fold, graphemes
-from backends.text import ABBREVIATION, QUOTE_IN_WORD, WORD, straight_quotes
-from backends.word_forms import MAX_JOINED_CHARS, MAX_PARTS, word_parts
+from backends.text import ABBREVIATION, MAX_JOINED_CHARS, MAX_PARTS, QUOTE_IN_WORD, WORD, straight_quotes, word_parts
 
 
 @dataclass(frozen=True, slots=True)

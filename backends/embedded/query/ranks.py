@@ -118,7 +118,7 @@ class Ranks:
         self.are_neutral = self._boosts is None and self._own is None and self._recency is None
 
     def best(self, query: tantivy.Query, weight: float, worth: float = _RANK_WEIGHT) -> tantivy.SearchResult:
-        """Select the hits among which the best ones by words and ranks are found, and count all hits.
+        """Select up to :data:`WINDOW` candidates for the best hits by words and ranks, and count all hits.
 
         Args:
             weight: Sum of the inverse document frequencies of the query's words, to which its scores are proportional.
@@ -239,7 +239,7 @@ class Ranks:
 
 
 def _with_own(ranks: Sequence[float], own: Sequence[float | None]) -> list[float]:
-    """Add the documents' own ranks to the ranks of hits."""
+    """Add each document's own rank to its hit's rank."""
     bounded = {value: bounded_rank(value or 0.0) for value in set(own)}
     return [rank + bounded[value] for rank, value in zip(ranks, own, strict=True)]
 

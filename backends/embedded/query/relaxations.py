@@ -168,7 +168,7 @@ RELAXATIONS = (
 
 
 def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) -> HighlightTerms:
-    """Return terms to highlight in the documents that the last of the tried relaxations found."""
+    """Return the terms to highlight in the hits of the last relaxation tried."""
 
     def sequences() -> Iterator[HighlightSource]:
         for number, term in enumerate(resolved.terms):

@@ -102,7 +102,7 @@ def corrected_titles(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def _corrected_texts(resolved: ResolvedQuery) -> list[str]:
-    """The query with mistyped words replaced: first by the best replacement of each word, next by the second best."""
+    """Return corrected queries: with the best replacement of each mistyped word, then the next best, and so on."""
     replacements: dict[str, list[str]] = {}
     for term in resolved.required:
         if term.query_term.kind is TermKind.WORD and term.variants and term.variants[0].is_correction:

@@ -37,7 +37,7 @@ class TermQueries:
 
     Args:
         weights: The searched fields and their boosts.
-        with_parts: Whether the parts of words written as one are searched.
+        with_parts: Whether to also search the parts of words written as one, such as ``appTableRecord``.
     """
 
     def __init__(self, snapshot: Snapshot, weights: Mapping[str, float], ranking: Ranking, *, with_parts: bool):
@@ -64,6 +64,9 @@ class TermQueries:
         if variant.in_parts:
             query = self.in_field(WORD_PARTS, variant)
             boost = variant.boost * self._weights.get("content", 1.0)
+            if query is not None and len(variant.terms) == 1:
+                count = self._snapshot.frequency(WORD_PARTS, variant.terms[0])
+                return self._term(WORD_PARTS, variant.terms[0], count, boost, idf)
             return None if query is None else _Query.boost_query(query, boost)
         choices: list[tantivy.Query] = []
         frequency = self._snapshot.frequency

@@ -30,7 +30,7 @@ from backends.embedded.query.variants import Expansion, TermVariant, concatenate
 from backends.query import MAX_USED_SYNONYMS, SearchSettings
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
-from backends.word_forms import MAX_JOINED_CHARS, MAX_PARTS
+from backends.text import MAX_JOINED_CHARS, MAX_PARTS
 
 _MAX_READINGS = 16
 """Maximum number of readings of consecutive words for which synonyms are looked up."""
@@ -209,8 +209,8 @@ class _Resolver:
         return ResolvedTerm(term, tuple(variants), required, idf, query, as_typed, toned, prefix)
 
     def _best_variants(self, term: QueryTerm, expansion: Expansion, others: list[TermVariant]) -> list[TermVariant]:
-        """All variants without duplicates, except two kinds: a compound as a stop word (``W.H.O.``: ``who``), and a
-        known word split into two of which the first is a stop word (``upon``: ``up on``).
+        """Return all variants without duplicates, excluding two kinds: a stop word spelled by a compound (``W.H.O.``:
+        ``who``), and a known word split in two if the first part is a stop word (``upon``: ``up on``).
         """
         own = [
             variant

@@ -15,7 +15,7 @@ from backends.embedded.results.snippets import SnippetGenerator
 from backends.highlighting import Span, merged
 from backends.sections import Place
 from backends.standard_fields import TEXT_FIELDS
-from backends.word_forms import forms_of
+from backends.text import forms_of
 
 
 @dataclass(frozen=True, slots=True)

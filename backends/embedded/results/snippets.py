@@ -162,7 +162,7 @@ def _around(text: str, fragment: _Fragment | None, words: int) -> tuple[int, int
 
 
 def _best_stretch(found_matches: list[Match], words: int) -> _Fragment | None:
-    """The fragment of the usual length of ``words`` words with the most different words, then with the most matches."""
+    """Return the fragment of about ``words`` words with the most different words, then with the most matches."""
     width = _width(words)
     if found_matches and found_matches[-1][1] - found_matches[0][0] <= width:
         different = len({number for _, _, number in found_matches})

@@ -58,14 +58,14 @@ MIN_SHARE_OF_SEVERAL = 0.5
 
 @dataclass(slots=True)
 class Size:
-    """Measures of an element.
+    """Measurements of an element.
 
     Attributes:
-        text, linked: Characters of its text, and of the links in it.
-        in_section: Whether it is within an element that may have a header of its own.
-        headings: Number of ``h1`` in it.
-        has_prose: Whether one of its children is a paragraph, so that a sidebar in it is a note; false for ``body``.
-        is_body: Whether it is ``body``.
+        text, linked: Number of characters in the element's text, and in its links.
+        in_section: Whether the element is within a section, which may have a header of its own.
+        headings: Number of ``h1`` elements in the element.
+        has_prose: Whether a child is a paragraph, which makes a sidebar in the element a note; false for ``body``.
+        is_body: Whether the element is ``body``.
     """
 
     text: int = 0
@@ -221,7 +221,7 @@ def _is_frame(element: Element, size: Size, above: Size, roles: Roles) -> bool:
 
 
 def _is_mark(element: Element) -> bool:
-    """Whether an element is the permalink sign of a heading, or a link to skip the page's frame."""
+    """Whether an element is a heading's permalink sign, or a link that skips the page's frame."""
     return element.tag == "a" and (_is_sign(element) or (_leads_inside(element) and _roles_of(element).noise))
 
 

@@ -21,7 +21,7 @@ class SharedTurns(Turns):
     """Turns in SQL. The clocks of all machines must agree to a fraction of a second (NTP).
 
     Args:
-        now: Unix seconds.
+        now: Returns the current time in Unix seconds.
     """
 
     def __init__(self, database: Database, now: Callable[[], float] = lambda: clock.now().timestamp()):
