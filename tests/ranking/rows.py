@@ -298,7 +298,7 @@ CATALOG = tuple(
         ("HideForPlayer", "draw-exact draw-hide", "The word as typed comes before a word with these parts."),
         ("table record", "record-words record-parts", "A word that is a part of another one is not mistyped."),
         ("cable kt-ins114-dre", "part-number part-letters …", "It counts as all of its groups."),
-        ("mandola banjo lute", "lute-stem lute-parts lute-none", "A part of a word counts, but less than a word of the same stem."),
+        ("mandola banjo lute", "lute-stem lute-parts lute-none", "A part counts, but less than a stem."),
         ("sackbut panpipe crumhorn", "sackbut-others sackbut-word sackbut-parts", "It counts less than a word."),
         ("parapet", "parapet-longer parapet-parts", "A word of the same stem comes before a part of a word."),
         ("rate limit", "limit-apart limit-near", "Parts of a word count less than words."),
