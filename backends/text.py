@@ -135,6 +135,12 @@ def _ends_words(char: str) -> bool:
     return is_sign and not (WORD.match(char) or _INSIDE_WORDS.match(char))
 
 
+MAX_PARTED_WORDS = 1000
+"""Maximum number of words of one text that are indexed in other forms."""
+
+MAX_PARTED_CHARS = 120
+"""Maximum length, in characters, of a word that has other forms."""
+
 MAX_JOINED_CHARS = 40
 """Maximum length, in characters, of a joined form. Longer words are mostly URLs and hashes."""
 
@@ -205,9 +211,13 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
             plain = plain.replace(sign, "-")
     kinds = plain.encode("latin-1", "replace").translate(_KINDS)
     forms: dict[str, tuple[str, ...]] = {}
-    for written in {text[start:end] for start, end in _uneven_words(kinds)}:
-        for word in _parted_words(written):
+    for written in dict.fromkeys(text[start:end] for start, end in _uneven_words(kinds)):
+        # A text without spaces is one long word; the cache holds only short ones.
+        find = _parted_words if len(written) <= MAX_PARTED_CHARS else _parted_words.__wrapped__
+        for word in find(written):
             forms[word] = forms_of(word)
+        if len(forms) >= MAX_PARTED_WORDS:
+            break
     if any(pattern in kinds for pattern in _GROUPS):
         for match in _NUMBER_IN_GROUPS.finditer(text):
             forms[match[0]] = forms_of(match[0])
@@ -227,16 +237,17 @@ def _uneven_words(kinds: bytes) -> Iterator[tuple[int, int]]:
                 at = text.find(pattern, end)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _parted_words(written: str) -> tuple[str, ...]:
     """The words with other forms in what is written between two spaces."""
     word = written.strip(_AROUND_WORDS)
     if _THOUSANDS.fullmatch(word):
         return (word,)
-    return tuple(match[0] for match in _CHAIN.finditer(word) if forms_of(match[0]))
+    matches = (match[0] for match in _CHAIN.finditer(word))
+    return tuple(match for match in matches if len(match) <= MAX_PARTED_CHARS and forms_of(match))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def forms_of(word: str) -> tuple[str, ...]:
     """The other forms of one word."""
     groups = _GROUP.findall(word)

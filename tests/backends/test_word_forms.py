@@ -7,7 +7,15 @@ import re
 
 import pytest
 
-from backends.text import MAX_JOINED_CHARS, MAX_PARTS, forms_of, word_parts, words_with_forms
+from backends.text import (
+    MAX_JOINED_CHARS,
+    MAX_PARTED_WORDS,
+    MAX_PARTS,
+    _parted_words,
+    forms_of,
+    word_parts,
+    words_with_forms,
+)
 
 
 @pytest.mark.parametrize(("word", "forms"), [
@@ -60,3 +68,14 @@ def test_scanning_finds_the_same_words_as_a_look_at_each() -> None:
             for match in re.finditer(r"[^\W_中]+(?:[-_./:&'’‐][^\W_中]+)*", written.strip("(),")):
                 if forms_of(match[0]):
                     assert match[0] in words_with_forms(text), (text, match[0])
+
+
+def test_number_of_words_with_other_forms_is_bounded() -> None:
+    text = " ".join(f"part-{at}x" for at in range(3 * MAX_PARTED_WORDS))
+    assert len(words_with_forms(text)) == MAX_PARTED_WORDS
+
+
+def test_text_without_spaces_is_searched_for_short_words_only() -> None:
+    assert set(words_with_forms("、".join(["U-Bahn", "-".join(["part"] * 100)] * 500))) == {"U-Bahn"}
+    assert _parted_words.cache_info().maxsize is not None
+    assert words_with_forms("a" * 400_000 + "B" + "-c" * 1000) == {}

@@ -49,6 +49,9 @@ from backends.values import parse_instant, value_text
 MAX_INDEXED_CHARS = 400_000
 """Maximum number of characters of one field that are searched; the rest is only stored and returned."""
 
+MAX_MARKED_WORDS = 200
+"""Maximum number of a document's words made of parts that are marked where another form of them matches."""
+
 MAX_SORT_KEY_CHARS = 300
 MAX_FACET_VALUE_CHARS = 1000
 
@@ -119,7 +122,8 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     if document.sections:
         entry.add_bytes(STORED_SECTIONS, pack(document.sections))
     if words:
-        entry.add_bytes(PARTED_WORDS, "\n".join(sorted(words)).encode("utf-8", "surrogatepass"))
+        marked = "\n".join(sorted(words)[:MAX_MARKED_WORDS])
+        entry.add_bytes(PARTED_WORDS, marked.encode("utf-8", "surrogatepass"))
         # A value for each word, because phrases don't match across values.
         for parts in sorted({form for forms in words.values() for form in forms if " " in form}):
             entry.add_text(WORD_PARTS, analyze(parts))

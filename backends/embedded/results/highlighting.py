@@ -190,7 +190,7 @@ def _terms_of_forms(word: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], 
     return own, tuple(tuple(term for term in form if term not in own) for form in forms)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _terms_of_all_forms(words: bytes) -> tuple[frozenset[str], str]:
     """The terms of the other forms of a document's words, as a set, and as a text with a space before each."""
     each_word = map(_terms_of_forms, words.decode("utf-8", "surrogatepass").split("\n"))

@@ -244,6 +244,14 @@ def test_each_result_explains_its_position(person: Person, tenant: Tenant) -> No
     assert "1.56 (rank)" in reasons["A pier"]
 
 
+def test_result_with_a_part_of_a_longer_word_explains_it(person: Person, tenant: Tenant) -> None:
+    tenant.index(page("a", title="Reference", content="Call openHarbourGate."))
+    person.go(f"/sites/{tenant.site_id}/try?q=harbour")
+    (hit,) = [each for each in person.page.one("ol", class_="hits").all("li") if each.all("details")]
+    assert "“harbour” as a part of a longer word." in hit.one("details").text
+    assert "openHarbourGate" in [mark.text for mark in hit.all("mark")]
+
+
 def test_pinned_result_explains_that_it_is_pinned(person: Person, tenant: Tenant) -> None:
     tenant.index(page("a", title="Harbour"))
     settings = {"pinned": [{"query": "ferry", "ids": ["page-a"]}]}

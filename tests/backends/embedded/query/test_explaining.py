@@ -71,7 +71,7 @@ def test_signal_shares_multiply_to_the_score_that_orders_hits(
     assert all(a >= b or math.isclose(a, b, rel_tol=1e-4) for a, b in pairwise(scores))
 
 
-PAGE = {"title": "Tea", "content": "How to brew it in boats, kept dry in the log in room"}
+PAGE = {"title": "Tea", "content": "How to brew it in boats, kept dry in the log in room: openLeafBox, Puerh"}
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,9 @@ PAGE = {"title": "Tea", "content": "How to brew it in boats, kept dry in the log
         ("login", ("login", "log in", "split", "content")),
         ("ship", ("ship", "boats", "synonym", "content")),
         ('"to brew"', ("to brew", "to brew", "exact", "content")),
+        ("leaf", ("leaf", "leaf", "split", "parts")),
+        ("pu-erh", ("pu", "puerh", "joined", "content")),
+        ("pu er h", ("er", "puerh", "joined", "content")),
     ],
 )
 def test_matched_words_are_explained_with_their_variant_kind_and_field(query: str, told: tuple[str, ...]) -> None:
