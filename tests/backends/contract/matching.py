@@ -93,22 +93,6 @@ class CommonMatchingContract:
 class MatchingContract:
     """The contract of engines that match words in our own code."""
 
-    @pytest.mark.parametrize(("group", "typed"), [
-        (("couch", "sofa"), "couches"), (("sf", "san francisco"), "san franciso"), (("notebook", "sofa"), "notebok"),
-        (("living room", "sofa"), "living rooms"),
-    ])  # fmt: skip
-    def test_inflected_or_mistyped_word_has_the_synonyms_of_the_word(
-        self, case: Case, group: tuple[str, str], typed: str
-    ) -> None:
-        settings = SearchSettings(synonyms=(group,), language="en")
-        case.add(page("a", group[0]), page("b", group[1]), page("c", "Ship"))
-        assert set(case.ids(typed, settings=settings)) == {"a", "b"}
-
-    def test_word_that_exists_is_not_read_as_a_similar_synonym(self, case: Case) -> None:
-        settings = SearchSettings(synonyms=(("couch", "sofa"),))
-        case.add(page("a", "coach"), page("b", "sofa"))
-        assert case.ids("coach", settings=settings) == ["a"]
-
     CJK: ClassVar[tuple[tuple[str, str], ...]] = (
         ("東京都は日本の首都です。", "首都"), ("東京都は日本の首都です。", "東京"), ("黑豹队的防守只丢了", "防守"),
         ("대화상자를 닫습니다", "대화상자"), ("대화상자를 닫습니다", "상자"), ("กรุงเทพเป็นเมืองหลวง", "เมือง"),

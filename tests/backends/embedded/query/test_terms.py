@@ -1,8 +1,10 @@
-"""Compounds match as written and as separate parts."""
+"""Compounds match as written and as separate parts, and words in other forms have synonyms."""
 
 from __future__ import annotations
 
-from backends.query import Highlight
+import pytest
+
+from backends.query import Highlight, SearchSettings
 from tests.backends.contract import page
 from tests.backends.embedded.in_memory import index_of
 
@@ -45,3 +47,19 @@ def test_only_the_first_compounds_match_as_parts_unless_nothing_else_matches() -
     assert case.ids("aa_bb cc_dd ee_ff gg_hh") == ["fourth", "first"]
     assert set(case.ids("aa_bb cc_dd ee_ff")) == {"first"}
     assert case.ids("cc_dd xx_yy ee_ff") == ["third"]
+
+
+@pytest.mark.parametrize(("group", "typed"), [
+    (("couch", "sofa"), "couches"), (("sf", "san francisco"), "san franciso"), (("notebook", "sofa"), "notebok"),
+    (("living room", "sofa"), "living rooms"),
+])  # fmt: skip
+def test_inflected_or_mistyped_word_has_the_synonyms_of_the_word(group: tuple[str, str], typed: str) -> None:
+    settings = SearchSettings(synonyms=(group,), language="en")
+    case = index_of(page("a", group[0]), page("b", group[1]), page("c", "Ship"))
+    assert set(case.ids(typed, settings=settings)) == {"a", "b"}
+
+
+def test_word_that_exists_is_not_read_as_a_similar_synonym() -> None:
+    settings = SearchSettings(synonyms=(("couch", "sofa"),))
+    case = index_of(page("a", "coach"), page("b", "sofa"))
+    assert case.ids("coach", settings=settings) == ["a"]
