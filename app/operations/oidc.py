@@ -140,7 +140,7 @@ def finish(
         tokens = provider.exchange(answer.get("code", ""), attempt.derive("verifier"), redirect_uri)
         person = read_person(provider, tokens, attempt.derive("nonce"))
         if not (is_email(person.email) and person.email.isprintable()):
-            raise AnswerRefused("The provider did not return an e-mail address.")
+            raise AnswerRefused("The provider returned no e-mail address.")
     except AnswerRefused as error:
         log.warning("a login with the identity provider was rejected: %s", error)
         raise _refused(str(error)) from error

@@ -58,7 +58,7 @@ def read_person(provider: Provider, answer: Mapping[str, Any], nonce: str) -> Pe
             raise AnswerRefused("The provider returned a different person.")
     email, name = profile.get("email"), profile.get("name", claims.get("name"))
     if not isinstance(email, str) or not email:
-        raise AnswerRefused("The provider did not return an e-mail address.")
+        raise AnswerRefused("The provider returned no e-mail address.")
     if profile.get("email_verified") is not True:
         raise AnswerRefused("The provider has not verified your e-mail address; verify it there first.")
     display_name = "".join(filter(str.isprintable, name)).strip()[:100] if isinstance(name, str) else ""

@@ -180,7 +180,7 @@ class Provider:
         """
         address = self.endpoints().userinfo
         if not address:
-            raise AnswerRefused("The provider did not return an e-mail address.")
+            raise AnswerRefused("The provider returned no e-mail address.")
         return self._call("GET", address, headers={"Authorization": f"Bearer {access_token}"})
 
     def _call(self, method: str, url: str, headers: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from itertools import pairwise
 
 import tantivy
 from rapidfuzz.distance import OSA
+from rapidfuzz.process import extract
 
 from backends.embedded.analysis.languages import (
     TONAL,
     has_tones,
     likely_languages,
     may_have_tones,
-    sharing_stem,
     stem,
     stems,
     stop_words,
@@ -253,13 +253,14 @@ class _Resolver:
         word = term.term
         if term.kind is not TermKind.WORD or word in synonyms.words:
             return readings
-        words = list(synonyms.words)
         for language in self.languages:
+            by_stem = _words_by_stem(synonyms.words, language)
             own_stems = stems(language, word) | {stem(language, term.surface)}
-            readings += [(each,) for each in sharing_stem(language, own_stems, words)]
+            readings += [(each,) for own_stem in sorted(own_stems) for each in by_stem.get(own_stem, ())]
         errors = errors_allowed(word)
         if len(readings) == 1 and errors and not self.queries.doc_frequency(word):
-            readings += [(each,) for each in words if OSA.distance(word, each, score_cutoff=errors) <= errors]
+            similar = extract(word, synonyms.words, scorer=OSA.distance, score_cutoff=errors, limit=_MAX_READINGS)
+            readings += [(each[0],) for each in similar]
         return list(dict.fromkeys(readings))
 
     def _concatenated(self, parsed: ParsedQuery) -> Iterator[tuple[int, list[TermVariant]]]:
@@ -318,6 +319,16 @@ def _stop_words_of(languages: Sequence[str], settings: SearchSettings) -> frozen
     if settings.stop_words is not None:
         return _folded(settings.stop_words)
     return frozenset().union(*(stop_words(language) for language in languages))
+
+
+@lru_cache(maxsize=64)
+def _words_by_stem(words: frozenset[str], language: str) -> Mapping[str, Sequence[str]]:
+    """Return the words by their possible stems in a language."""
+    by_stem: dict[str, list[str]] = {}
+    for word in sorted(words):
+        for each in stems(language, word):
+            by_stem.setdefault(each, []).append(word)
+    return by_stem
 
 
 @lru_cache(maxsize=64)
