@@ -30,7 +30,7 @@ class SmtpServer:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server is on this machine, so that nobody on a network could listen or impersonate it."""
+        """Whether the server is on this machine, where no attacker on a network can listen or impersonate it."""
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
 

@@ -103,7 +103,7 @@ def searched_fields(query: SearchQuery) -> tuple[str, ...]:
 
 
 def usable_boosts(query: SearchQuery) -> tuple[Boost, ...]:
-    """Return the boosts of a query, those of the settings before those of rules, at most :data:`MAX_USED_BOOSTS`.
+    """Return a query's boosts, first from the settings, then from rules, at most :data:`MAX_USED_BOOSTS`.
 
     Boosts of rank 0, and boosts that name a field that no document has, are skipped.
     """

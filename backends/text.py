@@ -154,7 +154,7 @@ MAX_SUFFIX_LETTERS = 3
 """Maximum number of letters after the dot of a name without digits that is joined."""
 
 MIN_JOINED_DIGITS = 6
-"""Minimum number of digits at which numbers are joined, such as those of a phone number; 15 is not 1.5."""
+"""Minimum number of digits at which groups of digits are joined, as in a phone number; 15 is not 1.5."""
 
 _APOSTROPHES = "'\u2019\u02bb-\u02bf"
 _LETTER = f"[^\\W_{UNSPACED}{_APOSTROPHES}]"
@@ -191,12 +191,13 @@ _UNEVEN = (b"aA", b"AAa", b"a000", b"A000", b"000a", b"000A")
 """Kinds of neighboring characters where a word may be cut. Finding them is many times faster than splitting texts."""
 
 _GROUPS = (b"AA00 ", b"+0", b"000 0")
+"""Kinds of neighboring characters without one of which a text has no :data:`_NUMBER_IN_GROUPS`."""
 
 _AROUND_WORDS = '()[]{}<>"“”„«»‚‘,;!?…*|=`'
 
 
 def word_parts(word: str) -> list[str]:
-    """The parts of a word without separators: cut where its case changes, and around longer numbers."""
+    """Return the parts of a word without separators: cut where its case changes, and around longer numbers."""
     parts: list[str] = []
     for piece in _NUMBER.split(word):
         parts += _CASE_CHANGE.split(piece)
@@ -204,7 +205,7 @@ def word_parts(word: str) -> list[str]:
 
 
 def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
-    """The words of a text that have other forms; a form is one word, or several separated by spaces."""
+    """Return the words of a text with their other forms; a form is one word, or several separated by spaces."""
     plain = text
     if not text.isascii():
         for sign in _TYPOGRAPHIC_SIGNS:
@@ -225,7 +226,7 @@ def words_with_forms(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def _uneven_words(kinds: bytes) -> Iterator[tuple[int, int]]:
-    """Spans of what is written between two spaces and may consist of parts."""
+    """Yield the spans of what is written between two spaces and may consist of parts."""
     for text, patterns in ((kinds.translate(_ALIKE), (b"a-a",)), (kinds, _UNEVEN)):
         for pattern in patterns:
             at = text.find(pattern)
@@ -239,7 +240,7 @@ def _uneven_words(kinds: bytes) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=16384)
 def _parted_words(written: str) -> tuple[str, ...]:
-    """The words with other forms in what is written between two spaces."""
+    """Return the words with other forms in what is written between two spaces."""
     word = written.strip(_AROUND_WORDS)
     if _THOUSANDS.fullmatch(word):
         return (word,)
@@ -249,7 +250,7 @@ def _parted_words(written: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16384)
 def forms_of(word: str) -> tuple[str, ...]:
-    """The other forms of one word."""
+    """Return the other forms of one word."""
     groups = _GROUP.findall(word)
     if " " in word or _THOUSANDS.fullmatch(word):
         return ("".join(groups),)

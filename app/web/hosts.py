@@ -25,7 +25,7 @@ _OF_PROXIES = re.compile(
     )""",
     re.ASCII | re.VERBOSE,
 )
-"""Matches WSGI names of headers that proxies add: standard ones, common ones, and those of large networks."""
+"""Pattern for the WSGI names of the headers that proxies add: standard, common, and specific to large networks."""
 _warned = False
 
 

@@ -454,6 +454,7 @@ def _hits(
     matches: TermMatches | None,
     explain: Callable[[tantivy.DocAddress], dict[str, Any]] | None,
 ) -> Iterator[Hit]:
+    shared = Highlighter(query.highlight, matches) if query.highlight and matches else None
     for address in addresses:
         entry = snapshot.searcher.doc(address)
         source = bytes(entry.get_first(SOURCE) or b"{}")
@@ -467,6 +468,7 @@ def _hits(
         stored = entry.get_first(STORED_SECTIONS) if query.needs_sections else None
         all_sections = unpack(bytes(stored)) if stored else ()
         sections = find_sections(query, document, all_sections, own) if query.sections else None
-        formatted = Highlighter(query.highlight, own).format(document) if query.highlight else None
+        highlighter = shared if shared is None or own is matches else Highlighter(shared.options, own)
+        formatted = None if highlighter is None else highlighter.format(document)
         passage = partial(find_passage, document, all_sections, own) if query.answers else None
         yield Hit(str(entry.get_first(ID)), source, formatted, sections, explanation, passage)

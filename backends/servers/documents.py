@@ -44,7 +44,7 @@ _FACET_BYTES = 400
 
 
 def ordered_number(value: int | float) -> int:
-    """Return a signed 64-bit integer in the same order as the numbers themselves (that of IEEE 754 doubles).
+    """Return a signed 64-bit integer that sorts like the number itself (in the order of IEEE 754 doubles).
 
     Whole numbers beyond 2**53 share the integer of the nearest double.
     """

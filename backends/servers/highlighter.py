@@ -138,19 +138,24 @@ class Matcher:
     def in_document(self, document: Mapping[str, Any]) -> Matcher:
         """Return a matcher that also marks words whose other forms match, if the document lacks a word as typed."""
         texts = [text for name in TEXT_FIELDS if isinstance(text := document.get(name), str)]
-        in_texts = {word for text in texts for word in split_words(text[:_MAX_EXCERPT_SOURCE_CHARS], self.fold)}
-        missing = [word for word in self.typed if word not in in_texts]
-        if not missing:
-            return self
-        beginnings = tuple(missing)
-        parted = {
-            part
+        parted = [
+            word
             for text in texts
             for word in words_with_forms(text)
-            if any(form.startswith(beginnings) for form in folded_forms(word))
+            if any(form.startswith(self.typed) for form in folded_forms(word))
+        ]
+        # Splitting the texts takes longer, and few documents have such words.
+        if not parted:
+            return self
+        in_texts = {word for text in texts for word in split_words(text[:_MAX_EXCERPT_SOURCE_CHARS], self.fold)}
+        missing = tuple(word for word in self.typed if word not in in_texts)
+        words = {
+            part
+            for word in parted
+            if any(form.startswith(missing) for form in folded_forms(word))
             for part in split_words(word, self.fold)
         }
-        return replace(self, words=self.words | parted) if parted else self
+        return replace(self, words=self.words | words) if words else self
 
     def spans(self, text: str) -> list[Span]:
         """Return all matches in a text, in order."""

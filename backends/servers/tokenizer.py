@@ -214,7 +214,7 @@ def query_parts(text: str, fold: Fold = fold_word) -> list[QueryPart]:
 
 
 def query_stop_words(parts: Sequence[QueryPart], settings: SearchSettings) -> frozenset[str]:
-    """Return the folded stop words for a query: those of the site, or else those of its language.
+    """Return the folded stop words for a query: the site's own, or else its language's.
 
     For a site without a language, at least two stop words of one language decide that the query is in it.
     """

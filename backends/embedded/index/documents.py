@@ -105,7 +105,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         if _add_sort_key(columns, name, value, dynamic_columns):
             filter_terms.append(sortable_term(name))
         if not isinstance(value, str):
-            facets[name] = _add_with_joined_forms(columns, filter_terms, name, value, dynamic_columns)
+            facets[name] = _add_values(columns, filter_terms, name, value, dynamic_columns)
         elif name != ID:
             filter_terms.append(equality_term(name, value))
             if not value:
@@ -183,7 +183,7 @@ def _add_sort_key(columns: dict[str, Any], name: str, value: Any, dynamic_column
     return True
 
 
-def _add_with_joined_forms(
+def _add_values(
     columns: dict[str, Any], filter_terms: list[str], name: str, value: Any, dynamic_columns: Mapping[str, int]
 ) -> list[str]:
     """Index a number, a boolean, or the members of a list. Returns the values to count in facets."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import tantivy
 
-from backends.embedded.index.schema import WORD_PARTS
 from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.ranks import Factors, score_of
 from backends.embedded.query.scoring import Signal
@@ -88,7 +87,7 @@ def _words(resolved: ResolvedQuery, address: tantivy.DocAddress) -> Iterator[Map
         for phrase in resolved.parsed.phrases
     ]
     for word, variant, kind in forms:
-        for field in (WORD_PARTS,) if variant.in_parts else resolved.queries.fields:
+        for field in resolved.queries.fields_of(variant):
             query = resolved.queries.in_field(field, variant)
             if query is not None and score_of(query, resolved.snapshot.searcher, address) is not None:
                 matched_text = " ".join(variant.words or variant.terms)

@@ -51,6 +51,10 @@ class TermQueries:
         """The searched fields."""
         return self._weights.keys()
 
+    def fields_of(self, variant: TermVariant) -> Mapping[str, float]:
+        """Return the fields in which a variant is searched for, and their boosts."""
+        return {WORD_PARTS: self._weights["content"]} if variant.in_parts else self._weights
+
     def doc_frequency(self, term: str) -> int:
         """Document frequency of a term in the field where it is highest."""
         return self._snapshot.max_doc_frequency(self._weights, term)
@@ -61,16 +65,9 @@ class TermQueries:
         Args:
             idf: Inverse document frequency of the word; if given, a one-term variant is weighted by it in all fields.
         """
-        if variant.in_parts:
-            query = self.in_field(WORD_PARTS, variant)
-            boost = variant.boost * self._weights.get("content", 1.0)
-            if query is not None and len(variant.terms) == 1:
-                count = self._snapshot.frequency(WORD_PARTS, variant.terms[0])
-                return self._term(WORD_PARTS, variant.terms[0], count, boost, idf)
-            return None if query is None else _Query.boost_query(query, boost)
         choices: list[tantivy.Query] = []
         frequency = self._snapshot.frequency
-        for name, weight in self._weights.items():
+        for name, weight in self.fields_of(variant).items():
             boost = weight * variant.boost
             if len(variant.terms) == 1:
                 count = frequency(name, variant.terms[0])

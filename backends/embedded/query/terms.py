@@ -259,8 +259,8 @@ class _Resolver:
             readings += [(each,) for own_stem in sorted(own_stems) for each in by_stem.get(own_stem, ())]
         errors = errors_allowed(word)
         if len(readings) == 1 and errors and not self.queries.doc_frequency(word):
-            similar = extract(word, synonyms.words, scorer=OSA.distance, score_cutoff=errors, limit=_MAX_READINGS)
-            readings += [(each[0],) for each in similar]
+            similar = extract(word, synonyms.words, scorer=OSA.distance, score_cutoff=errors, limit=None)
+            readings += sorted((each[0],) for each in similar)
         return list(dict.fromkeys(readings))
 
     def _concatenated(self, parsed: ParsedQuery) -> Iterator[tuple[int, list[TermVariant]]]:
@@ -280,7 +280,7 @@ class _Resolver:
         terms = parsed.query_terms
         whole = "".join(term.term for term in terms) if self._may_be_one_word(parsed) else ""
         for term in terms:
-            yield [word for word in {term.joined, whole} if word and self.queries.doc_frequency(word)]
+            yield [word for word in (term.joined, whole) if word and self.queries.doc_frequency(word)]
 
     def _may_be_one_word(self, parsed: ParsedQuery) -> bool:
         """Whether all words of a query may be the parts of one word, such as the groups of a bank account number."""

@@ -184,7 +184,7 @@ class TermMatches:
 
 @lru_cache(maxsize=16384)
 def _terms_of_forms(word: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """The terms of a word, and those of its other forms, without terms that the word has itself."""
+    """Return the terms of a word, and for each of its other forms, the terms that the word itself lacks."""
     own = tuple(terms_of(word))
     forms = (tuple(terms_of(form)) for form in forms_of(word))
     return own, tuple(tuple(term for term in form if term not in own) for form in forms)
@@ -192,7 +192,7 @@ def _terms_of_forms(word: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], 
 
 @lru_cache(maxsize=512)
 def _terms_of_all_forms(words: bytes) -> tuple[frozenset[str], str]:
-    """The terms of the other forms of a document's words, as a set, and as a text with a space before each."""
+    """Return the terms of the other forms of a document's words, as a set, and as a text with a space before each."""
     each_word = map(_terms_of_forms, words.decode("utf-8", "surrogatepass").split("\n"))
     terms = frozenset(term for _, forms in each_word for form in forms for term in form)
     return terms, "".join(f" {term}" for term in terms)
@@ -205,7 +205,7 @@ def _match_terms(highlight_terms: HighlightTerms) -> MatchTerms:
 
 
 def _likelier_terms(highlight_terms: HighlightTerms) -> MatchTerms | None:
-    """Return the other terms of words with unlikely terms; ``None`` if there are none."""
+    """Return the likelier terms of words that have unlikely terms, too; ``None`` if there are none."""
     words = frozenset(highlight_terms.terms[term] for term in highlight_terms.unlikely)
     likelier = _match_terms(_without_unlikely(highlight_terms, words)).only(words) if words else None
     return likelier if likelier is not None and likelier.numbers else None
