@@ -174,7 +174,7 @@ class _Resolver:
         for at, variants in self._concatenated(parsed):
             others[at] += variants
         for at, joined in enumerate(self._joined(parsed)):
-            others[at] += [TermVariant((word,), self.ranking.synonym) for word in joined]
+            others[at] += [TermVariant((word,), self.ranking.concatenated) for word in joined]
         expensive = 0
         for at, term in enumerate(terms):
             is_last = at == len(terms) - 1 and parsed.last_term_is_prefix
