@@ -24,6 +24,8 @@ class Language:
         accents: Letters that fold to the same letter, the plain one first; stems may differ in them.
         prefixes: Prefixes that the stemmer removes. Omitted for languages in which few words have any (Irish, Persian,
             Tamil, Yiddish), and if the prefix changes the letters after it.
+        linking_letters: What may stand between the parts of a compound, separated by spaces, if compounds are written
+            as one word (*Arbeit-s-zeit*).
         elides: Whether words lose their vowel before another vowel (*l'eau*).
         tonal: Whether accents distinguish words; see :mod:`backends.embedded.analysis.languages`.
     """
@@ -35,6 +37,7 @@ class Language:
     stemmer: str = ""
     accents: str = ""
     prefixes: tuple[str, ...] = ()
+    linking_letters: str = ""
     elides: bool = False
     tonal: bool = False
 
@@ -52,7 +55,7 @@ LANGUAGES: Mapping[str, Language] = {
         our out over own same she should so some such than that the their them then there these they this those
         through to too under until up very was we were what when where which while who whom whose why will with
         would you your"""),
-    "de": Language("German", stemmer="german", accents="aäoöuü", stop_words="""
+    "de": Language("German", stemmer="german", linking_letters="s es n en er e ens", accents="aäoöuü", stop_words="""
         aber alle als also am an andere anderen auch auf aus bei beim bin bis bist da dadurch damit dann das
         dass davon dazu dein deine dem den denen der deren des dessen die dies diese diesem diesen dieser dieses
         doch dort du durch ein eine einem einen einer eines er es etwas euch euer für gegen habe haben hat hatte
@@ -90,7 +93,7 @@ LANGUAGES: Mapping[str, Language] = {
         não o onde os ou para pela pelas pelo pelos per pode por porque porquê qual quais quando quanta quantas
         quanto quantos que quem se sem ser seu seus si sido sob sobre sua suas são também te tem ter teve tinha
         todos tu tudo têm um uma umas uns você vocês vos à às é"""),
-    "nl": Language("Dutch", stemmer="dutch",
+    "nl": Language("Dutch", stemmer="dutch", linking_letters="s en e er",
         prefixes=("ge",),
         stop_words="""
         aan al alle als altijd andere ben bij daar dan dat de der deze die dit doch doen door dus een eens en er
@@ -98,25 +101,25 @@ LANGUAGES: Mapping[str, Language] = {
         kan kon kunnen maar me meer men met mij mijn moet na naar niet niets nog nu of om omdat onder ons ook op
         over reeds te tegen toch toen tot u uit uw van veel voor waar waarom wanneer want waren was wat we wel
         welke werd wezen wie wij wil worden wordt zal ze zelf zich zij zijn zo zonder zou"""),
-    "sv": Language("Swedish", stemmer="swedish", accents="aåäoö", stop_words="""
+    "sv": Language("Swedish", stemmer="swedish", linking_letters="s e o a u", accents="aåäoö", stop_words="""
         alla allt att av blev bli blir de dem den denna deras dess dessa det detta dig din dina ditt du där då
         efter ej eller en er ett från för genom ha hade han hans har henne hennes hon honom hur i icke inom inte
         jag ju kan kunde man med mellan men mig min mina mitt mot mycket ni nu när någon något några och om oss
         på samma sedan sig sin sina sitt ska skulle som så sådan till under upp ut utan vad var varför varje
         vars vem vi vid vilka vilken vilket vår våra är över"""),
-    "da": Language("Danish", stemmer="danish", accents="aåoø", stop_words="""
+    "da": Language("Danish", stemmer="danish", linking_letters="s e er", accents="aåoø", stop_words="""
         af alle alt anden at blev blive bliver da de dem den denne der deres det dette dig din disse dog du
         efter eller en end er et for fordi fra før få ham han hans har havde have hende hendes her hos hun hvad
         hvem hver hvilke hvilken hvis hvor hvorfor hvordan hvornår i ikke ind jeg jo kan kunne man mange med
         meget men mig min mit mod ned noget nogle nu når og også om op os over på selv sig sin sine skal skulle
         som sådan thi til ud under var vi vil ville være været"""),
-    "no": Language("Norwegian", stemmer="norwegian", accents="aåoø", stop_words="""
+    "no": Language("Norwegian", stemmer="norwegian", linking_letters="s e er", accents="aåoø", stop_words="""
         alle at av bare begge ble blei bli blir da de deg dei dem den denne der dere deres det dette di din
         disse du eller en enn er et etter for fordi fra før ha hadde han hans har henne hennes her hun hva hvem
         hver hvilke hvilken hvis hvor hvordan hvorfor i ikke inn ja jeg kan kom kun kunne man mange med meg
         meget mellom men mer min mitt mot nei noe noen nå når og også om opp oss over på seg selv si sin sine
         sitt sjøl skal skulle slik som så til ut uten var ved vi vil ville vår være vært å"""),
-    "fi": Language("Finnish", stemmer="finnish", accents="aäoö", stop_words="""
+    "fi": Language("Finnish", stemmer="finnish", linking_letters="n en s", accents="aäoö", stop_words="""
         ei eivät en että he heidän hän hänen ja joiden joka jolla jos jossa jota jotka kaikki kanssa keiden
         ketkä kuin kuinka kuka kun luin me mihin mikä miksi milloin minkä minun minä missä mistä mitä mukaan
         mutta myös ne niiden niin nyt näitä nämä ole oli olisi olivat olla on ovat se sekä sen siinä sillä sitä

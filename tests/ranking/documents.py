@@ -310,7 +310,28 @@ CATALOG = (
     page("scroll-parts", "Rolls", "Call openParchmentScroll and go on to read it there."),
 )
 
+# --- a German shop: words within compounds
+
+SHOP = (
+    page("voucher-compound", "Geschenkgutscheine", "Hier sind die Geschenkgutscheine für dich und für die Mutter."),
+    page("voucher-word", "Der Laden", "Hier gibt es einen Gutschein für dich und auch für die ganze Familie."),
+    page("turn-word", "Das Auto", "Hier kann man wenden, und dann ist es nicht mehr weit zu uns."),
+    page("turn-prefix", "Die Hilfe", "Das ist zu verwenden, und das ist nicht schwer für dich."),
+    page("put-word", "Das Haus", "Man stellt es einfach vor das Haus, und dort ist es gut."),
+    page("put-prefix", "Der Hof", "Das ist abgestellt, und dort ist es auch gut für dich."),
+    page("bill-word", "Die Kasse", "Hier ist die Rechnung, und sie ist für dich."),
+    page("bill-prefix", "Der Monat", "Hier ist die Abrechnung, und sie ist ab Juli für dich."),
+    page("round-word", "Der Tisch", "Er ist rund, und er ist auch für den Garten."),
+    page("round-letters", "Das Bild", "Es hat einen Hintergrund, und der ist nicht blau."),
+    page("clock-word", "Die Zeit", "Die Uhr ist an der Wand, und sie ist nicht alt."),
+    page("clock-compound", "Die Straße", "Dort ist die Parkuhr, und sie ist nicht in dem Park."),
+    page("torch-none", "Das Fest", "Im Garten hängt ein Lampion neben der Hecke und dem Zaun."),
+    page("torch-compound", "Das Fest", "Im Garten hängt ein Lampion neben der Duftkerze und dem Duft."),
+    page("torch-stem", "Das Fest", "Im Garten hängt ein Lampion neben den Kerzen und dem Zaun."),
+)  # fmt: skip
+
 SHELVES = {
+    "shop": SHOP,
     "catalog": CATALOG,
     "summaries": SUMMARIES, "library": LIBRARY, "villages": VILLAGES, "languages": LANGUAGES, "manual": MANUAL,
 }  # fmt: skip

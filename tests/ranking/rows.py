@@ -306,4 +306,17 @@ CATALOG = tuple(
     )
 )  # fmt: skip
 
-ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL, *CATALOG)
+SHOP = tuple(
+    Row(query, ids, shows, shelf="shop")
+    for query, ids, shows in (
+        ("gutschein", "voucher-word voucher-compound", "A word comes before a compound that ends with it."),
+        ("lampion fackel kerze", "torch-stem torch-compound torch-none", "A compound counts, but less than a stem."),
+        ("wenden", "turn-word", "A verb is not a compound of a prefix and another verb."),
+        ("stellt", "put-word", "Neither is a participle."),
+        ("rechnung", "bill-word", "A compound does not begin with a word of two letters."),
+        ("rund", "round-word", "Parts of which no other page has the first need more letters."),
+        ("uhr", "clock-word", "A word of three letters ends too many others."),
+    )
+)
+
+ROWS = (*FIELDS, *FORMS, *WORDS, *SPELLINGS, *NEWS, *BOUNDS, *QUERIES, *LANGUAGES, *MANUAL, *CATALOG, *SHOP)

@@ -36,6 +36,7 @@ _TWO_HUNDRED = "would take a site of more than two hundred pages, one in a langu
 
 UNSEEN: Mapping[tuple[str, str], str] = {
     ("variants._MAX_LISTED", "thrice"): _WORK,
+    ("variants._MAX_COMPOUNDS", "thrice"): _WORK,
     ("typos._MAX_SCANNED", "thrice"): _WORK,
     ("typos._MAX_SCANNED_PER_EDIT", "nothing"): _WORK,
     ("typos._MAX_SCANNED_PER_EDIT", "thrice"): _WORK,
@@ -55,6 +56,8 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("languages._LETTERS_OF_ENDING", "thrice"): _ENDING,
     ("languages._MAX_LIKELY_LANGUAGES", "thrice"): _SIX,
     ("languages._DOUBTFUL_SHARE", "nothing"): _TWO_HUNDRED,
+    ("compounds._MIN_LETTERS", "nothing"): _WRITTEN,
+    ("compounds._MIN_LETTERS", "thrice"): _WRITTEN,
     ("languages._SAMPLE_CHARS", "nothing"): _WRITTEN,
     ("languages._SAMPLE_CHARS", "thrice"): _WRITTEN,
     ("languages._VOTES_OF_LETTERS", "nothing"): _ONCE,

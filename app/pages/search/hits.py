@@ -114,6 +114,7 @@ _KINDS = {
     "typo": "similar to “{}”",
     "synonym": "a synonym of “{}”",
     "joined": "“{}” written as one word",
+    "compound": "a longer word that ends with “{}”",
     "split": "“{}” written as separate words",
 }
 """Descriptions of matches, by the kind of the word's variant."""

@@ -263,6 +263,12 @@ def stems(language: str, term: str) -> frozenset[str]:
     return frozenset(map(fold, set(_STEMMERS.get(algorithm).stemWords(_spellings(language, term)))))
 
 
+def stems_of_terms(language: str, terms: Sequence[str]) -> Sequence[str]:
+    """Return the stem of each of many folded terms, as if none of their letters had an accent."""
+    algorithm = _language(language).stemmer
+    return _STEMMERS.get(algorithm).stemWords(terms) if algorithm else terms
+
+
 def prefixes(language: str) -> tuple[str, ...]:
     """Return the prefixes that stemming removes from a language's words."""
     return _language(language).prefixes

@@ -5,15 +5,18 @@ from __future__ import annotations
 import struct
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
 import tantivy
 
 from backends.base import Document
+from backends.embedded.analysis.compounds import compound_keys
 from backends.embedded.analysis.languages import has_tones, recognise, toned_words
 from backends.embedded.analysis.normalization import analyze
 from backends.embedded.index.schema import (
+    COMPOUNDS,
     DATE,
     DEFAULTED_FIELDS,
     FACETS,
@@ -78,11 +81,12 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
     )
     filter_terms: list[str] = []
     words: dict[str, Sequence[str]] = {}
+    language = recognise(f"{title} {excerpt[:200]} {content[:600]}")
     columns: dict[str, Any] = {
         ID: document.id,
         "title": _with_joined_forms(title, words),
         "content": _with_joined_forms(content, words),
-        LANGUAGE: recognise(f"{title} {excerpt[:200]} {content[:600]}"),
+        LANGUAGE: language,
         UPDATED_AT: document.changed_at,
         FILTER_TERMS: filter_terms,
     }
@@ -96,6 +100,7 @@ def to_tantivy(document: Document, dynamic_columns: Mapping[str, int]) -> tantiv
         texts[SECTIONS] = " ".join(titles)
         columns[SECTIONS] = [value for title in titles for value in _with_joined_forms(title, words)]
         filter_terms += map(section_term, dict.fromkeys(titles))
+    columns[COMPOUNDS] = compound_keys(language, chain.from_iterable(columns.get(name, ()) for name in texts))
     if any(map(has_tones, texts.values())):
         filter_terms.append(TONED)
         columns |= {toned_column(name): toned_words(text[:MAX_INDEXED_CHARS]) for name, text in texts.items()}

@@ -64,6 +64,9 @@ STORED_SECTIONS: Final = "places"
 WORD_PARTS: Final = "parts"
 """Field with the parts of words that are written as one (``app table record`` for ``appTableRecord``)."""
 
+COMPOUNDS: Final = "compounds"
+"""Field with the long words of languages with compounds, in reverse."""
+
 PARTED_WORDS: Final = "parted"
 """Words of the texts that are also indexed in other forms, separated by line breaks; stored for highlighting."""
 
@@ -76,6 +79,7 @@ def build_schema(dynamic_columns: int) -> tantivy.Schema:
         builder.add_text_field(name, tokenizer_name=TOKENIZER)
         builder.add_text_field(toned_column(name), tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field(WORD_PARTS, tokenizer_name=TOKENIZER)
+    builder.add_text_field(COMPOUNDS, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(FILTER_TERMS, tokenizer_name="raw", index_option="basic")
     builder.add_text_field(LANGUAGE, tokenizer_name="raw", index_option="basic")
     builder.add_json_field(FACETS, fast=True, tokenizer_name="raw", index_option="basic")

@@ -14,7 +14,7 @@ import tantivy
 
 from backends.base import TitleMatch
 from backends.embedded.index.filters import FilterCompiler
-from backends.embedded.index.schema import LANGUAGE, SOURCE, STORED_SECTIONS, WORD_PARTS
+from backends.embedded.index.schema import COMPOUNDS, LANGUAGE, SOURCE, STORED_SECTIONS, WORD_PARTS
 from backends.field_rules import check_filter
 from backends.filters import And, Filter, parse_filter
 from backends.query import SearchQuery
@@ -147,21 +147,27 @@ class Snapshot:
 
     @cached_property
     def has_excerpts(self) -> bool:
-        return bool(self.searcher.terms_with_prefix("excerpt", "", limit=1))
+        return self._has_terms("excerpt")
 
     @cached_property
     def has_word_parts(self) -> bool:
-        """Whether any document has words made of parts. Indexes of an earlier release have no field for them."""
-        try:
-            return bool(self.searcher.terms_with_prefix(WORD_PARTS, "", limit=1))
-        except ValueError:
-            return False
+        """Whether any document has words made of parts."""
+        return self._has_terms(WORD_PARTS)
+
+    @cached_property
+    def has_compounds(self) -> bool:
+        """Whether any document has words that may be compounds."""
+        return self._has_terms(COMPOUNDS)
 
     @cached_property
     def has_sections(self) -> bool:
-        """Whether any document has sections. Indexes of an earlier release have no field for them."""
+        """Whether any document has sections."""
+        return self._has_terms(SECTIONS)
+
+    def _has_terms(self, field: str) -> bool:
+        """Whether any document has terms in a field. Indexes of an earlier release lack the newer fields."""
         try:
-            return bool(self.searcher.terms_with_prefix(SECTIONS, "", limit=1))
+            return bool(self.searcher.terms_with_prefix(field, "", limit=1))
         except ValueError:
             return False
 

@@ -101,6 +101,8 @@ def _kind(term: ResolvedTerm, variant: TermVariant, ranking: Ranking, whole: str
         whole: The words of the query as one word.
     """
     typed = term.query_term.terms
+    if variant.is_closed_compound:
+        return "compound"
     if variant.in_parts:
         return "split"
     if variant.terms in ((term.query_term.joined,), (whole,)) and variant.terms != typed:

@@ -13,6 +13,7 @@ class Ranking:
     Attributes:
         fields: Boost of a match in each field.
         word_parts: Boost of a match in the parts of a word written as one.
+        closed_compound: Boost of a compound written as one word that ends with the word.
         stem, prefix, typo, far_typo, synonym, concatenated, parts: Boost of a variant other than the word as typed.
         unknown_typo: Boost of a typing error, instead of ``typo``, if no document contains the word as typed.
         part_error_from: Minimum number of letters of a compound's part in which one typing error is forgiven.
@@ -51,6 +52,7 @@ class Ranking:
         default_factory=lambda: {"title": 2.5, "excerpt": 1.5, "content": 1.0, "sections": 1.5}
     )
     word_parts: float = 0.3
+    closed_compound: float = 0.3
     stem: float = 0.8
     prefix: float = 0.7
     typo: float = 0.4

@@ -88,7 +88,29 @@ class TermQueries:
 
     def any(self, variants: Iterable[TermVariant], idf: float = 0) -> tantivy.Query | None:
         """Return a query that scores a document by its best match among the variants of a word."""
-        return self.best_of([self.one(variant, idf) for variant in variants])
+        compounds: list[str] = []
+        choices: list[tantivy.Query | None] = []
+        for variant in variants:
+            if variant.is_closed_compound:
+                compounds += variant.terms
+            else:
+                choices.append(self.one(variant, idf))
+        if compounds:
+            choices.append(self._any_compound(compounds, idf))
+        return self.best_of(choices)
+
+    def _any_compound(self, compounds: list[str], idf: float) -> tantivy.Query | None:
+        """Return a query for documents with any of the compounds, all weighted like a single occurrence of the word.
+
+        A query for each compound in each field would take as long as the rest of the search.
+        """
+        boost = self._ranking.closed_compound * idf
+        term_set = partial(_Query.term_set_query, self._snapshot.schema)
+        choices = [
+            _Query.const_score_query(term_set(name, compounds), boost * weight)
+            for name, weight in self._weights.items()
+        ]
+        return best_of(choices, self._ranking.field_tie_breaker)
 
     def best_of(self, choices: Iterable[tantivy.Query | None]) -> tantivy.Query | None:
         """Return a query for documents that match any of the queries for one word, ranked by their best match."""

@@ -26,7 +26,14 @@ from backends.embedded.query.parser import ParsedQuery, Phrase, QueryTerm, TermK
 from backends.embedded.query.ranking import RANKING, Ranking
 from backends.embedded.query.term_queries import TermQueries, ToneMatches
 from backends.embedded.query.typos import errors_allowed
-from backends.embedded.query.variants import Expansion, TermVariant, concatenated_variants, expand, variants_in_parts
+from backends.embedded.query.variants import (
+    Expansion,
+    TermVariant,
+    compound_variants,
+    concatenated_variants,
+    expand,
+    variants_in_parts,
+)
 from backends.query import MAX_USED_SYNONYMS, SearchSettings
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
@@ -181,15 +188,25 @@ class _Resolver:
             allowed = not stops[at] and expensive < self.ranking.max_expensive_terms
             expansion = expand(self.snapshot, term, self.fields, self.languages, is_last, allowed, self.ranking)
             expensive += expansion.expensive
-            if self.queries.with_parts and term.kind is TermKind.WORD and not stops[at]:
-                is_known = any(not variant.is_correction for variant in expansion.variants)
-                in_parts = variants_in_parts(self.snapshot, term, is_known, is_last, self.ranking)
-                if in_parts:
-                    # The word exists, so that it isn't mistyped.
-                    right = tuple(variant for variant in expansion.variants if not variant.is_correction)
-                    expansion = replace(expansion, variants=right)
-                others[at] += in_parts
+            within = [] if stops[at] else self._within_words(term, expansion, is_last)
+            if within:
+                # The word exists, so that it isn't mistyped.
+                right = tuple(variant for variant in expansion.variants if not variant.is_correction)
+                expansion = replace(expansion, variants=right)
+                others[at] += within
             yield self._resolved(term, expansion, not stops[at], others[at])
+
+    def _within_words(self, term: QueryTerm, expansion: Expansion, is_last: bool) -> list[TermVariant]:
+        """Return the variants in which a word is a part of another one."""
+        variants: list[TermVariant] = []
+        if term.kind is not TermKind.WORD:
+            return variants
+        if self.queries.with_parts:
+            is_known = any(not variant.is_correction for variant in expansion.variants)
+            variants += variants_in_parts(self.snapshot, term, is_known, is_last, self.ranking)
+        if self.snapshot.has_compounds:
+            variants += compound_variants(self.snapshot, term, self.fields, self.languages, self.ranking)
+        return variants
 
     def _resolved(
         self, term: QueryTerm, expansion: Expansion, required: bool, others: list[TermVariant]

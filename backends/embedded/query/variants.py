@@ -12,8 +12,9 @@ from os.path import commonprefix
 
 import tantivy
 
+from backends.embedded.analysis.compounds import compounding, compounds_of
 from backends.embedded.analysis.languages import prefixes, sharing_stem, stem, stems
-from backends.embedded.index.schema import WORD_PARTS
+from backends.embedded.index.schema import COMPOUNDS, WORD_PARTS
 from backends.embedded.index.snapshots import Snapshot, keep_highest
 from backends.embedded.query.parser import QueryTerm, TermKind
 from backends.embedded.query.ranking import Ranking
@@ -41,6 +42,9 @@ _MIN_JOINED_LETTERS = 5
 _MIN_STEMMED_LETTERS = 3
 """Minimum length of a stemmed word, in letters."""
 
+_MAX_COMPOUNDS = 100
+"""Maximum number of compounds per word."""
+
 _MAX_PARTS = 8
 """Maximum number of parts of a word split where letters and digits meet."""
 _LETTERS_OR_DIGITS = re.compile(r"\d+|\D+")
@@ -62,6 +66,7 @@ class TermVariant:
         errors: 0 for the word or its stem, 1 for a longer word, 2 or more for typing errors.
         words: The terms to highlight, if they differ from the terms to search for.
         in_parts: Whether they are parts of a word written as one, which has a field of its own.
+        is_closed_compound: Whether it is a compound written as one word that ends with the word.
     """
 
     terms: tuple[str, ...]
@@ -69,6 +74,7 @@ class TermVariant:
     errors: int = 0
     words: tuple[str, ...] = ()
     in_parts: bool = False
+    is_closed_compound: bool = False
 
     @property
     def is_correction(self) -> bool:
@@ -157,6 +163,30 @@ def variants_in_parts(
         if _are_together(snapshot, terms, fields)
     ]
     snapshot.cache(key, variants)
+    return variants
+
+
+def compound_variants(
+    snapshot: Snapshot, query_term: QueryTerm, fields: tuple[str, ...], languages: tuple[str, ...], ranking: Ranking
+) -> list[TermVariant]:
+    """Return the compounds that end with a word, the most frequent ones first."""
+    key = ("compounds", query_term, fields, languages)
+    variants: list[TermVariant] | None = snapshot.cached(key)
+    if variants is None:
+        counts: dict[str, int] = {}
+
+        def list_keys(ending: str) -> list[tuple[str, int]]:
+            return snapshot.terms(COMPOUNDS, ending, _MAX_LISTED)
+
+        def is_word(word: str) -> bool:
+            return snapshot.max_doc_frequency(fields, word) > 0
+
+        for language in compounding(languages):
+            listed = compounds_of(language, query_term.term, query_term.surface, list_keys, is_word)
+            keep_highest(counts, listed)
+        best = sorted(counts, key=counts.__getitem__, reverse=True)[:_MAX_COMPOUNDS]
+        variants = [TermVariant((compound,), ranking.closed_compound, 1, is_closed_compound=True) for compound in best]
+        snapshot.cache(key, variants)
     return variants
 
 

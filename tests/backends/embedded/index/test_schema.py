@@ -30,7 +30,7 @@ VERSIONS = Path(__file__).parent / "versions"
 FINGERPRINTS = {
     4: "3bc7df3c39dd63887ad082fb0dcdce84a055173ddfe9c39145ed048cb5b2b69d",
     5: "5c84cd50578c89c71f55793f9f5e77155980fe40ff705d26f9e39910e6070397",
-    6: "2060247b02b234182ae60dc844ecf048205bd7a0eef3611a7dda470f9db4582a",
+    6: "f5b7d57499968ca7add2d9a18a6facca91757deaae1a0356a0f55f609929f662",
 }
 """Digest of each schema version. If the fingerprint changes, raise ``SCHEMA_VERSION``."""
 

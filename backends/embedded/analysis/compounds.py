@@ -1,0 +1,121 @@
+"""Closed compounds: words written as one, of which the last says what they are (*Geschenkgutschein* is a *Gutschein*).
+
+The terms of an index are found by their beginning only. Therefore a document's long words are also indexed in reverse,
+so that the compounds that end with a word can be listed. The reversed stem and the ending are separated
+(``niehcstugknehcseg|e`` for *Geschenkgutscheine*), because both words may be inflected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import cache
+
+from backends.embedded.analysis.languages import UNKNOWN, stem, stems, stems_of_terms, stop_words
+from backends.embedded.analysis.normalization import ANALYZER
+from backends.languages import LANGUAGES
+
+MIN_PART_LETTERS = 4
+"""Minimum length of the word that a compound ends with; shorter ones are endings of too many other words."""
+
+MIN_HEAD_LETTERS = 3
+"""Minimum length of the head, which is what precedes that word."""
+
+MIN_UNKNOWN_HEAD_LETTERS = 6
+"""Minimum length of a head that no document contains as a word; shorter ones are often prefixes (*Ver-wendung*)."""
+
+MIN_LAST_STEM_LETTERS = 5
+"""Minimum length of the stem after such a head; shorter ones are often suffixes (*Formatie-rung*)."""
+
+_ANY_HEAD = "tatata"
+"""Stands for the head when a word is stemmed: stemmers remove more endings from long words than from short ones."""
+
+_PREFIXES = ("dar", "emp", "ent", "fest", "her", "hinzu", "miss", "ont", "toe", "ver", "weer", "zer", "zuruck")
+"""Beginnings of verbs that may also be words, or the beginnings of words; most others are stop words."""
+
+
+_MIN_LETTERS = MIN_HEAD_LETTERS + MIN_PART_LETTERS
+_LONG_WORD = re.compile(rf"[^\W\d_]{{{_MIN_LETTERS},40}}(?![^\W_])")
+_LINKING_LETTERS = {
+    code: tuple(language.linking_letters.split()) for code, language in LANGUAGES.items() if language.linking_letters
+}
+
+
+def compounding(languages: Iterable[str]) -> Sequence[str]:
+    """Return the languages, among those of a query, in which to look for compounds.
+
+    Documents whose language could not be detected count for every compounding language, and if nothing is known about
+    the query.
+    """
+    own = tuple(languages)
+    among = tuple(code for code in own if code in _LINKING_LETTERS)
+    return (*among, UNKNOWN) if among or not own else ()
+
+
+def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
+    """Return what to index for the long words of a document, sorted; empty for languages without compounds."""
+    if language not in _LINKING_LETTERS and language != UNKNOWN:
+        return []
+    # Most words of a text are repeated.
+    written = " ".join({written for text in texts for written in text.lower().split() if len(written) >= _MIN_LETTERS})
+    words = filter(str.isalpha, set(_LONG_WORD.findall(written)))
+    terms = list(set(ANALYZER.analyze(" ".join(words))))
+    keys = (_key(term, stemmed) for term, stemmed in zip(terms, stems_of_terms(language, terms), strict=True))
+    return sorted(keys)
+
+
+def _key(term: str, stemmed: str) -> str:
+    base = stemmed if term.startswith(stemmed) else term
+    return f"{base[::-1]}|{term[len(base) :]}"
+
+
+def compounds_of(
+    language: str,
+    term: str,
+    surface: str,
+    list_keys: Callable[[str], Iterable[tuple[str, int]]],
+    is_word: Callable[[str], bool],
+) -> Iterator[tuple[str, int]]:
+    """Yield the compounds that end with a word, and in how many documents each of them is.
+
+    Args:
+        term: The word, folded.
+        surface: The word in lower case, as typed.
+        list_keys: Lists the keys with a prefix, with their document frequencies.
+        is_word: Whether documents contain a word.
+    """
+    if len(term) < MIN_PART_LETTERS:
+        return
+    own_stems = stems(language, term) | {stem(language, surface)}
+    within = {*stems(language, _ANY_HEAD + term), stem(language, _ANY_HEAD + surface)}
+    for ending in sorted(each[len(_ANY_HEAD) :][::-1] for each in within):
+        for key, count in list_keys(ending):
+            base, _, inflection = key.partition("|")
+            head, last = base[len(ending) :][::-1], base[: len(ending)][::-1]
+            if (
+                len(last) + len(inflection) >= MIN_PART_LETTERS
+                and _may_be_head(language, head, last, is_word)
+                and not own_stems.isdisjoint(stems(language, last + inflection))
+            ):
+                yield head + last + inflection, count
+
+
+def _may_be_head(language: str, head: str, last_stem: str, is_word: Callable[[str], bool]) -> bool:
+    """Whether the beginning of a long word may be a word itself."""
+    if len(head) < MIN_HEAD_LETTERS or head in _not_heads(language):
+        return False
+    if len(head) >= MIN_UNKNOWN_HEAD_LETTERS and len(last_stem) >= MIN_LAST_STEM_LETTERS:
+        return True
+    # It may have lost its ending (Schul-buch, Lese-zeichen, Trenn-zeichen), or be followed by linking letters.
+    words = [head, f"{head}e", f"{head}n", f"{head}en"]
+    words += [
+        head[: -len(letters)]
+        for letters in _LINKING_LETTERS.get(language, ())
+        if head.endswith(letters) and len(head) - len(letters) >= MIN_HEAD_LETTERS
+    ]
+    return any(map(is_word, words))
+
+
+@cache
+def _not_heads(language: str) -> Set[str]:
+    return stop_words(language).union(_PREFIXES)
