@@ -58,8 +58,9 @@ def compound_keys(language: str, texts: Iterable[str]) -> list[str]:
         return []
     # Most words of a text are repeated.
     written = " ".join({written for text in texts for written in text.lower().split() if len(written) >= _MIN_LETTERS})
-    words = filter(str.isalpha, set(_LONG_WORD.findall(written)))
-    terms = list(set(ANALYZER.analyze(" ".join(words))))
+    words = set(_LONG_WORD.findall(written))
+    # In these languages, every letter folds to plain ones.
+    terms = [term for term in set(ANALYZER.analyze(" ".join(words))) if term.isascii() and term.isalpha()]
     keys = (_key(term, stemmed) for term, stemmed in zip(terms, stems_of_terms(language, terms), strict=True))
     return sorted(keys)
 
