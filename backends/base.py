@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from backends.query import FieldKinds, SearchQuery
+from backends.query import FieldKinds, SearchQuery, Synonyms
 from backends.sections import Passage, Section, SectionHit, split_sections
 from backends.support import EngineSupport
 
@@ -69,7 +69,7 @@ class Document:
         return cls(id, fields, changed_at, sections)
 
 
-VARIANT_KINDS: Final = ("exact", "stem", "prefix", "typo", "synonym", "joined", "split")
+VARIANT_KINDS: Final = ("exact", "stem", "prefix", "typo", "synonym", "joined", "split", "compound")
 """Ways in which a word of a query can match a word of a document."""
 
 
@@ -266,7 +266,7 @@ class SearchBackend(ABC):
             IndexNotFound: The index does not exist.
         """
 
-    def send_synonyms(self, index: str, groups: tuple[tuple[str, ...], ...]) -> None:  # noqa: B027 - see keeps_synonyms
+    def send_synonyms(self, index: str, synonyms: Synonyms) -> None:  # noqa: B027 - see keeps_synonyms
         """Send the synonyms of :attr:`SearchSettings.synonyms` to an engine whose indexes store synonyms.
 
         A server may apply them after this method returns; until then, searches use the index's previous synonyms. A

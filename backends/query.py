@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -154,12 +154,48 @@ class Recency:
 
 
 @dataclass(frozen=True, slots=True)
+class OneWaySynonyms:
+    """Words or phrases that a search for another one finds as well, but not the other way around.
+
+    Attributes:
+        word: The word or phrase in the query.
+        others: What is also found.
+    """
+
+    word: str
+    others: tuple[str, ...]
+
+
+Synonyms = tuple[tuple[str, ...] | OneWaySynonyms, ...]
+"""Groups of words or phrases with the same meaning, and one-way synonyms."""
+
+
+def synonyms_split(
+    synonyms: Synonyms, split: Callable[[str], Sequence[str]]
+) -> Iterator[tuple[Mapping[tuple[str, ...], str], Mapping[tuple[str, ...], str]]]:
+    """Yield for each entry the phrases that may be searched for, and those that are then found; the same for a group.
+
+    Both map the words of a phrase, as ``split`` returns them, to the phrase as written.
+    """
+
+    def by_words(phrases: tuple[str, ...]) -> dict[tuple[str, ...], str]:
+        return {words: phrase for phrase in phrases if (words := tuple(split(phrase)))}
+
+    for entry in synonyms:
+        if isinstance(entry, OneWaySynonyms):
+            yield by_words((entry.word,)), by_words(entry.others)
+        else:
+            group = by_words(entry)
+            yield group, group
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSettings:
     """Search settings of a site, applied at query time.
 
     Attributes:
         language: ISO 639-1 code of the site's documents; ``None`` to detect the language of each document.
-        synonyms: Groups of words or phrases with the same meaning.
+        synonyms: Groups of words or phrases with the same meaning, and one-way synonyms.
         stop_words: Words that need not match; ``None`` for the language's own list.
         pinned: Normal form of a query to the ids pinned to the top for it, in order.
         hidden: Normal form of a query to the ids excluded from its results.
@@ -176,7 +212,7 @@ class SearchSettings:
     """
 
     language: str | None = None
-    synonyms: tuple[tuple[str, ...], ...] = ()
+    synonyms: Synonyms = ()
     stop_words: frozenset[str] | None = None
     pinned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

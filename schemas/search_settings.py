@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validates_schema
@@ -52,6 +53,47 @@ def _word() -> Text:
     return Text(min_length=1, max_length=MAX_WORD_LENGTH, trim=True)
 
 
+class OneWaySynonymsSchema(BodySchema):
+    """Words or phrases that a search for another one finds as well, but not the other way around."""
+
+    from_ = Text(
+        data_key="from",
+        attribute="from",
+        min_length=1,
+        max_length=MAX_WORD_LENGTH,
+        trim=True,
+        required=True,
+        metadata={"description": "The word or phrase that is searched for."},
+    )
+    to = ItemList(
+        _word(),
+        low=1,
+        high=MAX_GROUP_WORDS,
+        required=True,
+        metadata={"description": "What a search for it also finds."},
+    )
+
+
+class SynonymsEntry(fields.Field[Any]):
+    """A list of words or phrases that mean the same, or a JSON object for one-way synonyms."""
+
+    default_error_messages = Text.default_error_messages
+    group = ItemList(_word(), low=2, high=MAX_GROUP_WORDS)
+    one_way = fields.Nested(OneWaySynonymsSchema)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if isinstance(value, dict):
+            return self.one_way.deserialize(value)
+        if isinstance(value, list):
+            return self.group.deserialize(value)
+        raise ValidationError([Problem("must be a list or a JSON object", "type")])
+
+
+def _words_in(synonyms: Iterable[Any]) -> int:
+    """Return the number of words and phrases in entries of synonyms."""
+    return sum(1 + len(entry["to"]) if isinstance(entry, dict) else len(entry) for entry in synonyms)
+
+
 class PinnedSchema(BodySchema):
     """Documents to pin to the top of a query's results."""
 
@@ -94,12 +136,13 @@ class SearchSettingsSchema(BodySchema):
         metadata={"title": "Language", "description": "ISO 639-1 code; null detects the language of each document."},
     )
     synonyms = ItemList(
-        ItemList(_word(), low=2, high=MAX_GROUP_WORDS),
+        SynonymsEntry(),
         high=MAX_GROUPS,
         load_default=list,
         metadata={
             "title": "Synonyms",
-            "description": f"Groups of words or phrases that mean the same, at most {MAX_SYNONYMS:,} in all.",
+            "description": "Groups of words or phrases that mean the same, and one-way synonyms; at most "
+            f"{MAX_SYNONYMS:,} words and phrases in all.",
         },
     )
     stop_words = ItemList(
@@ -228,7 +271,7 @@ class SearchSettingsSchema(BodySchema):
         parts = [part for rule in rules for part in (rule["when"], rule["do"], rule["do"].get("boost", {}))]
         filters = [part["filters"] for part in (*boosts, *parts) if "filters" in part]
         totals = (
-            ("synonyms", sum(map(len, data["synonyms"])), MAX_SYNONYMS, "words and phrases"),
+            ("synonyms", _words_in(data["synonyms"]), MAX_SYNONYMS, "words and phrases"),
             ("rules", sum(len(terms_of(text)) for text in words), MAX_RULE_WORDS, "words to match with `words`"),
             ("rules", len(pages), MAX_RULE_DOCUMENTS, "documents to pin and hide"),
             (

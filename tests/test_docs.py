@@ -158,7 +158,7 @@ SIZES = {
     "documents of one answer": SETTING["MAX_ANSWER_BYTES"],
     "suggestions of one answer": 20,
     "texts that a site never suggests": MAX_HIDDEN_SUGGESTIONS,
-    "words and phrases in all groups of synonyms": MAX_SYNONYMS,
+    "words and phrases in all synonyms": MAX_SYNONYMS,
     "rules of a site": MAX_RULES,
     "words that rules match with `words`, all together": MAX_RULE_WORDS,
     "documents that rules pin and hide, all together": MAX_RULE_DOCUMENTS,

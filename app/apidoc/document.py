@@ -15,6 +15,7 @@ from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema
 from schemas.fields import ItemList
 from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
 from schemas.search import HitSections, NamesOrList, SectionHitSchema
+from schemas.search_settings import SynonymsEntry
 from schemas.validation.documents import MAX_BATCH
 
 SECURITY_SCHEMES = {
@@ -101,6 +102,12 @@ def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     return {"type": kind, "items": self.field2property(field.item), "minItems": field.low, "maxItems": field.high}
 
 
+def _synonyms_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
+    if not isinstance(field, SynonymsEntry):
+        return {}
+    return {"oneOf": [self.field2property(field.group), self.field2property(field.one_way)]}
+
+
 def _sections_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     if not isinstance(field, HitSections):
         return {}
@@ -113,7 +120,7 @@ def _shared_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     return {} if name is None else {"$ref": f"#/components/schemas/{name}"}
 
 
-PROPERTY_FUNCTIONS = (_batch_property, _shared_property, _list_property, _sections_property)
+PROPERTY_FUNCTIONS = (_batch_property, _shared_property, _list_property, _synonyms_property, _sections_property)
 """Functions that convert fields to schemas, for apispec."""
 
 

@@ -31,7 +31,7 @@ def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
     preferred = {name: root.text(f"preferred_{name}") for name in ("field", "value")}
     return {
         "language": root.text("language") or None,
-        "synonyms": [words for row in root.rows("synonyms") if (words := _words(row.text("words")))],
+        "synonyms": [entry for row in root.rows("synonyms") if (entry := _synonyms(row))],
         "stop_words": _words(root.text("stop_words")) or None,
         "pinned": _entries(root, "pinned", add),
         "hidden": _entries(root, "hidden", add),
@@ -51,6 +51,13 @@ def read_draft(form: MultiDict[str, str], add: Add) -> Draft:
         "answers": root.text("answers") == "true",
         "semantic": root.text("semantic") == "true",
     }
+
+
+def _synonyms(row: FormTree) -> Draft | list[str] | None:
+    word, words = row.text("from"), _words(row.text("words"))
+    if row.text("kind") == "one_way":
+        return {"from": word, "to": words} if word or words else None
+    return [*([word] if word else ()), *words]
 
 
 def _entries(root: FormTree, name: str, add: Add) -> list[Draft]:

@@ -330,15 +330,15 @@ Settings = Mapping[str, Any]
 
 def add_synonyms(settings: Settings, word: str, synonyms: Sequence[str]) -> dict[str, Any]:
     """Return settings in which a word also matches the synonyms. They join an existing group with the word."""
-    groups = [list(group) for group in settings["synonyms"]]
-    group = next((group for group in groups if _has(group, word)), None)
+    entries = [list(entry) if isinstance(entry, list) else entry for entry in settings["synonyms"]]
+    group = next((entry for entry in entries if isinstance(entry, list) and _has(entry, word)), None)
     if group is None:
         group = [word]
-        groups.append(group)
+        entries.append(group)
     for synonym in synonyms:
         if not _has(group, synonym):
             group.append(synonym)
-    return {**settings, "synonyms": groups}
+    return {**settings, "synonyms": entries}
 
 
 def _has(group: Sequence[str], word: str) -> bool:

@@ -17,7 +17,7 @@ from app.models import ClickLessons, Site
 from app.services.search_rules import NO_RULES, RuleSet
 from app.services.sites import get_site
 from backends.filters import parse_filter
-from backends.query import Boost, Preferred, Recency, SearchSettings
+from backends.query import Boost, OneWaySynonyms, Preferred, Recency, SearchSettings
 
 Gains = Mapping[str, Mapping[str, float]]
 """The places that documents move up, by query in normal form, then document ID (:mod:`app.services.learning`)."""
@@ -30,7 +30,7 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
     stop_words, preferred, recency = (stored.get(name) for name in ("stop_words", "preferred", "recency"))
     return SearchSettings(
         language=stored.get("language"),
-        synonyms=tuple(tuple(group) for group in stored.get("synonyms", ())),
+        synonyms=tuple(map(_synonyms, stored.get("synonyms", ()))),
         stop_words=None if stop_words is None else frozenset(stop_words),
         pinned=_by_query(stored.get("pinned", ())),
         hidden=_by_query(stored.get("hidden", ())),
@@ -43,6 +43,10 @@ def read_settings(stored: Mapping[str, Any]) -> SearchSettings:
         answers=shows_answers(stored),
         semantic=is_semantic(stored),
     )
+
+
+def _synonyms(entry: Any) -> tuple[str, ...] | OneWaySynonyms:
+    return OneWaySynonyms(entry["from"], tuple(entry["to"])) if isinstance(entry, Mapping) else tuple(entry)
 
 
 def read_rules(stored: Mapping[str, Any]) -> RuleSet:

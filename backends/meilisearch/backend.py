@@ -41,8 +41,8 @@ from backends.meilisearch.reply import (
 )
 from backends.meilisearch.schema import FOLDED_FIELDS, PRIMARY_KEY, engine_document, index_settings, widened
 from backends.meilisearch.transport import MeilisearchTransport, RefusedByMeilisearch, Task
-from backends.query import FieldKinds, SearchQuery
-from backends.servers.backend import Groups, ServerBackend, engine_ids, has_beginnings, title_query
+from backends.query import FieldKinds, SearchQuery, Synonyms, synonyms_split
+from backends.servers.backend import ServerBackend, engine_ids, has_beginnings, title_query
 from backends.servers.documents import batches, checked_index_name, time_shares
 from backends.servers.matched_words import AskedWords, SoughtWord, WordSearch
 from backends.servers.ranks import WINDOW, HighestVersions, Ranks, explaining
@@ -271,18 +271,18 @@ class MeilisearchBackend(ServerBackend):
         self._settings(name)
         return self._filterable[name]
 
-    def _put_synonyms(self, name: str, groups: Groups, *, is_first: bool, seconds: float | None = None) -> None:
+    def _put_synonyms(self, name: str, synonyms: Synonyms, *, is_first: bool, seconds: float | None = None) -> None:
         """Add the change to Meilisearch's queue, behind other changes; nothing waits for it."""
         by_phrase: dict[str, set[str]] = {}
-        for group in groups:
-            phrases = {" ".join(split_words(phrase)) for phrase in group} - {""}
-            for phrase in phrases:
+        for searched, others in synonyms_split(synonyms, split_words):
+            phrases = set(map(" ".join, others))
+            for phrase in map(" ".join, searched):
                 by_phrase.setdefault(phrase, set()).update(phrases - {phrase})
-        synonyms = {phrase: sorted(others) for phrase, others in by_phrase.items() if others}
+        needed = {phrase: sorted(others) for phrase, others in by_phrase.items() if others}
         path = f"/indexes/{name}/settings/synonyms"
         # The current synonyms mean nothing while an earlier change of ours may be in the queue.
-        if not is_first or self._transport.ask("GET", path, seconds=seconds) != synonyms:
-            self._transport.change(name, "PUT", path, synonyms, seconds=seconds)
+        if not is_first or self._transport.ask("GET", path, seconds=seconds) != needed:
+            self._transport.change(name, "PUT", path, needed, seconds=seconds)
 
     def _search(self, name: str, query: SearchQuery, compiled: CompiledQuery, take: TakeHit | None) -> SearchResult:
         pins = self._pinned_hits(query, compiled)

@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol, Self
 
 from backends.base import Credential, SearchBackend
 from backends.errors import BackendUnavailable
-from backends.query import SearchQuery, SearchSettings
+from backends.query import SearchQuery, SearchSettings, Synonyms
 from backends.servers.documents import checked_index_name, encode_id
 from backends.servers.http import HttpPool
 from backends.servers.replies import readable, translated
@@ -21,7 +21,6 @@ from backends.servers.server_url import ServerUrl
 from backends.servers.tokenizer import cut_word, spell_signs, split_words
 from backends.text import UNSPACED_RUN
 
-Groups = tuple[tuple[str, ...], ...]
 _SYNONYM_SECONDS = 1.0
 """Maximum number of seconds that a search spends on sending changed synonyms."""
 
@@ -57,7 +56,7 @@ class ServerBackend(SearchBackend):
 
     def __init__(self, url: ServerUrl):
         self.identity = url.identity
-        self._sent_synonyms: dict[str, Groups] = {}
+        self._sent_synonyms: dict[str, Synonyms] = {}
         self._synonym_pauses: dict[str, float] = {}
 
     @classmethod
@@ -72,30 +71,30 @@ class ServerBackend(SearchBackend):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.identity}>"
 
-    def send_synonyms(self, index: str, groups: Groups) -> None:
+    def send_synonyms(self, index: str, synonyms: Synonyms) -> None:
         name = checked_index_name(index)
         with translated(index), readable():
-            self._put_synonyms(name, groups, is_first=name not in self._sent_synonyms)
-        self._sent_synonyms[name] = groups
+            self._put_synonyms(name, synonyms, is_first=name not in self._sent_synonyms)
+        self._sent_synonyms[name] = synonyms
 
     def _follow_synonyms(self, name: str, query: SearchQuery) -> None:
         """Send a search's synonyms if they differ from the last ones sent; after a failure, wait half a minute."""
-        groups = query.settings.synonyms
+        synonyms = query.settings.synonyms
         if (
             query.is_preview
-            or self._sent_synonyms.get(name) == groups
+            or self._sent_synonyms.get(name) == synonyms
             or time.monotonic() < self._synonym_pauses.get(name, 0.0)
         ):
             return
         seconds = min(_SYNONYM_SECONDS, self._pool.timeout_seconds / 5)
         try:
             with translated(name), readable():
-                self._put_synonyms(name, groups, is_first=name not in self._sent_synonyms, seconds=seconds)
+                self._put_synonyms(name, synonyms, is_first=name not in self._sent_synonyms, seconds=seconds)
         except BackendUnavailable as error:
             self._synonym_pauses[name] = time.monotonic() + _SYNONYM_PAUSE_SECONDS
             log.warning("index %s keeps its old synonyms for now: %s (%s)", name, error, error.__cause__)
         else:
-            self._sent_synonyms[name] = groups
+            self._sent_synonyms[name] = synonyms
 
     def _forget_synonyms(self, name: str) -> None:
         """Forget the synonyms that were sent for an index that no longer exists."""
@@ -103,7 +102,7 @@ class ServerBackend(SearchBackend):
         self._synonym_pauses.pop(name, None)
 
     @abstractmethod
-    def _put_synonyms(self, name: str, groups: Groups, *, is_first: bool, seconds: float | None = None) -> None:
+    def _put_synonyms(self, name: str, synonyms: Synonyms, *, is_first: bool, seconds: float | None = None) -> None:
         """Send the synonyms of an index to the server.
 
         Args:

@@ -18,7 +18,7 @@ from rapidfuzz.distance import OSA
 
 from backends.base import Matched
 from backends.field_rules import ONE_ERROR_FROM, TWO_ERRORS_FROM, searched_fields
-from backends.query import MATCH_ALL, SearchQuery
+from backends.query import MATCH_ALL, SearchQuery, synonyms_split
 from backends.sections import SECTIONS, unpack
 from backends.servers.tokenizer import Fold, QueryPart, fold_word, has_signs, spell_signs, split_words
 from backends.standard_fields import TEXT_FIELDS
@@ -195,10 +195,9 @@ class WordSearch:
     def _synonyms(self) -> Iterator[tuple[str, ...]]:
         """Yield the phrases that are synonyms of a phrase in the query."""
         text = f" {' '.join(word for part in self.parts if not part.excluded for word in part.words)} "
-        for group in self.query.settings.synonyms:
-            phrases = [tuple(split_words(phrase)) for phrase in group]
-            if any(f" {' '.join(phrase)} " in text for phrase in phrases if phrase):
-                yield from phrases
+        for searched, others in synonyms_split(self.query.settings.synonyms, split_words):
+            if any(f" {' '.join(phrase)} " in text for phrase in searched):
+                yield from others
 
     def _sought(self) -> list[SoughtWord]:
         parts = [part for part in self.parts if not part.excluded]

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 
 from backends.embedded.analysis.normalization import fold
 from backends.languages import LANGUAGES
-from backends.query import SearchSettings
+from backends.query import SearchSettings, Synonyms, synonyms_split
 from backends.text import (
     ABBREVIATION,
     QUOTE_IN_WORD,
@@ -307,24 +307,19 @@ def _signed_names(text: str) -> list[str]:
     return [fold_word(spell_signs(name)) for name in dict.fromkeys(SIGNED.findall(text))] if has_signs(text) else []
 
 
-Phrase = tuple[str, ...]
-Groups = Sequence[Sequence[str]]
-
-
 class SynonymChange:
     """The difference between two sets of synonyms.
 
     Args:
-        before, after: Groups of words or phrases with the same meaning, as in
-            :attr:`~backends.query.SearchSettings.synonyms`.
+        before, after: As in :attr:`~backends.query.SearchSettings.synonyms`.
     """
 
-    def __init__(self, before: Groups, after: Groups):
-        old, new = _phrases(before), _phrases(after)
+    def __init__(self, before: Synonyms, after: Synonyms):
+        old, new = _entries(before), _entries(after)
         changed = (
             cluster
             for cluster in _clusters([*old, *new])
-            if [each for each in old if each & cluster] != [each for each in new if each & cluster]
+            if [each for each in old if each[0] & cluster] != [each for each in new if each[0] & cluster]
         )
         self._words = frozenset(word for cluster in changed for phrase in cluster for word in phrase)
 
@@ -335,17 +330,23 @@ class SynonymChange:
         return any(word in words or any(word in run for run in runs) for word in self._words)
 
 
-def _phrases(groups: Groups) -> list[frozenset[Phrase]]:
-    """Return the groups with at least two phrases, split into searched words."""
-    split = (frozenset(tuple(split_words(phrase)) for phrase in group) - {()} for group in groups)
-    return [group for group in split if len(group) > 1]
+Phrase = tuple[str, ...]
+_Entry = tuple[frozenset[Phrase], frozenset[Phrase]]
+"""Phrases that may be searched for, and phrases that are then found."""
 
 
-def _clusters(groups: Iterable[frozenset[Phrase]]) -> list[frozenset[Phrase]]:
-    """Merge groups that share a phrase, because a change of one may affect the others."""
+def _entries(synonyms: Synonyms) -> list[_Entry]:
+    """Return the entries that have an effect."""
+    split = ((frozenset(searched), frozenset(others)) for searched, others in synonyms_split(synonyms, split_words))
+    return [(searched, others) for searched, others in split if searched and len(searched | others) > 1]
+
+
+def _clusters(entries: Iterable[_Entry]) -> list[frozenset[Phrase]]:
+    """Merge the phrases of entries that share one, because a change of one may affect the others."""
     clusters: list[frozenset[Phrase]] = []
-    for group in groups:
-        touched = [each for each in clusters if each & group]
-        clusters = [each for each in clusters if not each & group]
-        clusters.append(group.union(*touched))
+    for searched, others in entries:
+        phrases = searched | others
+        touched = [each for each in clusters if each & phrases]
+        clusters = [each for each in clusters if not each & phrases]
+        clusters.append(phrases.union(*touched))
     return clusters

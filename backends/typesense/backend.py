@@ -21,8 +21,8 @@ from typesense.multi_search import MultiSearch
 
 from backends.base import Document, SearchResult, TakeHit, TitleMatch, distinct_titles, hand_over
 from backends.errors import BackendUnavailable
-from backends.query import FieldKinds, SearchQuery
-from backends.servers.backend import Groups, ServerBackend, engine_ids, has_beginnings, title_query
+from backends.query import FieldKinds, SearchQuery, Synonyms
+from backends.servers.backend import ServerBackend, engine_ids, has_beginnings, title_query
 from backends.servers.documents import batches, checked_index_name, encode_id, facet_text
 from backends.servers.http import Budget, Response
 from backends.servers.matched_words import MAX_FORGIVEN_WORDS, AskedWords, SoughtWord, WordSearch
@@ -254,8 +254,8 @@ class TypesenseBackend(ServerBackend):
 
     # --- parts
 
-    def _put_synonyms(self, name: str, groups: Groups, *, is_first: bool, seconds: float | None = None) -> None:
-        put_synonyms(self._transport, name, groups, seconds)
+    def _put_synonyms(self, name: str, synonyms: Synonyms, *, is_first: bool, seconds: float | None = None) -> None:
+        put_synonyms(self._transport, name, synonyms, seconds)
 
     def _read_types(self, name: str) -> dict[str, str]:
         with readable():

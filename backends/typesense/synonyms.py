@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from hashlib import blake2b
+from typing import Any
 
 from backends.errors import UnreadableReply
+from backends.query import Synonyms, synonyms_split
 from backends.servers.http import Budget
 from backends.servers.tokenizer import split_words
 from backends.typesense.transport import RefusedByTypesense, TypesenseTransport
 
-Groups = tuple[tuple[str, ...], ...]
 _MARK = "site-search-"
 
 
-def put_synonyms(transport: TypesenseTransport, index: str, groups: Groups, seconds: float | None) -> None:
-    """Replace the collection's synonyms by ``groups``.
+def put_synonyms(transport: TypesenseTransport, index: str, synonyms: Synonyms, seconds: float | None) -> None:
+    """Replace the collection's synonyms by ``synonyms``.
 
     Args:
         seconds: Time limit; ``None`` for the usual limit of each request.
@@ -31,8 +32,12 @@ def put_synonyms(transport: TypesenseTransport, index: str, groups: Groups, seco
 
     path = f"/collections/{index}/synonyms"
     stored = transport.read("GET", path, seconds=seconds_left()).json()["synonyms"]
-    existing = {str(each["id"]): frozenset(each["synonyms"]) for each in stored if str(each["id"]).startswith(_MARK)}
-    needed = {_name(group): group for group in map(_words, groups) if len(group) > 1}
+    existing = {
+        str(each["id"]): frozenset([*each["synonyms"], each.get("root") or each["synonyms"][0]])
+        for each in stored
+        if str(each["id"]).startswith(_MARK)
+    }
+    needed = {_name(entry): entry for entry in _entries(synonyms)}
     outdated = _with_overlapping(existing.keys() - needed.keys(), existing)
     for name in sorted(outdated):
         try:
@@ -41,13 +46,13 @@ def put_synonyms(transport: TypesenseTransport, index: str, groups: Groups, seco
             if error.status != 404 or error.is_missing_index:
                 raise  # Otherwise another process has deleted it.
     for name in sorted(needed.keys() - (existing.keys() - outdated)):
-        reply = transport.write("PUT", f"{path}/{name}", body={"synonyms": needed[name]}, seconds=seconds_left()).json()
+        reply = transport.write("PUT", f"{path}/{name}", body=needed[name], seconds=seconds_left()).json()
         if reply["id"] != name:
             raise UnreadableReply
 
 
 def _with_overlapping(outdated: Set[str], existing: Mapping[str, Set[str]]) -> Set[str]:
-    """Groups that must be sent again too: with a group, Typesense deletes its phrases from all other groups."""
+    """Entries that must be sent again too: with an entry, Typesense deletes its phrases from all other entries."""
     while True:
         phrases = {phrase for name in outdated for phrase in existing[name]}
         overlapping = {name for name, group in existing.items() if group & phrases}
@@ -56,9 +61,17 @@ def _with_overlapping(outdated: Set[str], existing: Mapping[str, Set[str]]) -> S
         outdated = overlapping
 
 
-def _words(group: tuple[str, ...]) -> list[str]:
-    return sorted({" ".join(split_words(phrase)) for phrase in group} - {""})
+def _entries(synonyms: Synonyms) -> Iterator[dict[str, Any]]:
+    """Yield the bodies of the requests that store the synonyms: a one-way entry has a ``root``."""
+    for searched, others in synonyms_split(synonyms, split_words):
+        phrases = sorted(map(" ".join, others))
+        if searched is others:
+            if len(phrases) > 1:
+                yield {"synonyms": phrases}
+        elif searched and phrases:
+            yield {"root": " ".join(*searched), "synonyms": phrases}
 
 
-def _name(group: list[str]) -> str:
-    return _MARK + blake2b("\0".join(group).encode(), digest_size=10).hexdigest()
+def _name(entry: Mapping[str, Any]) -> str:
+    root = f"{entry['root']}\1" if "root" in entry else ""
+    return _MARK + blake2b((root + "\0".join(entry["synonyms"])).encode(), digest_size=10).hexdigest()

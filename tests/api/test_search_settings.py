@@ -42,6 +42,19 @@ def test_settings_are_normalized_and_absent_fields_reset_to_defaults(tenant: Ten
     assert answer["settings"]["suggestions_hidden"] == ["evil corp", "*casino*"]
 
 
+def test_one_way_synonyms_are_stored_as_sent_and_apply_in_one_direction(tenant: Tenant) -> None:
+    tenant.index(page(1, title="Tablet"), page(2, title="iPad"))
+    synonyms = [["car", "automobile"], {"from": "tablet", "to": ["ipad"]}]
+
+    put(tenant, synonyms=synonyms)
+    tenant.settle()
+
+    answer = tenant.private.get(f"/sites/{tenant.site_id}/search-settings").get_json()
+    assert answer["settings"]["synonyms"] == synonyms
+    assert sorted(tenant.found_ids("tablet")) == ["page-1", "page-2"]
+    assert tenant.found_ids("ipad") == ["page-2"]
+
+
 def test_synonyms_apply_to_the_next_search(tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Bread"))
     assert tenant.found_ids("car") == []
@@ -105,6 +118,11 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"synonyms": [["alone"]]}, "synonyms[0]"),
     ({"synonyms": [["a", 5]]}, "synonyms[0][1]"),
     ({"synonyms": "a,b"}, "synonyms"),
+    ({"synonyms": ["a,b"]}, "synonyms[0]"),
+    ({"synonyms": [{"from": "a"}]}, "synonyms[0].to"),
+    ({"synonyms": [{"from": "", "to": ["b"]}]}, "synonyms[0].from"),
+    ({"synonyms": [{"from": "a", "to": []}]}, "synonyms[0].to"),
+    ({"synonyms": [{"from": "a", "to": ["b"], "both": True}]}, "synonyms[0].both"),
     ({"stop_words": [""]}, "stop_words[0]"),
     ({"pinned": [{"query": "x"}]}, "pinned[0].ids"),
     ({"pinned": [{"query": " ", "ids": ["a"]}]}, "pinned[0].query"),
@@ -340,6 +358,8 @@ def test_rules_boosts_and_links_are_returned_as_saved(tenant: Tenant) -> None:
         ({"recency": {"half_life_days": 0}}, "recency.half_life_days", "out_of_range"),
         ({"no_results_links": [{"text": "a", "url": "/"}] * 6}, "no_results_links", "too_long"),
         ({"synonyms": [[f"{at}-{number}" for number in range(26)] for at in range(400)]}, "synonyms", "too_long"),
+        ({"synonyms": [{"from": "a", "to": [f"{at}-{number}" for number in range(25)]} for at in range(400)]},
+         "synonyms", "too_long"),
         ({"rules": [{"id": f"{at}", "when": {"query": "one two three four five six", "match": "words"},
                      "do": {"replace": "a"}} for at in range(170)]}, "rules", "too_long"),
         ({"rules": [{"id": f"{at}", "do": {"pin": [f"{at}-{number}" for number in range(45)], "hide": ["a"] * 6}}

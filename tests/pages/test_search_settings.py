@@ -81,6 +81,22 @@ def problems(person: Person) -> list[str]:
     return [found.text for each in person.page.all("div", class_="problem") for found in each.all("p")]
 
 
+def test_row_of_synonyms_works_in_both_directions_or_in_one(person: Person, tenant: Tenant) -> None:
+    person.go(f"/sites/{tenant.site_id}")
+    person.follow("Search settings")
+    rows = {"synonyms__0__kind": "one_way", "synonyms__0__from": "tablet", "synonyms__0__words": "ipad, galaxy tab"}
+    # A row that was one-way keeps its first word when it means the same.
+    rows |= {"synonyms__1__kind": "same", "synonyms__1__from": "car", "synonyms__1__words": "automobile"}
+
+    assert write(person, "Save", **rows) == 303
+
+    assert settings_of(tenant)["synonyms"] == [{"from": "tablet", "to": ["ipad", "galaxy tab"]}, ["car", "automobile"]]
+    assert person.page.one("input", name="synonyms.0.from").attributes["value"] == "tablet"
+    assert person.page.one("input", name="synonyms.0.words").attributes["value"] == "ipad, galaxy tab"
+    assert person.page.one("input", name="synonyms.1.words").attributes["value"] == "car, automobile"
+    assert write(person, "Save", **rows | {"synonyms__0__from": ""}) == 400
+
+
 def test_saved_rows_affect_the_next_search(person: Person, tenant: Tenant) -> None:
     tenant.index(page(1, title="Automobile repair"), page(2, title="Contact"))
     person.go(f"/sites/{tenant.site_id}")

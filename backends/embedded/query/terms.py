@@ -34,7 +34,7 @@ from backends.embedded.query.variants import (
     expand,
     variants_in_parts,
 )
-from backends.query import MAX_USED_SYNONYMS, SearchSettings
+from backends.query import MAX_USED_SYNONYMS, SearchSettings, Synonyms, synonyms_split
 from backends.sections import SECTIONS
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import MAX_JOINED_CHARS, MAX_PARTS
@@ -355,7 +355,7 @@ def _folded(words: frozenset[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Synonyms:
-    """A site's synonym groups, indexed for lookup.
+    """A site's synonyms, indexed for lookup.
 
     Attributes:
         phrases: The terms of each synonym in a query to the phrases that may replace it, at most
@@ -370,17 +370,18 @@ class _Synonyms:
 
     @classmethod
     @lru_cache(maxsize=64)
-    def of(cls, groups: tuple[tuple[str, ...], ...]) -> _Synonyms:
-        """Index synonym groups; earlier groups take precedence."""
+    def of(cls, synonyms: Synonyms) -> _Synonyms:
+        """Index synonyms; earlier entries take precedence."""
         phrases_by_terms: dict[tuple[str, ...], dict[Phrase, None]] = {}
-        for group in groups:
-            members = {
-                tuple(part for term in query_terms_of(word) for part in term.terms): Phrase.of(word) for word in group
-            }
-            members.pop((), None)
-            for terms in members:
-                others = phrases_by_terms.setdefault(terms, {})
-                if len(others) < MAX_USED_SYNONYMS:
-                    others.update(dict.fromkeys(members[other] for other in members if other != terms))
+        for searched, others in synonyms_split(synonyms, _terms_of):
+            members = {terms: Phrase.of(phrase) for terms, phrase in others.items()}
+            for terms in searched:
+                replacements = phrases_by_terms.setdefault(terms, {})
+                if len(replacements) < MAX_USED_SYNONYMS:
+                    replacements.update(dict.fromkeys(members[other] for other in members if other != terms))
         phrases = {terms: tuple(others)[:MAX_USED_SYNONYMS] for terms, others in phrases_by_terms.items()}
         return cls(phrases, max(map(len, phrases), default=0), frozenset(term for terms in phrases for term in terms))
+
+
+def _terms_of(phrase: str) -> tuple[str, ...]:
+    return tuple(part for term in query_terms_of(phrase) for part in term.terms)

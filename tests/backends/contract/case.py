@@ -11,7 +11,7 @@ import pytest
 from backends.base import Document, SearchBackend, SearchResult
 from backends.filters import parse_filter
 from backends.meilisearch.backend import MeilisearchBackend
-from backends.query import FieldKind, SearchQuery
+from backends.query import FieldKind, SearchQuery, Synonyms
 from backends.sections import SECTIONS, is_sections
 
 S, N, B = FieldKind.STRING, FieldKind.NUMBER, FieldKind.BOOLEAN
@@ -104,7 +104,7 @@ class Case:
         self.index = index
         self.kinds: dict[str, frozenset[FieldKind]] = {}
         self.clock = 1_700_000_000_000_000
-        self.synonyms: tuple[tuple[str, ...], ...] = ()
+        self.synonyms: Synonyms = ()
 
     def add(self, *documents: Mapping[str, Any]) -> None:
         for name, kinds in kinds_of(documents).items():

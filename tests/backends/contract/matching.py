@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from backends.base import Matched
-from backends.query import Highlight, SearchSettings, SortKey
+from backends.query import Highlight, OneWaySynonyms, SearchSettings, SortKey
 from tests.backends.contract.case import Case, page
 
 
@@ -273,6 +273,22 @@ class MatchingContract:
         assert found(("laptop", "tablet"), ("laptop", "computer")) == ["a", "c", "d"]
         assert found(("laptop", "tablet")) == ["a", "d"]
         assert found() == ["a"]
+
+    def test_one_way_synonyms_are_found_in_one_direction_only(self, case: Case) -> None:
+        case.add(page("a", "tablet"), page("b", "ipad"), page("c", "galaxy pad"), page("d", "slate"))
+        one_way = OneWaySynonyms("tablet", ("ipad", "galaxy pad"))
+
+        def found(query: str, *synonyms: tuple[str, ...] | OneWaySynonyms) -> list[str]:
+            return sorted(case.ids(query, settings=SearchSettings(synonyms=synonyms)))
+
+        assert found("tablet", one_way) == ["a", "b", "c"]
+        assert found("ipad", one_way) == ["b"]
+        assert found("galaxy pad", one_way) == ["c"]
+        assert found("tablet", one_way, ("tablet", "slate")) == ["a", "b", "c", "d"]
+        assert found("slate", one_way, ("tablet", "slate")) == ["a", "d"]
+        assert found("tablet", OneWaySynonyms("tablet", ("ipad",))) == ["a", "b"]
+        assert found("ipad", ("tablet", "ipad")) == ["a", "b"]
+        assert found("tablet") == ["a"]
 
     def test_pinned_document_must_pass_the_filter(self, case: Case) -> None:
         case.add(page("a", "walrus", color="red"), page("b", "walrus", color="blue"), page("z", "x", color="red"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from backends.query import OneWaySynonyms
 from backends.servers.tokenizer import SynonymChange
 
 CAR = ("car", "automobile")
@@ -20,6 +21,13 @@ def test_query_containing_a_changed_synonym_is_affected(query: str) -> None:
 def test_unrelated_query_is_not_affected(query: str) -> None:
     assert not SynonymChange((TV,), (TV, CAR)).concerns(query)
     assert not SynonymChange((TV, CAR), (TV,)).concerns(query)
+
+
+def test_change_between_both_directions_and_one_affects_the_query() -> None:
+    one_way = OneWaySynonyms("car", ("automobile",))
+    assert SynonymChange((CAR,), (one_way,)).concerns("car")
+    assert SynonymChange((one_way,), (OneWaySynonyms("automobile", ("car",)),)).concerns("car")
+    assert not SynonymChange((one_way, TV), (one_way,)).concerns("car")
 
 
 def test_groups_sharing_a_phrase_with_a_changed_group_are_affected() -> None:
