@@ -105,7 +105,13 @@ def _list_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
 def _synonyms_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
     if not isinstance(field, SynonymsEntry):
         return {}
-    return {"oneOf": [self.field2property(field.group), self.field2property(field.one_way)]}
+    # Not oneOf, and not two types: openapi-generator generates Java, Go, and Python for them that does not compile.
+    return {
+        "description": "A list of words or phrases that mean the same, or an object for one-way synonyms.",
+        "if": {"type": "array"},
+        "then": self.field2property(field.group),
+        "else": self.field2property(field.one_way),
+    }
 
 
 def _sections_property(self: Any, field: Any, **kwargs: Any) -> dict[str, Any]:
