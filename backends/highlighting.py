@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Protocol
@@ -71,6 +71,9 @@ _COMPLETE = re.compile(rf"""[.!…。！{_QUESTION}]["')\]”’»]*\Z""")
 """The end of a complete sentence; headings, commands, and table rows do not have one."""
 
 
+_LETTER = re.compile(r"[^\W_]")
+
+
 def merged(places: Iterable[Place]) -> list[Span]:
     """Return the spans to mark: matches in order, with overlapping or adjacent ones merged."""
     spans: list[Span] = []
@@ -81,6 +84,25 @@ def merged(places: Iterable[Place]) -> list[Span]:
         elif end > start:
             spans.append((start, end))
     return spans
+
+
+def without_lone_stop_words(text: str, places: Sequence[Place], meaningful: Set[int]) -> Sequence[Place]:
+    """Return the matches to mark: stop words only if no other word separates them from a match that means something.
+
+    Args:
+        places: Matches, in order.
+        meaningful: Numbers of the query's words other than stop words.
+    """
+    if all(number in meaningful for _, _, number in places):
+        return places
+    marked: list[Place] = []
+    group: list[Place] = []
+    for place in places:
+        if group and _LETTER.search(text, group[-1][1], place[0]):
+            marked += group if any(number in meaningful for _, _, number in group) else ()
+            group = []
+        group.append(place)
+    return marked + group if any(number in meaningful for _, _, number in group) else marked
 
 
 class Matches(WordPlaces, Protocol):
@@ -142,6 +164,7 @@ class Highlighter:
     def mark(self, text: str, places: Sequence[Place], part: Span) -> str:
         """Return a part of a text with matches marked."""
         start, end = part
+        places = without_lone_stop_words(text, places, self._matches.meaningful)
         return self._marked(text, merged([place for place in places if start <= place[0] < end]), start, end)
 
     def _value(self, matches: Matches, name: str, value: Any) -> Any:

@@ -18,7 +18,15 @@ from rapidfuzz.distance import OSA
 
 from backends.base import Hit
 from backends.field_rules import ONE_ERROR_FROM
-from backends.highlighting import Highlighter, Span, find_passage, find_sections, is_unlikely_typo
+from backends.highlighting import (
+    Highlighter,
+    Span,
+    find_passage,
+    find_sections,
+    is_unlikely_typo,
+    merged,
+    without_lone_stop_words,
+)
 from backends.languages import LANGUAGES
 from backends.query import SearchQuery
 from backends.sections import Place, unpack
@@ -104,7 +112,7 @@ class Matcher:
         """The matches in a text, each with the most similar query word; of words with these numbers, or of all."""
         numbers_by_word: dict[str, int] = {}
         places: list[Place] = []
-        for start, end in self.spans(text):
+        for start, end in self._all_spans(text):
             for word in split_words(spell_signs(text[start:end]), self.fold):
                 if word not in numbers_by_word:
                     numbers_by_word[word] = self._number(word)
@@ -158,7 +166,12 @@ class Matcher:
         return replace(self, words=self.words | words) if words else self
 
     def spans(self, text: str) -> list[Span]:
-        """Return all matches in a text, in order."""
+        """Return the matches to mark in a text, in order."""
+        if not self.stops:
+            return self._all_spans(text)
+        return merged(without_lone_stop_words(text, self.places(text), self.meaningful))
+
+    def _all_spans(self, text: str) -> list[Span]:
         if text.isascii() and not has_signs(text):
             pattern = _ascii_pattern(self.words, self.beginnings)
             return _joined(text, [match.span() for match in pattern.finditer(text.lower())])

@@ -12,7 +12,7 @@ from typing import Any
 from backends.embedded.analysis.normalization import terms_of
 from backends.embedded.results.matches import MatchTerms, SearchedText, find_matches
 from backends.embedded.results.snippets import SnippetGenerator
-from backends.highlighting import Span, merged
+from backends.highlighting import MAX_SENTENCES_CHARS, Span, merged, without_lone_stop_words
 from backends.sections import Place
 from backends.standard_fields import TEXT_FIELDS
 from backends.text import forms_of
@@ -75,7 +75,11 @@ class TermMatches:
     def __init__(self, highlight_terms: HighlightTerms):
         self._highlight_terms = highlight_terms
         self._match_terms = _match_terms(highlight_terms)
-        self._snippets = SnippetGenerator(self._match_terms)
+        stop_words = self._match_terms.numbers - highlight_terms.meaningful
+        self._stop_words = self._match_terms.only(stop_words) if highlight_terms.meaningful and stop_words else None
+        self._snippets = SnippetGenerator(
+            self._match_terms.only(highlight_terms.meaningful) if self._stop_words else self._match_terms
+        )
         self._likelier = _likelier_terms(highlight_terms)
         self._narrowed: dict[frozenset[int], TermMatches] = {}
         self._with_forms: dict[frozenset[tuple[str, ...]], TermMatches] = {}
@@ -145,8 +149,9 @@ class TermMatches:
         return None
 
     def spans(self, text: str) -> list[Span]:
-        """Return all matches in a text."""
-        return merged(find_matches(text, self._match_terms))
+        """Return the matches to mark in a text."""
+        places = find_matches(text, self._match_terms)
+        return merged(places if self._stop_words is None else without_lone_stop_words(text, places, self.meaningful))
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
         """Return the matches in a text, in order: of the query words with these numbers, or of all."""
@@ -172,8 +177,16 @@ class TermMatches:
 
     def best_part(self, text: str, words: int) -> tuple[list[Span], Span]:
         """Return the part of a text, about ``words`` words long, with the most different matches, and its matches."""
-        found_matches, part = self._snippets.best_part(self._searched(text), words)
-        return merged(found_matches), part
+        searched = self._searched(text)
+        places, (start, end) = self._snippets.best_part(searched, words)
+        if self._stop_words is not None and places:
+            first, last = max(0, start - MAX_SENTENCES_CHARS), min(len(text), end + MAX_SENTENCES_CHARS)
+            near = searched.part(first, last)
+            stop_words = near.in_text(near.find(self._stop_words))
+            # The first and the last word may be cut.
+            stop_words = [each for each in stop_words if (not first or each[0] > first) and each[1] < last]
+            places = list(without_lone_stop_words(text, sorted([*places, *stop_words]), self.meaningful))
+        return merged(places), (start, end)
 
     def _searched(self, text: str) -> SearchedText:
         """A text prepared for matching; the last one is reused, since sections and snippet use the same content."""

@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 
 from backends.base import Hit
-from backends.query import Highlight, SearchQuery
+from backends.query import Highlight, SearchQuery, SearchSettings
 from tests.backends.contract.case import SHOP, Case, page
 
 
 class Enough(Exception):
     """Raised by a callback to end a search."""
+
+
+def formatted_content(case: Case, query: str) -> str:
+    highlight = Highlight(pre_tag="[", post_tag="]")
+    (hit,) = case.search(query, highlight=highlight, settings=SearchSettings(language="en")).hits
+    assert hit.formatted is not None
+    return str(hit.formatted["content"])
 
 
 class HighlightContract:
@@ -41,6 +48,19 @@ class HighlightContract:
         assert "<em>omit</em>" not in first["content"]
         # Engines may or may not match the document by that word.
         assert second["title"] in ("<em>Omit</em> a <em>message</em>", "Omit a <em>message</em>")
+
+    @pytest.mark.parametrize("before", ["", "One of the things of a house and of a garden. " * 40])
+    def test_stop_words_are_highlighted_only_beside_other_matches(self, case: Case, before: str) -> None:
+        """Engines may or may not mark the ones beside other matches."""
+        rest = "It is one of the things of a house."
+        case.add(page("a", "Page", f"{before}A table has rows. {rest}"))
+        marked = formatted_content(case, "the rows of a table")
+        assert marked.endswith(("[A] [table] has [rows]. " + rest, "A [table] has [rows]. " + rest))
+        assert marked.count("[") == marked[-len(rest) - 25 :].count("[")
+
+    def test_query_of_stop_words_is_highlighted(self, case: Case) -> None:
+        case.add(page("a", "Page", "To be, or not to be."))
+        assert formatted_content(case, "to be or not to be") == "[To] [be], [or] [not] [to] [be]."
 
     def test_highlight_uses_the_requested_tags_and_escaping(self, case: Case) -> None:
         case.add(page("a", "Fish & chips", "Eat chips"))
