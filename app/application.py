@@ -10,7 +10,7 @@ import orjson
 from flask import Flask
 from flask.json.provider import JSONProvider
 
-from app import api, logs, pages
+from app import api, logs, metrics, pages
 from app.apidoc import openapi
 from app.commands import cli
 from app.compat.agents import views as agents_views
@@ -19,7 +19,6 @@ from app.compat.custom_search import views as custom_search_views
 from app.config import Settings, load_settings
 from app.gateway import views as gateway_views
 from app.jobs import Jobs
-from app.metrics import views as metrics
 from app.runtime import attach, create_runtime
 from app.services.audit_log.recording import watch
 from app.web import error_handlers, headers, request_checks

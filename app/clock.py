@@ -1,8 +1,16 @@
-"""The current time, read in one place so that tests can replace it."""
+"""Time: the current time, the duration of calls, and pauses between attempts."""
 
 from __future__ import annotations
 
+import random
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import wraps
+from typing import Any
+
+from prometheus_client import Counter, Histogram
 
 
 def now() -> datetime:
@@ -18,3 +26,108 @@ def today() -> date:
 def isoformat(moment: datetime) -> str:
     """Return ``moment`` in the API's format: UTC, ISO 8601, ending in ``Z``, with milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def observe_calls(
+    target: object,
+    names: Iterable[str],
+    *,
+    seconds: Callable[[str], Histogram],
+    failures: Callable[[str], Counter],
+    failure: type[Exception],
+) -> None:
+    """Record the duration and failures of every call to the named methods of ``target``.
+
+    Args:
+        names: Names of the methods.
+        seconds: Maps a method's name to the histogram of its durations.
+        failures: Maps a method's name to the counter of its calls that raise ``failure``.
+    """
+    for name in names:
+        setattr(target, name, _observed(getattr(target, name), seconds(name), failures(name), failure))
+
+
+def _observed(
+    call: Callable[..., Any], seconds: Histogram, failures: Counter, failure: type[Exception]
+) -> Callable[..., Any]:
+    observe, clock = seconds.observe, time.perf_counter
+
+    @wraps(call)
+    def observed(*args: Any, **kwargs: Any) -> Any:
+        began = clock()
+        try:
+            return call(*args, **kwargs)
+        except failure:
+            failures.inc()
+            raise
+        finally:
+            observe(clock() - began)
+
+    return observed
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Exponential backoff. Half of each pause is random, so that simultaneous failures are not retried simultaneously.
+
+    Attributes:
+        first: Maximum seconds of the first pause.
+        longest: Maximum seconds of any pause.
+        chance: Returns random numbers from 0 to 1.
+    """
+
+    first: float
+    longest: float
+    chance: Callable[[], float] = random.random
+
+    def after(self, failures: int) -> float:
+        """Return the seconds to wait after this number of failures, which is at least 1."""
+        whole = min(self.longest, self.first * 2.0 ** min(failures - 1, 30))
+        return whole * (1 + self.chance()) / 2
+
+
+@dataclass(slots=True)
+class _Failure:
+    times: int
+    due_at: float
+
+
+class Backoff:
+    """Failures that this process has seen, with the time of the next attempt for each item.
+
+    A new process has seen no failures, so it tries immediately and begins with the shortest pause.
+
+    Args:
+        clock: Returns monotonic time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, pauses: Pauses = Pauses(2.0, 300.0)):
+        self._clock = clock
+        self._pauses = pauses
+        self._failures: dict[int, _Failure] = {}
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._failures
+
+    def note_failure(self, key: int) -> float:
+        """Record a failure. Returns the seconds until the next attempt."""
+        before = self._failures.get(key)
+        times = 1 if before is None else before.times + 1
+        pause = self._pauses.after(times)
+        self._failures[key] = _Failure(times, self._clock() + pause)
+        return pause
+
+    def forget(self, key: int) -> None:
+        """Forget the failures of an item after a success."""
+        self._failures.pop(key, None)
+
+    def forget_all_but(self, keys: Collection[int]) -> None:
+        """Forget the failures of all other items, which need no retry."""
+        for key in self._failures.keys() - set(keys):
+            self._failures.pop(key, None)
+
+    def due(self) -> list[int]:
+        """Return the items to retry now, the longest overdue first."""
+        moment = self._clock()
+        due = [(failure.due_at, key) for key, failure in list(self._failures.items()) if failure.due_at <= moment]
+        return [key for _, key in sorted(due)]

@@ -12,7 +12,7 @@ from functools import partial
 from sqlalchemy import select
 
 from app.bounded_process import release_free_memory
-from app.clock import now
+from app.clock import Backoff, Pauses, now
 from app.counters.base import CountersUnavailable
 from app.crawl.run.worker_process import create_worker_process
 from app.crawl.sources.runs import count_waiting
@@ -21,20 +21,18 @@ from app.crawl.sources.sources import list_failed
 from app.models import Site
 from app.operations.sites import purge_deleted
 from app.runtime import Runtime
-from app.services import outbox
 from app.services.access import sessions
-from app.services.accounts import emails, password_resets
+from app.services.accounts import emails
 from app.services.accounts.invitations import delete_expired_invitations
 from app.services.audit_log.entries import delete_old_entries, delete_surplus_entries
 from app.services.embedding.embedder import EmbedderUnavailable
-from app.services.indexing.lagging import lagging_sites
-from app.services.indexing.rebuilder import RebuildUnderWay
+from app.services.engines import run_due_tasks
+from app.services.indexing.site_indexes import RebuildUnderWay, lagging_sites
 from app.services.learning import learn_due
 from app.services.mail.digests import Digests
 from app.services.mail.notices import warn_owners
 from app.services.usage.daily_usage import delete_old_copies
 from app.services.usage.quota import daily_requests_window
-from app.storage.backoff import Backoff, Pauses
 from app.storage.database import is_unavailable
 from backends.errors import BackendError
 
@@ -210,7 +208,7 @@ class Jobs:
         runtime = self._runtime
         with runtime.locks.try_hold("engine-tasks") as is_held:
             if is_held:
-                outbox.run_due(runtime.database, runtime.engines, runtime.counters, runtime.task_handlers)
+                run_due_tasks(runtime.database, runtime.engines, runtime.counters, runtime.task_handlers)
 
     def _apply_lagging(self) -> None:
         runtime = self._runtime
@@ -315,7 +313,7 @@ class Jobs:
             sessions.delete_expired_sessions(session)
             delete_expired_invitations(session)
             delete_old_entries(session)
-            password_resets.delete_expired_resets(session)
+            emails.delete_expired_resets(session)
             emails.delete_expired_changes(session)
             delete_old_copies(session)
         delete_surplus_entries(self._runtime.database)

@@ -7,47 +7,46 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from typing import cast
 
 from flask import Flask, current_app
 
 from app.config import ConfigurationError, Settings
+from app.counters import create_counters
 from app.counters.base import CounterStore, CountersUnavailable
 from app.counters.limiter import RequestLimiter
-from app.counters.registry import create_counters
 from app.crawl.fetch.values import NotIndexed, user_agent
 from app.crawl.run.preview import Previewer
 from app.crawl.run.visits.turns import SharedTurns
 from app.crawl.sources.removal import SourceRemoval
 from app.plans import SHIPPED_PLANS, PlanTable
-from app.services import outbox
 from app.services.access.credentials import CredentialCache
 from app.services.access.key_sightings import KeyExposures, KeysLastUsed
-from app.services.accounts import emails, password_resets
-from app.services.accounts.oidc_provider import Provider
+from app.services.accounts import emails
+from app.services.accounts.oidc import Provider
+from app.services.analytics.event_ingestion import WaitingEvents
 from app.services.analytics.events import EventRecorder
-from app.services.analytics.recent_results import RecentResults
+from app.services.analytics.report_parts import RecentResults
 from app.services.analytics.visitors import VisitorKeys
-from app.services.analytics.waiting_events import WaitingEvents
-from app.services.embedding.embedder import Embedder
-from app.services.embedding.registry import create_embedder
-from app.services.engines import Engines
+from app.services.embedding.embedder import Embedder, GuardedEmbedder
+from app.services.embedding.minilm_server import MODEL, TOKENIZER
+from app.services.embedding.stored_vectors import VectorReader
+from app.services.embedding.vectorizer import Vectorizer
+from app.services.engines import Engines, TaskHandler, run_due_tasks
 from app.services.health import HealthMonitor
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.indexer import Indexer
-from app.services.indexing.rebuilder import Rebuilder
+from app.services.indexing.site_indexes import Rebuilder
 from app.services.mail.delivery import Mailer
 from app.services.mail.notices import queue_notice
-from app.services.search.ordering import MixedOrder
+from app.services.search.hits import MixedOrder
 from app.services.search.search import Searcher
 from app.services.search.suggestions import Suggester
 from app.services.syncs import Syncs
 from app.services.usage.cpu_limits import CpuLimits, ThreadShares
-from app.services.usage.daily_usage import CopiedUsage, UsageCopies
-from app.services.usage.late_charges import LateCharges
-from app.services.vectors.stored_vectors import VectorReader
-from app.services.vectors.vectorizer import Vectorizer
-from app.services.webhooks.delivery import Deliverer, NotSent
+from app.services.usage.daily_usage import CopiedUsage, LateCharges, UsageCopies
+from app.services.webhook_delivery import Deliverer, NotSent
 from app.storage.database import Database, is_unavailable
 from app.storage.files import FileCopies
 from app.storage.machine_process import Locks, create_locks
@@ -97,12 +96,12 @@ class Runtime:
     credentials: CredentialCache = field(default_factory=CredentialCache)
     shares: ThreadShares = field(default_factory=ThreadShares)
     recent_results: RecentResults = field(default_factory=RecentResults)
-    task_handlers: Mapping[str, outbox.Handler] = field(default_factory=dict)
+    task_handlers: Mapping[str, TaskHandler] = field(default_factory=dict)
 
     def run_engine_tasks(self) -> None:
         """Run due outbox tasks now. If a service is unavailable, the jobs run them later."""
         try:
-            outbox.run_due(self.database, self.engines, self.counters, self.task_handlers, limit=10)
+            run_due_tasks(self.database, self.engines, self.counters, self.task_handlers, limit=10)
         except Exception as error:
             if not (is_unavailable(error) or isinstance(error, CountersUnavailable)):
                 raise
@@ -181,11 +180,11 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
 
 
 def _create_mailer(settings: Settings, database: Database) -> Mailer:
-    reset = password_resets.ResetWriter(database, settings.public_url, settings.secret_key)
+    reset = emails.ResetWriter(database, settings.public_url, settings.secret_key)
     notice = emails.NoticeWriter(database, settings.public_url, settings.secret_key)
     confirmation = emails.ConfirmationWriter(database, settings.public_url, settings.secret_key)
     writers = {
-        password_resets.KIND: reset.write,
+        emails.RESET_KIND: reset.write,
         emails.CHANGE_KIND: notice.write,
         emails.CONFIRMATION_KIND: confirmation.write,
     }
@@ -215,6 +214,40 @@ def _post(settings: Settings, url: str, headers: Mapping[str, str], body: bytes)
             return post(network, url, headers, body, max_seconds=WEBHOOK_SECONDS)
     except NotIndexed as error:
         raise NotSent(error.message) from error
+
+
+REMOTE_PACKAGES = ("numpy",)
+"""Import names of the packages of the extra ``embeddings``."""
+MINILM_PACKAGES = (MODEL.package, TOKENIZER.package, "onnxruntime", "tokenizers", "numpy")
+"""Import names of the packages of the extra ``minilm``."""
+
+
+def create_embedder(settings: Settings) -> Embedder | None:
+    """Create the embedder that the setting EMBEDDER selects; ``None`` if it is empty. Opens no files or sockets.
+
+    Raises:
+        ConfigurationError: The embedder's packages are not installed.
+    """
+    if not settings.embedder:
+        return None
+    if settings.embedder == "minilm":
+        _require("minilm", MINILM_PACKAGES)
+        from app.services.embedding.minilm import MinilmEmbedder
+
+        return GuardedEmbedder(MinilmEmbedder(settings.data_path))
+    _require("embeddings", REMOTE_PACKAGES)
+    from app.services.embedding.remote import RemoteEmbedder
+
+    return GuardedEmbedder(RemoteEmbedder(settings.embedder, settings.embedder_model, settings.embedder_key))
+
+
+def _require(extra: str, packages: tuple[str, ...]) -> None:
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"EMBEDDER requires the extra {extra}, such as `pip install 'site-search-service[{extra}]'`: "
+            f"{', '.join(missing)} cannot be found."
+        )
 
 
 def attach(app: Flask, runtime: Runtime) -> None:

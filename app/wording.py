@@ -1,10 +1,15 @@
-"""Formatting numbers, times, and durations for people."""
+"""Formatting numbers, times, durations, and tables for people."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Characters that begin a formula in at least one spreadsheet program, including full-width forms."""
 
 
 def number(value: int) -> str:
@@ -57,3 +62,15 @@ def operator_text(contact: str) -> str:
 def printable(text: str) -> str:
     """Make untrusted text safe for an operator's terminal: one line without control characters."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def csv_lines(rows: Iterable[Iterable[object]]) -> str:
+    """Format rows as CSV lines."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def harmless(text: str) -> str:
+    """Return a text as a cell that no spreadsheet treats as a formula."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -29,9 +29,8 @@ from app.models.events import SITE_KINDS
 from app.services.analytics.clicks import make_click, make_query_id
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.analytics.query_reports import get_query_analytics
-from app.services.analytics.reports import get_analytics
+from app.services.analytics.reports import encode_csv, get_analytics
 from app.services.analytics.rollups import Changes, apply_changes
-from app.services.csv_export import encode_csv
 from app.storage.database import Database
 
 DAYS = 90

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from app.services.search.answers import AnswerFinder, asks
+from app.services.search.hits import AnswerFinder, asks
 from backends.query import SearchQuery, SearchSettings
 from benchmarks.relevance import EngineAlone, read_judgements, read_lines
 

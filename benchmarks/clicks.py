@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.services.learning import VisitorClick, find_gains
-from app.services.search.ordering import LearnedOrder
+from app.services.search.hits import LearnedOrder
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings
 from benchmarks.relevance import EngineAlone, Row, ndcg, read_lines, reciprocal_rank, rows_of

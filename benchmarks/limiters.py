@@ -27,9 +27,9 @@ from typing import NamedTuple
 import flask
 from flask_limiter import Limiter
 
+from app.counters import create_counters
 from app.counters.base import CounterStore, IntentRequest, UsageReservation, WindowRequest
 from app.counters.limiter import RequestLimiter, RequestLimits
-from app.counters.registry import create_counters
 
 ROUNDS = 7
 ACCOUNTS = 200

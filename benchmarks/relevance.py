@@ -177,7 +177,7 @@ class EngineWithMeaning(EngineAlone):
         import numpy as np
 
         from app.services.embedding.minilm_server import load_minilm
-        from app.services.search.ordering import MixedOrder
+        from app.services.search.hits import MixedOrder
 
         super().__init__()
         self._encode = load_minilm()
@@ -203,8 +203,8 @@ class EngineWithMeaning(EngineAlone):
         pass
 
     def index(self, documents: Iterable[dict[str, Any]]) -> None:
-        from app.services.vectors.stored_vectors import quantize
-        from app.services.vectors.vectorizer import chunks_of
+        from app.services.embedding.stored_vectors import quantize
+        from app.services.embedding.vectorizer import chunks_of
 
         kept = list(documents)
         self._vectors = {

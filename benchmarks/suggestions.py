@@ -29,8 +29,7 @@ from app.config import load_settings
 from app.models import QueryDay, Site
 from app.runtime import create_runtime
 from app.services.access.credentials import site_record
-from app.services.search.parameters import for_site
-from app.services.search.responses import encode_hit, encode_results
+from app.services.search.encoding import encode_hit, encode_results, for_site
 from app.services.search.suggestions import encode_suggestions
 from app.web.responses import json_answer
 from backends.query import Highlight, SearchQuery

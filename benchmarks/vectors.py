@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from sqlalchemy import insert, select, update
 
 from app.models import DocumentVector, Site, StoredDocument
-from app.services.search.ordering import MIXED_HITS
-from app.services.vectors.stored_vectors import VectorReader, cosines
-from app.services.vectors.vectorizer import Vectorizer
+from app.services.embedding.stored_vectors import VectorReader, cosines
+from app.services.embedding.vectorizer import Vectorizer
+from app.services.search.hits import MIXED_HITS
 from app.storage.database import Database
 from app.storage.machine_process import FileLocks
 from benchmarks.analytics import prepare

@@ -15,9 +15,9 @@ from app.crawl.fetch.politeness import LEASE_SECONDS, MAX_PAUSE_SECONDS, HostPac
 from app.crawl.sources import runs
 from app.crawl.sources.runs import ClaimState
 from app.models import EngineTask, Webhook
-from app.services import outbox
-from app.services.indexing.rebuilder import NEVER
-from app.services.webhooks import webhooks
+from app.services import webhooks
+from app.services.engines import DELETE_INDEX, add_task
+from app.services.indexing.site_indexes import NEVER
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, page, register_tenant
 from tests.crawl.sources.rows import add_source
@@ -168,8 +168,8 @@ def test_due_engine_task_runs_after_the_clock_is_set_back(customer: Tenant, cloc
     engine = runtime.engines.current.identity
     clock.shift(HOUR)
     with runtime.database.write() as session:
-        outbox.add(session, engine, outbox.DELETE_INDEX, "gone")
-        outbox.add(session, engine, outbox.DELETE_INDEX, "kept", due_at=NEVER)
+        add_task(session, engine, DELETE_INDEX, "gone")
+        add_task(session, engine, DELETE_INDEX, "kept", due_at=NEVER)
     clock.shift(-HOUR)
 
     runtime.run_engine_tasks()

@@ -21,7 +21,7 @@ from app.errors import STATUS, ErrorCode
 from app.operations import attempts
 from app.plans import SHIPPED_PLANS, PlanTable
 from app.services.access import sessions
-from app.services.search.parameters import MAX_SORT_KEYS
+from app.services.search.encoding import MAX_SORT_KEYS
 from app.services.usage import cpu_limits, quota
 from app.web.parsing import MAX_OPEN_BODY_BYTES
 from backends.embedded.query.ranking import RANKING

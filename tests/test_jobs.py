@@ -10,10 +10,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import insert, select
 
-from app.clock import now
+from app.clock import Backoff, Pauses, now
 from app.jobs import SITES_AT_ONCE, Jobs
 from app.models import Site
-from app.storage.backoff import Backoff, Pauses
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant
 from tests.patience import PATIENCE_SECONDS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.services.embedding.registry import MINILM_PACKAGES
+from app.runtime import MINILM_PACKAGES
 from benchmarks.relevance import EngineAlone, EngineWithMeaning, Row, evaluate, read_lines, rows_of
 
 if any(find_spec(name) is None for name in MINILM_PACKAGES) and not os.environ.get("CI"):

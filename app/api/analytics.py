@@ -14,8 +14,7 @@ from app.services import inbox
 from app.services.access.credentials import site_record
 from app.services.analytics import event_retention
 from app.services.analytics.query_reports import get_query_analytics
-from app.services.analytics.reports import Analytics, get_analytics
-from app.services.csv_export import encode_csv
+from app.services.analytics.reports import Analytics, encode_csv, get_analytics
 from app.services.inbox import search_now
 from app.services.sites import get_site
 from app.web.auth import MANAGING

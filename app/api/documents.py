@@ -23,7 +23,7 @@ from app.services.document_list import (
     walk,
     walk_ids,
 )
-from app.services.search.parameters import parse_fields
+from app.services.search.encoding import parse_fields
 from app.services.sites import get_site
 from app.web.auth import INDEXING, MANAGING
 from app.web.callers import current_caller

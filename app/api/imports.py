@@ -13,8 +13,8 @@ from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
 from app.operations import imports
 from app.operations import sources as source_operations
+from app.operations.imports import ImportOutcome
 from app.runtime import runtime
-from app.services.imports import ImportOutcome
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
 from app.web.parsing import FILE_TYPES, invalid, read_file_body, read_json

@@ -7,7 +7,7 @@ from typing import Any
 from app.api.views import key_form
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
-from app.operations import keys as key_operations
+from app.operations import sites as site_operations
 from app.runtime import runtime
 from app.services.access import keys
 from app.services.access.rights import Role
@@ -57,7 +57,7 @@ def list_keys(page: dict[str, Any], site_id: int) -> dict[str, Any]:
 @blp.response(201, KeyTokenAnswerSchema)
 def create_key(fields: dict[str, Any], site_id: int) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a key. Its token is in `api_key`, and is never shown again unless the key is public."""
-    key, token = key_operations.create_key(runtime(), current_caller(), site_id, fields)
+    key, token = site_operations.create_key(runtime(), current_caller(), site_id, fields)
     answer = {"success": True, "key": key, "api_key": token}
     return answer, 201, {**_NO_STORE, "Location": f"/api/sites/{site_id}/keys/{key.id}"}
 
@@ -93,7 +93,7 @@ def show_edit_form(site_id: int, key_id: str) -> dict[str, Any]:
 )
 def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, Any]:
     """Change a key. Omitted fields stay unchanged."""
-    return {"success": True, "key": key_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)}
+    return {"success": True, "key": site_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)}
 
 
 @blp.route(SITE_KEYS + "/<string:key_id>", methods=["DELETE"])
@@ -101,7 +101,7 @@ def update_key(changes: dict[str, Any], site_id: int, key_id: str) -> dict[str, 
 @blp.response(200, SuccessSchema)
 def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
     """Delete a key. It stops working immediately."""
-    key_operations.delete_key(runtime(), current_caller(), site_id, key_id)
+    site_operations.delete_key(runtime(), current_caller(), site_id, key_id)
     return {"success": True}
 
 
@@ -111,7 +111,7 @@ def delete_key(site_id: int, key_id: str) -> dict[str, Any]:
 @blp.response(200, KeyTokenAnswerSchema)
 def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Replace a key's token. The old one stops working immediately, or after `overlap_seconds`."""
-    key, token = key_operations.rotate_key(runtime(), current_caller(), site_id, key_id, fields)
+    key, token = site_operations.rotate_key(runtime(), current_caller(), site_id, key_id, fields)
     return {"success": True, "key": key, "api_key": token}, 200, _NO_STORE
 
 
@@ -120,7 +120,7 @@ def rotate_key(fields: dict[str, Any], site_id: int, key_id: str) -> tuple[dict[
 @blp.response(200, SuccessSchema)
 def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
     """Dismiss the notice about a private key in a web page. Rotating the key also dismisses it."""
-    key_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
+    site_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
     return {"success": True}
 
 
@@ -130,4 +130,4 @@ def dismiss_exposure(site_id: int, key_id: str) -> dict[str, Any]:
 @blp.response(200, KeyAnswerSchema)
 def toggle_key(fields: dict[str, Any], key_id: str) -> dict[str, Any]:
     """Disable an active key, or enable a disabled one. `active` in the body sets the state explicitly."""
-    return {"success": True, "key": key_operations.toggle_key(runtime(), current_caller(), key_id, fields["active"])}
+    return {"success": True, "key": site_operations.toggle_key(runtime(), current_caller(), key_id, fields["active"])}

@@ -15,16 +15,14 @@ from app.plans import limit_or_unlimited
 from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.analytics.clicks import make_click
-from app.services.search.parameters import make_query, parse_fields
-from app.services.search.responses import encode_results
+from app.services.search.encoding import encode_results, make_query, parse_fields
 from app.services.search.suggestions import encode_suggestions
 from app.web.auth import ANY_KEY_OR_ENGINE_KEY, SEARCHING
-from app.web.callers import current_caller
-from app.web.charges import used_today
+from app.web.callers import current_caller, current_visitor
+from app.web.charges import search_site, used_today
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
-from app.web.searches import current_visitor, search_site
 from backends.query import SearchQuery
 from schemas.clicks import ClickSchema
 from schemas.search import SearchAnswerSchema, SearchBodySchema, SearchQuerySchema

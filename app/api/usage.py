@@ -14,7 +14,7 @@ from app.apidoc.openapi import ApiBlueprint
 from app.clock import now, today
 from app.counters.base import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
-from app.operations.dashboard import Dashboard, get_dashboard
+from app.operations.accounts import Dashboard, get_dashboard
 from app.plans import limit_or_unlimited, per_month
 from app.runtime import runtime
 from app.services.access.callers import Caller
@@ -22,12 +22,11 @@ from app.services.access.engine_keys import CredentialsStopped, direct_keys, gat
 from app.services.analytics.events import SearchEvent
 from app.services.usage.daily_usage import find_index
 from app.web.auth import ANY_KEY, MANAGING
-from app.web.callers import current_caller
+from app.web.callers import current_caller, current_visitor
 from app.web.charges import count_logged_search, used_today
 from app.web.hosts import base_url
 from app.web.permissions import own_site, refuse_other_site
 from app.web.policy import OperationPolicy
-from app.web.searches import current_visitor
 from backends.errors import BackendUnavailable
 from backends.query import MATCH_ALL
 from schemas.usage import (

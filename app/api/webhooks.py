@@ -6,10 +6,10 @@ from typing import Any
 
 from app.apidoc.openapi import ApiBlueprint
 from app.errors import ErrorCode
-from app.operations import keys as webhook_operations
+from app.operations import sites as site_operations
 from app.runtime import runtime
+from app.services import webhooks
 from app.services.access.rights import Role
-from app.services.webhooks import webhooks
 from app.web.auth import MANAGING
 from app.web.callers import current_caller
 from app.web.policy import OperationPolicy
@@ -51,7 +51,7 @@ def list_webhooks(page: dict[str, Any]) -> dict[str, Any]:
 @blp.response(201, WebhookSecretSchema)
 def create_webhook(fields: dict[str, Any]) -> tuple[dict[str, Any], int, dict[str, str]]:
     """Create a webhook. Its events are signed with `secret`, which is never shown again."""
-    webhook, secret = webhook_operations.create_webhook(runtime(), current_caller(), fields)
+    webhook, secret = site_operations.create_webhook(runtime(), current_caller(), fields)
     headers = {"Cache-Control": "no-store", "Location": f"/api/webhooks/{webhook.id}"}
     return {"webhook": webhook, "secret": secret}, 201, headers
 
@@ -70,7 +70,7 @@ def show_webhook(webhook_id: str) -> dict[str, Any]:
 )
 def update_webhook(changes: dict[str, Any], webhook_id: str) -> dict[str, Any]:
     """Change a webhook. Omitted fields stay unchanged. Turning a webhook off cancels its waiting deliveries."""
-    webhook = webhook_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
+    webhook = site_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
     return {"success": True, "webhook": webhook}
 
 
@@ -79,7 +79,7 @@ def update_webhook(changes: dict[str, Any], webhook_id: str) -> dict[str, Any]:
 @blp.response(200, SuccessSchema)
 def delete_webhook(webhook_id: str) -> dict[str, Any]:
     """Delete a webhook with its deliveries. Nothing more is sent to it."""
-    webhook_operations.delete_webhook(runtime(), current_caller(), webhook_id)
+    site_operations.delete_webhook(runtime(), current_caller(), webhook_id)
     return {"success": True}
 
 
@@ -101,5 +101,5 @@ def list_deliveries(page: dict[str, Any], webhook_id: str) -> dict[str, Any]:
 @blp.response(200, DeliveryAnswerSchema)
 def redeliver(fields: dict[str, Any], webhook_id: str, delivery_id: str) -> dict[str, Any]:
     """Send a delivery again with the same ID, even if the webhook is turned off."""
-    delivery = webhook_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
+    delivery = site_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
     return {"success": True, "delivery": delivery}

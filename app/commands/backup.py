@@ -12,9 +12,9 @@ from flask.cli import with_appcontext
 from app.clock import isoformat, now
 from app.config import Settings
 from app.runtime import runtime
-from app.services.indexing.rebuilder import renew_indexes
+from app.services.indexing.site_indexes import renew_indexes
 from app.services.mail.letters import discard_mails
-from app.services.webhooks.webhooks import discard_waiting
+from app.services.webhooks import discard_waiting
 from app.storage.backup_file import BackupError, is_in_use, read_file, read_manifest, restored_tables, write_backup
 from app.wording import counted
 

@@ -32,7 +32,7 @@ from app.crawl.sources import runs
 from app.crawl.sources.checks import check_url
 from app.crawl.sources.sources import create_source
 from app.errors import ApiError
-from app.metrics.views import serve_processes
+from app.metrics import serve_processes
 from app.models import Site, Source, SourceRun
 from app.runtime import Runtime, runtime
 from app.services.sites import account_suspended, get_account

@@ -17,8 +17,7 @@ from app.crawl.run.state import RunControl
 from app.crawl.sources import runs
 from app.models import Account, Source, SourceRun
 from app.operations.accounts import acting_for, create_account, set_password
-from app.operations.keys import create_key
-from app.operations.sites import create_site
+from app.operations.sites import create_key, create_site
 from app.runtime import Runtime
 from app.services import sites
 from app.services.accounts.members import find_members

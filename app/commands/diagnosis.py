@@ -20,10 +20,10 @@ from app.config import Settings
 from app.counters.base import CountersUnavailable
 from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
-from app.services.accounts.oidc_provider import ProviderUnavailable
+from app.services.accounts.oidc import ProviderUnavailable
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.minilm_server import MODEL, TOKENIZER, ModelFileError, find_model_file
-from app.services.indexing.lagging import LaggingSite, find_lagging
+from app.services.indexing.site_indexes import LaggingSite, find_lagging
 from app.services.mail.delivery import MailServerAway, count_late
 from app.storage.files import find_open_paths
 from app.storage.migrate import TablesState, tables_state

@@ -16,8 +16,8 @@ from app.importers.fields import read_column_map
 from app.importers.formats import FORMATS, guess_format, read_file
 from app.importers.records import Read, UnreadableFile
 from app.models import Site
+from app.operations.imports import FileImport, ImportOutcome, LineProblem, told_progress
 from app.runtime import runtime
-from app.services.imports import FileImport, ImportOutcome, LineProblem, told_progress
 from app.services.sites import limits_of_account
 from app.wording import counted, printable
 from backends.errors import BackendError

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from app.models import Site
 from app.runtime import Runtime, runtime
-from app.services.indexing.rebuilder import RebuildUnderWay, count_site_documents, drop_kept_indexes
+from app.services.indexing.site_indexes import RebuildUnderWay, count_site_documents, drop_kept_indexes
 from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendError

@@ -13,7 +13,7 @@ from flask.cli import with_appcontext
 
 from app.config import ConfigurationError
 from app.runtime import Runtime, runtime
-from app.server.environment import ServerEnvironment, read_server_environment
+from app.server import ServerEnvironment, read_server_environment
 from app.storage.migrate import upgrade
 
 SETTINGS = Path(__file__).parents[1] / "server" / "gunicorn_settings.py"

@@ -309,7 +309,7 @@ class SiteUsage(NamedTuple):
 
 
 class CounterStore(ABC):
-    """A counter store. :func:`app.counters.registry.create_counters` creates one from a URL."""
+    """A counter store. :func:`app.counters.create_counters` creates one from a URL."""
 
     name: str
     """Kind of store: ``memory``, ``sqlite``, or ``redis``."""

@@ -11,6 +11,7 @@ from flask_limiter import Limit, Limiter, RateLimitExceeded
 from limits.storage import Storage
 
 from app import clock
+from app.counters import create_counters
 from app.counters.base import (
     ConsumeOutcome,
     CounterStore,
@@ -21,7 +22,6 @@ from app.counters.base import (
     WindowState,
 )
 from app.counters.metering import UNLIMITED, milliseconds, window_end
-from app.counters.registry import create_counters
 
 SCHEME = "counters+"
 """Prefix of a store's URL for the ``limits`` package."""

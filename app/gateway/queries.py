@@ -14,8 +14,7 @@ import orjson
 from app.gateway.hits import EVERY, HitShape
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
-from app.services.search.parameters import MAX_SORT_KEYS, for_site
-from app.services.search.responses import encode_effects
+from app.services.search.encoding import MAX_SORT_KEYS, encode_effects, for_site
 from app.services.search.search import TimedResult, rejected
 from app.web.gateway_errors import GatewayError
 from backends.distinct import distinct_field

@@ -22,18 +22,17 @@ from app.gateway.queries import (
 )
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
-from app.services.search.responses import encode_hit
+from app.services.search.encoding import encode_hit
 from app.services.search.search import AnswerRoom, Visitor
 from app.services.search.suggestions import encode_suggestions
 from app.web.auth import ANYONE, GATEWAY
-from app.web.callers import current_caller
+from app.web.callers import current_caller, typing_visitor
 from app.web.charges import require_search
 from app.web.gateway_errors import GatewayError, gateway_error_body, inside, invalid_engine_key, is_gateway_path
 from app.web.hosts import base_url
 from app.web.parsing import check_query_string, read_json_once
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
-from app.web.searches import typing_visitor
 from backends.query import SearchQuery
 from backends.text import normal_form
 from schemas.gateway.answers import (

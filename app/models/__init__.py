@@ -8,12 +8,15 @@ from app.models.accounts import (
     EmailChangeLink,
     Identity,
     Invitation,
+    Mail,
     Member,
+    PasswordReset,
+    QuotaWarning,
     Session,
+    Webhook,
+    WebhookDelivery,
 )
 from app.models.base import Base
-from app.models.deliveries import Mail, PasswordReset, QuotaWarning, Webhook, WebhookDelivery
-from app.models.documents import API_SOURCE, DocumentVector, StoredDocument, Sync
 from app.models.events import (
     ClickAnchorDay,
     ClickDay,
@@ -30,7 +33,17 @@ from app.models.events import (
     VisitorErasure,
     VisitorKey,
 )
-from app.models.sites import ClickLessons, EngineCredential, EngineTask, Key, Site
+from app.models.sites import (
+    API_SOURCE,
+    ClickLessons,
+    DocumentVector,
+    EngineCredential,
+    EngineTask,
+    Key,
+    Site,
+    StoredDocument,
+    Sync,
+)
 from app.models.sources import CrawlHost, RunPage, Source, SourcePage, SourceRun
 
 __all__ = [

@@ -18,7 +18,7 @@ CLICK_KINDS = ("clicks", "clicked_searches", "positioned_clicks", "click_positio
 positions. A click counts on its own day."""
 VISITOR_KINDS = ("visitors", "found_visitors", "missed_visitors")
 """Counts of visitors who searched for a query, with results, and without. Each visitor counts once, on the last such
-day in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visits``."""
+day in :data:`LONGEST_PERIOD` days: see ``app.services.analytics.visitors``."""
 QUERY_KINDS = ("searches", "zero_results", "partial_results", *CLICK_KINDS, *VISITOR_KINDS)
 """Counts for a query. Results are partial if no document contains every word."""
 SITE_KINDS = (
@@ -157,7 +157,7 @@ class ClickAnchorDay(Base):
 class OriginDay(Base):
     """Totals of one site on one day by channel and page, of counted events with a known channel.
 
-    A day has at most :data:`app.services.analytics.visits.MAX_PAGES` rows with pages of their own.
+    A day has at most :data:`app.services.analytics.rollups.MAX_PAGES` rows with pages of their own.
     """
 
     __tablename__ = "origin_days"

@@ -1,27 +1,35 @@
-"""Accounts and profiles: registering, changing, and deleting them."""
+"""Accounts and profiles: registering, changing, and deleting them, and the figures and problems on their dashboard."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from pyotp import TOTP
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import WindowRequest
+from app.counters.base import CounterStore, WindowRequest
 from app.crawl.sources import removal
 from app.crawl.sources.runs import cancel_runs_of_sites
+from app.crawl.sources.sources import FailedSource, list_failed
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Member
 from app.operations.attempts import HOUR_SECONDS, check_own_password, count_attempt, forgiving_outages
+from app.plans import PlanLimits, limit_or_unlimited, per_month
 from app.runtime import Runtime
 from app.services.access import sessions
 from app.services.access.callers import Caller, MemberRecord
 from app.services.access.credentials import account_record, credential_change
+from app.services.access.key_sightings import ExposedKey, list_exposed
 from app.services.accounts import accounts, members, one_time_codes
 from app.services.accounts.members import find_members, is_same_mailbox, lock_member
+from app.services.health import HealthMonitor, Trouble, find_troubles
+from app.services.sites import count_documents, count_keys, count_sites
+from app.services.usage.daily_usage import usage_between
 from app.services.usage.quota import DAY_SECONDS
 from app.wording import operator_text
 
@@ -295,3 +303,58 @@ def end_other_sessions(runtime: Runtime, caller: Caller) -> None:
     """End all of the caller's sessions except the current one."""
     with runtime.database.write() as session:
         sessions.end_other_sessions(session, _own(caller).id, caller.session_hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """Counts, limits, and problems of an account, as the API shows them."""
+
+    siteCount: int
+    apiKeyCount: int
+    plan: str
+    usage: dict[str, int]
+    limits: dict[str, int | bool]
+    failed_sources: list[FailedSource]
+    troubles: list[Trouble]
+    exposed_keys: Sequence[ExposedKey]
+
+
+def get_dashboard(
+    session: Session,
+    counters: CounterStore | None,
+    health: HealthMonitor,
+    account_id: int,
+    plan: str,
+    limits: PlanLimits,
+    today: date,
+) -> Dashboard:
+    """Return an account's sites and limits, its usage in this calendar month (UTC), and problems with dependencies.
+
+    Args:
+        counters: The counter store, or ``None`` to use the last copy of its counts.
+
+    Raises:
+        CountersUnavailable: Usage cannot be read.
+    """
+    month = usage_between(session, counters, account_id, today.replace(day=1), today)
+    monthly = per_month(limits.searches_per_day)
+    return Dashboard(
+        siteCount=count_sites(session, account_id),
+        apiKeyCount=count_keys(session, account_id),
+        plan=plan,
+        usage={
+            "searches_this_month": sum(day.used for day in month),
+            "indexed_pages": count_documents(session, account_id),
+            "indexing_operations_this_month": sum(day.indexing for day in month),
+            "refused_searches_this_month": sum(day.refused for day in month),
+        },
+        limits={
+            "max_sites": limit_or_unlimited(limits.sites),
+            "max_api_keys": limit_or_unlimited(limits.keys),
+            "searches_per_month": limit_or_unlimited(monthly),
+            "unlimited": limits.sites is None and limits.keys is None and monthly is None,
+        },
+        failed_sources=list_failed(session, account_id),
+        troubles=find_troubles(session, health, account_id),
+        exposed_keys=list_exposed(session, account_id),
+    )

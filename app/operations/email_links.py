@@ -13,9 +13,9 @@ from app.operations.logins import forget_failures, refuse_without_passwords
 from app.runtime import Runtime
 from app.services.access.callers import Caller, Client
 from app.services.access.credentials import changed_credentials, credential_change
-from app.services.accounts import accounts, emails, one_time_codes, password_resets
+from app.services.accounts import accounts, emails, one_time_codes
 from app.services.accounts.members import confirm_email, get_member
-from app.services.audit_log.actors import acting
+from app.services.audit_log.recording import acting
 from app.services.sites import get_account
 from app.wording import operator_text
 
@@ -80,7 +80,7 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     window = WindowRequest(f"reset:{client.key}", REQUESTS_PER_ADDRESS, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "requests for a new password")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
-        password_resets.request_reset(session, email)
+        emails.request_reset(session, email)
 
 
 def check_token(runtime: Runtime, token: str) -> None:
@@ -90,7 +90,7 @@ def check_token(runtime: Runtime, token: str) -> None:
         ApiError: 400.
     """
     with runtime.database.read() as session:
-        if password_resets.find_reset(session, token, runtime.settings.secret_key) is None:
+        if emails.find_reset(session, token, runtime.settings.secret_key) is None:
             raise _reset_link_expired()
 
 
@@ -109,18 +109,18 @@ def reset_password(runtime: Runtime, client: Client, token: str, new_password: s
     count_hashes(runtime, client)
     password_hash = accounts.hash_password(new_password)
     with ExitStack() as after_commit, runtime.database.write() as session:
-        reset = password_resets.find_reset(session, token, runtime.settings.secret_key)
+        reset = emails.find_reset(session, token, runtime.settings.secret_key)
         if reset is None:
             raise _reset_link_expired()
         email = session.get_one(Member, reset.member_id).email
-        account_ids = sorted(member.account_id for member in password_resets.find_owners_of(session, email))
+        account_ids = sorted(member.account_id for member in emails.find_owners_of(session, email))
         for account_id in account_ids:
             get_account(session, account_id, lock=True)
         session.expire_all()
         # Check again under the lock, which another use of the link or a change of password or address also needs.
-        if password_resets.find_reset(session, token, runtime.settings.secret_key) is None:
+        if emails.find_reset(session, token, runtime.settings.secret_key) is None:
             raise _reset_link_expired()
-        members = [m for m in password_resets.find_owners_of(session, email) if m.account_id in account_ids]
+        members = [m for m in emails.find_owners_of(session, email) if m.account_id in account_ids]
         for member in members:
             with acting(client.member(member.email, member.id)):
                 if not member.email_confirmed:

@@ -1,21 +1,27 @@
-"""Importing files as documents."""
+"""Importing files as documents. Documents are written in batches; invalid lines are reported and skipped."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.values import NotIndexed
-from app.errors import ApiError, field_error
+from app.errors import ApiError, ErrorCode, field_error
 from app.importers.fields import read_column_map
 from app.importers.formats import read_file
-from app.importers.records import ByteStream, Record, UnreadableFile
+from app.importers.records import BadLine, ByteStream, Read, Record, UnreadableFile
 from app.operations.attempts import count_attempt
+from app.plans import PlanLimits
 from app.runtime import Runtime
 from app.services import sites
 from app.services.access.callers import Caller
-from app.services.imports import FileImport, ImportOutcome
+from app.services.indexing.documents import DocumentWriter
+from app.services.site_fields import TooManySiteFields
 from app.services.usage.quota import read_pages_window
+from app.wording import counted, number
+from schemas.validation.documents import RECOMMENDED_BATCH, DocumentProblems, ValidDocument, read_document
+from schemas.validation.problems import MAX_PROBLEMS, Problem
 
 
 class ImportInterrupted(Exception):
@@ -111,3 +117,155 @@ def _read_page(file: SentFile, site_url: str) -> Record:
 
 def _unreadable(error: UnreadableFile) -> ApiError:
     return field_error(error.field, error.problem.code, str(error.problem))
+
+
+BATCH_BYTES = 8 * 1024 * 1024
+"""Size in bytes at which a batch is written even if it has fewer than :data:`RECOMMENDED_BATCH` documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineProblem:
+    """A problem in a skipped line or record.
+
+    Attributes:
+        line: Number of the line on which the record begins, from 1.
+        field: The invalid field; ``None`` for the line as a whole.
+        problem: A predicate that follows the field's name.
+        record: Number of the record in the file, from 1, for formats with several records on a line.
+    """
+
+    line: int
+    field: str | None
+    problem: Problem
+    record: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Location of the problem for people: ``line 4``, or ``record 12 (line 4)``."""
+        line = f"line {number(self.line)}"
+        return line if self.record is None else f"record {number(self.record)} ({line})"
+
+    @property
+    def message(self) -> str:
+        return f"{self.field or 'document'} {self.problem}"
+
+
+@dataclass(slots=True)
+class ImportOutcome:
+    """Outcome of an import so far.
+
+    Attributes:
+        indexed: Number of documents written. An ID that occurs again in a later batch counts again.
+        created: Number of written documents with new IDs.
+        skipped: Number of skipped lines.
+        problems: Problems of the first skipped lines.
+    """
+
+    indexed: int = 0
+    created: int = 0
+    skipped: int = 0
+    problems: list[LineProblem] = field(default_factory=list)
+
+    @property
+    def updated(self) -> int:
+        return self.indexed - self.created
+
+    def leave_out(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
+        """Record a skipped line."""
+        self.skipped += 1
+        room = MAX_PROBLEMS - len(self.problems)
+        self.problems.extend(
+            LineProblem(read.line, name or None, problem, read.number) for name, problem in [*problems][: max(0, room)]
+        )
+
+
+@dataclass(slots=True)
+class FileImport:
+    """One import of a file into a site.
+
+    Attributes:
+        limits: Limits of the plan.
+        max_site_fields: Maximum number of distinct additional fields of a site.
+        max_skipped: Maximum number of skipped lines before the import stops; ``None`` for no limit.
+        outcome: Outcome so far, even if an error ends the import.
+    """
+
+    writer: DocumentWriter
+    account_id: int
+    limits: PlanLimits
+    site_id: int
+    max_site_fields: int
+    max_skipped: int | None = None
+    outcome: ImportOutcome = field(default_factory=ImportOutcome)
+    _batch: dict[str, ValidDocument] = field(default_factory=dict)
+    _reads: dict[str, Read] = field(default_factory=dict)
+    _batch_bytes: int = 0
+
+    def run(self, reads: Iterable[Read]) -> None:
+        """Write all valid documents. If an ID occurs several times in a batch, the last document wins.
+
+        Raises:
+            ApiError: 404 for the site; 403 if it is paused or the plan's documents are exceeded; 400 for too many
+                invalid lines.
+            BackendUnavailable: The last batch is stored but may become searchable later.
+            UnreadableFile: From ``reads``.
+        """
+        try:
+            for read in reads:
+                self._take(read)
+            self._write()
+        finally:
+            self.outcome.problems.sort(key=lambda each: (each.line, each.record or 0))
+
+    def _take(self, read: Read) -> None:
+        if isinstance(read, BadLine):
+            self._leave_out(read, [(None, read.problem)])
+            return
+        try:
+            document = read_document(read.value, read.line)
+        except DocumentProblems as error:
+            self._leave_out(read, error.problems)
+            return
+        # Removed first, so that the last document with an ID also takes its place in the order.
+        self._batch.pop(document.id, None)
+        self._batch[document.id] = document
+        self._reads[document.id] = Record(read.line, None, read.number)
+        self._batch_bytes += len(document.body)
+        if len(self._batch) >= RECOMMENDED_BATCH or self._batch_bytes >= BATCH_BYTES:
+            self._write()
+
+    def _leave_out(self, read: Read, problems: Iterable[tuple[str | None, Problem]]) -> None:
+        self.outcome.leave_out(read, problems)
+        if self.max_skipped is not None and self.outcome.skipped > self.max_skipped:
+            raise ApiError(
+                ErrorCode.VALIDATION_FAILED,
+                f"More than {counted(self.max_skipped, 'line')} cannot be imported; check the format. "
+                f"The first one is {self.outcome.problems[0].place}: {self.outcome.problems[0].message}.",
+            )
+
+    def _write(self) -> None:
+        while self._batch:
+            documents = list(self._batch.values())
+            try:
+                written = self.writer.put(self.account_id, self.limits, self.site_id, documents)
+            except TooManySiteFields as error:
+                for surplus in error.surplus:
+                    document = self._batch.pop(documents[surplus.place].id)
+                    predicate = error.predicate(surplus, self.max_site_fields)
+                    self._leave_out(self._reads[document.id], [(None, Problem(predicate, "too_many_fields"))])
+            else:
+                self.outcome.indexed += written.indexed
+                self.outcome.created += written.created
+                self._batch.clear()
+                self._reads.clear()
+                self._batch_bytes = 0
+
+
+def told_progress(outcome: ImportOutcome) -> str:
+    """Return a sentence about an interrupted import's progress, to append to the error; empty without progress."""
+    if not outcome.indexed:
+        return ""
+    return (
+        f" Before that, {counted(outcome.indexed, 'document')} of the file {'was' if outcome.indexed == 1 else 'were'} "
+        f"indexed; importing the file again replaces {'it' if outcome.indexed == 1 else 'them'}."
+    )

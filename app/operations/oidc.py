@@ -26,10 +26,10 @@ from app.operations.attempts import HOUR_SECONDS, count_attempt
 from app.runtime import Runtime
 from app.services.access.callers import Client
 from app.services.access.credentials import changed_credentials
-from app.services.accounts import accounts, identities, invitations
+from app.services.accounts import accounts, invitations, oidc
 from app.services.accounts.members import is_same_mailbox
-from app.services.accounts.oidc_provider import AnswerRefused, Provider, ProviderUnavailable
-from app.services.audit_log.actors import acting
+from app.services.accounts.oidc import AnswerRefused, Provider, ProviderUnavailable
+from app.services.audit_log.recording import acting
 from app.services.sites import get_account
 from app.tokens import hash_token, read_signed, sign
 from app.wording import operator_text
@@ -158,8 +158,8 @@ def _find_members(
     runtime: Runtime, client: Client, person: Person, invitation: str, connects: int | None
 ) -> tuple[list[Member], bool]:
     with runtime.database.read() as session:
-        linked_members = identities.find_linked_members(session, person.issuer, person.subject)
-        unknown = identities.find_linkable_members(session, person.issuer, person.email, connects)
+        linked_members = oidc.find_linked_members(session, person.issuer, person.subject)
+        unknown = oidc.find_linkable_members(session, person.issuer, person.email, connects)
     if linked_members and not unknown and not invitation:
         return list(linked_members), len(linked_members) > 1
     password_hash = accounts.hash_password(secrets.token_urlsafe(32))
@@ -168,7 +168,7 @@ def _find_members(
         if invitation:
             members = [_accept(runtime, session, person, invitation, password_hash)]
         else:
-            members = list(identities.find_linked_members(session, person.issuer, person.subject))
+            members = list(oidc.find_linked_members(session, person.issuer, person.subject))
         if not members:
             members = [_register(runtime, session, person, password_hash)]
         session.flush()
@@ -184,19 +184,19 @@ def _link_members(session: Session, person: Person, password_hash: str, connects
     Returns the IDs of their accounts, and whether any of these is another person's account, in which someone may have
     entered the address without the person's consent.
     """
-    unknown = identities.find_linkable_members(session, person.issuer, person.email, connects)
+    unknown = oidc.find_linkable_members(session, person.issuer, person.email, connects)
     account_ids = sorted(member.account_id for member in unknown)
     for account_id in account_ids:
         get_account(session, account_id, lock=True)
     # Read the members again under the locks, which concurrent logins and changes of addresses also need.
     session.expire_all()
     linked, is_asked = [], False
-    for member in identities.find_linkable_members(session, person.issuer, person.email, connects):
+    for member in oidc.find_linkable_members(session, person.issuer, person.email, connects):
         if member.account_id not in account_ids:
             continue
         if not member.email_confirmed and member.id != connects:
-            is_asked |= not identities.take_over(session, member, password_hash)
-        identities.link(session, member, person.issuer, person.subject)
+            is_asked |= not oidc.take_over(session, member, password_hash)
+        oidc.link(session, member, person.issuer, person.subject)
         linked.append(member.account_id)
     return linked, is_asked
 
@@ -208,12 +208,12 @@ def _accept(runtime: Runtime, session: Session, person: Person, invitation: str,
     member = invitations.accept_invitation(
         session, invitation, secret, name=person.name, password_hash=password_hash, confirmed=True
     )
-    identities.link(session, member, person.issuer, person.subject)
+    oidc.link(session, member, person.issuer, person.subject)
     return member
 
 
 def _register(runtime: Runtime, session: Session, person: Person, password_hash: str) -> Member:
-    if identities.is_linked_elsewhere(session, person.issuer, person.email):
+    if oidc.is_linked_elsewhere(session, person.issuer, person.email):
         raise _forbidden(f"{person.email} already belongs to another person's account here; ask {_operator(runtime)}.")
     if not runtime.settings.registration:
         raise _forbidden(f"There is no account with the e-mail address {person.email}; ask for an invitation.")
@@ -225,7 +225,7 @@ def _register(runtime: Runtime, session: Session, person: Person, password_hash:
         plan=runtime.settings.default_plan,
         confirmed=True,
     )
-    identities.link(session, owner, person.issuer, person.subject)
+    oidc.link(session, owner, person.issuer, person.subject)
     return owner
 
 

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site
+from app.operations import changing
 from app.operations.attempts import count_uncharged
-from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services import search_settings
 from app.services.access.callers import Caller

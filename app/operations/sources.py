@@ -22,8 +22,8 @@ from app.crawl.sources.docsearch import read_config
 from app.crawl.sources.sources import SourceView
 from app.errors import ApiError, ErrorCode, field_error, validation_error
 from app.models import Site, SourceRun
+from app.operations import changing
 from app.operations.attempts import count_attempt, forgiving_outages
-from app.operations.changes import changing
 from app.runtime import Runtime
 from app.services.access.callers import Caller
 from app.services.access.credentials import site_record

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from app.clock import today
 from app.crawl.sources.sources import list_open_runs
-from app.operations.accounts import get_user
-from app.operations.dashboard import get_dashboard
+from app.operations.accounts import get_dashboard, get_user
 from app.pages.analytics.figures import draw_chart
 from app.pages.layout import render
 from app.pages.plans import Meter, read_meters

@@ -7,7 +7,7 @@ from flask import Response, request
 from app.clock import now
 from app.errors import ApiError
 from app.models import Site
-from app.operations import keys as key_operations
+from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import see_other
@@ -71,20 +71,20 @@ def _keys(site_id: int, error: ApiError | None = None) -> str:
 def create_key(site_id: int) -> Response:
     """Add a key."""
     refill_on_error(lambda error: _keys(site_id, error))
-    key, token = key_operations.create_key(runtime(), current_caller(), site_id, read_form(KeyCreateSchema()))
+    key, token = site_operations.create_key(runtime(), current_caller(), site_id, read_form(KeyCreateSchema()))
     return _to_keys(key, token=token)
 
 
 def rotate_key(site_id: int, key_id: str) -> Response:
     """Replace the token of a key."""
     refill_on_error(lambda error: _keys(site_id, error))
-    key, token = key_operations.rotate_key(runtime(), current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
+    key, token = site_operations.rotate_key(runtime(), current_caller(), site_id, key_id, read_form(KeyRotateSchema()))
     return _to_keys(key, token=token)
 
 
 def toggle_key(key_id: str) -> Response:
     """Disable or enable a key."""
-    key = key_operations.toggle_key(runtime(), current_caller(), key_id, read_form(KeyToggleSchema())["active"])
+    key = site_operations.toggle_key(runtime(), current_caller(), key_id, read_form(KeyToggleSchema())["active"])
     return _to_keys(key, notice="key-enabled" if key.active else "key-disabled")
 
 
@@ -131,20 +131,20 @@ def update_key(site_id: int, key_id: str) -> Response:
     if request.form.get("expires_at") == (_minute(key) or ""):
         changes.pop("expires_at", None)
     if changes:
-        key = key_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)
+        key = site_operations.update_key(runtime(), current_caller(), site_id, key_id, changes)
     return _to_keys(key, notice="key-updated")
 
 
 def delete_key(site_id: int, key_id: str) -> Response:
     """Delete a key."""
     _, key = _load(site_id, key_id)
-    key_operations.delete_key(runtime(), current_caller(), site_id, key_id)
+    site_operations.delete_key(runtime(), current_caller(), site_id, key_id)
     return _to_keys(key, notice="key-deleted")
 
 
 def dismiss_exposure(site_id: int, key_id: str) -> Response:
     """Dismiss the dashboard's notice about an exposed key."""
-    key_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
+    site_operations.dismiss_exposure(runtime(), current_caller(), site_id, key_id)
     return see_other("/dashboard", notice="exposure-dismissed")
 
 

@@ -15,7 +15,7 @@ from app.pages.layout import render
 from app.pages.logins import log_out_to_home
 from app.pages.negotiation import see_other
 from app.runtime import runtime
-from app.services.accounts import identities
+from app.services.accounts import oidc
 from app.web.callers import current_caller
 from app.web.hosts import service_name
 from schemas.accounts import (
@@ -36,7 +36,7 @@ def render_profile(error: ApiError | None = None) -> str:
     caller = current_caller()
     with runtime().database.read() as session:
         user = accounts.get_user(session, caller)
-        is_connected = runtime().provider is None or identities.is_connected(session, user.id)
+        is_connected = runtime().provider is None or oidc.is_connected(session, user.id)
     sessions = [] if caller.member is None else accounts.list_sessions(runtime(), caller, limit=100, offset=0)[0]
     parts = _profile_parts(user, error if request.form else None)
     return render(

@@ -8,7 +8,7 @@ from typing import Any
 
 from flask import Response, make_response, request
 
-from app.operations import keys as key_operations
+from app.operations import sites as site_operations
 from app.operations.sites import BOX_KEY
 from app.pages.layout import render
 from app.pages.negotiation import see_other
@@ -36,7 +36,7 @@ def show_box(site_id: int) -> Response:
 
 def create_box_key(site_id: int) -> Response:
     """Create a public key for a site that has no public key with a displayable token."""
-    key_operations.create_key(runtime(), current_caller(), site_id, BOX_KEY)
+    site_operations.create_key(runtime(), current_caller(), site_id, BOX_KEY)
     return see_other(f"/sites/{site_id}/box")
 
 

@@ -9,14 +9,14 @@ from functools import partial
 from flask import Response, request
 
 from app.errors import ApiError
-from app.operations import keys as webhook_operations
+from app.operations import sites as site_operations
 from app.pages.forms import banner_of, read_form, refill_on_error, shown_fields
 from app.pages.layout import render
 from app.pages.negotiation import see_other
 from app.pages.sites import read_paging
 from app.runtime import runtime
-from app.services.webhooks import webhooks
-from app.services.webhooks.delivery import secret_of
+from app.services import webhooks
+from app.services.webhook_delivery import secret_of
 from app.web.callers import current_caller
 from app.web.responses import cookie_of
 from schemas.validation.webhooks import EVENTS
@@ -60,7 +60,7 @@ def _webhooks(error: ApiError | None = None) -> str:
 def create_webhook() -> Response:
     """Add a webhook."""
     refill_on_error(_webhooks)
-    _, secret = webhook_operations.create_webhook(runtime(), current_caller(), read_form(WebhookCreateSchema()))
+    _, secret = site_operations.create_webhook(runtime(), current_caller(), read_form(WebhookCreateSchema()))
     response = see_other(PATH)
     response.headers.add("Set-Cookie", _secret_cookie(secret))
     return response
@@ -100,20 +100,20 @@ def update_webhook(webhook_id: str) -> Response:
     """Save a webhook, or turn it off or on."""
     refill_on_error(lambda error: _webhook(webhook_id, error))
     changes = read_form(WebhookUpdateSchema())
-    webhook_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
+    site_operations.update_webhook(runtime(), current_caller(), webhook_id, changes)
     states = {True: "webhook-on", False: "webhook-off", None: "webhook-updated"}
     return see_other(f"{PATH}/{webhook_id}", notice=states[changes.get("active")])
 
 
 def delete_webhook(webhook_id: str) -> Response:
     """Delete a webhook."""
-    webhook_operations.delete_webhook(runtime(), current_caller(), webhook_id)
+    site_operations.delete_webhook(runtime(), current_caller(), webhook_id)
     return see_other(PATH, notice="webhook-deleted")
 
 
 def redeliver(webhook_id: str, delivery_id: str) -> Response:
     """Send a delivery again."""
-    webhook_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
+    site_operations.redeliver(runtime(), current_caller(), webhook_id, delivery_id)
     return see_other(f"{PATH}/{webhook_id}", notice="redelivered")
 
 

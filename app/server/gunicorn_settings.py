@@ -32,7 +32,7 @@ if 0 <= _soft < _OPEN_FILES:
     _new_limit = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (_new_limit, _hard))
 
-from app.server.environment import read_server_environment  # noqa: E402 - the metrics folder must be set first.
+from app.server import read_server_environment  # noqa: E402 - the metrics folder must be set first.
 
 _environment = read_server_environment()
 bind = _environment.bind

@@ -19,7 +19,7 @@ from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer
-from app.services.indexing.lagging import lagging_since
+from app.services.indexing.site_indexes import lagging_since
 from app.services.sites import listed
 from app.storage.database import Database, is_unavailable
 from app.storage.migrate import TablesState, tables_state

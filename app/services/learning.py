@@ -24,7 +24,7 @@ from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.access.credentials import SiteRecord, credential_change, site_record
 from app.services.analytics.visitors import NETWORK_BITS
-from app.services.search.parameters import for_site
+from app.services.search.encoding import for_site
 from app.services.search.search import Searcher
 from app.services.search_rules import NO_RULES
 from app.services.search_settings import learns_from_clicks

@@ -19,7 +19,7 @@ from app.clock import now
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, EngineCredential, Key, Site
 from app.plans import QUOTA_REFUSALS, PlanLimits, PlanTable
-from app.services import outbox
+from app.services.engines import DELETE_INDEX, PURGE_SITE, REVOKE_CREDENTIAL, add_task
 from app.storage.database import ROW_LOCK, Database
 from app.wording import counted, number
 from schemas.validation.sites import domain_of
@@ -302,8 +302,8 @@ def remove_site(session: Session, site: Site) -> None:
     """
     lock_keys(session, Key.site_id == site.id)
     end_engine_credentials(session, site)
-    outbox.add(session, site.engine, outbox.DELETE_INDEX, site.engine_index)
-    outbox.add(session, site.engine, outbox.PURGE_SITE, f"{site.account_id}:{site.id}")
+    add_task(session, site.engine, DELETE_INDEX, site.engine_index)
+    add_task(session, site.engine, PURGE_SITE, f"{site.account_id}:{site.id}")
     session.delete(site)
     session.flush()
 
@@ -325,5 +325,5 @@ def end_engine_credentials(session: Session, site: Site, *, key_id: str | None =
 def end_direct_keys(session: Session, *conditions: ColumnElement[bool]) -> None:
     """Revoke credentials issued by an engine."""
     for credential in session.scalars(select(EngineCredential).where(*conditions)):
-        outbox.add(session, credential.engine, outbox.REVOKE_CREDENTIAL, credential.reference)
+        add_task(session, credential.engine, REVOKE_CREDENTIAL, credential.reference)
         session.delete(credential)

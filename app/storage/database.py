@@ -1,4 +1,4 @@
-"""The SQL database: one engine per process, read and write transactions."""
+"""The SQL database: one engine per process, read and write transactions, and statements about many rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, event
+import orjson
+from sqlalchemy import CursorResult, TextClause, create_engine, event, text
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -282,3 +284,50 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA cache_size=-16384")
     cursor.execute(f"PRAGMA soft_heap_limit={SQLITE_BYTES}")
     cursor.close()
+
+
+def execute_rows(
+    session: Session, statement: str, columns: str, rows: Iterable[Sequence[Any]], **parameters: Any
+) -> CursorResult[*tuple[Any, ...]]:
+    """Run ``statement``, replacing ``{rows}`` in it with a table of ``rows``.
+
+    The rows are one JSON parameter, so the statement's text does not depend on their number; unlike ``executemany``,
+    the statement can join them and return rows. Works on SQLite and PostgreSQL.
+
+    Args:
+        columns: The table's columns, ``name:type name:type``; a type is ``int`` or ``text``. The table also has a
+            column ``row_number`` with the position of each row.
+        parameters: Values of the statement's other parameters.
+    """
+    clause = _compiled(statement, columns, session.get_bind().dialect.name)
+    result = session.execute(clause, {"rows": orjson.dumps(list(rows)).decode(), **parameters})
+    assert isinstance(result, CursorResult)
+    return result
+
+
+def upsert(table: str, key: Sequence[str], numbers: Sequence[str]) -> str:
+    """Return the statement that adds numbers to rows of a table, creating missing rows."""
+    columns = ", ".join((*key, *numbers))
+    return f"""
+        INSERT INTO {table} ({columns}) SELECT {columns} FROM {{rows}} AS changed WHERE true
+        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {", ".join(f"{n} = {table}.{n} + excluded.{n}" for n in numbers)}
+    """  # noqa: S608 - made of constants
+
+
+def integers(names: Iterable[str]) -> str:
+    """Return the column specifications of integer columns, for :func:`execute_rows`."""
+    return " ".join(f"{name}:int" for name in names)
+
+
+@cache
+def _compiled(statement: str, columns: str, dialect: str) -> TextClause:
+    fields = [column.split(":") for column in columns.split()]
+    if dialect == "sqlite":
+        picked = [f"json_extract(value, '$[{i}]') AS {name}" for i, (name, _) in enumerate(fields)]
+        table = f"(SELECT key AS row_number, {', '.join(picked)} FROM json_each(:rows))"  # noqa: S608
+    else:
+        types = {"int": "bigint", "text": "text"}
+        picked = [f"CAST(value ->> {i} AS {types[kind]}) AS {name}" for i, (name, kind) in enumerate(fields)]
+        source = "jsonb_array_elements(CAST(:rows AS jsonb)) WITH ORDINALITY AS elements (value, row_number)"
+        table = f"(SELECT row_number, {', '.join(picked)} FROM {source})"  # noqa: S608
+    return text(statement.replace("{rows}", table))

@@ -1,11 +1,11 @@
-"""Charges for the searches of a request: reserving, refunding, and counting rejections."""
+"""Charges for the searches of a request: reserving, searching, refunding, and counting rejections."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
-from flask import Request, Response, g
+from flask import Request, Response, g, request
 
 from app.clock import now
 from app.counters.base import (
@@ -19,10 +19,14 @@ from app.counters.base import (
     WindowRequest,
 )
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
+from app.operations import searches
 from app.operations.attempts import count_uncharged
+from app.operations.searches import SearchOutcome
 from app.plans import QUOTA_REFUSALS
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller
+from app.services.access.credentials import SiteRecord
+from app.services.search.search import Visitor
 from app.services.usage.quota import (
     MINUTE_SECONDS,
     bucket_windows,
@@ -30,9 +34,10 @@ from app.services.usage.quota import (
     out_of_searches,
     preview_window,
 )
-from app.web.callers import address, current_caller
+from app.web.callers import address, current_caller, holder
 from app.web.permissions import find_refusal
 from app.web.policy import OperationPolicy
+from backends.query import SearchQuery
 
 log = logging.getLogger(__name__)
 
@@ -147,12 +152,6 @@ def _visitor_name(caller: Caller, place: int) -> str:
     return f"{holder(caller)}:{address()}" + (f":{place}" if place else "")
 
 
-def holder(caller: Caller) -> str:
-    """Return the holder of an engine key: an API key, or the site."""
-    site_id = 0 if caller.site is None else caller.site.id
-    return f"{site_id}:{caller.key.id if caller.key is not None else ''}"
-
-
 def undo_count(runtime: Runtime, outcome: ConsumeOutcome) -> None:
     if outcome.refused is not None:
         return
@@ -173,6 +172,19 @@ def require_search() -> None:
         QUOTA_REFUSALS.labels("searches_per_day").inc()
         _note_refused(runtime(), current_caller())
         raise out_of_searches(outcome, current_caller().account.limits)
+
+
+def search_site(
+    site: SiteRecord, search_query: SearchQuery, visitor: Visitor | None, fields: Set[str] | None = None
+) -> SearchOutcome:
+    """Search a site as :func:`app.operations.searches.search_site` does, with the charge reserved for the request.
+
+    Raises:
+        ApiError: As there; also 429 if the daily quota is used up.
+        BackendUnavailable: The engine is unavailable.
+    """
+    require_search()
+    return searches.search_site(runtime(), site, search_query, None if request.method == "HEAD" else visitor, fields)
 
 
 def note_failed_search() -> None:

@@ -13,10 +13,9 @@ from werkzeug.routing import RequestRedirect
 from app.counters.base import CountersUnavailable
 from app.counters.limiter import RequestLimitExceeded
 from app.errors import ApiError, ErrorCode, error_body, error_headers
-from app.operations.imports import ImportInterrupted
+from app.operations.imports import ImportInterrupted, told_progress
 from app.runtime import runtime
 from app.services.analytics.events import EventJournalUnavailable
-from app.services.imports import told_progress
 from app.services.usage.quota import RateLimited, refusal
 from app.storage.database import is_unavailable
 from app.web.parsing import too_large

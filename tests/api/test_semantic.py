@@ -13,8 +13,8 @@ from app.models import DocumentVector
 from tests.answers import assert_ok
 from tests.backends.contract import has_native_filters
 from tests.callers import Tenant, page
-from tests.services.vectors.conftest import embedder, semantic_app, site  # noqa: F401
-from tests.services.vectors.stub_embedder import StubEmbedder
+from tests.services.embedding.conftest import embedder, semantic_app, site  # noqa: F401
+from tests.services.embedding.stub_embedder import StubEmbedder
 
 QUESTION = "how do I get a refund for the ticket"
 WORDS = "Get the ticket here, get the ticket there."
@@ -103,7 +103,7 @@ def test_explanations_contain_cosine_and_rank_by_words(shop: Tenant) -> None:
 
 def test_only_hits_ranked_by_meaning_have_a_meaning_explanation(shop: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     switch(shop, semantic=True, pinned=[{"query": QUESTION, "ids": ["page-3"]}])
-    monkeypatch.setattr("app.services.search.ordering.MIXED_HITS", 2)
+    monkeypatch.setattr("app.services.search.hits.MIXED_HITS", 2)
     answer = assert_ok(shop.private.get("/v1/search", query_string={"q": QUESTION, "explain": "true"}))
     told = {hit["id"]: hit["_explain"] for hit in answer["results"]["hits"]}
 

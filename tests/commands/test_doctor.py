@@ -16,13 +16,13 @@ import time_machine
 from click.testing import CliRunner
 from sqlalchemy import update
 
+from app import runtime
 from app.clock import now
 from app.commands import diagnosis
 from app.commands.doctor import doctor
 from app.counters.base import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
 from app.runtime import Runtime
-from app.services.embedding import registry
 from app.services.embedding.minilm_server import ModelFile
 from app.services.mail.letters import queue_mail
 from backends.errors import BackendUnavailable
@@ -389,7 +389,7 @@ def test_embedder_that_rejects_the_key_is_reported(installation: Tenant) -> None
 
 
 def test_missing_packages_of_an_embedder_are_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MINILM_PACKAGES", ("numpy", "no_such_package"))
+    monkeypatch.setattr(runtime, "MINILM_PACKAGES", ("numpy", "no_such_package"))
 
     status, wrong = examine(installation, EMBEDDER="minilm")
 
@@ -399,7 +399,7 @@ def test_missing_packages_of_an_embedder_are_reported(installation: Tenant, monk
 
 
 def test_model_file_with_a_different_hash_is_reported(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MINILM_PACKAGES", ("numpy",))
+    monkeypatch.setattr(runtime, "MINILM_PACKAGES", ("numpy",))
     monkeypatch.setattr(diagnosis, "MODEL", ModelFile("numpy", "__init__.py", "0" * 64))
 
     status, wrong = examine(installation, EMBEDDER="minilm")

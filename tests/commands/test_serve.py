@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from app.commands.serve import GUNICORN
 from app.config import ConfigurationError
 from app.console import main
-from app.server.environment import read_server_environment
+from app.server import read_server_environment
 from app.storage.database import Database
 from app.storage.migrate import TablesState, tables_state
 from tests.server import free_port

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from app.counters import create_counters
 from app.counters.base import CounterStore
-from app.counters.registry import create_counters
 from tests.server import free_port
 
 STORES = ("memory", "sqlite", "redis")

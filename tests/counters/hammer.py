@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from app.counters import create_counters
 from app.counters.base import CounterStore, IdempotencyKey, UsageReservation, WindowRequest
-from app.counters.registry import create_counters
 
 NOW = 1_700_000_000.0
 PATIENT_SECONDS = 30.0

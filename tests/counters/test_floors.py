@@ -7,9 +7,9 @@ from datetime import date
 
 import pytest
 
+from app.counters import create_counters
 from app.counters.base import CounterStore, Reservation, UsageReservation
 from app.counters.metering import Floor, Floors
-from app.counters.registry import create_counters
 from tests.counters.every_method import NOW, TODAY
 
 RESERVE = UsageReservation(1, 60, 7)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.counters import create_counters
 from app.counters.base import (
     CounterStore,
     IdempotencyKey,
@@ -22,7 +23,6 @@ from app.counters.base import (
     WindowState,
 )
 from app.counters.metering import day_of
-from app.counters.registry import create_counters
 
 START = 1_700_005_000.0
 DAY_SECONDS = 86_400

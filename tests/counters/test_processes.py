@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from app.counters import create_counters
 from app.counters.base import UsageReservation, WindowRequest
-from app.counters.registry import create_counters
 from tests.counters import hammer
 from tests.patience import PATIENCE_SECONDS
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.services.webhooks.delivery import secret_of, signed_headers
+from app.services.webhook_delivery import secret_of, signed_headers
 from tests.patience import PATIENCE_SECONDS
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "webhooks.md").read_text()

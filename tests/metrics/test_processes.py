@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.metrics.processes import show_processes
+from app.metrics import show_processes
 from app.plans import LIMIT_NAMES
 from tests.callers import Tenant, page
 from tests.metrics.samples import Samples, samples_of, scrape, value
@@ -20,7 +20,7 @@ from tests.patience import PATIENCE_SECONDS
 
 COUNT = """
 import sys
-from app.metrics.processes import show_processes
+from app.metrics import show_processes
 from app.plans import QUOTA_REFUSALS
 from app.services.engines import ENGINE_SECONDS
 QUOTA_REFUSALS.labels("keys").inc(int(sys.argv[1]))

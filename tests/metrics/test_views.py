@@ -11,7 +11,7 @@ import requests
 from flask import Flask
 from werkzeug.test import TestResponse
 
-from app.metrics.views import serve_processes
+from app.metrics import serve_processes
 from tests.answers import assert_error
 from tests.callers import ApiClient, Tenant
 from tests.conftest import close_app, make_app, make_settings

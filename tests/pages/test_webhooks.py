@@ -7,7 +7,7 @@ from flask import Flask
 
 from app.pages.webhooks import SECRET_COOKIE
 from app.runtime import Runtime
-from app.services.webhooks.delivery import NotSent
+from app.services.webhook_delivery import NotSent
 from tests.callers import Tenant, add_member
 from tests.pages.people import Person, person_of
 from tests.services.webhooks.receiver import add_webhook, deliveries, send, tell

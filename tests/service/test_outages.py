@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from app.counters.registry import BUSY_SECONDS
+from app.counters import BUSY_SECONDS
 from tests.counters.conftest import RedisServer
 from tests.postgres import PostgresServer
 from tests.server import Server

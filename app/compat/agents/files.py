@@ -17,7 +17,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.indexing.stored_documents import StoredBody, nearest_rows, parts_by_size, read_bodies, steps
-from app.services.search.responses import encode_hit
+from app.services.search.encoding import encode_hit
 from app.storage.database import Database
 from app.wording import counted
 from backends.filters import OneOf

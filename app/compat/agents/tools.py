@@ -15,8 +15,9 @@ from app.compat.agents.files import find_page
 from app.errors import field_error
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import rejected
+from app.web.callers import agent_visitor
+from app.web.charges import search_site
 from app.web.parsing import invalid
-from app.web.searches import agent_visitor, search_site
 from backends.errors import BackendRejected
 from backends.filters import And, Filter, OneOf, parse_filter
 from backends.query import Highlight, SearchQuery

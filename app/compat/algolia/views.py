@@ -18,14 +18,15 @@ from marshmallow import ValidationError
 from app.apidoc.openapi import ApiBlueprint, described_errors
 from app.compat.algolia.filters import fields_named, read_filters
 from app.errors import ApiError, ErrorCode, field_error
+from app.operations.searches import SearchOutcome
 from app.services.access.credentials import SiteRecord
 from app.web.auth import Access, TokenPlace
-from app.web.callers import current_caller
+from app.web.callers import current_caller, typing_visitor
+from app.web.charges import search_site
 from app.web.parsing import invalid, read_json_once
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
-from app.web.searches import SearchOutcome, search_site, typing_visitor
 from backends.query import MATCH_ALL, Highlight, SearchQuery
 from backends.sections import SECTIONS
 from backends.standard_fields import COUNTED_FIELDS, STANDARD_FIELDS

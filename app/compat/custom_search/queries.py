@@ -19,14 +19,13 @@ from urllib.parse import unquote, urljoin, urlsplit
 from flask import request
 
 from app.errors import field_error
+from app.operations.searches import SearchOutcome
 from app.runtime import runtime
 from app.services.access.credentials import SiteRecord
 from app.services.analytics.clicks import make_query_id
-from app.services.search.parameters import MAX_SORT_KEYS, for_site
-from app.services.search.responses import encode_hit
+from app.services.search.encoding import MAX_SORT_KEYS, encode_hit, for_site
 from app.services.search.search import Visitor, find_ids
 from app.web.charges import require_search
-from app.web.searches import SearchOutcome
 from backends.base import Hit
 from backends.filters import NO_DOCUMENT, And, Between, Comparison, Filter, Not, OneOf
 from backends.query import NO_EFFECTS, Boost, Highlight, SearchQuery, SortKey
@@ -238,7 +237,7 @@ def read_narrowing(parameters: Mapping[str, Any], site: SiteRecord) -> Narrowing
 def search_narrowed(
     site: SiteRecord, search_query: SearchQuery, narrowing: Narrowing, visitor: Visitor | None, fields: frozenset[str]
 ) -> SearchOutcome:
-    """Search like :func:`app.web.searches.search_site`, with additional conditions.
+    """Search like :func:`app.web.charges.search_site`, with additional conditions.
 
     The total is exact if all hits were checked, otherwise an estimate.
     """

@@ -16,15 +16,16 @@ from app.apidoc.openapi import ApiBlueprint, described_errors
 from app.clock import now
 from app.compat.custom_search.queries import make_search_query, read_narrowing, search_narrowed, shown_fields
 from app.errors import ApiError, ErrorCode, field_error
+from app.operations.searches import SearchOutcome
 from app.services.access.credentials import SiteRecord
 from app.services.search.search import TimedResult
 from app.web.auth import Access, TokenPlace
-from app.web.callers import current_caller
+from app.web.callers import current_caller, current_visitor
+from app.web.charges import search_site
 from app.web.hosts import base_url
 from app.web.permissions import choose_searched_site
 from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
-from app.web.searches import SearchOutcome, current_visitor, search_site
 from backends.base import Matched
 from backends.standard_fields import STANDARD_FIELDS
 from schemas.compat.custom_search import (

@@ -49,8 +49,7 @@ from app.counters.metering import (
     window_end,
 )
 from app.counters.redis import scripts
-from app.counters.redis.connections import Connections
-from app.counters.redis.process_state import NO_STEP, KnownIncarnation, Step, StepLedger
+from app.counters.redis.client import NO_STEP, Connections, KnownIncarnation, Step, StepLedger
 
 _PREFIX = "sitesearch:counters:"
 _OPEN_CHANGES = f"{_PREFIX}open-changes"

@@ -16,8 +16,8 @@ from app.crawl.run.visits.admission import Rules
 from app.crawl.sources.runs import RUNS_KEPT, list_runs
 from app.models import RunPage, Site, Source, SourcePage, SourceRun
 from app.models.base import from_microseconds
-from app.services.csv_export import csv_lines
 from app.services.indexing.stored_documents import read_stored
+from app.wording import csv_lines
 
 MAX_REFERRERS = 10
 """Maximum number of pages that are reported to link to a URL."""

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
+from app.clock import Pauses
 from app.counters.base import CountersUnavailable
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turn, Turns
@@ -28,7 +29,6 @@ from app.models import Site, Source, SourceRun
 from app.plans import PlanTable
 from app.services.indexing.documents import DocumentWriter
 from app.services.syncs import Syncs
-from app.storage.backoff import Pauses
 from app.storage.database import Database, is_unavailable
 from backends.errors import BackendUnavailable
 

@@ -16,7 +16,7 @@ from app.crawl.sources import runs
 from app.crawl.sources.sources import get_source
 from app.errors import ApiError, ErrorCode
 from app.models import API_SOURCE, EngineTask, RunPage, Site, Source, SourcePage, SourceRun, StoredDocument, Sync
-from app.services import outbox
+from app.services.engines import RELEASE_SOURCE, REMOVE_SOURCE, TaskHandler, add_task
 from app.services.indexing.documents import DocumentWriter
 from app.services.indexing.stored_documents import count_of_source, from_source, read_stored, unseen_rows
 from app.services.sites import get_site
@@ -53,8 +53,8 @@ def delete_source(database: Database, account_id: int, site_id: int, source_id: 
             .where(Sync.site_id == site.id, Sync.source == source.id, Sync.status == "running")
             .values(status="abandoned", ended_at=now())
         )
-        action = outbox.RELEASE_SOURCE if keep_documents else outbox.REMOVE_SOURCE
-        outbox.add(session, site.engine, action, f"{account_id}:{site.id}:{source.id}")
+        action = RELEASE_SOURCE if keep_documents else REMOVE_SOURCE
+        add_task(session, site.engine, action, f"{account_id}:{site.id}:{source.id}")
         session.delete(source)
 
 
@@ -97,9 +97,9 @@ class SourceRemoval:
     def __init__(self, database: Database, writer: DocumentWriter):
         self._database = database
         self._writer = writer
-        self.handlers: dict[str, outbox.Handler] = {
-            outbox.REMOVE_SOURCE: self.remove,
-            outbox.RELEASE_SOURCE: self.release,
+        self.handlers: dict[str, TaskHandler] = {
+            REMOVE_SOURCE: self.remove,
+            RELEASE_SOURCE: self.release,
         }
 
     def remove(self, task: EngineTask) -> datetime | None:

@@ -25,8 +25,7 @@ from app.runtime import runtime
 from app.services import inbox, sites
 from app.services.access.credentials import site_record
 from app.services.analytics.query_reports import get_query_analytics
-from app.services.analytics.reports import get_analytics
-from app.services.csv_export import encode_csv
+from app.services.analytics.reports import encode_csv, get_analytics
 from app.services.inbox import CurrentResult, search_now
 from app.services.search.suggestions import HiddenSuggestions, hidden_suggestions
 from app.services.search_settings import learns_from_clicks, list_learned

@@ -12,6 +12,7 @@ from marshmallow import ValidationError
 
 from app.errors import ApiError, ErrorCode
 from app.models import Site
+from app.operations.searches import SearchOutcome
 from app.pages.forms import REFILLED, refill_on_error
 from app.pages.layout import render
 from app.pages.negotiation import wants_page
@@ -20,16 +21,14 @@ from app.pages.search.tuning import change_tuning, explain_refusal, read_tuning
 from app.plans import limit_or_unlimited
 from app.runtime import runtime
 from app.services.access.credentials import site_record
-from app.services.search.parameters import make_query, parse_fields
-from app.services.search.responses import encode_results
+from app.services.search.encoding import encode_results, make_query, parse_fields
 from app.services.search.search import Visitor
 from app.services.search_settings import read_gains
 from app.services.sites import get_site, site_inactive
-from app.web.callers import current_caller
-from app.web.charges import count_preview, used_today
+from app.web.callers import current_caller, current_visitor
+from app.web.charges import count_preview, search_site, used_today
 from app.web.parsing import check_query_string, invalid
 from app.web.responses import json_answer
-from app.web.searches import SearchOutcome, current_visitor, search_site
 from schemas.search import SearchQuerySchema
 
 SHOWN_VALUES = 8

@@ -15,7 +15,7 @@ from app.clock import isoformat, now
 from app.models import Key, Site
 from app.services.access.credentials import KeyRecord
 from app.services.sites import listed
-from app.services.webhooks.webhooks import announce
+from app.services.webhooks import announce
 from app.storage.database import ROW_LOCK, Database
 from schemas.validation.webhooks import KEY_EXPOSED
 

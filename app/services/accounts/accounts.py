@@ -1,8 +1,8 @@
 """Accounts: registration, passwords, profiles, plans, suspension, and deletion.
 
 The members of an account are in ``members.py``, and invitations to it in ``invitations.py``. People prove their
-identity with a link sent by mail (``emails.py``, ``password_resets.py``), a code (``one_time_codes.py``), or a login
-with an identity provider (``identities.py``, ``id_tokens.py``, ``oidc_provider.py``).
+identity with a link sent by mail (``emails.py``), a code (``one_time_codes.py``), or a login with an identity provider
+(``oidc.py``, ``id_tokens.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.errors import ApiError, ErrorCode, field_error
 from app.models import Account, DepartureReason, Key, Member, Site
 from app.services.access.rights import Role
 from app.services.access.sessions import end_other_sessions
-from app.services.accounts.emails import note_change
+from app.services.accounts.emails import end_resets, note_change
 from app.services.accounts.members import (
     add_member,
     email_key,
@@ -34,7 +34,6 @@ from app.services.accounts.members import (
     refuse_taken_email,
     set_email,
 )
-from app.services.accounts.password_resets import end_resets
 from app.services.sites import end_engine_credentials, get_account, lock_keys, remove_site
 from app.storage.database import ROW_LOCK
 

@@ -16,7 +16,7 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from app.clock import now
-from app.services.accounts.oidc_provider import AnswerRefused, Provider
+from app.services.accounts.oidc import AnswerRefused, Provider
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519")
 """Accepted signature algorithms. All are asymmetric, so only the provider can sign. Excludes ``none`` and HMAC."""

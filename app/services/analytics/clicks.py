@@ -9,13 +9,17 @@ import hmac
 import os
 import secrets
 import struct
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
+
+from sqlalchemy.orm import Session
 
 from app.errors import ApiError, field_error
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.event_journal import Click
+from app.storage.database import execute_rows
 from backends.query import MATCH_ALL
 from backends.text import normal_form
 
@@ -120,6 +124,22 @@ def make_click(
     if text == MATCH_ALL:
         return None
     return Click(site_id, search_key, text, document_id, position, moment, anchor, visitor, channel, session_id)
+
+
+def clicked_searches(session: Session, searches: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return the searches that have clicks, as pairs of site ID and search key."""
+    rows = execute_rows(
+        session,
+        """
+        SELECT site_id, search_key FROM {rows} AS search WHERE EXISTS (
+            SELECT 1 FROM search_clicks AS click
+            WHERE click.site_id = search.site_id AND click.search_key = search.search_key
+        )
+        """,
+        "site_id:int search_key:int",
+        sorted(set(searches)),
+    )
+    return {(site_id, search_key) for site_id, search_key in rows}
 
 
 def session_search_key(session_id: str, query: str, day: int) -> int:

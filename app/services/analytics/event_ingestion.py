@@ -1,21 +1,27 @@
-"""Moving searches from the journals to SQL, merging keystrokes and updating counts."""
+"""Moving searches and clicks from the journals to SQL, and counting those that still wait on this machine's disk."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.models import Site
+from app.models import EventJournal, Site
 from app.models.events import AGENT, DAY_MICROSECONDS
-from app.services.analytics.click_ingestion import ingest_clicks
-from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
+from app.services.analytics.clicks import clicked_searches
+from app.services.analytics.event_journal import SUFFIX, ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.event_retention import drop_erased
 from app.services.analytics.rollups import Changes, apply_changes, lock_sites
-from app.services.analytics.visits import execute_rows
+from app.storage.database import Database, execute_rows
 from backends.text import normal_form
 
 MERGE_MICROSECONDS = 30_000_000
@@ -61,7 +67,7 @@ def ingest(session: Session, entries: Sequence[JournalEntry], today: int) -> int
     if accepted:
         changes = Changes()
         _ingest_searches(session, [entry for entry in accepted if isinstance(entry, SearchEntry)], changes)
-        ingest_clicks(session, [entry for entry in accepted if isinstance(entry, ClickEntry)], changes)
+        _ingest_clicks(session, [entry for entry in accepted if isinstance(entry, ClickEntry)], changes)
         apply_changes(session, changes, today)
     return len(entries) - len(accepted)
 
@@ -227,3 +233,150 @@ def _insert(session: Session, events: Sequence[_Event]) -> None:
             for event in events
         ],
     )
+
+
+def _ingest_clicks(session: Session, entries: Iterable[ClickEntry], changes: Changes) -> None:
+    """Store clicks and count new ones.
+
+    Args:
+        session: A write transaction that has locked the sites of all ``entries``.
+        entries: In order of arrival.
+        changes: Collects the counts.
+    """
+    clicks: dict[tuple[int, int, str], ClickEntry] = {}
+    for entry in entries:
+        clicks.setdefault((entry.site_id, entry.search_key, entry.document_id), entry)
+    if not clicks:
+        return
+    clicked = clicked_searches(session, [(click.site_id, click.search_key) for click in clicks.values()])
+    added = _insert_clicks(session, clicks.values())
+    for key, click in clicks.items():
+        if key in added:
+            search = click.site_id, click.search_key
+            day = click.occurred_at // DAY_MICROSECONDS
+            changes.add_click(
+                (click.site_id, day, normal_form(click.query), click.document_id),
+                click.position,
+                click.anchor,
+                click.channel,
+                first=search not in clicked,
+            )
+            clicked.add(search)
+
+
+def _insert_clicks(session: Session, clicks: Iterable[ClickEntry]) -> set[tuple[int, int, str]]:
+    """Insert clicks. Returns the site ID, search key, and document ID of each new click."""
+    columns = "site_id, search_key, query, document_id, position, occurred_at, visitor, channel, session_id"
+    rows = execute_rows(
+        session,
+        f"""
+        INSERT INTO search_clicks ({columns}) SELECT {columns} FROM {{rows}} AS added WHERE true ORDER BY row_number
+        ON CONFLICT (site_id, search_key, document_id) DO NOTHING
+        RETURNING site_id, search_key, document_id
+        """,  # noqa: S608 - made of constants
+        "site_id:int search_key:int query:text document_id:text position:int occurred_at:int visitor:int channel:text "
+        "session_id:text",
+        [
+            (
+                click.site_id,
+                click.search_key,
+                normal_form(click.query),
+                click.document_id,
+                click.position,
+                click.occurred_at,
+                click.visitor,
+                click.channel,
+                click.session_id,
+            )
+            for click in clicks
+        ],
+    )
+    return {(site_id, search_key, document_id) for site_id, search_key, document_id in rows}
+
+
+_READ_BYTES = 1 << 20
+
+
+class _Counted(NamedTuple):
+    """Number of lines in a part of a journal."""
+
+    start: int
+    end: int
+    lines: int
+
+
+class WaitingEvents:
+    """Counts waiting events in the journals of one folder, from all processes.
+
+    Counted parts are not read again, so that counting stays cheap even after hours without a database.
+
+    Args:
+        directory: Folder of the journals.
+        database: Contains the moved position of each journal.
+    """
+
+    def __init__(self, directory: Path, database: Database):
+        self._directory = directory
+        self._database = database
+        self._positions: dict[str, int] = {}
+        self._counted: dict[str, _Counted] = {}
+        self._lock = threading.Lock()
+
+    def count(self, *, database_away: bool = False) -> int:
+        """Return the number of waiting events.
+
+        Args:
+            database_away: Whether to skip the database. While it is unavailable, nothing is moved, so the last known
+                positions are still valid.
+
+        Raises:
+            SQLAlchemyError: The positions cannot be read.
+        """
+        with self._lock:
+            journals = self._journals()
+            if not database_away and journals:
+                self._positions = self._moved_up_to(journals)
+            counted = {}
+            for name, path in journals.items():
+                try:
+                    counted[name] = self._count(path, self._positions.get(name, 0), self._counted.get(name))
+                except FileNotFoundError:
+                    continue  # Another process moved it meanwhile.
+            self._counted = counted
+            return sum(each.lines for each in counted.values())
+
+    def late_bytes(self, after: timedelta) -> int:
+        """Return the number of bytes of waiting events in journals that have not been written to for ``after``.
+
+        Raises:
+            SQLAlchemyError: The positions cannot be read.
+        """
+        written_before = time.time() - after.total_seconds()
+        sizes: dict[str, int] = {}
+        for name, path in self._journals().items():
+            with suppress(FileNotFoundError):  # Another process moved it meanwhile.
+                status = path.stat()
+                if status.st_mtime < written_before:
+                    sizes[name] = status.st_size
+        moved = self._moved_up_to(sizes) if sizes else {}
+        return sum(max(0, length - moved.get(name, 0)) for name, length in sizes.items())
+
+    def _journals(self) -> dict[str, Path]:
+        return {path.name.removesuffix(SUFFIX): path for path in self._directory.glob(f"*{SUFFIX}")}
+
+    def _moved_up_to(self, journals: Collection[str]) -> dict[str, int]:
+        places = select(EventJournal.id, EventJournal.position).where(EventJournal.id.in_(journals))
+        with self._database.read() as session:
+            return {row.id: row.position for row in session.execute(places)}
+
+    @staticmethod
+    def _count(path: Path, start: int, before: _Counted | None) -> _Counted:
+        end, lines = (start, 0) if before is None or before.start != start else (before.end, before.lines)
+        with path.open("rb") as file:
+            file.seek(end)
+            # Count complete lines only; a line that is being written, or was torn, is not an event.
+            while whole := (data := file.read(_READ_BYTES)).rfind(b"\n") + 1:
+                lines += data.count(b"\n")
+                end += whole
+                file.seek(end)
+        return _Counted(start, end, lines)

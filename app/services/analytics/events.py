@@ -1,8 +1,7 @@
 """Recording searches and clicks: on disk before the response, and in SQL soon after, each exactly once.
 
-This is the entrance to analytics. ``event_journal.py`` manages the files, ``event_ingestion.py`` and
-``click_ingestion.py`` move events to SQL, ``rollups.py`` counts them, ``event_retention.py`` deletes them, and
-``reports.py`` reads them.
+This is the entrance to analytics. ``event_journal.py`` manages the files, ``event_ingestion.py`` moves events to SQL,
+``rollups.py`` counts them, ``event_retention.py`` deletes them, and ``reports.py`` reads them.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import clock
+from app.clock import Pauses
 from app.models import EventJournal
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
@@ -34,7 +34,6 @@ from app.services.analytics.event_journal import (
     left_journals,
 )
 from app.services.analytics.event_retention import EventMaintenance, delete_expired, forget_site
-from app.storage.backoff import Pauses
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 
 __all__ = [

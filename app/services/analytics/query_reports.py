@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 from app.errors import ApiError, ErrorCode
 from app.models import Site, StoredDocument
 from app.services.analytics.clicks import document_key
-from app.services.analytics.origins import mean, part
+from app.services.analytics.report_parts import mean, part
 from app.services.analytics.reports import EPOCH, snapshot
-from app.services.analytics.visits import execute_rows
+from app.storage.database import execute_rows
 from backends.text import normal_form
 
 MAX_CLICKED_DOCUMENTS = 100

@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 from app import clock
 from app.models import SiteDay
 from app.models.events import AGENT, CLICK_KINDS, DAY_MICROSECONDS, SITE_KINDS
-from app.services.analytics.origins import (
+from app.services.analytics.report_parts import (
     QUERIES_OF_CHANNEL,
     ChannelCount,
     ClickedPage,
     PageCount,
+    RecentResults,
     Span,
     channel_days,
     count_channels,
@@ -28,7 +29,7 @@ from app.services.analytics.origins import (
     part,
     sites_of,
 )
-from app.services.analytics.recent_results import RecentResults
+from app.wording import csv_lines, harmless
 
 LIST_LENGTH = 10
 """Default length of the lists of queries."""
@@ -355,3 +356,29 @@ def _query_counts(session: Session, span: Span, limit: int) -> tuple[int, list[l
     for ranked in rankings:
         ranked.sort(key=lambda count: (-count.count, count.query))
     return unique, rankings
+
+
+_CSV_COLUMNS = ("list", "query", "count", "clicks", "click_through_rate", "average_click_position")
+_CSV_LISTS = ("top_queries", "zero_result_queries", "partial_queries", "no_click_queries")
+
+
+def encode_csv(analytics: Analytics) -> str:
+    """Return the lists as CSV (RFC 4180), one line per list and query, page, or channel. Unknown rates are empty.
+
+    Visitors choose the queries, and spreadsheet programs run cells that look like formulas; an apostrophe prevents
+    that.
+    """
+    rows: list[tuple[str, str, int, int | None, float | None, float | None]] = [
+        *(
+            (name, each.query, each.count, each.clicks, each.click_through_rate, each.average_click_position)
+            for name in _CSV_LISTS
+            for each in getattr(analytics, name)
+        ),
+        *(
+            ("clicked_pages", page.id, page.clicks, page.clicks, None, page.average_position)
+            for page in analytics.clicked_pages
+        ),
+        *(("pages", page.page, page.searches, None, None, None) for page in analytics.pages),
+        *(("channels", each.channel, each.searches, each.clicks, None, None) for each in analytics.channels),
+    ]
+    return csv_lines([_CSV_COLUMNS, *((name, harmless(subject), *numbers) for name, subject, *numbers in rows)])

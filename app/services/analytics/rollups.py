@@ -1,7 +1,7 @@
 """Roll-ups: counts of events by UTC day (see ``app.models.events``).
 
 ``site_days``, ``query_days``, ``click_days``, ``click_anchor_days``, and ``origin_days`` contain sums; ``query_visits``
-identifies visitors (``app.services.analytics.visits``). Reports sum the days of a period
+identifies visitors (``app.services.analytics.visitors``). Reports sum the days of a period
 (``app.services.analytics.reports``).
 
 Everything here runs under :func:`lock_sites`: one writer per site at a time.
@@ -17,23 +17,34 @@ from typing import Protocol
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from app.models.events import AGENT, DAY_MICROSECONDS, LONGEST_PERIOD, PARTIAL, QUERY_KINDS, RUN_CODES, SITE_KINDS
-from app.services.analytics.clicks import document_key
-from app.services.analytics.visits import (
-    Origins,
-    Visit,
-    change_origin_days,
-    change_visits,
-    execute_rows,
-    integers,
-    upsert,
+from app.models.events import (
+    AGENT,
+    DAY_MICROSECONDS,
+    LONGEST_PERIOD,
+    OTHER_PAGES,
+    PARTIAL,
+    QUERY_KINDS,
+    RUN_CODES,
+    SITE_KINDS,
 )
+from app.services.analytics.clicks import document_key
+from app.services.analytics.visitors import Visit, change_visits
+from app.storage.database import execute_rows, integers, upsert
 
 _ADVISORY_CLASS = 0x5EA4C4
 _BUCKETS = 32
 
 ClickKey = tuple[int, int, str, str]
 """Site, day, query, and document of clicks."""
+
+MAX_PAGES = 500
+"""Maximum number of rows for individual pages, per site and day. Searches from other pages share one row."""
+
+Origins = dict[tuple[int, int, str, str], list[int]]
+"""(site, day, channel, page) to a number for each of ``SITE_KINDS``."""
+
+_ORIGIN_KEY = ("site_id", "day", "channel", "page")
+_ORIGIN_COLUMNS = "site_id:int day:int channel:text page:text"
 
 
 class CountedSearch(Protocol):
@@ -174,7 +185,7 @@ def apply_changes(session: Session, changes: Changes, today: int) -> None:
     _add_to_query_days(session, {key: counts for key, counts in changes.queries.items() if any(counts)})
     _add_to_click_days(session, changes)
     _add_to_click_anchor_days(session, changes)
-    change_origin_days(session, changes.origins)
+    _change_origin_days(session, changes.origins)
     _note_runs(session, changes)
 
 
@@ -262,3 +273,65 @@ def _add_to_click_anchor_days(session: Session, changes: Changes) -> None:
         statement = upsert("click_anchor_days", ("site_id", "day", "query", "document_key", "anchor"), ("clicks",))
         columns = "site_id:int day:int query:text document_key:int anchor:text clicks:int"
         execute_rows(session, statement, columns, rows)
+
+
+def _change_origin_days(session: Session, origins: Origins) -> None:
+    """Add to ``origin_days``.
+
+    Rows are kept when their numbers reach zero. On a day with :data:`MAX_PAGES` rows, a page without a row therefore
+    never gets a row later, and an event is always subtracted from the row in which it was counted.
+
+    Args:
+        session: A write transaction that has locked all sites.
+    """
+    changed = {key: numbers for key, numbers in origins.items() if any(numbers)}
+    if not changed:
+        return
+    paged = sorted(key for key in changed if key[3])
+    existing = _existing_rows(session, paged) if paged else set()
+    counts = _count_pages(session, {key[:2] for key in paged}) if paged else {}
+    rows: dict[tuple[int, int, str, str], list[int]] = defaultdict(lambda: [0] * len(SITE_KINDS))
+    for key, numbers in sorted(changed.items()):
+        site_id, day, channel, page = key
+        if page and key not in existing:
+            if counts.get((site_id, day), 0) < MAX_PAGES:
+                counts[site_id, day] = counts.get((site_id, day), 0) + 1
+            else:
+                key = site_id, day, channel, OTHER_PAGES
+        rows[key] = [a + b for a, b in zip(rows[key], numbers, strict=True)]
+    statement = upsert("origin_days", _ORIGIN_KEY, SITE_KINDS)
+    columns = f"{_ORIGIN_COLUMNS} {integers(SITE_KINDS)}"
+    execute_rows(session, statement, columns, [(*key, *numbers) for key, numbers in sorted(rows.items())])
+
+
+def _existing_rows(session: Session, keys: list[tuple[int, int, str, str]]) -> set[tuple[int, int, str, str]]:
+    rows = execute_rows(
+        session,
+        """
+        SELECT site_id, day, channel, page FROM {rows} AS wanted WHERE EXISTS (
+            SELECT 1 FROM origin_days
+            WHERE origin_days.site_id = wanted.site_id AND origin_days.day = wanted.day
+                AND origin_days.channel = wanted.channel AND origin_days.page = wanted.page
+        )
+        """,
+        _ORIGIN_COLUMNS,
+        keys,
+    )
+    return {(site_id, day, channel, page) for site_id, day, channel, page in rows}
+
+
+def _count_pages(session: Session, days: set[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """Return the number of rows for individual pages, by site and day."""
+    rows = execute_rows(
+        session,
+        """
+        SELECT wanted.site_id, wanted.day, count(*)
+        FROM {rows} AS wanted JOIN origin_days
+            ON origin_days.site_id = wanted.site_id AND origin_days.day = wanted.day
+        WHERE page NOT IN ('', :others) GROUP BY wanted.site_id, wanted.day
+        """,
+        "site_id:int day:int",
+        sorted(days),
+        others=OTHER_PAGES,
+    )
+    return {(site_id, day): int(count) for site_id, day, count in rows}

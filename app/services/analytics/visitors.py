@@ -1,8 +1,12 @@
-"""Anonymous visitor IDs for analytics.
+"""Visitors: anonymous IDs for analytics, and counting the visitors of queries.
 
 An ID is a hash of the IP address with the server's secret and a random key that all machines share. The key changes
 every :data:`KEY_DAYS` days, and the old key is deleted; from then on, an ID cannot be traced back. A visitor who comes
 before and after a change is counted twice.
+
+An event is counted as it arrives and may be replaced by a later keystroke, so ``query_visits`` stores the number of
+counted events of each visitor and day. A visitor counts only on the last day with such events. The daily visitors of a
+period that ends today therefore add up to the number of distinct visitors.
 """
 
 from __future__ import annotations
@@ -12,16 +16,20 @@ import logging
 import secrets
 import threading
 import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Network
+from typing import NamedTuple
 
 from sqlalchemy import delete, select, text
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from app.clock import now
 from app.models import VisitorKey
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
-from app.storage.database import Database, is_unavailable
+from app.storage.database import Database, execute_rows, is_unavailable
 
 KEY_DAYS = 30
 """UTC days for which a key is used."""
@@ -136,3 +144,93 @@ def forget_visitor_keys(database: Database, today: int) -> None:
 
 def _today() -> int:
     return to_microseconds(now()) // DAY_MICROSECONDS
+
+
+class Visit(NamedTuple):
+    """A visitor's searches for one query on one day, of one kind of ``VISITOR_KINDS``."""
+
+    site_id: int
+    day: int
+    query: str
+    visitor: int
+    kind: str
+
+    @property
+    def digest(self) -> int:
+        """Signed 64-bit hash of visitor, query, and kind."""
+        text = f"{self.visitor}\0{self.query}\0{self.kind}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), signed=True)
+
+
+VisitorCounts = dict[tuple[int, int, str, str], int]
+"""Number of visitors by site, day, query, and kind."""
+
+_Key = tuple[int, int]
+"""Site and digest of a visit, on any day."""
+
+
+def change_visits(session: Session, visits: Mapping[Visit, int], first_day: int) -> VisitorCounts:
+    """Add events to ``query_visits``, or subtract them.
+
+    Args:
+        visits: Visit to number of events.
+        first_day: Visits before this day are outside every reporting period and may be deleted at any time.
+
+    Returns:
+        Change in the number of visitors of each query.
+    """
+    changed = {(visit.site_id, visit.day, visit.digest): visit for visit, events in visits.items() if events}
+    visitors: VisitorCounts = defaultdict(int)
+    if not changed:
+        return visitors
+    kinds = {(visit.site_id, digest): visit for (_, _, digest), visit in changed.items()}
+    before = _last_days(session, kinds, first_day)
+    emptied = [
+        (site_id, day, digest)
+        for site_id, day, digest, events in execute_rows(
+            session,
+            """
+            INSERT INTO query_visits (site_id, day, visit, events)
+            SELECT site_id, day, visit, events FROM {rows} AS changed WHERE true
+            ON CONFLICT (site_id, day, visit) DO UPDATE SET events = query_visits.events + excluded.events
+            RETURNING site_id, day, visit, events
+            """,
+            "site_id:int day:int visit:int events:int",
+            [(*key, visits[visit]) for key, visit in sorted(changed.items(), key=lambda item: item[0])],
+        )
+        if events <= 0  # Negative if the event was counted before visits were stored.
+    ]
+    if emptied:
+        execute_rows(
+            session,
+            """
+            DELETE FROM query_visits
+            WHERE (site_id, day, visit) IN (SELECT site_id, day, visit FROM {rows} AS emptied)
+            """,
+            "site_id:int day:int visit:int",
+            emptied,
+        )
+    after = _last_days(session, kinds, first_day)
+    # A visitor counts only on the last day, so compare the last days before and after the change.
+    for key, visit in kinds.items():
+        for days, change in ((before, -1), (after, 1)):
+            if key in days:
+                visitors[visit.site_id, days[key], visit.query, visit.kind] += change
+    return visitors
+
+
+def _last_days(session: Session, keys: Iterable[_Key], first_day: int) -> dict[_Key, int]:
+    """Return the last day of each visit, ignoring days before ``first_day``."""
+    rows = execute_rows(
+        session,
+        """
+        SELECT wanted.site_id, wanted.visit, (
+            SELECT max(day) FROM query_visits
+            WHERE query_visits.site_id = wanted.site_id AND query_visits.visit = wanted.visit AND day >= :first_day
+        ) FROM {rows} AS wanted
+        """,
+        "site_id:int visit:int",
+        sorted(keys),
+        first_day=first_day,
+    )
+    return {(site_id, digest): day for site_id, digest, day in rows if day is not None}

@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 from app.clock import isoformat, now
 from app.errors import ApiError, ErrorCode
 from app.models import AuditEntry, Site
-from app.services.csv_export import csv_lines, harmless
 from app.services.sites import MAX_INT64
 from app.storage.database import Database
+from app.wording import csv_lines, harmless
 
 RETENTION = timedelta(days=400)
 """Age at which entries are deleted."""

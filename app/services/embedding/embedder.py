@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import Counter, Histogram
 
-from app.timing import observe_calls
+from app.clock import observe_calls
 
 if TYPE_CHECKING:
     import numpy as np

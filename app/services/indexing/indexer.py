@@ -20,17 +20,15 @@ import orjson
 from sqlalchemy import Row, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from app.clock import now
+from app.clock import Backoff, now
 from app.counters.base import CounterStore
 from app.models import EngineCredential, Site, StoredDocument
-from app.services import outbox
 from app.services.access.credentials import credential_change
-from app.services.engines import Engines
+from app.services.engines import DELETE_INDEX, Engines, add_task
 from app.services.indexing.stored_documents import bodies_in_parts
 from app.services.search_settings import read_settings
 from app.services.site_fields import SeenKinds, kinds_of, remember
 from app.services.sites import end_direct_keys
-from app.storage.backoff import Backoff
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 from app.storage.machine_process import Locks
 from backends.base import Document, SearchBackend
@@ -277,7 +275,7 @@ class Indexer:
                 return False
             # Gateway keys belong to the site, but keys issued by the engine are for the old index.
             end_direct_keys(session, EngineCredential.site_id == site.id)
-            outbox.add(session, site.engine, outbox.DELETE_INDEX, site.engine_index, due_at=old_due_at)
+            add_task(session, site.engine, DELETE_INDEX, site.engine_index, due_at=old_due_at)
             site.engine = engine.identity
             site.engine_index = index
             site.index_generation += 1

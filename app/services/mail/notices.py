@@ -17,7 +17,7 @@ from app.models import Account, Invitation, QuotaWarning, Site, Source, UsageDay
 from app.plans import PlanLimits, PlanTable
 from app.services.mail.letters import Letter, Link, queue_mail
 from app.services.sites import get_account
-from app.services.webhooks.webhooks import announce
+from app.services.webhooks import announce
 from app.storage.database import ROW_LOCK, Database
 from app.wording import moment_text, number, operator_text
 from schemas.validation.webhooks import QUOTA_WARNING

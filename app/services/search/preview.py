@@ -17,8 +17,7 @@ from app.clock import today
 from app.models import QueryDay, Site
 from app.services.access.credentials import SiteRecord, site_record, with_settings
 from app.services.engines import Engines
-from app.services.search.parameters import for_site
-from app.services.search.responses import encode_hit
+from app.services.search.encoding import encode_hit, for_site
 from app.services.search.search import Searcher
 from app.services.search_settings import Gains
 from app.services.sites import site_inactive

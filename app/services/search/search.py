@@ -1,6 +1,6 @@
 """Running a search.
 
-``parameters.py`` makes the query, ``ordering.py`` and ``answers.py`` process the hits, ``responses.py`` encodes them.
+``encoding.py`` makes the query and encodes the hits, ``hits.py`` processes them on their way.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from app.services.access.credentials import SiteRecord
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.services.engines import Engines
 from app.services.indexing.indexer import Indexer, NothingToFind
-from app.services.search.answers import AnswerFinder
-from app.services.search.ordering import LearnedOrder, MixedOrder
+from app.services.search.hits import AnswerFinder, LearnedOrder, MixedOrder
 from backends.base import Hit, Matched, SearchBackend, SearchResult, TakeHit
 from backends.distinct import distinct_field
 from backends.errors import BackendRejected, BackendUnavailable, IndexNotFound, ReplyTooLarge

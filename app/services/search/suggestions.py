@@ -20,7 +20,7 @@ from app.models import QueryDay, Site
 from app.models.base import to_microseconds
 from app.models.events import ALL_WORDS, DAY_MICROSECONDS, RUN_CODES, SUGGESTED_FROM
 from app.services.access.credentials import SiteRecord
-from app.services.search.parameters import for_site
+from app.services.search.encoding import for_site
 from app.services.search.search import Searcher, rejected
 from app.storage.database import Database
 from backends.base import Matched, TitleMatch

@@ -1,7 +1,7 @@
 """Rate limits: the windows in which a request counts, and the errors once a limit is reached.
 
-This is the entrance to usage and quotas. ``daily_usage.py`` copies usage to SQL, ``late_charges.py`` charges searches
-after an outage of the counter store, and ``cpu_limits.py`` shares out CPU time and threads.
+This is the entrance to usage and quotas. ``daily_usage.py`` copies usage to SQL and charges searches after an outage of
+the counter store; ``cpu_limits.py`` shares out CPU time and threads.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from app.apidoc.openapi import document
 from app.apidoc.samples import ANY_KEY
 from app.crawl.run.visits import first_page
 from app.models import ClickLessons, RunPage, SourceRun
-from app.services.webhooks.webhooks import announce
+from app.services.webhooks import announce
 from tests.callers import ApiClient, Browser
 
 BASE_URL = "https://search.example.com"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import redis
 
+from app.counters import create_counters
 from app.counters.base import CounterStore, CountersUnavailable, CredentialVersion
-from app.counters.registry import create_counters
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import NOW
 

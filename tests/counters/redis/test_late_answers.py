@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.counters import create_counters
 from app.counters.base import (
     AnswerLost,
     CounterStore,
@@ -17,7 +18,6 @@ from app.counters.base import (
     UncountedSearch,
     UsageReservation,
 )
-from app.counters.registry import create_counters
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import NOW, TODAY, until_it_is_back
 from tests.counters.redis.test_store import BUDGET_SECONDS, PATIENT_SECONDS, freeze

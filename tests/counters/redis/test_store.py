@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from app.counters import create_counters
 from app.counters.base import CounterStore, CountersUnavailable, UsageReservation, WindowRequest
-from app.counters.registry import create_counters
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import EVERY_METHOD, NOW, call, until_it_is_back
 

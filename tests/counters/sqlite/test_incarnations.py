@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from app.counters import create_counters
 from app.counters.base import CounterStore, CredentialVersion, UsageReservation
-from app.counters.registry import create_counters
 from tests.counters.every_method import NOW, TODAY
 
 

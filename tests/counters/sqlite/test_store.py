@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from app.counters import create_counters
 from app.counters.base import (
     CountersDamaged,
     CounterStore,
@@ -24,7 +25,6 @@ from app.counters.base import (
     WindowRequest,
 )
 from app.counters.metering import day_of
-from app.counters.registry import create_counters
 from app.counters.sqlite import housekeeper, steps
 from app.counters.sqlite.store import SqliteCounters
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
@@ -157,7 +157,7 @@ def test_full_disk_fails_writes_until_space_is_available(path: Path) -> None:
     program = """
         import resource, signal, sys
         from app.counters.base import CountersUnavailable, UsageReservation, WindowRequest
-        from app.counters.registry import create_counters
+        from app.counters import create_counters
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         counters = create_counters("sqlite://" + sys.argv[1])

@@ -129,7 +129,7 @@ def test_days_without_searches_leave_gaps_in_the_chart_lines() -> None:
 def test_pages_beyond_the_limit_are_not_listed_but_their_searches_count(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.services.analytics.visits.MAX_PAGES", 2)
+    monkeypatch.setattr("app.services.analytics.rollups.MAX_PAGES", 2)
     for number in range(4):
         log = {"query": f"query {number}", "results_count": 1}
         headers = {"X-Search-Channel": "box", "X-Search-Page": f"/{number}?token=secret"}

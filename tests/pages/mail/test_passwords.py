@@ -207,7 +207,7 @@ def test_reset_request_looks_up_no_account(app: Flask, tenant: Tenant, monkeypat
         raise AssertionError("the request tells whether there is such an account")
 
     monkeypatch.setattr(members, "find_members", look_up)
-    monkeypatch.setattr("app.services.accounts.password_resets.find_members", look_up)
+    monkeypatch.setattr("app.services.accounts.emails.find_members", look_up)
 
     assert ask(app, tenant.email).response.status_code == 303
 

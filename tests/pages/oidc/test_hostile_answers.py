@@ -455,7 +455,7 @@ def test_provider_response_sent_byte_by_byte_times_out(
     app: Flask, provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, begin_with: bytes
 ) -> None:
     """Each byte arrives in time, so only the total time limit can apply."""
-    monkeypatch.setattr("app.services.accounts.oidc_provider.LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr("app.services.accounts.oidc.LONGEST_SECONDS", 0.5)
     ended = threading.Event()
 
     def trickle(out: BinaryIO) -> None:

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from app.models.events import AGENT, CHANNELS
 from app.services.analytics.events import Click, SearchEvent
-from app.services.analytics.origins import ChannelCount, ClickedPage, PageCount
+from app.services.analytics.report_parts import ChannelCount, ClickedPage, PageCount
 from app.services.analytics.reports import Analytics, DayCount, QueryCount, Totals
 from backends.text import normal_form
 

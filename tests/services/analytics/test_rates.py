@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.services.analytics.origins import mean, part
+from app.services.analytics.report_parts import mean, part
 
 
 def test_part_is_between_0_and_1_and_none_without_a_divisor() -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 
-from app.services.analytics.recent_results import LARGE_SEARCHES, LIFETIME, MAX_RESULTS, RecentResults
+from app.services.analytics.report_parts import LARGE_SEARCHES, LIFETIME, MAX_RESULTS, RecentResults
 
 MOMENT = datetime(2031, 5, 14, 12, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.runtime import MINILM_PACKAGES
 from app.services.embedding.minilm import MinilmEmbedder
-from app.services.embedding.registry import MINILM_PACKAGES
 from tests.patience import PATIENCE_SECONDS
 
 if any(find_spec(name) is None for name in MINILM_PACKAGES) and not os.environ.get("CI"):

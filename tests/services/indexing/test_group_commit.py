@@ -12,8 +12,8 @@ from sqlalchemy import event, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from app.counters import create_counters
 from app.counters.base import CounterStore
-from app.counters.registry import create_counters
 from app.models import Base, DepartureReason
 from app.models.base import from_microseconds
 from app.services.indexing.group_commit import GroupCommit, Written

@@ -9,10 +9,10 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from app.clock import Backoff, Pauses
 from app.models import Site
 from app.services.indexing import indexer
-from app.services.indexing.lagging import find_lagging
-from app.storage.backoff import Backoff, Pauses
+from app.services.indexing.site_indexes import find_lagging
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error
 from tests.callers import Tenant, page

@@ -11,7 +11,7 @@ from flask import Flask
 
 from app.clock import now
 from app.models import Site
-from app.services.indexing.lagging import find_lagging, lagging_since, lagging_sites
+from app.services.indexing.site_indexes import find_lagging, lagging_since, lagging_sites
 from backends.errors import BackendUnavailable
 from tests.callers import Tenant, page, register_tenant
 

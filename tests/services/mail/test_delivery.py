@@ -15,12 +15,12 @@ import time_machine
 from flask import Flask
 from sqlalchemy import func, select
 
+from app.clock import Backoff
 from app.models import Mail
 from app.runtime import Runtime, create_runtime
 from app.services.mail import delivery
 from app.services.mail.delivery import CLAIM, Mailer
 from app.services.mail.letters import queue_mail
-from app.storage.backoff import Backoff
 from tests.callers import Tenant, register_tenant
 from tests.conftest import close_app, make_app, make_settings
 from tests.mail_server import MailServer

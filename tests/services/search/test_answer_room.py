@@ -11,7 +11,7 @@ import orjson
 import pytest
 from flask import Flask
 
-from app.services.search import responses
+from app.services.search import encoding
 from backends.errors import ReplyTooLarge
 from tests.answers import assert_error, assert_ok
 from tests.backends.contract import has_native_filters
@@ -166,9 +166,9 @@ class TestAnswers:
         """The memory limit holds for any number and size of documents."""
         owner.index(*(long_page(number, 300_000) for number in range(40)))
         encoded: list[int] = []
-        real = responses.encode_hit
+        real = encoding.encode_hit
         monkeypatch.setattr(
-            "app.web.searches.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs)
+            "app.operations.searches.encode_hit", lambda hit, **kwargs: encoded.append(1) or real(hit, **kwargs)
         )
 
         tracemalloc.start()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.services.search.answers import ANSWERING_HITS, MIN_SHARE, MIN_WORDS, AnswerFinder, asks
+from app.services.search.hits import ANSWERING_HITS, MIN_SHARE, MIN_WORDS, AnswerFinder, asks
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings, SortKey
 from backends.sections import Passage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.services.search.ordering import MAX_PLACES, LearnedOrder
+from app.services.search.hits import MAX_PLACES, LearnedOrder
 from backends.base import Hit
 from backends.query import SearchQuery, SearchSettings, SortKey
 

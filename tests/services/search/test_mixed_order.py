@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from app.services.search.ordering import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
+from app.services.search.hits import MEANING_WEIGHT, MIXED_HITS, MixedOrder, mixed
 from backends.base import Hit, SearchBackend, SearchResult, TakeHit
 from backends.errors import ReplyTooLarge
 from backends.query import SearchQuery
-from tests.services.vectors.stub_embedder import StubEmbedder
+from tests.services.embedding.stub_embedder import StubEmbedder
 
 
 def test_mixed_order_combines_places_and_cosine_similarities() -> None:

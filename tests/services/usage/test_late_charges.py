@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 import time_machine
 
+from app.counters import create_counters
 from app.counters.base import CounterStore, CountersUnavailable, UncountedSearch
-from app.counters.registry import create_counters
 from app.runtime import Runtime
-from app.services.usage.daily_usage import usage_between
-from app.services.usage.late_charges import LateCharges
+from app.services.usage.daily_usage import LateCharges, usage_between
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant, page
 from tests.gateway.callers import Gateway
@@ -163,7 +162,7 @@ def test_charges_left_by_a_killed_process_are_settled_once(
         from pathlib import Path
         from types import SimpleNamespace
         from app.counters.base import UncountedSearch
-        from app.services.usage.late_charges import LateCharges
+        from app.services.usage.daily_usage import LateCharges
 
         charges = LateCharges(Path(sys.argv[1]), SimpleNamespace(), SimpleNamespace())
         for number in range(7):

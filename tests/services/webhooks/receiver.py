@@ -12,7 +12,7 @@ from typing import Any
 from flask import Flask
 
 from app.runtime import Runtime
-from app.services.webhooks.webhooks import announce
+from app.services.webhooks import announce
 from tests.answers import assert_ok
 from tests.callers import Tenant
 from tests.patience import PATIENCE_SECONDS

@@ -22,9 +22,9 @@ from app import runtime as runtime_module
 from app.models import Webhook, WebhookDelivery
 from app.operations.accounts import resume_account, suspend_account
 from app.runtime import Runtime, create_runtime
-from app.services.webhooks import webhooks as queue
-from app.services.webhooks.delivery import NotSent
-from app.services.webhooks.webhooks import CLAIM, MAX_FINISHED, OFF_AFTER, TRIES, announce
+from app.services import webhooks as queue
+from app.services.webhook_delivery import NotSent
+from app.services.webhooks import CLAIM, MAX_FINISHED, OFF_AFTER, TRIES, announce
 from tests.answers import assert_error, assert_ok
 from tests.callers import Tenant
 from tests.conftest import close_app, make_app, make_settings

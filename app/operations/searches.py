@@ -1,0 +1,55 @@
+"""Searching a site with its settings and rules, and recording the search for analytics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+
+from app.runtime import Runtime
+from app.services.access.credentials import SiteRecord
+from app.services.analytics.clicks import make_query_id
+from app.services.search.encoding import encode_hit, for_site
+from app.services.search.search import TimedResult, Visitor
+from backends.query import SearchQuery
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOutcome:
+    """The outcome of a search.
+
+    Attributes:
+        query_id: ID of the search, which clicks refer to.
+        links: The site's links for searches without results.
+    """
+
+    query: SearchQuery
+    timed: TimedResult
+    query_id: str
+    links: Sequence[Mapping[str, str]]
+
+
+def search_site(
+    runtime: Runtime,
+    site: SiteRecord,
+    search_query: SearchQuery,
+    visitor: Visitor | None,
+    fields: Set[str] | None = None,
+) -> SearchOutcome:
+    """Search a site and record the search for analytics. The caller has charged the search.
+
+    Args:
+        search_query: The query from ``make_query``, without the site's settings.
+        visitor: The visitor, or ``None`` to keep the search out of analytics.
+        fields: Fields of the hits; ``None`` for all.
+
+    Raises:
+        ApiError: 400 for an invalid query or a response that would be too large.
+        BackendUnavailable: The engine is unavailable.
+    """
+    query = for_site(search_query, site)
+    encode = encode_hit if fields is None else partial(encode_hit, fields=fields)
+    room = runtime.searcher.new_room()
+    timed = runtime.searcher.run(site, query, encode, room, record_for=visitor, is_whole=fields is None)
+    query_id = make_query_id(runtime.settings.secret_key, site.id, query.typed, timed.searched_at)
+    return SearchOutcome(query, timed, query_id, site.no_results_links)

@@ -1,0 +1,165 @@
+"""The API's form of searches: queries from the parameters of requests, and JSON from results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from app.clock import now
+from app.errors import ApiError, Detail, ErrorCode
+from app.services.access.credentials import SiteRecord
+from app.services.search.hits import asks
+from app.services.search.search import TimedResult, rejected
+from backends.base import Hit
+from backends.errors import BackendRejected
+from backends.query import Highlight, SearchQuery, SortKey
+from backends.sections import SECTIONS
+
+MAX_SORT_KEYS = 3
+_SORT_KEY = re.compile(r"\s*([A-Za-z][A-Za-z0-9_-]{0,63})\s*(?::\s*(asc|desc)\s*)?", re.ASCII | re.IGNORECASE)
+
+
+def make_query(parameters: dict[str, Any]) -> SearchQuery:
+    """Convert checked parameters of a request to a query, without the settings of a site.
+
+    Raises:
+        ApiError: 400 for ``sort`` or ``facets``.
+    """
+    limit = parameters["limit"]
+    offset = parameters["offset"]
+    if parameters["page"] > 1:
+        offset = (parameters["page"] - 1) * limit
+        if offset > 2147483647:
+            raise ApiError(
+                ErrorCode.VALIDATION_FAILED,
+                "page is out of range",
+                details=[Detail("page", "out_of_range", "page is out of range")],
+            )
+    return SearchQuery(
+        text=parameters["q"].strip(),
+        limit=limit,
+        offset=offset,
+        filters=parameters["filters"].strip(),
+        sort=parse_sort(parameters["sort"]),
+        facets=parse_names(parameters["facets"]),
+        highlight=(
+            Highlight(only_fields=parse_fields(parameters["fields"]), sentences=True)
+            if parameters["highlight"]
+            else None
+        ),
+        sections=parameters["sections"],
+        distinct=parameters["distinct"],
+        explain=parameters["explain"],
+        answers=True,
+    )
+
+
+def for_site(query: SearchQuery, site: SiteRecord) -> SearchQuery:
+    """Return ``query`` with a site's field types, settings, and rules applied."""
+    answers = query.answers and site.settings.answers
+    site_query = site.rules.apply(replace(query, kinds=site.kinds, settings=site.settings, answers=answers), now)
+    return replace(site_query, answers=False) if answers and not asks(site_query) else site_query
+
+
+def parse_sort(text: str) -> tuple[SortKey, ...]:
+    """Parse sort keys such as ``date:desc,title``.
+
+    Raises:
+        ApiError: 400 ``invalid_sort``.
+    """
+    if not text.strip():
+        return ()
+    keys: list[SortKey] = []
+    for part in text.split(","):
+        match = _SORT_KEY.fullmatch(part)
+        if match is None:
+            raise rejected(
+                BackendRejected("sort", f"sort must be like date:desc,title:asc; {part.strip()[:80]!r} is not.")
+            )
+        keys.append(SortKey(match[1], (match[2] or "asc").lower() == "desc"))
+    if len(keys) > MAX_SORT_KEYS:
+        raise rejected(BackendRejected("sort", f"sort accepts at most {MAX_SORT_KEYS} fields."))
+    if len({key.field for key in keys}) < len(keys):
+        raise rejected(BackendRejected("sort", "sort names a field twice."))
+    return tuple(keys)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Parse distinct names such as ``author,category``.
+
+    Raises:
+        ApiError: 400 ``invalid_facet``.
+    """
+    if not text.strip():
+        return ()
+    names = [part.strip() for part in text.split(",")]
+    if "" in names:
+        raise rejected(BackendRejected("facets", "facets must be field names separated by commas, or *."))
+    return tuple(dict.fromkeys(names))
+
+
+def parse_fields(text: str) -> frozenset[str] | None:
+    """Parse the fields of a hit, such as ``title,url``, and add ``id``; ``None`` for all fields."""
+    names = {part.strip() for part in text.split(",")} - {""} if text else set()
+    return frozenset({*names, "id"}) if names else None
+
+
+def encode_hit(hit: Hit, fields: Set[str] | None = None) -> bytes:
+    """Return a hit as JSON, with ``_formatted`` and ``_explain``. Decodes the document only to select ``fields``."""
+    document = hit.json
+    if hit.sections is not None and SECTIONS in hit.document:
+        fields = (fields or hit.document.keys()) - {SECTIONS}
+    if fields is not None:
+        document = orjson.dumps({name: value for name, value in hit.document.items() if name in fields})
+    parts: list[bytes | memoryview] = [memoryview(document)[:-1]]
+    if hit.sections is not None:
+        parts += (b',"sections":', orjson.dumps([section.as_json() for section in hit.sections]))
+    if hit.formatted is not None:
+        parts += (b',"_formatted":', orjson.dumps(hit.formatted))
+    if hit.explanation is not None:
+        parts += (b',"_explain":', orjson.dumps(hit.explanation))
+    return b"".join((*parts, b"}")) if len(parts) > 1 else document
+
+
+def encode_effects(query: SearchQuery, timed: TimedResult, links: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return the optional members of a response: effects of rules, an answer, and links for searches without results.
+
+    Args:
+        links: The site's links for searches without results.
+    """
+    effects = query.effects
+    members = {
+        "rules": effects.rules,
+        "redirect": effects.redirect,
+        "notice": effects.notice,
+        "answer": timed.answer,
+        "no_results_links": () if timed.result.total else links,
+    }
+    return {name: value for name, value in members.items() if value}
+
+
+def encode_results(
+    query: SearchQuery, query_text: str, timed: TimedResult, query_id: str, links: Sequence[Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return the ``results`` member of a response, for orjson. ``links`` is as in :func:`encode_effects`."""
+    result = timed.result
+    results: dict[str, Any] = {
+        "hits": [orjson.Fragment(hit) for hit in timed.hits],
+        "estimatedTotalHits": result.total,
+        "processingTimeMs": timed.took_ms,
+        "query": query_text,
+        "query_id": query_id,
+        "matched": result.matched.value,
+        "corrected_query": result.corrected_query,
+        "limit": query.limit,
+        "offset": query.offset,
+    }
+    results |= encode_effects(query, timed, links)
+    if query.facets:
+        results["facetDistribution"] = result.facets
+        results["facetStats"] = {name: {"min": s.min, "max": s.max} for name, s in result.facet_stats.items()}
+    return results

@@ -1,1 +1,0 @@
-"""Document vectors, which are computed in the background and compared with query vectors."""

@@ -1,0 +1,151 @@
+"""Delivering events to webhooks: signatures, attempts, and their outcomes."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from threading import Event
+
+import orjson
+from sqlalchemy.orm import Session
+
+from app.clock import now
+from app.models import Webhook
+from app.services.webhooks import Claim, claim_delivery, has_due, settle
+from app.storage.database import Database
+from app.tokens import hash_token
+
+_PREFIX = "whsec_"
+
+
+def secret_of(webhook_id: str, secret_key: str) -> str:
+    """Return a webhook's secret. It is derived from the server's secret, and is not stored."""
+    digest = bytes.fromhex(hash_token(f"webhook {webhook_id}", secret_key))
+    return _PREFIX + base64.b64encode(digest).decode()
+
+
+def signed_headers(secret: str, message_id: str, moment: datetime, body: bytes) -> Mapping[str, str]:
+    """Return the headers of one attempt.
+
+    Args:
+        moment: Time of the attempt.
+    """
+    timestamp = str(int(moment.timestamp()))
+    key = base64.b64decode(secret.removeprefix(_PREFIX))
+    signature = hmac.digest(key, f"{message_id}.{timestamp}.".encode() + body, "sha256")
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": f"v1,{base64.b64encode(signature).decode()}",
+    }
+
+
+AT_ONCE = 32
+"""Maximum number of webhooks to which a process sends concurrently.
+
+It exceeds the number that one account can have, so an account with slow receivers does not delay other accounts.
+"""
+
+log = logging.getLogger(__name__)
+
+Post = Callable[[str, Mapping[str, str], bytes], int]
+"""Function that sends headers and a body to a URL and returns the response status, within a few seconds.
+
+Raises:
+    NotSent: There is no response.
+"""
+
+Tell = Callable[[Session, Webhook], None]
+"""Function that notifies the owner of a webhook that was turned off."""
+
+
+class NotSent(Exception):
+    """An attempt without a response. The message explains it to the webhook's owner."""
+
+
+class Deliverer:
+    """Sends deliveries in its own threads.
+
+    Args:
+        secret_key: The server's secret, from which webhook secrets derive.
+        tell: Notifies the owner of a webhook that was turned off; ``None`` if mail is not set up.
+    """
+
+    def __init__(self, database: Database, secret_key: str, post: Post, tell: Tell | None):
+        self._database = database
+        self._secret_key = secret_key
+        self._post = post
+        self._tell = tell
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook")
+        self._in_progress: set[Future[None]] = set()
+        self._stopping = Event()
+
+    def send_due(self) -> None:
+        """Start sending due deliveries and return. Several processes may call this simultaneously.
+
+        A delivery is sent between its claim and the record of its outcome. If the process ends in between, another
+        process sends it again with the same ``webhook-id``.
+        """
+        self._collect_finished()
+        while len(self._in_progress) < AT_ONCE and (claim := self._claim()) is not None:
+            self._in_progress.add(self._threads.submit(self._work, claim))
+
+    def finish(self) -> None:
+        """Wait for deliveries in progress."""
+        for future in self._in_progress:
+            future.exception()
+        self._collect_finished()
+
+    def stop(self) -> None:
+        """Stop starting deliveries, and wait for deliveries in progress."""
+        self._stopping.set()
+        self._threads.shutdown()
+        self._collect_finished()
+
+    def _collect_finished(self) -> None:
+        """Make room for new deliveries, and raise the error of a thread whose database failed. Its claim expires."""
+        finished = {future for future in self._in_progress if future.done()}
+        self._in_progress -= finished
+        for future in finished:
+            future.result()
+
+    def _work(self, claim: Claim | None) -> None:
+        while claim is not None:
+            self._attempt(claim)
+            # Continues in the same thread, so that a backlog does not wait for the next round of the job.
+            claim = self._claim()
+
+    def _claim(self) -> Claim | None:
+        if self._stopping.is_set():
+            return None
+        with self._database.read() as session:
+            # A read does not queue behind other writers.
+            if not has_due(session):
+                return None
+        with self._database.write() as session:
+            return claim_delivery(session)
+
+    def _attempt(self, claim: Claim) -> None:
+        secret = secret_of(claim.webhook_id, self._secret_key)
+        body = orjson.dumps(claim.payload)
+        headers = {"Content-Type": "application/json", **signed_headers(secret, claim.delivery_id, now(), body)}
+        status, error = None, None
+        try:
+            status = self._post(claim.url, headers, body)
+        except NotSent as not_sent:
+            error = str(not_sent)
+        if status is not None and not 200 <= status < 300:
+            error = f"The receiver returned status {status}."
+        with self._database.write() as session:
+            switched_off = settle(session, claim, status, error)
+            if switched_off is not None and self._tell is not None:
+                self._tell(session, switched_off)
+        if error is not None:
+            identifiers = (claim.webhook_id, claim.attempt, claim.delivery_id)
+            log.info("webhook %s: attempt %d of %s failed: %s", *identifiers, error)
+        if switched_off is not None:
+            log.warning("webhook %s was turned off because all deliveries failed for three days", claim.webhook_id)

@@ -1,1 +1,0 @@
-"""Webhooks. ``webhooks.py`` manages them and queues their events; ``delivery.py`` sends the events."""
