@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from outside import judge, not_run
 
 from app.crawl.fetch.addresses import normalize_url
-from app.crawl.fetch.feeds import read_feed
-from app.crawl.fetch.sitemaps import read_sitemap
+from app.crawl.fetch.listings import read_feed, read_sitemap
 from app.crawl.fetch.values import Fetched, NotIndexed
 
 FOLDERS = ("wellformed", "illformed", "encoding", "entities")

@@ -20,8 +20,8 @@ import requests
 from outside import judge, not_run
 
 from app.crawl.fetch.addresses import normalize_url
+from app.crawl.fetch.listings import read_sitemap, walk_sitemaps
 from app.crawl.fetch.robots import Rules
-from app.crawl.fetch.sitemaps import read_sitemap, walk_sitemaps
 from app.crawl.fetch.values import Fetched, NotIndexed, http_reason
 
 

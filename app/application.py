@@ -13,9 +13,9 @@ from flask.json.provider import JSONProvider
 from app import api, logs, metrics, pages
 from app.apidoc import openapi
 from app.commands import cli
+from app.compat import algolia as algolia_views
+from app.compat import custom_search as custom_search_views
 from app.compat.agents import views as agents_views
-from app.compat.algolia import views as algolia_views
-from app.compat.custom_search import views as custom_search_views
 from app.config import Settings, load_settings
 from app.gateway import views as gateway_views
 from app.jobs import Jobs

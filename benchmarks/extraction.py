@@ -36,7 +36,7 @@ from statistics import mean
 
 from turbohtml import Document, parse
 
-from app.crawl.read.html.main_text import main_text
+from app.crawl.read.main_text import main_text
 from app.texts.formats import html_to_text, node_to_text
 from app.texts.sections import take_sections
 

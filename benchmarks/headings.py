@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from app.crawl.fetch.values import Fetched, NotIndexed
-from app.crawl.read.pages import read_page
+from app.crawl.read.reader import read_page
 from app.crawl.run.titles import shared_suffix, strip_suffix
 from backends.base import Document, SearchBackend
 from backends.query import Highlight, SearchQuery

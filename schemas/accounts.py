@@ -8,8 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, UpdateSchema
-from schemas.fields import Flag, Instant, RowNumber, Text, WholeNumber
-from schemas.search import MAX_INT64
+from schemas.fields import MAX_INT64, Flag, Instant, RowNumber, Text, WholeNumber
 from schemas.validation.problems import Problem
 
 _LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\\x00-\x1f\x7f]{1,64}")

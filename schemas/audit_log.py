@@ -5,8 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from schemas.base import QuerySchema
-from schemas.fields import Instant, QueryWholeNumber, RowNumber, Text
-from schemas.search import MAX_INT64
+from schemas.fields import MAX_INT64, Instant, QueryWholeNumber, RowNumber, Text
 
 KINDS = ("site", "search_settings", "key", "source", "member", "invitation", "account", "webhook", "identity")
 ACTIONS = ("created", "changed", "deleted", "restored", "purged", "logged_in")

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from marshmallow import INCLUDE, Schema, ValidationError, fields, validates_schema
 
 from schemas.base import BodySchema, QuerySchema
-from schemas.fields import Flag, QueryWholeNumber, Text, WholeNumber
-from schemas.search import MAX_INT64
+from schemas.fields import MAX_INT64, Flag, QueryWholeNumber, Text, WholeNumber
 from schemas.validation.documents import (
     MAX_BATCH,
     MAX_ID_LENGTH,

@@ -9,11 +9,11 @@ from typing import Any
 from marshmallow import ValidationError, fields
 
 from backends.text import normal_form
-from schemas.validation.documents import FIELD_NAME
-from schemas.validation.instants import parse_instant
+from schemas.validation.documents import FIELD_NAME, parse_instant
 from schemas.validation.problems import NULL, REQUIRED, Problem, ProblemCount
 
 MAX_INTEGER = 2147483647
+MAX_INT64 = 9223372036854775807
 MAX_FIELD_LENGTH = 64
 MAX_GLOB_LENGTH = 500
 _BASE_MESSAGES: Any = {"required": REQUIRED, "null": NULL, "validator_failed": Problem("is not valid", "invalid")}

@@ -1,11 +1,13 @@
-"""Members of an account."""
+"""Members of an account, and invitations to become one."""
 
 from __future__ import annotations
 
 from marshmallow import Schema, fields
 
+from schemas.accounts import Email, chosen_password
 from schemas.base import BodySchema
 from schemas.fields import Instant, RowNumber, Text
+from schemas.forms import FormAnswerSchema
 
 ROLES = ("owner", "editor", "viewer")
 
@@ -46,3 +48,65 @@ class MemberListSchema(Schema):
     total = fields.Integer(required=True)
     limit = fields.Integer(required=True)
     offset = fields.Integer(required=True)
+
+
+class InvitationSchema(Schema):
+    """A pending invitation, without its link."""
+
+    id = fields.String(required=True)
+    email = fields.String(required=True)
+    role = fields.String(required=True, metadata={"enum": list(ROLES)})
+    created_at = Instant(required=True)
+    expires_at = Instant(required=True)
+
+
+class InvitationCreateSchema(BodySchema):
+    """The invited person."""
+
+    email = Email(required=True, metadata={"title": "E-mail"})
+    role = Text(load_default="editor", choices=ROLES, metadata={"title": "Role"})
+
+
+class InvitationLinkAnswerSchema(Schema):
+    """An invitation. If the service sends no mail, it includes the link, which is never shown again."""
+
+    success = fields.Boolean(required=True)
+    invitation = fields.Nested(InvitationSchema, required=True)
+    url = fields.Url(
+        metadata={
+            "description": "The link that accepts the invitation, once. Absent where the service sends mail: then only "
+            "the mail to the invited address has it."
+        }
+    )
+    token = fields.String(metadata={"description": "The last part of the link; absent without `url`."})
+
+
+class InvitationListSchema(Schema):
+    """Pending invitations, oldest first."""
+
+    invitations = fields.List(fields.Nested(InvitationSchema), required=True)
+    total = fields.Integer(required=True)
+    limit = fields.Integer(required=True)
+    offset = fields.Integer(required=True)
+
+
+class InvitationAcceptSchema(BodySchema):
+    """A new member."""
+
+    name = Text(required=True, trim=True, min_length=1, max_length=100, metadata={"title": "Name"})
+    password = chosen_password(required=True, metadata={"title": "Password"})
+
+
+class InvitedSchema(Schema):
+    """The account that the invitation is for."""
+
+    account = fields.String(required=True, metadata={"description": "The account's name."})
+    email = fields.String(required=True)
+    role = fields.String(required=True, metadata={"enum": list(ROLES)})
+    expires_at = Instant(required=True)
+
+
+class InvitationFormAnswerSchema(FormAnswerSchema):
+    """The form for accepting an invitation, and the invitation."""
+
+    invitation = fields.Nested(InvitedSchema, required=True)

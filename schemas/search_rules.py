@@ -12,8 +12,7 @@ from backends.matching import compile_matching
 from schemas.base import BodySchema
 from schemas.fields import FieldName, Flag, Glob, ItemList, NormalText, Text, WholeNumber
 from schemas.search import MAX_QUERY_BYTES
-from schemas.validation.documents import MAX_URL_LENGTH, url_problem
-from schemas.validation.instants import parse_instant
+from schemas.validation.documents import MAX_URL_LENGTH, parse_instant, url_problem
 from schemas.validation.problems import Problem
 
 MAX_RULES = 200

@@ -49,28 +49,18 @@ class Weight(fields.Float):
         return float(value)
 
 
-def _word() -> Text:
-    return Text(min_length=1, max_length=MAX_WORD_LENGTH, trim=True)
+def _word(**options: Any) -> Text:
+    return Text(min_length=1, max_length=MAX_WORD_LENGTH, trim=True, **options)
 
 
 class OneWaySynonymsSchema(BodySchema):
     """Words or phrases that a search for another one finds as well, but not the other way around."""
 
-    from_ = Text(
-        data_key="from",
-        attribute="from",
-        min_length=1,
-        max_length=MAX_WORD_LENGTH,
-        trim=True,
-        required=True,
-        metadata={"description": "The word or phrase that is searched for."},
+    from_ = _word(
+        data_key="from", attribute="from", required=True, metadata={"description": "The word that is searched for."}
     )
     to = ItemList(
-        _word(),
-        low=1,
-        high=MAX_GROUP_WORDS,
-        required=True,
-        metadata={"description": "What a search for it also finds."},
+        _word(), low=1, high=MAX_GROUP_WORDS, required=True, metadata={"description": "What a search also finds."}
     )
 
 

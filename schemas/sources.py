@@ -10,7 +10,8 @@ from marshmallow import Schema, ValidationError, fields, post_load
 from schemas.base import BodySchema, LenientBodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Flag, Glob, Instant, ItemList, QueryFlag, RowNumber, Text, WholeNumber
 from schemas.sites import SiteUrl
-from schemas.validation.field_rules import (
+from schemas.validation.problems import Problem, shown_name
+from schemas.validation.sites import (
     MAX_RULES,
     MAX_SET_FIELDS,
     MAX_SET_LENGTH,
@@ -19,7 +20,6 @@ from schemas.validation.field_rules import (
     rule_problems,
     set_problems,
 )
-from schemas.validation.problems import Problem, shown_name
 
 KINDS = ("website", "sitemap", "feed", "wordpress")
 SCHEDULES = ("none", "hourly", "daily", "weekly")

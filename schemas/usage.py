@@ -7,7 +7,8 @@ from marshmallow.validate import OneOf
 
 from schemas.base import LenientBodySchema
 from schemas.fields import Instant, RowNumber, Text, WholeNumber
-from schemas.search import MAX_SESSION_LENGTH, QueryText, RemainingQuotaSchema
+from schemas.search import MAX_SESSION_LENGTH, QueryText
+from schemas.search_results import RemainingQuotaSchema
 from schemas.sources import RunErrorSchema
 
 OPERATIONS = ("search", "indexing")

@@ -19,8 +19,7 @@ from referencing.jsonschema import DRAFT202012
 from werkzeug.test import TestResponse
 
 from app.apidoc.openapi import document
-from app.compat.algolia import views as algolia
-from app.compat.custom_search import views as custom_search
+from app.compat import algolia, custom_search
 from app.errors import STATUS, ErrorCode
 from app.web.gateway_errors import is_gateway_path
 from schemas.validation.problems import MAX_PROBLEMS

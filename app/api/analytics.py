@@ -25,13 +25,16 @@ from app.web.responses import CSV, csv_response, prefers
 from schemas.analytics import (
     AnalyticsQuerySchema,
     AnalyticsSchema,
+    InboxChangedSchema,
+    InboxChangeSchema,
+    InboxQuerySchema,
+    InboxSchema,
     QueryAnalyticsQuerySchema,
     QueryAnalyticsSchema,
     VisitorErasureSchema,
     VisitorQuerySchema,
     days_of,
 )
-from schemas.inbox import InboxChangedSchema, InboxChangeSchema, InboxQuerySchema, InboxSchema
 from schemas.validation.keys import Scope
 
 blp = ApiBlueprint("analytics", __name__, description="Search statistics.")

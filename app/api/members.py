@@ -21,14 +21,17 @@ from app.web.policy import OperationPolicy
 from schemas.accounts import LoginAnswerSchema
 from schemas.base import NothingSchema
 from schemas.forms import describe_form
-from schemas.invitations import (
+from schemas.members import (
     InvitationAcceptSchema,
     InvitationCreateSchema,
     InvitationFormAnswerSchema,
     InvitationLinkAnswerSchema,
     InvitationListSchema,
+    MemberAnswerSchema,
+    MemberListSchema,
+    MemberShowSchema,
+    MemberUpdateSchema,
 )
-from schemas.members import MemberAnswerSchema, MemberListSchema, MemberShowSchema, MemberUpdateSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
 from schemas.validation.keys import Scope
 

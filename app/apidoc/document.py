@@ -10,11 +10,12 @@ from typing import Any
 from marshmallow import Schema
 from marshmallow.fields import Field
 
-from app.apidoc.examples.document import add_examples
+from app.apidoc.examples import add_examples
 from schemas.documents import ChangesField, DocumentChangeSchema, DocumentSchema, DocumentsField
 from schemas.fields import ItemList
-from schemas.gateway.searches import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
-from schemas.search import HitSections, NamesOrList, SectionHitSchema
+from schemas.gateway import MAX_QUERIES, EngineQuerySchema, FilterField, Queries
+from schemas.search import NamesOrList
+from schemas.search_results import HitSections, SectionHitSchema
 from schemas.search_settings import SynonymsEntry
 from schemas.validation.documents import MAX_BATCH
 

@@ -21,12 +21,12 @@ from app.apidoc.document import (
     SHARED_SCHEMAS,
     finish_document,
 )
-from app.apidoc.examples.errors import ERRORS, GATEWAY_ERRORS
+from app.apidoc.examples import ERRORS, GATEWAY_ERRORS
 from app.errors import STATUS, ErrorCode
 from app.web.auth import BEARER
 from app.web.parsing import StrictParser, read_nothing
 from app.web.policy import OperationPolicy, set_policy
-from schemas.errors import ErrorSchema, RateLimitErrorSchema
+from schemas.base import ErrorSchema, RateLimitErrorSchema
 
 View = TypeVar("View", bound=Callable[..., Any])
 

@@ -1,4 +1,4 @@
-"""``search reindex``, ``search move``, and ``search drop-old``: rebuild, move, and delete indexes."""
+"""``search`` and ``clicks``: rebuild, move, and delete indexes, and update the ranking that learns from clicks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from sqlalchemy import select
 from app.models import Site
 from app.runtime import Runtime, runtime
 from app.services.indexing.site_indexes import RebuildUnderWay, count_site_documents, drop_kept_indexes
+from app.services.learning import learn, sites_that_learn
 from app.wording import counted
 from backends.base import SearchBackend
 from backends.errors import BackendError
 
-group = AppGroup("search", help="Rebuild indexes, or move them to another engine.")
+search_group = AppGroup("search", help="Rebuild indexes, or move them to another engine.")
 
 
 def _sites(site_id: int | None) -> list[Site]:
@@ -49,7 +50,7 @@ def _rebuild_all(
     return rebuilt
 
 
-@group.command("reindex")
+@search_group.command("reindex")
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def reindex(site_id: int | None, as_json: bool) -> None:
@@ -60,7 +61,7 @@ def reindex(site_id: int | None, as_json: bool) -> None:
     )
 
 
-@group.command("move")
+@search_group.command("move")
 @click.option("--site", "site_id", type=int, help="Only this site.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def move(site_id: int | None, as_json: bool) -> None:
@@ -81,7 +82,7 @@ def move(site_id: int | None, as_json: bool) -> None:
     click.echo(orjson.dumps({"moved": rebuilt}).decode() if as_json else text)
 
 
-@group.command("drop-old")
+@search_group.command("drop-old")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def drop_old(as_json: bool) -> None:
     """Delete the old indexes that `search move` kept."""
@@ -90,3 +91,31 @@ def drop_old(as_json: bool) -> None:
     current_app.extensions["jobs"].run_all()
     text = f"{counted(dropped, 'old index')} scheduled for deletion."
     click.echo(orjson.dumps({"dropped": dropped}).decode() if as_json else text)
+
+
+clicks_group = AppGroup("clicks", help="Rank results by visitors' clicks.")
+
+
+@clicks_group.command("learn")
+@click.option("--site", "site_id", type=int, help="Only this site.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def learn_now(site_id: int | None, as_json: bool) -> None:
+    """Update the ranking of sites that learn from clicks. The service does this every night."""
+    current_runtime = runtime()
+    with current_runtime.database.read() as session:
+        site_ids = sites_that_learn(session)
+    if site_id is not None and site_id not in site_ids:
+        raise click.ClickException(f"Site {site_id} does not exist, is paused, or does not learn from clicks.")
+    learned: dict[str, int] = {}
+    for each in site_ids if site_id is None else [site_id]:
+        try:
+            queries = learn(current_runtime, each)
+        except BackendError as error:
+            raise click.ClickException(f"Site {each}: {error} Run the command again.") from error
+        if queries is not None:
+            learned[str(each)] = queries
+    text = (
+        f"{counted(len(learned), 'site')} learned: the results of {counted(sum(learned.values()), 'search')} have "
+        "another order."
+    )
+    click.echo(orjson.dumps({"learned": learned}).decode() if as_json else text)

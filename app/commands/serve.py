@@ -1,4 +1,4 @@
-"""``serve``: run the service under gunicorn with the packaged settings."""
+"""``serve``, ``database upgrade``, and ``openapi``: run the service, create its tables, write its API document."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
-from flask.cli import with_appcontext
+import orjson
+from flask import current_app
+from flask.cli import AppGroup, with_appcontext
 
+from app.apidoc.openapi import document_at
 from app.config import ConfigurationError
 from app.runtime import Runtime, runtime
 from app.server import ServerEnvironment, read_server_environment
@@ -70,3 +73,28 @@ def run_server(runtime: Runtime) -> NoReturn:
     runtime.database.dispose()
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *GUNICORN])  # noqa: S606 - our own command.
+
+
+database_group = AppGroup("database", help="Manage the SQL database.")
+
+
+@database_group.command("upgrade")
+def upgrade_database() -> None:
+    """Create or update the tables."""
+    upgrade(runtime().database)
+    click.echo("The database is up to date.")
+
+
+@click.command("openapi")
+@with_appcontext
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+def openapi(file: Path | None) -> None:
+    """Write the OpenAPI document to FILE or print it."""
+    with current_app.test_request_context():
+        described = document_at(runtime().settings.public_url)
+    text = orjson.dumps(described, option=orjson.OPT_INDENT_2).decode() + "\n"
+    if file is None:
+        click.echo(text, nl=False)
+    else:
+        file.write_text(text)
+        file.chmod(0o644)  # The document is public, unlike other files that the service writes.

@@ -35,24 +35,22 @@ from app.web.policy import OperationPolicy
 from app.web.responses import json_answer
 from backends.query import SearchQuery
 from backends.text import normal_form
-from schemas.gateway.answers import (
+from schemas.gateway import (
+    MAX_QUERIES,
     EngineAnswerSchema,
     EngineErrorSchema,
     EngineFacetAnswerSchema,
+    EngineFacetSearchSchema,
     EngineHealthSchema,
     EngineMultiAnswerSchema,
-)
-from schemas.gateway.problems import first_problem
-from schemas.gateway.query_string import query_parameters, read_query_string
-from schemas.gateway.searches import (
-    MAX_QUERIES,
-    EngineFacetSearchSchema,
     EngineMultiSearchSchema,
     EngineSearchSchema,
     EngineSuggestSchema,
+    first_problem,
+    query_parameters,
+    read_query_string,
 )
-from schemas.search import MAX_QUERY_BYTES
-from schemas.suggestions import SuggestionsSchema
+from schemas.search import MAX_QUERY_BYTES, SuggestionsSchema
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,20 +9,17 @@ from flask_smorest import Api
 
 from app.operations.oidc import CALLBACK
 from app.pages import (
+    accounts,
     audit_log,
     dashboard,
     docs,
     documents,
-    errors,
-    home,
-    imports,
     keys,
     layout,
-    logins,
     mail_links,
     members,
+    negotiation,
     plans,
-    profile,
     search_box,
     search_settings,
     sites,
@@ -31,7 +28,6 @@ from app.pages import (
 from app.pages.analytics import inbox, reports
 from app.pages.negotiation import MethodOverride, View, add_page, note_choice
 from app.pages.search.preview import charges_search, show_search_preview, tune_search
-from app.pages.sources import editing as source_forms
 from app.pages.sources import views as sources
 from app.services.access.rights import Role
 from app.services.accounts import emails
@@ -42,19 +38,19 @@ from app.web.policy import OperationPolicy, set_policy
 from schemas.validation.keys import Scope
 
 PAGES: dict[str, View] = {
-    "accounts.register_account": logins.enter,
-    "accounts.login": logins.enter,
-    "accounts.logout": logins.leave,
-    "profile.show_edit_form": profile.show_profile,
-    "profile.update_profile": profile.update_profile,
-    "profile.delete_account": profile.delete_account,
-    "profile.show_codes": profile.to_profile,
-    "profile.begin_codes": profile.begin_codes,
-    "profile.confirm_codes": profile.confirm_codes,
-    "profile.remove_codes": profile.remove_codes,
-    "profile.list_sessions": profile.to_profile,
-    "profile.end_session": profile.end_session,
-    "profile.end_other_sessions": profile.end_other_sessions,
+    "accounts.register_account": accounts.enter,
+    "accounts.login": accounts.enter,
+    "accounts.logout": accounts.leave,
+    "profile.show_edit_form": accounts.show_profile,
+    "profile.update_profile": accounts.update_profile,
+    "profile.delete_account": accounts.delete_account,
+    "profile.show_codes": accounts.to_profile,
+    "profile.begin_codes": accounts.begin_codes,
+    "profile.confirm_codes": accounts.confirm_codes,
+    "profile.remove_codes": accounts.remove_codes,
+    "profile.list_sessions": accounts.to_profile,
+    "profile.end_session": accounts.end_session,
+    "profile.end_other_sessions": accounts.end_other_sessions,
     "members.list_members": members.list_members,
     "members.show_member": members.show_member,
     "members.update_member": members.update_member,
@@ -90,7 +86,7 @@ PAGES: dict[str, View] = {
     "search-settings.update_search_settings": search_settings.update_search_settings,
     "search-settings.preview_search_settings": search_settings.preview_search_settings,
     "search-settings.forget_clicks": reports.forget_clicks,
-    "imports.import_file": imports.import_file,
+    "imports.import_file": documents.import_file,
     "keys.list_keys": keys.list_keys,
     "keys.create_key": keys.create_key,
     "keys.show_key": keys.show_key,
@@ -101,9 +97,9 @@ PAGES: dict[str, View] = {
     "keys.toggle_key": keys.toggle_key,
     "keys.dismiss_exposure": keys.dismiss_exposure,
     "sources.list_sources": sources.list_sources,
-    "sources.create_source": source_forms.create_source,
+    "sources.create_source": sources.create_source,
     "sources.show_source": sources.show_source,
-    "sources.update_source": source_forms.update_source,
+    "sources.update_source": sources.update_source,
     "sources.delete_source": sources.delete_source,
     "sources.run_source": sources.run_source,
     "sources.cancel_run": sources.cancel_run,
@@ -111,7 +107,7 @@ PAGES: dict[str, View] = {
     "sources.list_runs": sources.list_runs,
     "sources.show_run": sources.show_run,
     "sources.show_dead_links": sources.show_dead_links,
-    "sources.preview_page": source_forms.preview_page,
+    "sources.preview_page": sources.preview_page,
     "sources.look_up_page": sources.look_up_page,
 }
 """Maps API endpoints to the views that serve browsers at the same URLs."""
@@ -134,28 +130,28 @@ _INBOX = "/sites/<int(signed=True):site_id>/inbox"
 _SOURCES = "/sites/<int(signed=True):site_id>/sources"
 
 OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
-    ("/", "pages.show_home", home.show_home, _PAGE),
+    ("/", "pages.show_home", dashboard.show_home, _PAGE),
     ("/plans", "pages.show_plans", plans.show_plans, _PAGE),
-    ("/login", "pages.show_entrance", logins.show_entrance, _PAGE),
-    ("/register", "pages.show_entrance.register", logins.show_entrance, _PAGE),
+    ("/login", "pages.show_entrance", accounts.show_entrance, _PAGE),
+    ("/register", "pages.show_entrance.register", accounts.show_entrance, _PAGE),
     ("/password/forgot", "pages.show_forgot", mail_links.show_forgot, _PAGE),
     ("/password/reset", "pages.show_reset", mail_links.show_reset, _PAGE),
     (emails.CHANGE_PATH, "pages.show_email_change", mail_links.show_email_change, _PAGE),
     (emails.CONFIRMATION_PATH, "pages.show_confirmation", mail_links.show_confirmation, _PAGE),
-    ("/login/oidc", "pages.begin_login", logins.begin_login, _PAGE),
-    (CALLBACK, "pages.finish_login", logins.finish_login, _PAGE),
+    ("/login/oidc", "pages.begin_login", accounts.begin_login, _PAGE),
+    (CALLBACK, "pages.finish_login", accounts.finish_login, _PAGE),
     (unsubscribing.PATH, "pages.show_unsubscribe", mail_links.show_unsubscribe, _PAGE),
     ("/sites/<int(signed=True):site_id>/try", "pages.show_search_preview", show_search_preview, _PREVIEW),
     ("/sites/<int(signed=True):site_id>/box", "pages.show_box", search_box.show_box, _BOX),
-    (_SOURCES + "/create", "pages.show_source_create_form", source_forms.show_create_form, _DOCUMENT_FORM),
-    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", source_forms.show_edit_form, _DOCUMENT_FORM),
+    (_SOURCES + "/create", "pages.show_source_create_form", sources.show_create_form, _DOCUMENT_FORM),
+    (_SOURCES + "/<string:source_id>/edit", "pages.show_source_edit_form", sources.show_edit_form, _DOCUMENT_FORM),
     (
         _SOURCES + "/<string:source_id>/dead-links/export",
         "pages.export_dead_links",
         sources.export_dead_links,
         OperationPolicy(MANAGING, Scope.DOCUMENTS),
     ),
-    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", imports.show_import, _DOCUMENT_FORM),
+    ("/sites/<int(signed=True):site_id>/import", "pages.show_import", documents.show_import, _DOCUMENT_FORM),
     ("/sites/<int(signed=True):site_id>/documents", "pages.show_documents", documents.show_documents, _DOCUMENTS),
     (
         "/sites/<int(signed=True):site_id>/documents/export",
@@ -177,7 +173,7 @@ OWN_PAGES: tuple[tuple[str, str, View, OperationPolicy], ...] = (
     ("/docs/<string:name>.md", "pages.show_docs_markdown", docs.show_docs_markdown, _TEXT),
     ("/llms.txt", "pages.show_llms_txt", docs.show_llms_txt, _TEXT),
     ("/docs/reference/<string:name>", "pages.show_docs_reference", docs.show_docs_reference, _GUIDE),
-    (API_DOCUMENT, "openapi", home.show_document, OperationPolicy(ANYONE, reflects_nothing=True)),
+    (API_DOCUMENT, "openapi", docs.show_document, OperationPolicy(ANYONE, reflects_nothing=True)),
     ("/widget.js", "widget", search_box.show_widget, _SCRIPT),
     ("/widget-results.js", "widget_results", search_box.show_widget_results, _SCRIPT),
     ("/docs/images/<string:name>", "docs_image", docs.show_docs_image, OperationPolicy(ANYONE, uncounted=True)),
@@ -190,8 +186,8 @@ OWN_FORMS: tuple[tuple[str, str, str, View, OperationPolicy], ...] = (
     ("POST", emails.CHANGE_PATH, "pages.undo_email_change", mail_links.undo_email_change, _ENTRANCE),
     ("POST", emails.CONFIRMATION_PATH, "pages.confirm_email", mail_links.confirm_email, _ENTRANCE),
     ("POST", "/profile/confirmation", "pages.send_confirmation", mail_links.send_again, _OWN),
-    ("POST", "/profile/identity", "pages.connect_login", logins.connect_login, _OWN),
-    ("POST", "/login/account", "pages.choose_account", logins.choose_account_of_login, _ENTRANCE),
+    ("POST", "/profile/identity", "pages.connect_login", accounts.connect_login, _OWN),
+    ("POST", "/login/account", "pages.choose_account", accounts.choose_account_of_login, _ENTRANCE),
     ("POST", unsubscribing.PATH, "pages.stop_digest", mail_links.stop_digest, _PAGE),
     (
         "DELETE",
@@ -247,5 +243,5 @@ def register(app: Flask, api: Api) -> None:
         app.add_url_rule(rule, endpoint, view, methods=[method])
         set_policy(app, endpoint, policy)
     app.after_request(note_choice)
-    app.extensions["error_responders"].append(errors.answer_person)
+    app.extensions["error_responders"].append(negotiation.answer_person)
     app.wsgi_app = MethodOverride(app.wsgi_app, app.config["MAX_BODY_BYTES"])  # type: ignore[method-assign]

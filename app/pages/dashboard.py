@@ -1,12 +1,16 @@
-"""The dashboard of an account."""
+"""The home page, which describes the service, and the dashboard of an account."""
 
 from __future__ import annotations
 
+from flask import Response
+
+from app.apidoc.openapi import document
 from app.clock import today
 from app.crawl.sources.sources import list_open_runs
 from app.operations.accounts import get_dashboard, get_user
 from app.pages.analytics.figures import draw_chart
 from app.pages.layout import render
+from app.pages.negotiation import wants_page
 from app.pages.plans import Meter, read_meters
 from app.pages.sites import list_deleted
 from app.pages.sources.reports import explain_failure
@@ -18,8 +22,28 @@ from app.services.access.keys import is_box_used
 from app.services.analytics.reports import get_analytics
 from app.services.health import COUNTERS
 from app.web.callers import current_caller
+from app.web.hosts import base_url
+from app.web.responses import json_answer
 from app.wording import counted
 from schemas.analytics import PERIODS
+
+
+def show_home() -> str | Response:
+    """Describe this service, with links."""
+    base = base_url()
+    if not wants_page():
+        info = document()["info"]
+        return json_answer(
+            {
+                "name": info["title"],
+                "version": info["version"],
+                "documentation": f"{base}/docs",
+                "openapi": f"{base}/openapi.json",
+                "dashboard": f"{base}/dashboard",
+            }
+        )
+    return render("home.html", base_url=base, is_open=runtime().settings.registration)
+
 
 SHOWN_SITES = 5
 

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 from werkzeug.wrappers import Response as BaseResponse
 
-from app.apidoc.openapi import document
+from app.apidoc.openapi import document, document_at
 from app.apidoc.reference import BASE_URL, Reference, read_reference
 from app.apidoc.samples import LANGUAGES, mark_own
 from app.documentation import (
@@ -36,6 +36,7 @@ from app.runtime import runtime
 from app.services.access.callers import Caller
 from app.services.sites import list_sites
 from app.web.hosts import base_url
+from app.web.responses import json_answer
 
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
@@ -363,3 +364,8 @@ def _cached(key: str, make: Any) -> Any:
     if key not in cache:
         cache[key] = make()
     return cache[key]
+
+
+def show_document() -> Response:
+    """Serve the OpenAPI document."""
+    return json_answer(document_at(base_url()))

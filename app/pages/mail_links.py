@@ -24,7 +24,7 @@ from app.services.mail.digests import read_token, unsubscribe
 from app.web.callers import current_caller, current_client
 from app.web.responses import cookie_header
 from schemas.accounts import EmailConfirmSchema, EmailUndoSchema, PasswordForgotSchema, PasswordResetSchema
-from schemas.invitations import InvitationAcceptSchema
+from schemas.members import InvitationAcceptSchema
 
 
 def show_forgot() -> str:

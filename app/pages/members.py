@@ -19,8 +19,7 @@ from app.services.accounts import invitations, members
 from app.web.callers import current_caller
 from app.web.hosts import base_url
 from app.web.responses import cookie_of
-from schemas.invitations import InvitationCreateSchema
-from schemas.members import ROLES, MemberUpdateSchema
+from schemas.members import ROLES, InvitationCreateSchema, MemberUpdateSchema
 
 PATH = "/api/members"
 LINK_COOKIE = "new_invitation"

@@ -23,7 +23,7 @@ from backends.languages import LANGUAGES
 from backends.query import NO_EFFECTS, Boost, SearchQuery
 from backends.standard_fields import STANDARD_FIELDS
 from backends.text import normal_form
-from schemas.validation.instants import parse_instant
+from schemas.validation.documents import parse_instant
 
 _STEMMED = tuple(code for code, language in LANGUAGES.items() if language.stemmer)
 _Words = tuple[frozenset[str], ...]

@@ -1,9 +1,15 @@
-"""URLs of sites."""
+"""Validating URLs of sites, and the rules that set custom fields of a source's pages."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
+
+from backends.standard_fields import STANDARD_FIELDS
+from schemas.validation.documents import FIELD_NAME
+from schemas.validation.problems import REQUIRED, Problem, shown_name
 
 
 def domain_of(url: str) -> str:
@@ -43,3 +49,84 @@ def complete_url(typed: str) -> str:
 
 
 _BARE_ADDRESS = re.compile(r"(?://)?(?P<address>[^\s/:@?#\\]+\.[^\s/:@?#\\]+(?::\d{1,5})?(?:[/?#]\S*)?)")
+
+
+MAX_RULES = 50
+MAX_SET_FIELDS = 20
+MAX_SET_LENGTH = 1_000
+PLACES = ("selector", "json_ld", "meta")
+"""Parts of a page that a rule can read; each rule names one."""
+
+SEGMENT = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]{0,63})\}", re.ASCII)
+"""Named placeholder for one segment of a path."""
+
+_FORMS = Problem("must have path and set, or name and one of selector, json_ld, and meta", "invalid")
+
+
+def name_problem(name: str) -> Problem | None:
+    """Return the problem with the field name in a rule, or ``None``."""
+    if not FIELD_NAME.fullmatch(name):
+        return Problem("must be a letter, then letters, digits, _, and -, at most 64 characters", "invalid_name")
+    if name in STANDARD_FIELDS:
+        return Problem(f"must be an additional field; {name} is read from the page", "invalid_name")
+    return None
+
+
+def path_problem(path: str) -> Problem | None:
+    """Return the problem with the placeholders in a path pattern, or ``None``."""
+    if re.search(r"[{}]", SEGMENT.sub("", path)):
+        return Problem("must have a name in braces, such as {version}", "invalid")
+    if any(len(SEGMENT.findall(segment)) > 1 for segment in re.split(r"[/*]", path)):
+        return Problem("must have at most one pair of braces between two slashes", "invalid")
+    names = SEGMENT.findall(path)
+    return Problem("must not have a name twice", "invalid") if len(set(names)) < len(names) else None
+
+
+def set_problems(templates: Mapping[Any, Any]) -> dict[str, list[Problem]]:
+    """Return the problems with the fields that a rule sets, by field name."""
+    return {
+        shown_name(str(name)): [problem]
+        for name, text in templates.items()
+        if (problem := name_problem(str(name)) or _text_problem(text)) is not None
+    }
+
+
+def _text_problem(text: object) -> Problem | None:
+    if not isinstance(text, str):
+        return Problem("must be a string", "type")
+    if not text.strip():
+        return Problem("must not be empty", "too_short")
+    if len(text) > MAX_SET_LENGTH:
+        return Problem(f"must have at most {MAX_SET_LENGTH} characters", "too_long")
+    if "\x00" in text or (not text.isascii() and text.encode("utf-8", "ignore").decode() != text):
+        return Problem("must not contain the NUL character or lone surrogates", "invalid")
+    return None
+
+
+def rule_problems(rule: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the problems with a rule whose members are valid, by member name; ``_schema`` for the rule as a whole."""
+    by_address = "path" in rule or "set" in rule
+    places = [place for place in PLACES if place in rule]
+    if by_address:
+        if rule.keys() - {"path", "set"}:
+            return {"_schema": [_FORMS]}
+        missing = {name: [REQUIRED] for name in ("path", "set") if name not in rule}
+        return missing or _unknown_segments(rule["path"], rule["set"])
+    if len(places) != 1:
+        return {"_schema": [_FORMS]}
+    if "name" not in rule:
+        return {"name": [REQUIRED]}
+    if "attribute" in rule and "selector" not in rule:
+        return {"attribute": [Problem("must be used together with selector", "invalid")]}
+    return {}
+
+
+def _unknown_segments(path: str, templates: Mapping[str, str]) -> dict[str, Any]:
+    known_segments = set(SEGMENT.findall(path))
+    unknown = {
+        name: [Problem(f"must not name {{{other}}}, which the path has not", "invalid")]
+        for name, text in templates.items()
+        for other in SEGMENT.findall(text)
+        if other not in known_segments
+    }
+    return {"set": unknown} if unknown else {}

@@ -22,7 +22,7 @@ from app.services.search.search import Searcher
 from app.web.headers import make_request_id
 from app.web.parsing import invalid
 from schemas.documents import BulkSchema
-from schemas.gateway.searches import EngineMultiSearchSchema
+from schemas.gateway import EngineMultiSearchSchema
 from schemas.search import SearchBodySchema
 from schemas.search_settings import SearchSettingsSchema
 from tests.answers import assert_error, assert_ok

@@ -13,9 +13,8 @@ from werkzeug.test import TestResponse
 from app import application
 from app.apidoc.openapi import document
 from app.application import create_app
+from app.compat import algolia, custom_search
 from app.compat.agents import views as agents
-from app.compat.algolia import views as algolia
-from app.compat.custom_search import views as custom_search
 from app.pages.negotiation import METHODS
 from app.services.access.rights import Role
 from app.web.auth import (

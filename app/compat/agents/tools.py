@@ -23,8 +23,8 @@ from backends.filters import And, Filter, OneOf, parse_filter
 from backends.query import Highlight, SearchQuery
 from backends.sections import SECTIONS
 from backends.standard_fields import STANDARD_FIELDS
-from schemas.compat.agents import (
-    MAX_HITS,
+from schemas.compat import (
+    MAX_TOOL_HITS,
     FetchArgumentsSchema,
     SearchArgumentsSchema,
 )
@@ -94,7 +94,13 @@ def _describe_search(site: SiteRecord) -> dict[str, Any]:
     names = ", ".join(islice((*STANDARD_FIELDS, *sorted(site.kinds)), _MAX_NAMES))
     arguments = {
         "query": {**_TEXT, "description": "What to look for: a few words. Quote phrases, put - before unwanted words."},
-        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5, "description": "Most results."},
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_TOOL_HITS,
+            "default": 5,
+            "description": "Most results.",
+        },
         "filters": {
             **_TEXT,
             "maxLength": MAX_FILTER_LENGTH,

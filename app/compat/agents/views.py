@@ -27,7 +27,7 @@ from app.web.parsing import check_query_string, invalid, read_json_once
 from app.web.permissions import own_site
 from app.web.policy import OperationPolicy, set_policy
 from app.web.responses import json_answer
-from schemas.compat.agents import PageQuerySchema
+from schemas.compat import PageQuerySchema
 from schemas.validation.keys import Scope
 
 IN_PATH = Access(public=True)

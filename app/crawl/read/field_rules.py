@@ -12,12 +12,12 @@ from urllib.parse import unquote, urlsplit
 from turbohtml import Document
 
 from app.crawl.fetch.values import FieldRules
-from app.crawl.read.bounds import cut_line
 from app.crawl.read.links import absolute_address
 from app.crawl.read.metadata import Metadata
+from app.crawl.read.text import cut_line
 from app.texts.formats import node_to_text
 from backends.values import INT64
-from schemas.validation.field_rules import SEGMENT
+from schemas.validation.sites import SEGMENT
 
 VARIANTS = ("version", "lang")
 """Names of path segments that distinguish versions of the same page."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pypdfium2
 
 from app.crawl.fetch.values import NotIndexed, Reason
-from app.crawl.read.bounds import CONTROL, MAX_TEXT_BYTES, cut_line
 from app.crawl.read.metadata import iso_date
+from app.crawl.read.text import CONTROL, MAX_TEXT_BYTES, cut_line
 from backends.sections import Section
 from schemas.validation.documents import MAX_SECTIONS
 

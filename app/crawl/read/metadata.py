@@ -9,7 +9,7 @@ from typing import Any
 
 from turbohtml import Document
 
-from app.crawl.read.bounds import cut_line
+from app.crawl.read.text import cut_line
 from backends.standard_fields import STANDARD_FIELDS
 
 OWN_PREFIX = "site-search:"

@@ -29,8 +29,7 @@ from app.crawl.run.recorder import add_outcome, batch_is_full, room_in_plan, wri
 from app.crawl.run.state import RunInterrupted, RunState
 from app.crawl.run.stored_run import add_discovered, has_waiting_runs
 from app.crawl.run.titles import learn_suffix
-from app.crawl.run.visits.patience import MAX_ATTEMPTS
-from app.crawl.run.visits.visitor import Place, RequestOrder, too_many_attempts
+from app.crawl.run.visits.visitor import MAX_ATTEMPTS, Place, RequestOrder, too_many_attempts
 
 FETCHERS = 2
 """Number of threads in a run that fetch and read pages: the maximum number of concurrent requests to one host."""

@@ -12,9 +12,9 @@ import orjson
 
 from app.crawl.fetch.values import MAX_PAGE_BYTES, Fetched, FieldRules, NotIndexed, Page, Reason
 from app.crawl.fetch.wordpress import Post
-from app.crawl.read.bounds import cut_line
 from app.crawl.read.field_rules import ruled_fields
 from app.crawl.read.reader import PageReader
+from app.crawl.read.text import cut_line
 from app.models import Source
 from app.texts.sections import as_field
 from backends.sections import SECTIONS, is_sections

@@ -1,23 +1,52 @@
 """Properties that a source's pages share (title suffix, sections by path), and updates of documents with them.
 
-All functions may be repeated; callers retry them.
+A suffix is, for example, `` | Acme`` or `` — Python 3.13 documentation``. All functions that take a run's state may be
+repeated; callers retry them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from sqlalchemy import func, select, update
 
-from app.crawl.read.html.titles import own_title, shared_suffix
+from app.crawl.read.html_pages import TITLE_SEPARATOR
 from app.crawl.run.page_documents import PathSections, retitle
 from app.crawl.run.state import RunState
 from app.models import Source, SourcePage
 from app.services.indexing.stored_documents import read_stored
 from schemas.validation.documents import ValidDocument
+
+MIN_TITLES = 3
+MIN_SHARE = 0.5
+"""Minimum share of a site's titles that end with the shared suffix."""
+
+
+def shared_suffix(titles: Iterable[str]) -> str:
+    """The suffix that most titles of a site share, including the separator before it; empty without one.
+
+    The most frequent suffix wins; ties go to the longest. There is no shared suffix for fewer than three distinct
+    titles.
+    """
+    distinct = set(titles)
+    counts = Counter(suffix for title in distinct for suffix in set(_suffixes(title)))
+    min_count = max(MIN_TITLES, MIN_SHARE * len(distinct))
+    frequent = [(count, len(suffix), suffix) for suffix, count in counts.items() if count >= min_count]
+    return max(frequent)[2] if frequent else ""
+
+
+def strip_suffix(title: str, suffix: str | None) -> str:
+    """Return a title without the site's shared suffix. A title that consists only of the suffix stays unchanged."""
+    return title.removesuffix(suffix or "").strip() or title
+
+
+def _suffixes(title: str) -> Iterator[str]:
+    return (title[match.start() :] for match in TITLE_SEPARATOR.finditer(title) if match.start() > 0)
+
 
 SAMPLE_TITLES = 1_000
 """Number of titles to compare, spread evenly over the source's pages."""
@@ -37,11 +66,6 @@ class Retitled:
     document_id: str
     title: str
     section: str | None
-
-
-def strip_suffix(title: str, suffix: str | None) -> str:
-    """Return a title without the site's shared suffix. A title that consists only of the suffix stays unchanged."""
-    return own_title(title, suffix or "")
 
 
 def _titled(state: RunState) -> tuple[Any, ...]:

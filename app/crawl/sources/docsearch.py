@@ -12,20 +12,22 @@ from urllib.parse import urlsplit
 from app.crawl.fetch.addresses import normalize_url
 from app.crawl.fetch.values import RANK
 from app.crawl.sources.checks import has_user
-from app.crawl.sources.docsearch_selectors import (
+from app.crawl.sources.docsearch_plan import (
     EVERYWHERE,
+    MAX_PATTERNS,
     NAMES,
     DocSearchSelectors,
+    NotAPattern,
     Plan,
     PlannedSource,
+    expand,
     read_list,
     read_object,
     read_texts,
 )
 from app.crawl.sources.sources import MAX_SOURCES
-from app.crawl.sources.url_patterns import MAX_PATTERNS, NotAPattern, expand
 from app.errors import field_error
-from schemas.validation.field_rules import MAX_RULES, name_problem
+from schemas.validation.sites import MAX_RULES, name_problem
 
 MAX_RANK = 5
 MAX_PAGES = 200

@@ -28,7 +28,7 @@ from app.services.search_settings import shown_settings
 from app.services.sites import get_site
 from app.web.callers import current_caller
 from app.web.parsing import check_query_string, invalid
-from schemas.inbox import InboxChangeSchema, InboxQuerySchema
+from schemas.analytics import InboxChangeSchema, InboxQuerySchema
 from schemas.remedies import PinRemedySchema, SynonymRemedySchema
 from schemas.search import MAX_QUERY_BYTES
 from schemas.search_settings import SearchSettingsSchema

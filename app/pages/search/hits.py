@@ -15,7 +15,7 @@ from markupsafe import Markup
 from app.pages.layout import day_element, moment_element
 from app.wording import counted, number
 from backends.standard_fields import REQUIRED_HIT_FIELDS
-from schemas.validation.instants import parse_instant
+from schemas.validation.documents import parse_instant
 
 SNIPPET_LENGTH = 280
 _MARK = re.compile(r"<em>(.*?)</em>", re.DOTALL)

@@ -1,4 +1,7 @@
-"""The page for trying a site's search as visitors would, without using the quota or affecting analytics."""
+"""The page for trying a site's search as visitors would, and for pinning and hiding results, with undo.
+
+Searches there use no quota and don't affect analytics.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,36 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+import orjson
 from flask import Response, request
 from marshmallow import ValidationError
+from sqlalchemy.orm import Session
 
-from app.errors import ApiError, ErrorCode
+from app.errors import ApiError, ErrorCode, field_error
 from app.models import Site
+from app.operations import search_settings as settings_operations
+from app.operations.search_settings import ResultList
 from app.operations.searches import SearchOutcome
-from app.pages.forms import REFILLED, refill_on_error
+from app.pages.forms import REFILLED, field_problems, refill_on_error
 from app.pages.layout import render
-from app.pages.negotiation import wants_page
+from app.pages.negotiation import see_other, wants_page
 from app.pages.search.hits import show_hits
-from app.pages.search.tuning import change_tuning, explain_refusal, read_tuning
 from app.plans import limit_or_unlimited
 from app.runtime import runtime
 from app.services.access.credentials import site_record
+from app.services.indexing.stored_documents import read_stored
 from app.services.search.encoding import encode_results, make_query, parse_fields
 from app.services.search.search import Visitor
 from app.services.search_settings import read_gains
 from app.services.sites import get_site, site_inactive
 from app.web.callers import current_caller, current_visitor
 from app.web.charges import count_preview, search_site, used_today
-from app.web.parsing import check_query_string, invalid
+from app.web.parsing import check_query_string, invalid, read_form_body
 from app.web.responses import json_answer
-from schemas.search import SearchQuerySchema
+from backends.text import normal_form
+from schemas.search import MAX_QUERY_BYTES, SearchQuerySchema
+from schemas.search_settings import MAX_PINNED_IDS
+from schemas.validation.documents import MAX_ID_LENGTH
 
 SHOWN_VALUES = 8
 MAX_CHOSEN = 10
@@ -51,13 +61,13 @@ class FacetValue:
     address: str
 
 
-def chosen_facets() -> list[tuple[str, str]]:
+def _chosen_facets() -> list[tuple[str, str]]:
     """Return the selected fields and values in the URL, given as ``f=field:value``."""
     pairs = [text.partition(":") for text in request.args.getlist("f")[:MAX_CHOSEN]]
     return list(dict.fromkeys((field, value) for field, colon, value in pairs if field and colon))
 
 
-def filter_of(chosen: Sequence[tuple[str, str]]) -> str:
+def _filter_of(chosen: Sequence[tuple[str, str]]) -> str:
     """Return the filter for the selected values: for each field, one of its selected values must match."""
     fields: dict[str, list[str]] = {}
     for field, value in chosen:
@@ -69,7 +79,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def groups_of(
+def _groups_of(
     facets: Mapping[str, Mapping[str, int]], chosen: Sequence[tuple[str, str]]
 ) -> list[tuple[str, list[FacetValue]]]:
     """Return the facets for filtering results, with the most frequent values of each field."""
@@ -89,10 +99,10 @@ def _toggled(chosen: Sequence[tuple[str, str]], field: str, value: str) -> str:
     rest = [pair for pair in chosen if pair != (field, value)]
     if len(rest) == len(chosen):
         rest.append((field, value))
-    return search_address(rest)
+    return _search_address(rest)
 
 
-def search_address(chosen: Sequence[tuple[str, str]], page: int = 1) -> str:
+def _search_address(chosen: Sequence[tuple[str, str]], page: int = 1) -> str:
     """Return the URL of the same search with these facets and this page."""
     query = [("q", request.args.get("q", "")), *(("f", f"{field}:{value}") for field, value in chosen)]
     return "?" + urlencode([*query, ("page", str(page))] if page > 1 else query)
@@ -104,10 +114,10 @@ LAST_PAGE = 1000
 
 def charges_search() -> bool:
     """Whether the search is charged: with a key, but not with a session."""
-    return has_query() and current_caller().kind != "session"
+    return _has_query() and current_caller().kind != "session"
 
 
-def has_query() -> bool:
+def _has_query() -> bool:
     """Whether the request has a query."""
     return bool(request.args.get("q", "").strip())
 
@@ -120,7 +130,7 @@ def show_search_preview(site_id: int) -> str | Response:
     if not wants_page():
         return _as_json(site)
     refill_on_error(lambda error: _page(site, problem=error), {*REFILLED, 503} - {401})
-    return _page(site, results=_search(site, _parameters() | {"fields": "", "explain": True}) if has_query() else None)
+    return _page(site, results=_search(site, _parameters() | {"fields": "", "explain": True}) if _has_query() else None)
 
 
 def tune_search(site_id: int) -> Response:
@@ -131,12 +141,12 @@ def tune_search(site_id: int) -> Response:
     with runtime().database.read() as session:
         site = get_site(session, current_caller().account.id, site_id)
     refill_on_error(lambda error: _refused_page(site, error), (400,))
-    return change_tuning(site_id, f"/sites/{site_id}/try{search_address(chosen_facets(), _page_number())}")
+    return _change_tuning(site_id, f"/sites/{site_id}/try{_search_address(_chosen_facets(), _page_number())}")
 
 
 def _refused_page(site: Site, refusal: ApiError) -> str:
     try:
-        results = _search(site, _parameters() | {"fields": "", "explain": True}) if has_query() else None
+        results = _search(site, _parameters() | {"fields": "", "explain": True}) if _has_query() else None
     except ApiError as error:
         return _page(site, problem=error, refusal=refusal)
     return _page(site, results=results, refusal=refusal)
@@ -165,8 +175,8 @@ def _search(site: Site, parameters: dict[str, Any]) -> SearchOutcome:
 def _parameters() -> dict[str, Any]:
     check_query_string(request)
     values = {"limit": str(PER_PAGE), "facets": "*", "highlight": "true", **request.args.to_dict()}
-    if chosen_facets() and "filters" not in request.args:
-        values["filters"] = filter_of(chosen_facets())
+    if _chosen_facets() and "filters" not in request.args:
+        values["filters"] = _filter_of(_chosen_facets())
     try:
         parameters: dict[str, Any] = SearchQuerySchema().load(values)
     except ValidationError as error:
@@ -185,12 +195,12 @@ def _page(
         "site": site,
         "q": request.args.get("q", ""),
         "problem": problem,
-        "chosen": chosen_facets(),
-        "banner": None if refusal is None else explain_refusal(refusal),
+        "chosen": _chosen_facets(),
+        "banner": None if refusal is None else _explain_refusal(refusal),
     }
     if results is not None:
         with runtime().database.read() as session:
-            values["tuning"] = read_tuning(session, site, request.args["q"])
+            values["tuning"] = _read_tuning(session, site, request.args["q"])
         result, query = results.timed.result, results.query
         values.update(
             total=result.total,
@@ -199,10 +209,10 @@ def _page(
             took_ms=results.timed.took_ms,
             answer=results.timed.answer,
             hits=show_hits(results.timed.hits, site.url),
-            facets=groups_of(result.facets, chosen_facets()),
+            facets=_groups_of(result.facets, _chosen_facets()),
             page=query.offset // query.limit + 1,
-            page_address=lambda number: search_address(chosen_facets(), number),
-            here_again=search_address(chosen_facets(), query.offset // query.limit + 1),
+            page_address=lambda number: _search_address(_chosen_facets(), number),
+            here_again=_search_address(_chosen_facets(), query.offset // query.limit + 1),
             pages=min(LAST_PAGE, -(-result.total // query.limit)),
         )
     return render("search_preview.html", **values)
@@ -221,3 +231,122 @@ def _as_json(site: Site) -> Response:
             },
         }
     )
+
+
+_LABELS = {"pinned": "Pinned results", "hidden": "Hidden results"}
+_ADDS: Mapping[str, ResultList] = {"pin": "pinned", "hide": "hidden"}
+_REMOVES: Mapping[str, ResultList] = {"unpin": "pinned", "show": "hidden"}
+_OPPOSITES = {"pin": "unpin", "unpin": "pin", "hide": "show", "show": "hide"}
+_CHANGES = {
+    "pin": "is pinned for the search",
+    "unpin": "is no longer pinned for the search",
+    "hide": "is hidden from the search",
+    "show": "is no longer hidden from the search",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TunedDocument:
+    """A document that is or was pinned or hidden. ``exists`` is whether the site still has the document."""
+
+    id: str
+    title: str
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """The last change to a document, and the action that undoes it."""
+
+    document: TunedDocument
+    words: str
+    undo: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Pinned and hidden documents of one query.
+
+    Attributes:
+        pinned, hidden: In the order of the settings.
+        last_change: The user's last change.
+    """
+
+    pinned: Sequence[TunedDocument]
+    hidden: Sequence[TunedDocument]
+    last_change: LastChange | None
+
+    @property
+    def pinned_ids(self) -> frozenset[str]:
+        """IDs of :attr:`pinned`."""
+        return frozenset(document.id for document in self.pinned)
+
+
+def _read_tuning(session: Session, site: Site, query: str) -> Tuning:
+    """Read the pinned and hidden documents of a query, and the last change from the URL."""
+    listed_ids = {kind: _ids(site.search_settings.get(kind, ()), query) for kind in ("pinned", "hidden")}
+    action, changed = request.args.get("done", ""), request.args.get("document", "")[:MAX_ID_LENGTH].replace("\x00", "")
+    changed_ids = [changed] if action in _OPPOSITES and changed else []
+    ids = list(dict.fromkeys([*listed_ids["pinned"], *listed_ids["hidden"], *changed_ids]))
+    titles = {document.id: _title(document.body) for document in read_stored(session, site.id, ids)}
+
+    def documents(ids: Sequence[str]) -> list[TunedDocument]:
+        return [TunedDocument(id, titles.get(id, id), id in titles) for id in ids]
+
+    last = [
+        LastChange(each, _CHANGES[action], _OPPOSITES[action], _place(request.args)) for each in documents(changed_ids)
+    ]
+    return Tuning(documents(listed_ids["pinned"]), documents(listed_ids["hidden"]), last[0] if last else None)
+
+
+def _change_tuning(site_id: int, search: str) -> Response:
+    """Apply a form's action to a document for the query in the URL, and redirect to the search.
+
+    Args:
+        search: URL of the search.
+
+    Raises:
+        ApiError: 404; 400 for an invalid form, or if the settings are full.
+    """
+    form = read_form_body(request)
+    action, document_id, query = form.get("do", ""), form.get("id", ""), request.args.get("q", "")
+    if not normal_form(query) or len(query.encode("utf-8", "replace")) > MAX_QUERY_BYTES:
+        raise field_error("q", "invalid", "must be the query that found the page")
+    if not 0 < len(document_id) <= MAX_ID_LENGTH or "\x00" in document_id:
+        raise field_error("id", "invalid", "must be the id of a page")
+    place = _place(form)
+    if action in _ADDS:
+        settings_operations.add_result(runtime(), current_caller(), site_id, _ADDS[action], query, document_id, place)
+        place = 0
+    elif action in _REMOVES:
+        place = settings_operations.remove_result(
+            runtime(), current_caller(), site_id, _REMOVES[action], query, document_id
+        )
+    else:
+        raise ApiError(ErrorCode.VALIDATION_FAILED, "The form doesn’t contain an action.")
+    return see_other(f"{search}&{urlencode({'done': action, 'document': document_id, 'place': place})}")
+
+
+def _explain_refusal(error: ApiError) -> str:
+    """Return the reason for a rejection as a sentence."""
+    for field, problem in field_problems(error).items():
+        if field in _LABELS:
+            return f"{_LABELS[field]} {problem}."
+    return error.message
+
+
+def _ids(entries: Sequence[Mapping[str, Any]], query: str) -> list[str]:
+    normal_query = normal_form(query)
+    lists = [entry["ids"] for entry in entries if entry["query"] == normal_query]
+    return list(dict.fromkeys(lists[-1])) if lists else []
+
+
+def _title(body: bytes) -> str:
+    fields = orjson.loads(body)
+    return str(fields["title"] or fields["url"])
+
+
+def _place(values: Mapping[str, str]) -> int:
+    text = values.get("place", "")
+    return min(int(text), MAX_PINNED_IDS) if text.isascii() and text.isdigit() and len(text) < 5 else 0

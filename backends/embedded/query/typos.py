@@ -97,6 +97,22 @@ def existing_prefix_length(snapshot: Snapshot, fields: tuple[str, ...], word: st
     return low
 
 
+def split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortest: int) -> tuple[str, str] | None:
+    """The best split of a rare word into two known consecutive words (``setup``: ``set up``), if there is one."""
+    frequency = snapshot.searcher.doc_freq
+    best: tuple[int, tuple[str, str]] | None = None
+    for at in range(shortest, min(existing_prefix_length(snapshot, fields, word), len(word) - shortest) + 1):
+        parts = (word[:at], word[at:])
+        count = 0
+        for field in fields:
+            first = frequency(field, parts[0])
+            if first > count:
+                count = max(count, min(first, frequency(field, parts[1])))
+        if count and (best is None or count > best[0]):
+            best = (count, parts)
+    return None if best is None else best[1]
+
+
 def edits(word: str, start: int = 0, end: int | None = None) -> set[str]:
     """Return every string one error away whose error is between two positions of the word."""
     alphabet = next((letters for script, letters in _ALPHABETS if script.search(word)), "")

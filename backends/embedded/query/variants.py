@@ -21,9 +21,9 @@ from backends.embedded.query.ranking import Ranking
 from backends.embedded.query.typos import (
     corrections,
     errors_allowed,
-    existing_prefix_length,
     may_be_mistyped,
     one_error_away,
+    split_in_two,
     swapped,
 )
 
@@ -153,7 +153,7 @@ def variants_in_parts(
     if query_term.parts:
         candidates.append(query_term.parts)
     if not is_known:
-        split = _split_in_two(snapshot, word, fields, 2)
+        split = split_in_two(snapshot, word, fields, 2)
         candidates += [] if split is None else [split]
         if is_open and len(word) >= _MIN_STEMMED_LETTERS:
             candidates += [(term,) for term, _ in snapshot.terms(WORD_PARTS, word, _MAX_JOINED_COMPLETIONS)]
@@ -229,7 +229,7 @@ def _expand(
     variants = list(variants_by_term.values())
     expensive = not variants or variants[0].errors > 1
     split = (
-        _split_in_two(snapshot, word, fields, 1 if not variants else 2)
+        split_in_two(snapshot, word, fields, 1 if not variants else 2)
         if total_count < ranking.typo_max_doc_freq
         else None
     )
@@ -394,19 +394,3 @@ def _follow_each_other(snapshot: Snapshot, terms: tuple[str, ...], fields: tuple
         for field in fields
         if min([snapshot.frequency(field, term) for term in terms])
     )
-
-
-def _split_in_two(snapshot: Snapshot, word: str, fields: tuple[str, ...], shortest: int) -> tuple[str, str] | None:
-    """The best split of a rare word into two known consecutive words (``setup``: ``set up``), if there is one."""
-    frequency = snapshot.searcher.doc_freq
-    best: tuple[int, tuple[str, str]] | None = None
-    for at in range(shortest, min(existing_prefix_length(snapshot, fields, word), len(word) - shortest) + 1):
-        parts = (word[:at], word[at:])
-        count = 0
-        for field in fields:
-            first = frequency(field, parts[0])
-            if first > count:
-                count = max(count, min(first, frequency(field, parts[1])))
-        if count and (best is None or count > best[0]):
-            best = (count, parts)
-    return None if best is None else best[1]

@@ -20,8 +20,8 @@ from flask import Flask
 from sqlalchemy import insert, update
 from werkzeug.test import TestResponse
 
-from app.apidoc.examples.document import JSON, path_values
-from app.apidoc.examples.requests import HOURS, REQUESTS
+from app.apidoc.example_requests import HOURS, REQUESTS
+from app.apidoc.examples import JSON, path_values
 from app.apidoc.openapi import document
 from app.apidoc.samples import ANY_KEY
 from app.crawl.run.visits import first_page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.crawl.fetch.feeds import fetch_feed, read_feed
+from app.crawl.fetch.listings import fetch_feed, read_feed
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason
 
 URL = "https://www.example.com/blog/feed.xml"

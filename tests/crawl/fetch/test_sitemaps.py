@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from app.crawl.fetch.sitemaps import MAX_FILES, MAX_SITEMAP_BYTES, MAX_URLS, read_sitemap, walk_sitemaps
+from app.crawl.fetch.listings import MAX_FILES, MAX_SITEMAP_BYTES, MAX_URLS, read_sitemap, walk_sitemaps
 from app.crawl.fetch.values import Fetched, NotIndexed, Reason
 
 SITE = "https://www.example.com"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.crawl.fetch.values import FieldRules, NotIndexed, Reason, Selectors
 from app.crawl.read.files import MAX_PAGE_TITLE
-from app.crawl.read.pages import read_page
+from app.crawl.read.reader import read_page
 from tests.crawl.read.office.builders import docx, epub, open_document, pptx, shape, w_p, xlsx
 from tests.crawl.read.samples import fetched, pdf
 

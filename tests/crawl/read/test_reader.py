@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.crawl.fetch.values import FieldRules, NotIndexed, Selectors
-from app.crawl.read.pages import read_page
-from app.crawl.read.reader import PageReader
+from app.crawl.read.reader import PageReader, read_page
 from tests.crawl.read.office.builders import docx, w_p, xlsx
 from tests.crawl.read.samples import fetched, pdf
 

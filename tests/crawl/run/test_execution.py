@@ -20,8 +20,8 @@ from app.crawl.run import decisions, frontier, outcomes
 from app.crawl.run import state as state_module
 from app.crawl.run.execution import MAX_REPORTED_URLS, MAX_UNREADABLE_PERCENT, execute
 from app.crawl.run.state import RunControl
-from app.crawl.run.visits.patience import MAX_ATTEMPTS, MAX_CONSECUTIVE_FAILURES, MAX_PAUSED_SECONDS
 from app.crawl.run.visits.turns import SharedTurns
+from app.crawl.run.visits.visitor import MAX_ATTEMPTS, MAX_CONSECUTIVE_FAILURES, MAX_PAUSED_SECONDS
 from app.crawl.sources import runs
 from app.crawl.sources.docsearch import read_config
 from app.models import Account, Mail, RunPage, Site, Source, SourceRun

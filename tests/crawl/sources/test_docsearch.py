@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from marshmallow import ValidationError
 
 from app.crawl.sources.docsearch import read_config
-from app.crawl.sources.docsearch_selectors import MAX_ITEMS, Plan
+from app.crawl.sources.docsearch_plan import MAX_ITEMS, Plan
 from app.errors import ApiError
 from schemas.sources import SourceCreateSchema
 from tests.work import work_of

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from app.crawl.fetch.values import NotIndexed, Reason
-from app.crawl.read.bounds import MAX_TEXT_BYTES
-from app.crawl.read.charsets import decode
 from app.crawl.read.files import ReadFile, meaningful_title
-from app.crawl.read.html.main_text import main_text
+from app.crawl.read.main_text import main_text
 from app.crawl.read.metadata import LANGUAGE, iso_date
 from app.crawl.read.office import open_xml
-from app.crawl.read.office.archive import Archive, broken_file
-from app.crawl.read.office.flowing_text import BLOCK, LINE, WORD, FlowingText, TextIsFull
-from app.crawl.read.office.open_xml import read_docx, read_pptx, resolve
-from app.crawl.read.office.xlsx import read_xlsx
+from app.crawl.read.office.open_xml import read_docx, read_pptx, read_xlsx, resolve
+from app.crawl.read.office.streams import BLOCK, LINE, WORD, Archive, FlowingText, TextIsFull, broken_file
+from app.crawl.read.text import MAX_TEXT_BYTES, decode
 from app.texts.formats import parse_html
 
 _TYPE = "mimetype"

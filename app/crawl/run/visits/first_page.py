@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
-from app.crawl.fetch.feeds import fetch_feed
+from app.crawl.fetch.listings import fetch_feed, walk_sitemaps
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turns
-from app.crawl.fetch.sitemaps import walk_sitemaps
 from app.crawl.fetch.values import NotIndexed, Reason, Selectors
 from app.crawl.fetch.wordpress import walk_posts
 from app.crawl.read.reader import PageReader

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.crawl.read.bounds import MAX_TEXT_BYTES
 from app.crawl.read.office.office_files import read_office_file
+from app.crawl.read.text import MAX_TEXT_BYTES
 from tests.crawl.read.office.builders import epub
 
 TYPE = '<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://127.0.0.1/xhtml11.dtd">'

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.crawl.fetch.values import NotIndexed
-from app.crawl.read.bounds import MAX_TEXT_BYTES
-from app.crawl.read.office import archive as bounds
+from app.crawl.read.office import streams as bounds
 from app.crawl.read.office.office_files import read_office_file
+from app.crawl.read.text import MAX_TEXT_BYTES
 from tests.crawl.read.office.builders import W, archive, docx, epub, open_document, open_xml, pptx, shape, w_p, xlsx
 
 BOMB_TYPE = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))

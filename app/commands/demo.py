@@ -1,0 +1,165 @@
+"""``demo``: set up an account, a site with its three keys, and the product's own documentation, crawled; and serve."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+from flask.cli import with_appcontext
+
+from app.clock import now
+from app.commands.crawl import crawl_parts, demo_file, read_demo
+from app.commands.serve import check_server, run_server
+from app.config import ConfigurationError, docs_search_key_file
+from app.crawl.run.execution import execute
+from app.crawl.run.state import RunControl
+from app.crawl.sources import runs
+from app.models import Account, Source, SourceRun
+from app.operations.accounts import acting_for, create_account, set_password
+from app.operations.sites import create_key, create_site
+from app.runtime import Runtime, runtime
+from app.services import sites
+from app.services.accounts.members import find_members
+from app.storage.migrate import upgrade
+
+EMAIL = "demo@example.com"
+KEY_NAMES = {"private": "Server", "search": "Search from a server", "public": "Search box in the browser"}
+
+
+@click.command("demo")
+@with_appcontext
+@click.option("--base-url", help="URL at which the service will run. Default: the address on which it listens.")
+@click.option("--serve/--no-serve", "serves", default=True, help="Whether to serve afterwards, as `serve` does.")
+def demo(base_url: str | None, serves: bool) -> None:
+    """Set up a demo account with documents, and serve.
+
+    The command prints the account's password and keys, and a search to try.
+    """
+    if serves:
+        environment = check_server()
+        base_url = base_url or environment.base_url
+    current_runtime = runtime()
+    click.echo("Setting up the database …")
+    upgrade(current_runtime.database)
+    click.echo("Crawling the documentation into the demo's site: about ten seconds …")
+    # The crawl requests the service's own pages and creates an index, both of which would be logged at INFO.
+    logging.getLogger("app").setLevel(logging.WARNING)
+    click.echo(make_demo(current_runtime, base_url or "http://127.0.0.1:8000"))
+    if serves:
+        click.echo("Starting the server. Press Ctrl+C to stop it.")
+        run_server(current_runtime)
+
+
+def make_demo(runtime: Runtime, base_url: str) -> str:
+    """Create the missing parts of the demo, crawl the documentation, and return the text to print.
+
+    The demo's password and tokens are stored in DATA_DIR/demo.json, which only its owner may read, so that the next
+    call prints the same ones. The search box of the service's own documentation uses the demo's public key.
+    """
+    path = demo_file(runtime.settings.data_path)
+    demo = read_demo(runtime.settings.data_path)
+    if demo is None or not _exists(runtime, demo):
+        demo = _create(runtime, base_url)
+    demo["base_url"] = base_url
+    demo["source_id"] = _put_source(runtime, demo, base_url)
+    _write(path, orjson.dumps(demo))
+    _write(docs_search_key_file(runtime.settings.data_path), demo["keys"]["public"].encode())
+    return _text(demo, base_url, _crawl(runtime, demo))
+
+
+def _exists(runtime: Runtime, demo: dict[str, Any]) -> bool:
+    with runtime.database.read() as session:
+        account = session.get(Account, demo["account_id"])
+        return account is not None and account.email == EMAIL and sites.count_sites(session, account.id) > 0
+
+
+def _create(runtime: Runtime, base_url: str) -> dict[str, Any]:
+    password = secrets.token_urlsafe(12)
+    with runtime.database.read() as session:
+        account = next((member.account for member in find_members(session, EMAIL)), None)
+    if account is None:
+        account = create_account(runtime, name="Demo", email=EMAIL, password=password, plan="pro")
+    else:
+        set_password(runtime, EMAIL, password)
+    owner = acting_for(runtime, account)
+    site = create_site(runtime, owner, {"name": "Documentation", "url": base_url})
+    tokens = {
+        kind: create_key(runtime, owner, site.id, {"name": name, "type": kind, "expires_at": None})[1]
+        for kind, name in KEY_NAMES.items()
+    }
+    return {"account_id": account.id, "site_id": site.id, "password": password, "keys": tokens}
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+
+
+def _put_source(runtime: Runtime, demo: dict[str, Any], base_url: str) -> str:
+    """Set the URLs of the site and its source to the service's current URL. Returns the source's ID."""
+    moment = now()
+    values = {
+        "url": f"{base_url}/docs",
+        "include": ["/docs", "/docs/*"],
+        "exclude": [],
+        # Samples and error lists repeat the same words for every operation, and would outrank the guides about them.
+        "selectors": {"remove": ".samples, .your-key, .errors, .copy"},
+        "updated_at": moment,
+    }
+    with runtime.database.write() as session:
+        sites.update_site(session, demo["account_id"], demo["site_id"], {"url": base_url})
+        source = session.get(Source, demo.get("source_id", ""))
+        if source is None:
+            source = Source(
+                id=f"src_{secrets.token_hex(8)}", site_id=demo["site_id"], kind="website", schedule="none",
+                headers={}, created_at=moment, **values,
+            )  # fmt: skip
+            session.add(source)
+        for name, value in values.items():
+            setattr(source, name, value)
+    return source.id
+
+
+def _crawl(runtime: Runtime, demo: dict[str, Any]) -> int:
+    """Crawl the documentation, and return the number of indexed pages.
+
+    Raises:
+        ConfigurationError: The documentation cannot be crawled.
+    """
+    with runtime.database.write() as session:
+        source = session.get_one(Source, demo["source_id"])
+        # If the service's URL has changed, the new pages replace all old ones.
+        run_id = runs.request_run(session, source, max_removed_percent=100).id
+        claim = runs.claim_run(session, run_id)
+    if claim is not None:
+        with crawl_parts(runtime) as parts:
+            execute(parts, claim, RunControl())
+    with runtime.database.read() as session:
+        run = session.get_one(SourceRun, run_id)
+    if run.status == "failed" and run.error is not None:
+        raise ConfigurationError(f"the documentation could not be crawled: {run.error['message']}")
+    return run.indexed + run.unchanged
+
+
+def _text(demo: dict[str, Any], base_url: str, count: int) -> str:
+    tokens = demo["keys"]
+    search = f"{base_url}/v1/search?q=quota&fields=title,url&highlight=true&limit=3"
+    return f"""
+The demo is ready: {count} pages of the documentation were crawled.
+
+  Private key  {tokens["private"]}
+  Search key   {tokens["search"]}
+  Public key   {tokens["public"]}
+
+  Try a search:
+    curl '{search}' -H 'Authorization: Bearer {tokens["search"]}'
+
+  Dashboard    {base_url}/dashboard
+  Log in with  {EMAIL} and {demo["password"]}
+"""

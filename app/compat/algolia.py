@@ -1,0 +1,348 @@
+"""Algolia's search API: single and multiple searches, with one hit per section for DocSearch."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urljoin
+
+import orjson
+from flask import Response, g, request
+from flask.blueprints import BlueprintSetupState
+from marshmallow import ValidationError
+
+from app.apidoc.openapi import ApiBlueprint, described_errors
+from app.compat.algolia_filters import fields_named, read_filters
+from app.errors import ApiError, ErrorCode, field_error
+from app.operations.searches import SearchOutcome
+from app.services.access.credentials import SiteRecord
+from app.web.auth import Access, TokenPlace
+from app.web.callers import current_caller, typing_visitor
+from app.web.charges import search_site
+from app.web.parsing import invalid, read_json_once
+from app.web.permissions import choose_searched_site
+from app.web.policy import OperationPolicy
+from app.web.responses import json_answer
+from backends.query import MATCH_ALL, Highlight, SearchQuery
+from backends.sections import SECTIONS
+from backends.standard_fields import COUNTED_FIELDS, STANDARD_FIELDS
+from backends.text import normal_form
+from schemas.compat import (
+    AlgoliaAnswerSchema,
+    AlgoliaAnswersSchema,
+    AlgoliaErrorSchema,
+    AlgoliaQuerySchema,
+    AlgoliaRequestsSchema,
+    read_requests,
+)
+
+_LEVELS = tuple(f"lvl{level}" for level in range(7))
+OPEN, CLOSE = "\0<", "\0>"
+"""Temporary tags around matches. No document contains NUL."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlgoliaSearch:
+    """A search and the format of its response.
+
+    Attributes:
+        parameters: The checked parameters.
+        index: Index name from the request.
+        window: Number of documents per page.
+        facets: Maps requested names to fields whose values are counted; ``None`` for all fields.
+    """
+
+    query: SearchQuery
+    parameters: Mapping[str, Any]
+    index: str
+    window: int
+    facets: Mapping[str, tuple[str, ...]] | None
+
+
+def encode_answer(search: AlgoliaSearch, outcome: SearchOutcome, site: SiteRecord) -> dict[str, Any]:
+    """Encode the response to a search."""
+    result, parameters = outcome.timed.result, search.parameters
+    tags = parameters["highlightPreTag"], parameters["highlightPostTag"]
+    answer: dict[str, Any] = {
+        "hits": [hit for each in outcome.timed.hits for hit in _hits(orjson.loads(each), site, tags)],
+        "nbHits": result.total,
+        "page": parameters["page"],
+        "nbPages": -(-result.total // search.window) if search.window else 0,
+        "hitsPerPage": parameters["hitsPerPage"],
+        "exhaustiveNbHits": False,
+        "processingTimeMS": outcome.timed.took_ms,
+        "query": parameters["query"],
+        "params": parameters["params"]
+        or urlencode({"query": parameters["query"], "hitsPerPage": parameters["hitsPerPage"]}),
+        "index": search.index,
+        "queryID": outcome.query_id,
+    }
+    if not search.query.facets:
+        return answer
+    facets = result.facets if search.facets is None else _facet_counts(search.facets, result.facets)
+    return {**answer, "facets": facets}
+
+
+def _facet_counts(names: Mapping[str, tuple[str, ...]], counted: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """Return the value counts for each requested name, summed over its fields, most frequent values first."""
+    facets = {}
+    for name, fields in names.items():
+        values: Counter[str] = Counter()
+        for field in fields:
+            values.update(counted.get(field, {}))
+        facets[name] = dict(sorted(values.items(), key=lambda pair: (-pair[1], pair[0])))
+    return facets
+
+
+def _hits(document: Mapping[str, Any], site: SiteRecord, tags: tuple[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the hits of a document: the document itself if its title or no section matches, and matching sections."""
+    marked, sections = document["_formatted"], document.get(SECTIONS, [])
+    page = [(_group(document, site), None), (document["title"], marked["title"])]
+    address = urljoin(site.url, document["url"])
+    if OPEN in marked["title"] or not sections:
+        yield _hit(document, document["id"], address, None, page, marked.get("content", ""), tags)
+    for section in sections:
+        titles = [*page, *((title, None) for title in section["path"])]
+        titles.append((section["title"], section["_formatted"]["title"]))
+        name = f"{document['id']}#{section['anchor']}"
+        text = section["_formatted"]["content"]
+        yield _hit(document, name, address, section["anchor"], titles[: len(_LEVELS)], text, tags)
+
+
+def _group(document: Mapping[str, Any], site: SiteRecord) -> str:
+    section = document.get("section")
+    return section if isinstance(section, str) and section else site.domain
+
+
+def _hit(
+    document: Mapping[str, Any],
+    name: str,
+    address: str,
+    anchor: str | None,
+    titles: list[tuple[str, str | None]],
+    text: str,
+    tags: tuple[str, str],
+) -> dict[str, Any]:
+    plain: dict[str, str | None] = dict.fromkeys(_LEVELS)
+    marked = {}
+    for level, (title, formatted) in zip(_LEVELS, titles, strict=False):
+        plain[level] = title
+        marked[level] = _marked(html.escape(title, quote=False) if formatted is None else formatted, tags)
+    has_title = OPEN in (titles[-1][1] or "")
+    plain_text = html.unescape(text.replace(OPEN, "").replace(CLOSE, ""))
+    content = None if has_title and OPEN not in text else plain_text or None
+    highlighted: dict[str, Any] = {"hierarchy": marked}
+    if content is not None:
+        highlighted["content"] = _marked(text, tags)
+    own = {key: value for key, value in document.items() if key not in STANDARD_FIELDS and key[0] != "_"}
+    own.pop(SECTIONS, None)
+    return own | {
+        "objectID": name,
+        "url": address if anchor is None else f"{address.partition('#')[0]}#{anchor}",
+        "url_without_anchor": address.partition("#")[0],
+        "anchor": anchor,
+        "type": _LEVELS[len(titles) - 1] if has_title or content is None else "content",
+        "content": content,
+        "hierarchy": plain,
+        "_highlightResult": highlighted,
+        "_snippetResult": highlighted,
+    }
+
+
+def _marked(text: str, tags: tuple[str, str]) -> dict[str, Any]:
+    words = re.findall(f"{OPEN}(.*?){CLOSE}", text, re.DOTALL)
+    return {
+        "value": text.replace(OPEN, tags[0]).replace(CLOSE, tags[1]),
+        "matchLevel": "full" if words else "none",
+        "matchedWords": list(dict.fromkeys(html.unescape(word).lower() for word in words)),
+    }
+
+
+PREFIX = "/1/indexes/"
+ACCESS = Access(public=True, search=True)
+SECTIONS_OF_PAGE = 3
+_HITS_OF_PAGE = 1 + SECTIONS_OF_PAGE
+_NO_KEY = frozenset(
+    {ErrorCode.MISSING_API_KEY, ErrorCode.INVALID_API_KEY, ErrorCode.KEY_DISABLED, ErrorCode.KEY_EXPIRED}
+)
+_READ = AlgoliaQuerySchema()
+
+
+def _error_body(error: ApiError) -> dict[str, Any]:
+    """Return the JSON body of an error. Algolia rejects keys with 403."""
+    if error.code is ErrorCode.MISSING_API_KEY:
+        return {"message": "Send a public or search key of the site in X-Algolia-API-Key.", "status": 403}
+    return {"message": error.message, "status": 403 if error.code in _NO_KEY else error.status}
+
+
+_EXAMPLES = {
+    "invalid": field_error("filters", "invalid", "cannot be read at 'lang ='"),
+    "forbidden": ApiError(ErrorCode.INVALID_API_KEY, "The API key is invalid."),
+    "rate_limit": ApiError(ErrorCode.RATE_LIMIT_EXCEEDED, "The daily search quota is used up."),
+    "unavailable": ApiError(ErrorCode.SEARCH_ENGINE_UNAVAILABLE, "The search engine is unavailable."),
+}
+_ERRORS = {
+    400: ("invalid",),
+    403: ("forbidden",),
+    408: ("invalid",),
+    413: ("invalid",),
+    415: ("invalid",),
+    429: ("rate_limit",),
+    500: ("unavailable",),
+    503: ("unavailable",),
+}
+_EXAMPLE_PREFIX = "algolia_"
+blp = ApiBlueprint(
+    "algolia",
+    __name__,
+    description="Algolia's search API, as far as DocSearch and plain searches need it.",
+    error_examples={f"{_EXAMPLE_PREFIX}{name}": _error_body(error) for name, error in _EXAMPLES.items()},
+)
+
+
+@blp.record_once
+def _answer_errors(state: BlueprintSetupState) -> None:
+    state.app.extensions["error_responders"].insert(0, respond)
+
+
+def respond(error: ApiError) -> Response | None:
+    """Render errors of this API in its own format."""
+    if not request.path.startswith(PREFIX):
+        return None
+    body = _error_body(error)
+    return json_answer(body, body["status"])
+
+
+def _body() -> Any:
+    """Return the request's body as JSON, regardless of its media type, since Algolia's clients send plain text.
+
+    Raises:
+        ApiError: 400, 408, 413, 415.
+    """
+    return read_json_once(request, any_type=True)
+
+
+def _queries() -> list[dict[str, Any]]:
+    """Return the checked searches of the request.
+
+    Raises:
+        ApiError: 400.
+    """
+    if "algolia_queries" not in g:  # The checks before the view need them, too.
+        body = _body()
+        try:
+            requests = read_requests(body) if request.endpoint == "algolia.search_indexes" else [body]
+            g.algolia_queries = [_READ.load_query(each) for each in requests]
+        except ValidationError as error:
+            raise invalid(error) from error
+    queries: list[dict[str, Any]] = g.algolia_queries
+    return queries
+
+
+def searched_texts() -> list[str]:
+    """Return the normalized queries of the request."""
+    try:
+        return [normal_form(query["query"]) for query in _queries()]
+    except ApiError:
+        return []  # The view raises the error.
+
+
+_POLICY = OperationPolicy(
+    ACCESS,
+    searches=True,
+    searched_texts=searched_texts,
+    token_places=(TokenPlace("header", "X-Algolia-API-Key"), TokenPlace("query", "x-algolia-api-key")),
+)
+_DESCRIBED = described_errors(_ERRORS, AlgoliaErrorSchema, prefix=_EXAMPLE_PREFIX)
+_KEY = {
+    "name": "x-algolia-api-key",
+    "in": "query",
+    "required": True,
+    "schema": {"type": "string"},
+    "description": "A public or search key of the site; or in the header `X-Algolia-API-Key`.",
+}
+
+
+@blp.route("/1/indexes/*/queries", methods=["POST"])
+@blp.declare("algoliaQueries", _POLICY, _DESCRIBED)
+@blp.doc(
+    parameters=[_KEY],
+    requestBody={"required": True, "content": {"application/json": {"schema": AlgoliaRequestsSchema}}},
+)
+@blp.response(200, AlgoliaAnswersSchema)
+def search_indexes() -> Response:
+    """Run up to ten searches, as Algolia does."""
+    queries = _queries()
+    names = [str(parameters.get("indexName", "")) for parameters in read_requests(_body())]
+    site = choose_searched_site(current_caller(), None)
+    recorded_texts: set[str] = set()
+    return json_answer(
+        {
+            "results": [
+                _run(site, parameters, name, recorded_texts) for parameters, name in zip(queries, names, strict=True)
+            ]
+        }
+    )
+
+
+@blp.route("/1/indexes/<uid>/query", methods=["POST"])
+@blp.declare("algoliaQuery", _POLICY, _DESCRIBED)
+@blp.doc(
+    parameters=[_KEY],
+    requestBody={"required": True, "content": {"application/json": {"schema": AlgoliaQuerySchema}}},
+)
+@blp.response(200, AlgoliaAnswerSchema)
+def search_one_index(uid: str) -> Response:
+    """Run one search, as Algolia does."""
+    (parameters,) = _queries()
+    return json_answer(_run(choose_searched_site(current_caller(), None), parameters, uid, set()))
+
+
+def _run(site: SiteRecord, parameters: dict[str, Any], index: str, recorded_texts: set[str]) -> dict[str, Any]:
+    """Run one search. Only the first of several searches with the same text is recorded for analytics."""
+    search = make_search(parameters, index, site)
+    text = normal_form(search.query.text)
+    visitor = None if text in recorded_texts else typing_visitor(site.id)
+    recorded_texts.add(text)
+    fields = {"id", "title", "url", *site.kinds}
+    return encode_answer(search, search_site(site, search.query, visitor, fields), site)
+
+
+def make_search(parameters: dict[str, Any], index: str, site: SiteRecord) -> AlgoliaSearch:
+    """Create a search from checked parameters. Clients with title hierarchies, like DocSearch, get a hit per section.
+
+    Raises:
+        ApiError: 400 for invalid filters.
+    """
+    by_section = any(name.startswith("hierarchy") for name in parameters["attributesToRetrieve"])
+    size = parameters["hitsPerPage"]
+    window = max(1, size // _HITS_OF_PAGE) if by_section and size else size
+    facets = _facets(parameters["facets"], site)
+    query = SearchQuery(
+        text=parameters["query"].strip() or MATCH_ALL,
+        limit=window,
+        offset=parameters["page"] * window,
+        filter=read_filters(parameters, site.kinds),
+        facets=("*",) if facets is None else tuple(dict.fromkeys(field for of in facets.values() for field in of)),
+        highlight=Highlight(pre_tag=OPEN, post_tag=CLOSE, only_fields=frozenset({"title", "content"}), sentences=True),
+        sections=SECTIONS_OF_PAGE if by_section else 0,
+    )
+    return AlgoliaSearch(query, parameters, index, window, facets)
+
+
+def _facets(names: list[str], site: SiteRecord) -> dict[str, tuple[str, ...]] | None:
+    """Map requested names to fields whose values are counted; ``None`` for all fields.
+
+    As in Algolia, names that don't exist in any document are skipped.
+    """
+    if "*" in names:
+        return None
+    counted = {*COUNTED_FIELDS, *site.kinds}
+    fields_by_name = {
+        name: tuple(field for field in fields_named(name, site.kinds) if field in counted) for name in names
+    }
+    return {name: fields for name, fields in fields_by_name.items() if fields}

@@ -1,1 +1,0 @@
-"""Google's Custom Search JSON API on top of any engine."""

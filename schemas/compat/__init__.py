@@ -1,1 +1,0 @@
-"""Requests and responses of APIs that are compatible with other search services."""
