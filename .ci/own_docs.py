@@ -1,0 +1,51 @@
+"""The documentation, found by the words that people use, on the site that ``make demo`` fills.
+
+    python .ci/own_docs.py DATA
+
+DATA holds ``own-docs/queries.tsv``: queries, and the pages of which one should be among the first three hits.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from app.documentation import MOVED_PAGES
+from tests.commands.test_demo import BASE_URL, prepare
+from tests.conftest import close_app, make_app, make_settings
+
+FIRST = 3
+LEAST = 38
+
+
+def main(data: Path) -> None:
+    rows = [line.split("\t") for line in (data / "own-docs" / "queries.tsv").read_text().splitlines()]
+    with tempfile.TemporaryDirectory() as folder:
+        app = make_app(make_settings(Path(folder)))
+        demo = prepare(app)
+        (key,) = set(re.findall(r"svc_srch_\w+", demo.text))
+        client = app.test_client()
+        misses = []
+        for query, pages in rows[1:]:
+            # Where a section is meant, the page that contains it has to be found.
+            names = {page.partition("#")[0].removesuffix(".md") for page in pages.split("|")}
+            wanted = {f"{BASE_URL}/docs/{MOVED_PAGES.get(name, name)}" for name in names}
+            answer = client.get(
+                "/v1/search", query_string={"q": query, "limit": FIRST}, headers={"Authorization": f"Bearer {key}"}
+            ).get_json()
+            urls = [hit["url"].partition("#")[0] for hit in answer["results"]["hits"]]
+            if wanted.isdisjoint(urls):
+                misses.append(f"{query}: {', '.join(urls)}")
+        close_app(app)
+    print("\n".join(misses))
+    found = len(rows) - 1 - len(misses)
+    print(f"{found} of {len(rows) - 1} queries have their page among the first {FIRST}")
+    assert found >= LEAST, f"at least {LEAST} should"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
