@@ -97,6 +97,16 @@ def test_matched_words_are_explained_with_their_variant_kind_and_field(query: st
     assert told in [(each["word"], each["variant"], each["kind"], each["field"]) for each in found["words"]]
 
 
+def test_compound_that_ends_with_the_word_is_explained() -> None:
+    page = {"title": "Laden", "content": "Hier ist der Geschenkgutschein für dich, und er ist für die Mutter."}
+
+    (found,) = explained([page], SearchQuery("gutschein"))
+
+    assert found["words"] == [
+        {"word": "gutschein", "variant": "geschenkgutschein", "kind": "compound", "field": "content"}
+    ]
+
+
 def test_explanation_names_the_relaxation() -> None:
     assert explained([PAGE], SearchQuery("tea"))[0]["relaxation"] == "all_terms"
     assert explained([PAGE], SearchQuery("tea zeppelin"))[0]["relaxation"] == "any_term"
