@@ -124,7 +124,7 @@ def _by_operator(command: click.Command) -> click.Command:
     def invoke(ctx: click.Context) -> Any:
         from sqlalchemy.exc import DBAPIError
 
-        from app.services.audit_log.recording import OPERATOR, acting
+        from app.services.audit_log.actors import OPERATOR, acting
 
         try:
             with acting(OPERATOR):

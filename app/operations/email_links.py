@@ -15,7 +15,7 @@ from app.services.access.callers import Caller, Client
 from app.services.access.credentials import changed_credentials, credential_change
 from app.services.accounts import accounts, emails, one_time_codes
 from app.services.accounts.members import confirm_email, get_member
-from app.services.audit_log.recording import acting
+from app.services.audit_log.actors import acting
 from app.services.sites import get_account
 from app.wording import operator_text
 

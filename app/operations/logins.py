@@ -20,7 +20,8 @@ from app.services.accounts import accounts, one_time_codes
 from app.services.accounts.emails import ask_registrant
 from app.services.accounts.members import email_key, find_members, lock_member
 from app.services.accounts.one_time_codes import CodeUse
-from app.services.audit_log.recording import acting, log_login
+from app.services.audit_log.actors import acting
+from app.services.audit_log.recording import log_login
 from app.services.usage.quota import DAY_SECONDS, address_key
 from app.wording import operator_text
 

@@ -15,7 +15,7 @@ from app.services.access import sessions
 from app.services.access.callers import Caller, Client
 from app.services.access.rights import Role
 from app.services.accounts import accounts, invitations, members
-from app.services.audit_log.recording import acting
+from app.services.audit_log.actors import acting
 from app.services.mail.letters import queue_mail
 from app.services.mail.notices import INVITATION_KIND, write_invitation
 from app.services.sites import get_account

@@ -29,7 +29,7 @@ from app.services.access.credentials import changed_credentials
 from app.services.accounts import accounts, invitations, oidc
 from app.services.accounts.members import is_same_mailbox
 from app.services.accounts.oidc import AnswerRefused, Provider, ProviderUnavailable
-from app.services.audit_log.recording import acting
+from app.services.audit_log.actors import acting
 from app.services.sites import get_account
 from app.tokens import hash_token, read_signed, sign
 from app.wording import operator_text

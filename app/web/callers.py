@@ -14,8 +14,8 @@ from app.runtime import runtime
 from app.services.access.callers import Caller, Client
 from app.services.analytics.event_journal import MAX_PAGE_LENGTH
 from app.services.analytics.visitors import session_visitor
+from app.services.audit_log.actors import SYSTEM, Actor, current_actor
 from app.services.audit_log.audited import key_name
-from app.services.audit_log.recording import SYSTEM, Actor, current_actor
 from app.services.search.search import Visitor
 from app.services.usage.quota import address_key
 from app.web.hosts import client_address

@@ -17,7 +17,8 @@ from sqlalchemy import select
 
 from app.models import AuditEntry, Site
 from app.services.audit_log import entries as audit_entries
-from app.services.audit_log.recording import MAX_CHANGES_BYTES, SYSTEM, current_actor
+from app.services.audit_log.actors import SYSTEM, current_actor
+from app.services.audit_log.recording import MAX_CHANGES_BYTES
 from tests.answers import assert_error, assert_ok
 from tests.callers import PASSWORD, ApiClient, Tenant, add_member, member_id, page
 from tests.pages.people import person_of

@@ -13,7 +13,7 @@ from typing import Literal
 from app.counters.base import CredentialVersion
 from app.services.access.credentials import AccountRecord, KeyRecord, SiteRecord
 from app.services.access.rights import EDITOR_RIGHTS, Rights, Role
-from app.services.audit_log.recording import Actor
+from app.services.audit_log.actors import Actor
 
 CallerKind = Literal["public", "search", "private", "session", "engine"]
 

@@ -6,12 +6,9 @@ last use, are not logged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 from sqlalchemy import event, insert, select, update
@@ -20,53 +17,9 @@ from sqlalchemy.orm.attributes import get_history
 
 from app.clock import isoformat, now
 from app.models import AuditEntry, Member, Site
+from app.services.audit_log.actors import Actor, FindActor
 from app.services.audit_log.audited import AUDITED, Audited, account_of, site_of
 from app.storage.database import Database
-
-ActorKind = Literal["member", "key", "operator", "system"]
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """The actor of a change.
-
-    Attributes:
-        id: ID of the member or key.
-        name: E-mail address of the member, or name and visible token parts of the key.
-        address: IP address of the request, if any.
-    """
-
-    kind: ActorKind
-    name: str
-    id: str | None = None
-    address: str | None = None
-
-
-SYSTEM = Actor("system", "Service")
-"""The service itself, in background work."""
-OPERATOR = Actor("operator", "Command line")
-"""The operator on the command line."""
-
-FindActor = Callable[[Session], Actor]
-"""Function that returns the actor of a transaction; it may read from the session."""
-
-_current: ContextVar[Actor | None] = ContextVar("actor", default=None)
-
-
-@contextmanager
-def acting(actor: Actor) -> Iterator[None]:
-    """Attribute changes within the block to this actor."""
-    token = _current.set(actor)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-
-
-def current_actor() -> Actor | None:
-    """Return the actor set by :func:`acting`."""
-    return _current.get()
-
 
 Change = dict[str, Any]
 """A changed field: ``field``, alone or with either ``before`` and ``after`` or ``added`` and ``removed``."""

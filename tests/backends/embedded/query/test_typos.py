@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from backends.base import Document
 from backends.embedded.backend import TantivyBackend
 from backends.embedded.index.snapshots import Snapshot
-from backends.embedded.query.typos import corrections, edits, errors_allowed, existing_prefix_length
-from backends.embedded.query.variants import _split_in_two
+from backends.embedded.query.typos import corrections, edits, errors_allowed, existing_prefix_length, split_in_two
 
 FIELDS = ("title", "content")
 
@@ -127,7 +126,7 @@ def test_a_word_is_split_into_the_most_frequent_pair(shortest: int) -> None:
             count = max(min(snapshot.frequency(field, part) for part in parts) for field in FIELDS)
             if count:
                 pairs.append((-count, at, parts))
-        assert _split_in_two(snapshot, word, FIELDS, shortest) == (min(pairs)[2] if pairs else None)
+        assert split_in_two(snapshot, word, FIELDS, shortest) == (min(pairs)[2] if pairs else None)
 
 
 @pytest.mark.slow
