@@ -268,13 +268,13 @@ class SearchSettingsSchema(BodySchema):
                 "rules",
                 sum(count_values(parse_filter(text)) for text in filters),
                 MAX_FILTER_VALUES,
-                "values in filters, those of boosts included",
+                "values in filters, including those of boosts",
             ),
         )
         errors: dict[str, list[str]] = {}
         for name, count, most, items in totals:
             if count > most:
-                problem = Problem(f"can have at most {most:,} {items}, all together", "too_long")
+                problem = Problem(f"can have at most {most:,} {items} in total", "too_long")
                 errors.setdefault(name, []).append(problem)
         if errors:
             raise ValidationError(errors)
@@ -351,7 +351,7 @@ class SettingsPreviewSchema(BodySchema):
         low=1,
         high=MAX_PREVIEWED_QUERIES,
         metadata={
-            "description": f"The queries to search for, {MAX_PREVIEWED_BYTES:,} bytes all together; without it, last "
+            "description": f"The queries to search for, {MAX_PREVIEWED_BYTES:,} bytes in total; without it, last "
             "week's 50 most frequent, as far as they are no longer."
         },
     )
@@ -359,7 +359,7 @@ class SettingsPreviewSchema(BodySchema):
     @validates_schema(skip_on_field_errors=True)
     def _check_bytes(self, data: dict[str, Any], **kwargs: Any) -> None:
         if sum(len(query.encode()) for query in data.get("queries", ())) > MAX_PREVIEWED_BYTES:
-            problem = Problem(f"can have at most {MAX_PREVIEWED_BYTES:,} bytes, all together", "too_long")
+            problem = Problem(f"can have at most {MAX_PREVIEWED_BYTES:,} bytes in total", "too_long")
             raise ValidationError({"queries": [problem]})
 
 

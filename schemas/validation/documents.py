@@ -260,7 +260,7 @@ def _section_problems(sections: Any, content: Any) -> Iterator[tuple[str, Proble
     for at, section in enumerate(sections):
         problem = _section_problem(section, anchors, last, length)
         if problem is not None:
-            yield SECTIONS, Problem(f"has an invalid section, number {at + 1}, which {problem}", _INVALID_SECTION)
+            yield SECTIONS, Problem(f"has an invalid section: section {at + 1} {problem}", _INVALID_SECTION)
             return
         anchors.add(section["anchor"])
         last = section["start"]
@@ -268,18 +268,18 @@ def _section_problems(sections: Any, content: Any) -> Iterator[tuple[str, Proble
 
 def _section_problem(section: Any, anchors: set[str], last: int, length: int | None) -> str | None:
     if not isinstance(section, dict) or section.keys() != _SECTION_MEMBERS:
-        return f"must be an object with {', '.join(Section._fields)}, and nothing else"
+        return f"must be an object with exactly the fields {', '.join(Section._fields)}"
     anchor, title, level, start = (section[name] for name in Section._fields)
     if not isinstance(anchor, str) or ANCHOR.fullmatch(anchor) is None:
-        return "must have an anchor of 1 to 200 characters, without blanks and control characters"
+        return "must have an anchor of 1 to 200 characters, without spaces or control characters"
     if anchor in anchors:
-        return f"has the anchor {anchor!r}, as one before it has"
+        return f"repeats the anchor {anchor!r}"
     if not isinstance(title, str) or not 1 <= len(title) <= MAX_SECTION_TITLE or not title.strip():
         return f"must have a title of 1 to {MAX_SECTION_TITLE} characters"
     if type(level) is not int or not 1 <= level <= 6:
         return "must have a level from 1 to 6"
     if type(start) is not int or start < last:
-        return "must start where the one before it does, or later"
+        return "must not start before the previous one"
     if length is not None and start > length:
         return f"starts at {start}, beyond the content, which has {length} characters"
     return None

@@ -175,7 +175,7 @@ def test_columns_are_matched_by_case_insensitive_names_and_by_the_map() -> None:
     ("names", "columns", "field", "problem"),
     [
         (["id", "title"], {}, "file",
-         "has no column for content, url; map columns to them. Its columns are: id, title"),
+         "has no column for content, url; map one of its columns to each of them: id, title"),
         (["id;title;url;content"], {}, "file", "must have its columns separated by commas"),
         (["id", "name"], {"title": "Name"}, "map", "names the column 'Name', but the columns are: id, name"),
     ],
