@@ -107,7 +107,7 @@ class ExplanationSchema(Schema):
     words = fields.List(fields.Nested(ExplainedWordSchema))
     clicks = fields.Nested(
         ExplainedClicksSchema,
-        metadata={"description": "Present if clicks moved the hit, its own or those of other hits."},
+        metadata={"description": "Present if clicks on this hit or on other hits moved it."},
     )
     meaning = fields.Nested(
         ExplainedMeaningSchema, metadata={"description": "Present if hits were ranked by meaning as well as by words."}

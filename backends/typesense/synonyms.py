@@ -33,7 +33,7 @@ def put_synonyms(transport: TypesenseTransport, index: str, synonyms: Synonyms, 
     path = f"/collections/{index}/synonyms"
     stored = transport.read("GET", path, seconds=seconds_left()).json()["synonyms"]
     existing = {
-        str(each["id"]): frozenset([*each["synonyms"], each.get("root") or each["synonyms"][0]])
+        str(each["id"]): frozenset(filter(None, (*each["synonyms"], each.get("root"))))
         for each in stored
         if str(each["id"]).startswith(_MARK)
     }

@@ -33,7 +33,6 @@ _ANY_HEAD = "tatata"
 _PREFIXES = ("dar", "emp", "ent", "fest", "her", "hinzu", "miss", "ont", "toe", "ver", "weer", "zer", "zuruck")
 """Beginnings of verbs that may also be words, or the beginnings of words; most others are stop words."""
 
-
 _MIN_LETTERS = MIN_HEAD_LETTERS + MIN_PART_LETTERS
 _LONG_WORD = re.compile(rf"[^\W\d_]{{{_MIN_LETTERS},40}}(?![^\W_])")
 _LINKING_LETTERS = {
@@ -42,10 +41,9 @@ _LINKING_LETTERS = {
 
 
 def compounding(languages: Iterable[str]) -> Sequence[str]:
-    """Return the languages, among those of a query, in which to look for compounds.
+    """Return the languages in whose documents to look for compounds: those of the query that have closed compounds.
 
-    Documents whose language could not be detected count for every compounding language, and if nothing is known about
-    the query.
+    Documents in an undetected language are included, unless the query is only in languages without closed compounds.
     """
     own = tuple(languages)
     among = tuple(code for code in own if code in _LINKING_LETTERS)
