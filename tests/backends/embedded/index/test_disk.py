@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,6 +43,17 @@ while True:
     backend.upsert("site_1", batch, {})
     print(number, flush=True)
     number += 1
+"""
+
+WRITE_FIVE = """
+import sys
+from backends.base import Document
+from backends.registry import create_backend
+backend = create_backend(sys.argv[1])
+for step in range(5):
+    id = f"{sys.argv[2]}-{step}"
+    backend.upsert("site_1", [Document(id, {"id": id, "title": "word", "content": "", "url": "/"}, 1)], {})
+backend.close()
 """
 
 
@@ -157,20 +167,10 @@ def test_forked_child_does_not_hold_the_locks_of_its_parent(backend: TantivyBack
 
 
 @pytest.mark.slow
-def test_concurrent_writers_in_several_processes_lose_no_document(backend: TantivyBackend) -> None:
-    def write(number: int) -> Callable[[], None]:
-        def work() -> None:
-            for step in range(5):
-                backend.upsert(NAME, [document(f"{number}-{step}")], {})
-            backend.close()
-
-        return work
-
-    waiting = [threading.Thread(target=in_child, args=(write(number),)) for number in range(3)]
-    for thread in waiting:
-        thread.start()
-    for thread in waiting:
-        thread.join()
+def test_concurrent_writers_in_several_processes_lose_no_document(backend: TantivyBackend, url: str) -> None:
+    # New processes, not forks: a fork of a process with several threads may copy a lock that nobody releases.
+    writers = [subprocess.Popen([sys.executable, "-c", WRITE_FIVE, url, str(number)], cwd=ROOT) for number in range(3)]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
     assert backend.count(NAME) == 15
 
 
