@@ -253,7 +253,7 @@ def find_sections(
 
 
 def find_passage(document: Mapping[str, Any], sections: Sequence[Section], matches: Matches) -> Passage | None:
-    """Return the passage of a document's content with the most different words of the query; ``None`` if it has none.
+    """Return the passage of a document's content with the words of the query that weigh most; ``None`` if it has none.
 
     A passage is at most :data:`MAX_SENTENCES_CHARS` characters of one paragraph, in whole sentences: the sentences with
     the words, and the following ones that fit, so that a qualification stays with its statement. A question continues
@@ -267,22 +267,26 @@ def find_passage(document: Mapping[str, Any], sections: Sequence[Section], match
     content = str(document.get("content", ""))[:_MAX_PASSAGE_SOURCE_CHARS]
     places = words.places(content, words.meaningful)
     starts = [section.start for section in sections]
+    weights = words.weights
+    total = sum(weights.values())
     best: Span | None = None
-    best_count = 0
+    best_words: frozenset[int] = frozenset()
+    best_weight = 0.0
     for run in _runs(content, starts) if places else ():
         run_places = places[bisect_left(places, (run[0][0],)) : bisect_left(places, (run[-1][1],))]
-        if len({word for _, _, word in run_places}) > best_count:
+        if sum(weights[word] for word in {word for _, _, word in run_places}) > best_weight:
             for passage, different in _windows(content, run, run_places):
-                if different > best_count:
-                    best, best_count = passage, different
-        if best_count == len(words.meaningful):
+                if (weight := sum(weights[word] for word in different)) > best_weight:
+                    best, best_words, best_weight = passage, different, weight
+        if len(best_words) == len(weights):
             break
     if best is None:
         return None
     at = bisect_right(starts, best[0]) - 1
     is_page = at < 0 or sections[at] in page_headings(sections, str(document.get("title", "")))
     anchor = "" if is_page else sections[at].anchor
-    return Passage(content[slice(*best)], anchor, best_count, best_count / len(words.meaningful))
+    share = 1.0 if len(best_words) == len(weights) else best_weight / total
+    return Passage(content[slice(*best)], anchor, len(best_words), share)
 
 
 def _runs(text: str, breaks: Iterable[int]) -> Iterator[list[Span]]:
@@ -318,8 +322,8 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
         yield start, start + len(text[start:end].rstrip())
 
 
-def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, int]]:
-    """The longest passage that starts at each sentence with a query word, and its number of different query words."""
+def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, frozenset[int]]]:
+    """The longest passage that starts at each sentence with a query word, and the numbers of its query words."""
     for at, (start, stop) in enumerate(run):
         low = bisect_left(places, (start,))
         if low == len(places) or places[low][0] >= stop:
@@ -327,7 +331,7 @@ def _windows(text: str, run: Sequence[Span], places: Sequence[Place]) -> Iterato
         after = bisect_right(run, start + MAX_SENTENCES_CHARS, lo=at, key=itemgetter(1))
         end = next((end for _, end in reversed(run[at:after]) if text[end - 1] not in _QUESTION), None)
         if end is not None:
-            yield (start, end), len({word for _, _, word in places[low : bisect_left(places, (end,))]})
+            yield (start, end), frozenset(word for _, _, word in places[low : bisect_left(places, (end,))])
 
 
 def _best_sentences(text: str, places: Sequence[Place]) -> Span:

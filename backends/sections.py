@@ -59,7 +59,7 @@ class Passage:
     Attributes:
         anchor: Anchor of their section; ``""`` if they belong to the page itself.
         words: Number of different query words in it, without stop words.
-        share: Share of the query's words, without stop words, that are in it.
+        share: Share of the weight of the query's words, without stop words, that is in it, from 0 to 1.
     """
 
     text: str
@@ -74,6 +74,11 @@ class WordPlaces(Protocol):
     @property
     def meaningful(self) -> frozenset[int]:
         """Numbers of the query's meaningful words: all except stop words."""
+        ...
+
+    @property
+    def weights(self) -> Mapping[int, float]:
+        """Weight of each meaningful word in a passage, by its number: the rarer the word, the higher."""
         ...
 
     def places(self, text: str, numbers: frozenset[int] | None = None) -> Sequence[Place]:

@@ -108,6 +108,11 @@ class Matcher:
         numbers = frozenset(number for number, word in enumerate(self.typed) if word not in self.stops)
         return numbers or frozenset(range(len(self.typed)))
 
+    @property
+    def weights(self) -> Mapping[int, float]:
+        """The same weight for each meaningful word: servers do not tell how rare a word is."""
+        return dict.fromkeys(self.meaningful, 1.0)
+
     def places(self, text: str, numbers: frozenset[int] | None = None) -> list[Place]:
         """The matches in a text, each with the most similar query word; of words with these numbers, or of all."""
         numbers_by_word: dict[str, int] = {}

@@ -99,6 +99,10 @@ WORDS = (
     page("lantern-another", "In the dark", "Whoever rows takes a lantern along."),
     page("comet-text", "Stars", "A comet came by in the year of the bell."),
     page("comet-stops", "Stars", "A comet came by. Why did it do so at last?"),
+    page("thunder-stops", "Weather", "Where can you be all day? Lightning is seen first, and a thunder follows from afar."),
+    page("thunder-near", "Weather", "A thunder after lightning is heard for some seconds by whoever counts."),
+    page("echo-stops", "Sounds", "Where can you be all day? An echo in the gorge is heard once."),
+    page("echo-text", "Sounds", "Of wood in the winter. An echo in the gorge is heard once."),
     page("comet-title", "The comet", "It came by in the year in which the bell was cast."),
 )  # fmt: skip
 

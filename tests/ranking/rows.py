@@ -130,6 +130,10 @@ WORDS = (
         "In a query of three words, stop words find nothing by themselves."),
     Row("why did the xylograph", "comet-stops …",
         "A query of four words of which nothing is found finds pages with two stop words or more."),
+    Row("where can lightning thunder", "thunder-near thunder-stops …",
+        "In a sentence, words near each other count more than stop words."),
+    Row("where can you echo", "echo-stops echo-text …",
+        "Of two pages with the words of a sentence, the one with its stop words comes first."),
     Row("the xylograph zymurgy quokka", "", "A single stop word finds nothing."),
 )  # fmt: skip
 

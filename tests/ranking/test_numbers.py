@@ -32,6 +32,7 @@ _LONG = "would take a query of more than nine words"
 _DISTINCT = "is about searches with distinct, which the contract of the engines shows"
 _SETTINGS = "bounds what a site's settings cost, and rows have none"
 _PARTS = "would take a word of more than forty letters or twelve parts"
+_ANSWERS = "is about quoted answers, which the tests of passages show"
 _TWO_HUNDRED = "would take a site of more than two hundred pages, one in a language of its own"
 
 UNSEEN: Mapping[tuple[str, str], str] = {
@@ -48,6 +49,8 @@ UNSEEN: Mapping[tuple[str, str], str] = {
     ("typos.MAX_INDEXED_CHARS", "thrice"): _WORK,
     ("relaxations._STOP_WORDS_ALONE", "thrice"): _LAST,
     ("scoring.MAX_NEIGHBOR_PAIRS", "thrice"): _LONG,
+    ("relaxations._RARITY", "nothing"): _ANSWERS,
+    ("relaxations._RARITY", "thrice"): _ANSWERS,
     ("search.FIRST_READ", "nothing"): _DISTINCT,
     ("search.FIRST_READ", "thrice"): _DISTINCT,
     ("search.MAX_VERSIONS", "nothing"): _DISTINCT,

@@ -27,7 +27,6 @@ from backends.embedded.query.ranking import RANKING
 from backends.errors import ReplyTooLarge
 from backends.filters import And, OneOf
 from backends.query import MATCH_ALL, SearchQuery
-from backends.sections import Passage
 
 
 def is_sentence(text: str, language: str | None) -> bool:
@@ -48,14 +47,11 @@ def is_sentence(text: str, language: str | None) -> bool:
     return not parsed.phrases and not parsed.excluded
 
 
-ANSWERING_HITS = 5
-"""Number of first hits whose passages are searched for the answer."""
-
 MIN_SHARE = 0.7
-"""Minimum share of the query's distinct content words that an answer contains."""
+"""Minimum share of the weight of the query's content words that an answer contains."""
 
-MIN_WORDS = 2
-"""Minimum number of the query's content words that an answer contains."""
+MIN_WORDS, MIN_ALL_WORDS = 3, 2
+"""Minimum number of the query's content words that an answer contains; the second one if it contains all of them."""
 
 
 def asks(query: SearchQuery) -> bool:
@@ -73,7 +69,10 @@ def asks(query: SearchQuery) -> bool:
 
 
 class AnswerFinder:
-    """Finds the answer to a query among its hits while it passes them on.
+    """Finds the answer to a query in its first hit while it passes the hits on.
+
+    Only the first hit is asked: on two manuals, passages of the next four were wrong twice as often
+    (``docs/benchmarks.md``).
 
     Args:
         take: Receives every hit.
@@ -81,28 +80,20 @@ class AnswerFinder:
 
     def __init__(self, take: TakeHit):
         self._take = take
-        self._hit_count = 0
-        self._best: tuple[Passage, Hit] | None = None
+        self._is_first = True
+        self.answer: dict[str, Any] | None = None
+        """The answer as JSON; ``None`` if the first hit has no passage with enough of the query."""
 
     def take(self, hit: Hit) -> None:
         """Process the next hit."""
         self._take(hit)
-        self._hit_count += 1
-        if self._hit_count > ANSWERING_HITS or hit.find_passage is None:
+        passage = hit.find_passage() if self._is_first and hit.find_passage is not None else None
+        self._is_first = False
+        if passage is None or passage.share < MIN_SHARE:
             return
-        passage = hit.find_passage()
-        if passage is None or passage.words < MIN_WORDS or passage.share < MIN_SHARE:
-            return
-        if self._best is None or passage.share > self._best[0].share:
-            self._best = passage, hit
-
-    @property
-    def answer(self) -> dict[str, Any] | None:
-        """The answer as JSON; ``None`` if no passage contains enough of the query."""
-        if self._best is None:
-            return None
-        passage, hit = self._best
-        return {"text": passage.text, "id": hit.id, "url": hit.document.get("url", ""), "anchor": passage.anchor}
+        if passage.words >= (MIN_WORDS if passage.share < 1 else MIN_ALL_WORDS):
+            url = hit.document.get("url", "")
+            self.answer = {"text": passage.text, "id": hit.id, "url": url, "anchor": passage.anchor}
 
 
 MAX_PLACES = 3

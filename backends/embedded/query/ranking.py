@@ -27,7 +27,7 @@ class Ranking:
         corrected_title_boost: Addition if a title or section title equals the query with mistyped words corrected.
         title_beginning_boost: Addition if the title begins with the query, for queries of two words or more.
         character: Boost of a single character of an unspaced script.
-        stop: Boost of a stop word, which never has to match.
+        stop, stop_in_sentence: Boost of a stop word, which never has to match.
         title_proximity_boost, section_proximity_boost, content_proximity_boost: Boost of neighboring query words that
             are near each other in the field; the last one also for parts of words written as one.
         all_terms_boost: Addition, in units of the query's weight, if every required word matches;
@@ -72,6 +72,7 @@ class Ranking:
     corrected_title_boost: float = 2.0
     title_beginning_boost: float = 2.0
     stop: float = 0.8
+    stop_in_sentence: float = 0.4
     character: float = 0.7
     title_proximity_boost: float = 0.4
     section_proximity_boost: float = 0.4

@@ -25,6 +25,11 @@ Must, MustNot, Should = tantivy.Occur.Must, tantivy.Occur.MustNot, tantivy.Occur
 _Query = tantivy.Query
 _STOP_WORDS_ALONE = 0.01
 """Factor on matches of stop words alone, so small that any document with a meaningful word ranks above them."""
+_RARITY = 3
+"""Power of a word's inverse document frequency in its weight in a passage that is quoted as an answer.
+
+On a site about Python, a passage with *Python*, *program*, and *quite* must not answer how to quit a program.
+"""
 
 Clause = tuple[tantivy.Occur, tantivy.Query]
 HighlightSource = tuple[tuple[str, ...], int]
@@ -192,9 +197,10 @@ def highlight_terms(resolved: ResolvedQuery, relaxations: Sequence[Relaxation]) 
     typed = {part for term in resolved.terms for part in term.query_term.terms} | {
         word for phrase in phrases for word in phrase.words
     }
-    meaningful = {number for number, term in enumerate(resolved.terms) if term.required}
-    meaningful.update(range(len(resolved.terms), len(resolved.terms) + len(phrases)))
-    return HighlightTerms.of(sequences(), prefixes, unlikely, typed=typed, meaningful=meaningful)
+    weights = {number: term.idf**_RARITY for number, term in enumerate(resolved.terms) if term.required}
+    numbers_of_phrases = range(len(resolved.terms), len(resolved.terms) + len(phrases))
+    weights |= dict.fromkeys(numbers_of_phrases, max(weights.values(), default=1.0))
+    return HighlightTerms.of(sequences(), prefixes, unlikely, typed=typed, weights=weights)
 
 
 def _words_in(words: Sequence[str]) -> float:

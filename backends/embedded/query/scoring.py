@@ -7,7 +7,7 @@ the terms it concerns, so that it has the same effect in every index.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 
 import tantivy
@@ -33,9 +33,11 @@ _Query = tantivy.Query
 
 def stop_words(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
     """Signal: stop words match, although they need not."""
+    ranking = resolved.ranking
+    boost = ranking.stop_in_sentence if resolved.is_sentence else ranking.stop
     for term in resolved.terms:
         if not term.required and term.query is not None:
-            yield _Query.boost_query(term.query, resolved.ranking.stop)
+            yield _Query.boost_query(term.query, boost)
 
 
 def exact_terms(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
@@ -65,17 +67,25 @@ def unigrams(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
 
 
 def proximity(resolved: ResolvedQuery) -> Iterator[tantivy.Query]:
-    """Signal: neighboring query words are near each other in the title, a section's title, or the content."""
+    """Signal: neighboring query words are near each other in the title, a section's title, or the content.
+
+    In a sentence, also words with one word between them, in the content.
+    """
     ranking, snapshot = resolved.ranking, resolved.snapshot
-    fields = (
+    fields: Sequence[tuple[str, int, float]] = (
         ("title", TITLE_SLOP, ranking.title_proximity_boost),
         (SECTIONS, TITLE_SLOP, ranking.section_proximity_boost),
         ("content", CONTENT_SLOP, ranking.content_proximity_boost),
         (WORD_PARTS, 0, ranking.content_proximity_boost),
     )
     words = [term.query_term.term for term in resolved.required if term.query_term.kind is TermKind.WORD]
-    for pair in islice(pairwise(words), MAX_NEIGHBOR_PAIRS):
-        for name, slop, boost in fields:
+    pairs: list[tuple[tuple[str, str], Sequence[tuple[str, int, float]]]]
+    pairs = [(pair, fields) for pair in islice(pairwise(words), MAX_NEIGHBOR_PAIRS)]
+    if resolved.is_sentence:
+        across = islice(zip(words, words[2:], strict=False), MAX_NEIGHBOR_PAIRS)
+        pairs += [(pair, [each for each in fields if each[0] == "content"]) for pair in across]
+    for pair, near_in in pairs:
+        for name, slop, boost in near_in:
             searched = resolved.queries.with_parts if name == WORD_PARTS else name in resolved.queries.fields
             if searched and boost and all(snapshot.frequency(name, word) for word in pair):
                 yield _Query.boost_query(_Query.phrase_query(snapshot.schema, name, list(pair), slop=slop), boost)

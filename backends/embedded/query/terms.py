@@ -98,6 +98,16 @@ class ResolvedQuery:
         return len(self.required) <= self.ranking.short_query_terms
 
     @property
+    def is_sentence(self) -> bool:
+        """Whether the query is a question or a sentence, typed to the end, rather than a name."""
+        if len(self.terms) < self.ranking.sentence_terms:
+            return False
+        if len(self.terms) - len(self.required) < self.ranking.sentence_stop_words:
+            return False
+        last = self.terms[-1]
+        return last.prefix is None or any(not variant.errors for variant in last.variants)
+
+    @property
     def split_compounds(self) -> list[QueryTerm]:
         """The compounds that may match in parts: those whose parts mean something (unlike the parts of ``U.S.``)."""
         long = [compound for compound in self.parsed.loose_compounds if min(map(len, compound.terms)) > 1]

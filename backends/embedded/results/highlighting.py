@@ -29,7 +29,7 @@ class HighlightTerms:
         unlikely: Terms that are unlikely typing errors; marked only in documents that contain the word in no other
             form.
         typed: Terms as typed.
-        meaningful: Numbers of phrases, and of words other than stop words.
+        weights: Weight of each phrase, and of each word other than a stop word, by number.
     """
 
     terms: Mapping[str, int] = field(default_factory=dict)
@@ -37,7 +37,12 @@ class HighlightTerms:
     sequences: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     unlikely: frozenset[str] = frozenset()
     typed: frozenset[str] = frozenset()
-    meaningful: frozenset[int] = frozenset()
+    weights: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def meaningful(self) -> frozenset[int]:
+        """Numbers of phrases, and of words other than stop words."""
+        return frozenset(self.weights)
 
     @classmethod
     def of(
@@ -47,13 +52,13 @@ class HighlightTerms:
         unlikely: Set[tuple[str, int]] = frozenset(),
         *,
         typed: Set[str] = frozenset(),
-        meaningful: Set[int] = frozenset(),
+        weights: Mapping[int, float] | None = None,
     ) -> HighlightTerms:
         """Build from sequences of terms. A sequence that stands for several words belongs to the first one.
 
         Args:
             unlikely: Terms that are unlikely to be meant by the words they stand for.
-            typed, meaningful: See the attributes.
+            typed, weights: See the attributes.
         """
         whole: dict[str, int] = {}
         several: dict[tuple[str, ...], int] = {}
@@ -66,7 +71,7 @@ class HighlightTerms:
         for prefix, number in prefixes:
             beginnings.setdefault(prefix, number)
         unlikely_terms = frozenset(term for term, number in unlikely if whole[term] == number)
-        return cls(whole, beginnings, several, unlikely_terms, frozenset(typed), frozenset(meaningful))
+        return cls(whole, beginnings, several, unlikely_terms, frozenset(typed), weights or {})
 
 
 class TermMatches:
@@ -75,17 +80,18 @@ class TermMatches:
     def __init__(self, highlight_terms: HighlightTerms):
         self._highlight_terms = highlight_terms
         self._match_terms = _match_terms(highlight_terms)
-        stop_words = self._match_terms.numbers - highlight_terms.meaningful
-        self._stop_words = self._match_terms.only(stop_words) if highlight_terms.meaningful and stop_words else None
+        self.meaningful = highlight_terms.meaningful
+        self.weights = highlight_terms.weights
+        stop_words = self._match_terms.numbers - self.meaningful
+        self._stop_words = self._match_terms.only(stop_words) if self.meaningful and stop_words else None
         self._snippets = SnippetGenerator(
-            self._match_terms.only(highlight_terms.meaningful) if self._stop_words else self._match_terms
+            self._match_terms.only(self.meaningful) if self._stop_words else self._match_terms
         )
         self._likelier = _likelier_terms(highlight_terms)
         self._narrowed: dict[frozenset[int], TermMatches] = {}
         self._with_forms: dict[frozenset[tuple[str, ...]], TermMatches] = {}
         self._typed: dict[str, Set[str]] = {}
         self._last = SearchedText("")
-        self.meaningful = highlight_terms.meaningful
 
     def in_document(self, document: Mapping[str, Any]) -> TermMatches:
         """Matches without the unlikely terms of words that the document contains in another form."""

@@ -67,3 +67,34 @@ def test_equally_relevant_documents_are_ordered_by_oldest_change_first(backend: 
     in_order = [str(at) for at in range(1, 61)]
     assert ids("whole", limit=60) == ids("parts", limit=60) == in_order
     assert ids("whole", limit=5, offset=20) == ids("parts", limit=5, offset=20) == in_order[20:25]
+
+
+def test_rare_words_decide_which_passage_is_quoted(backend: SearchBackend) -> None:
+    backend.create_index("site_1")
+    texts = {"first": "A python program is a long text. One may halt it."}
+    texts |= {f"other-{number}": "A python program is a long text, and it is here." for number in range(20)}
+    documents = [
+        Document(id, {"id": id, "title": "Page", "content": text, "url": "/"}, at)
+        for at, (id, text) in enumerate(texts.items(), 1)
+    ]
+    backend.upsert("site_1", documents, {})
+
+    def share(text: str) -> float:
+        hits = backend.search("site_1", SearchQuery(text, answers=True)).hits
+        passage = hits[0].find_passage() if hits[0].find_passage is not None else None
+        assert hits[0].id == "first"
+        assert passage is not None
+        return passage.share
+
+    assert share("how to halt a long python program") == 1
+    assert share("how to halt a zebra in the python program") < 0.7
+    hit = next(
+        hit
+        for hit in backend.search("site_1", SearchQuery("how to halt the python program", answers=True)).hits
+        if hit.id == "other-1"
+    )
+    assert hit.find_passage is not None
+    passage = hit.find_passage()
+    assert passage is not None
+    assert passage.words == 2
+    assert passage.share < 0.1
