@@ -78,7 +78,7 @@ class Headers(fields.Field[dict[str, str]]):
         if problems:
             raise ValidationError(problems)
         if len({name.lower() for name in value}) < len(value):
-            raise ValidationError([Problem("must not have a header twice", "invalid")])
+            raise ValidationError([Problem("must not repeat a header", "invalid")])
         return dict(value)
 
 
@@ -162,7 +162,7 @@ class SetFields(fields.Field[dict[str, str]]):
 _SET = {
     "type": "object",
     "additionalProperties": {"type": "string", "maxLength": MAX_SET_LENGTH},
-    "description": "Fields and their values; `{version}` is what the path has in its place.",
+    "description": "Fields and their values; `{version}` stands for the segment of the path in its place.",
 }
 
 
@@ -189,7 +189,9 @@ class FieldRuleSchema(BodySchema):
         trim=True,
         min_length=1,
         max_length=MAX_PLACE_LENGTH,
-        metadata={"description": "Names by points, such as `offers.price`: where in the page's JSON-LD the value is."},
+        metadata={
+            "description": "Path of the value in the page's JSON-LD: names separated by dots, such as `offers.price`."
+        },
     )
     meta = Text(
         trim=True, min_length=1, max_length=MAX_PLACE_LENGTH, metadata={"description": "The name of a `meta` element."}
@@ -222,7 +224,8 @@ def _rules(**kwargs: Any) -> ItemList:
         attribute="fields",
         metadata={
             "title": "Fields",
-            "description": "Rules for further fields of the pages; the first one that gives a field a value counts.",
+            "description": "Rules for additional fields of the pages. If several rules set the same field, the first "
+            "one applies.",
         },
         **kwargs,
     )
@@ -317,7 +320,7 @@ class RunErrorSchema(Schema):
         required=True,
         metadata={
             "description": "A reason such as `timeout`, an error code such as `sync_removes_too_much`, or "
-            "`incomplete`: many pages could not be read for now."
+            "`incomplete`: many pages temporarily could not be read."
         },
     )
     message = fields.String(required=True)
@@ -504,7 +507,8 @@ class DeadLinkSchema(Schema):
         fields.String(),
         required=True,
         metadata={
-            "description": "At most 10 pages, sitemaps, and feeds that have it; none for one of several sitemaps."
+            "description": "At most 10 pages, sitemaps, and feeds that link to it; empty if one of several sitemaps "
+            "lists it."
         },
     )
 
