@@ -234,7 +234,7 @@ def test_missing_or_stale_indexes_are_a_warning(installation: Tenant) -> None:
 
     assert status == 0, "a running service mends it"
     assert wrong["indexes"]["level"] == "warning"
-    assert "of sites 1" in wrong["indexes"]["message"]
+    assert "for sites 1" in wrong["indexes"]["message"]
 
 
 def test_stale_index_is_reported_with_reason_and_time(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
