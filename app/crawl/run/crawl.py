@@ -120,7 +120,7 @@ def _start_pages(state: RunState, current: _Pass) -> bool:
         if queued.deferred and is_still_duplicate(state, queued.url):
             add_outcome(state, Outcome(queued.url, "skipped", Reason.DUPLICATE))
         elif max_pages is not None and state.indexed_count >= max_pages:
-            error = NotIndexed(Reason.EXCLUDED, "The source has enough pages.")
+            error = NotIndexed(Reason.EXCLUDED, "The source has reached its maximum number of pages.")
             add_outcome(state, decide_error(state, queued, error))
         elif state.plan_is_full and not has_document(state, queued.url):
             add_outcome(state, Outcome(queued.url, "skipped", Reason.QUOTA, forget=True))
