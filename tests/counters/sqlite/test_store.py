@@ -193,7 +193,7 @@ def test_full_disk_fails_writes_until_space_is_available(path: Path) -> None:
 def test_every_method_reports_a_file_that_is_not_a_database(path: Path, method: str) -> None:
     path.write_bytes(b"This is no database. " * 500)
     with closing(create_counters(f"sqlite://{path}")) as counters:
-        with pytest.raises(CountersDamaged, match=r"counters\.db is damaged or not ours") as caught:
+        with pytest.raises(CountersDamaged, match=r"counters\.db is damaged or belongs to another program") as caught:
             call(counters, method)
         assert isinstance(caught.value.__cause__, sqlite3.DatabaseError)
     assert path.read_bytes().startswith(b"This is no database. ")
