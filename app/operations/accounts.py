@@ -175,7 +175,7 @@ def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:
     if is_moved:
         holder = "keys" if caller.member is None else caller.member.id
         window = WindowRequest(f"email:{caller.account.id}:{holder}", EMAIL_CHANGES, DAY_SECONDS)
-        count_attempt(runtime, [window], "changes of the e-mail")
+        count_attempt(runtime, [window], "changes of the e-mail address")
 
 
 def delete_own_account(runtime: Runtime, caller: Caller, password: str, reason: str) -> None:

@@ -263,7 +263,7 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
         troubles.append(
             Trouble(
                 "disk",
-                "The service cannot store anything.",
+                "The service cannot store data.",
                 "Searches work, but some may be missing from the analytics. New pages and other changes may be "
                 "rejected; send them again later.",
                 since,
@@ -273,7 +273,7 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
         troubles.append(
             Trouble(
                 "database",
-                "Nothing can be changed.",
+                "Changes are not possible.",
                 "Searches work, and appear in the analytics later. New pages and changes to sites and keys are "
                 "rejected; send them again later.",
                 since,

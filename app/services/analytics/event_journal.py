@@ -198,7 +198,7 @@ def _search_values(event: SearchEvent, recorded_at: int) -> tuple[object, ...]:
     if "\x00" in event.query + (event.session_id or "") + (event.page or ""):
         raise ValueError("an event's texts must not contain NUL")
     if event.session_id and len(event.session_id) > 64:
-        raise ValueError("an event's session_id has at most 64 characters")
+        raise ValueError("an event's session_id must have at most 64 characters")
     if event.page is not None and not (event.page.startswith("/") and len(event.page) <= MAX_PAGE_LENGTH):
         raise ValueError(f"an event's page must be a path of at most {MAX_PAGE_LENGTH} characters")
     return (
@@ -228,11 +228,11 @@ def _click_values(click: Click) -> tuple[object, ...]:
     if "\x00" in click.query + click.document_id + (click.anchor or "") + (click.session_id or ""):
         raise ValueError("an event's texts must not contain NUL")
     if click.session_id and len(click.session_id) > 64:
-        raise ValueError("an event's session_id has at most 64 characters")
+        raise ValueError("an event's session_id must have at most 64 characters")
     if not 0 < len(click.document_id) <= 512:
-        raise ValueError("an event's document_id has 1 to 512 characters")
+        raise ValueError("an event's document_id must have 1 to 512 characters")
     if click.anchor is not None and not 0 < len(click.anchor) <= 200:
-        raise ValueError("an event's anchor has 1 to 200 characters")
+        raise ValueError("an event's anchor must have 1 to 200 characters")
     return (
         _CLICK,
         click.site_id,

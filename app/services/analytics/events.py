@@ -59,7 +59,9 @@ PAUSES = Pauses(1.0, 1.0)
 """Pauses between attempts while the database is unavailable."""
 LOST_LOG_SECONDS = 60.0
 """Minimum seconds between two log lines about lost events."""
-LOST_EVENTS = Counter("search_events_lost_total", "Search events that could not be stored, such as on a full disk.")
+LOST_EVENTS = Counter(
+    "search_events_lost_total", "Search events that could not be stored, for example because the disk was full."
+)
 
 log = logging.getLogger(__name__)
 _recorders: weakref.WeakSet[EventRecorder] = weakref.WeakSet()
