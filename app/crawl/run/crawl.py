@@ -110,6 +110,8 @@ def _start_pages(state: RunState, current: _Pass) -> bool:
     """
     max_pages = state.source.max_pages
     while len(current.in_flight) < MAX_IN_FLIGHT:
+        if max_pages is not None and state.indexed_count >= max_pages and state.batch.bytes:
+            _write(state)  # The plan may reject pages of the batch, which then don't count.
         if max_pages is not None and state.indexed_count < max_pages <= state.indexed_count + len(current.in_flight):
             break  # The pages in flight may reach the limit.
         queued = _next_page(state, current)
