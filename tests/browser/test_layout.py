@@ -109,7 +109,8 @@ def test_tables_of_the_documentation_do_not_break_names(server: Server, browser:
 
     broken = browser.execute_script(
         "return [...document.querySelectorAll('td:first-child code')]"
-        ".filter(name => !/[\\s/]/.test(name.textContent) && name.getClientRects().length > 1).map(name => name.textContent)"
+        ".filter(name => !/[\\s/]/.test(name.textContent) && name.getClientRects().length > 1)"
+        ".map(name => name.textContent)"
     )
 
     assert broken == []

@@ -29,7 +29,8 @@ from app.counters.metering import Floor, day_from_number, day_number, day_of
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Key, Site, UsageDay
 from app.plans import PlanLimits
-from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable, Journal, frame, left_journals, unframe
+from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable, Journal, left_journals
+from app.services.analytics.event_lines import frame, unframe
 from app.services.sites import listed
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 
