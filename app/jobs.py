@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from app.bounded_process import release_free_memory
 from app.clock import Backoff, Pauses, now
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.crawl.run.worker_process import create_worker_process
 from app.crawl.sources.runs import count_waiting
 from app.crawl.sources.schedule import count_due, queue_due

@@ -14,8 +14,9 @@ from flask import Flask, current_app
 
 from app.config import ConfigurationError, Settings
 from app.counters import create_counters
-from app.counters.base import CounterStore, CountersUnavailable
+from app.counters.base import CounterStore
 from app.counters.limiter import RequestLimiter
+from app.counters.values import CountersUnavailable
 from app.crawl.fetch.values import NotIndexed, user_agent
 from app.crawl.run.preview import Previewer
 from app.crawl.run.visits.turns import SharedTurns

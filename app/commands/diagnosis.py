@@ -17,7 +17,7 @@ from sqlalchemy import func, select, text
 
 from app.clock import now
 from app.config import Settings
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.accounts.oidc import ProviderUnavailable

@@ -12,8 +12,9 @@ from urllib.parse import unquote, urlsplit
 from prometheus_client import Counter, Histogram
 
 from app.clock import observe_calls
-from app.counters.base import CounterStore, CountersUnavailable
+from app.counters.base import CounterStore
 from app.counters.sqlite.store import SqliteCounters
+from app.counters.values import CountersUnavailable
 
 COUNTER_STORE_SECONDS = Histogram(
     "search_counter_store_seconds",

@@ -12,7 +12,8 @@ from pyotp import TOTP
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import CounterStore, WindowRequest
+from app.counters.base import CounterStore
+from app.counters.values import WindowRequest
 from app.crawl.sources import removal
 from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import FailedSource, list_failed

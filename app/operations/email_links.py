@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from contextlib import ExitStack
 
-from app.counters.base import WindowRequest
+from app.counters.values import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes, forgiving_outages

@@ -14,7 +14,8 @@ from sqlalchemy import case, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import CounterStore, CountersUnavailable
+from app.counters.base import CounterStore
+from app.counters.values import CountersUnavailable
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
 from app.services.engines import Engines

@@ -20,7 +20,7 @@ from app import runtime
 from app.clock import now
 from app.commands import diagnosis
 from app.commands.doctor import doctor
-from app.counters.base import UncountedSearch
+from app.counters.values import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.embedding.minilm_server import ModelFile

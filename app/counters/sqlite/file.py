@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.counters.base import CountersDamaged, CountersUnavailable
 from app.counters.sqlite.housekeeper import Execute, Housekeeper, connect
+from app.counters.values import CountersDamaged, CountersUnavailable
 
 T = TypeVar("T")
 

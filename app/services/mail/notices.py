@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import now, today
 from app.config import Settings
-from app.counters.base import CounterStore, WindowRequest
+from app.counters.base import CounterStore
+from app.counters.values import WindowRequest
 from app.models import Account, Invitation, QuotaWarning, Site, Source, UsageDay, Webhook
 from app.plans import PlanLimits, PlanTable
 from app.services.mail.letters import Letter, Link, queue_mail

@@ -24,8 +24,9 @@ from sqlalchemy import case, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
-from app.counters.base import CounterStore, DayUsage, Intent, IntentRequest, Reservation, UncountedSearch
+from app.counters.base import CounterStore
 from app.counters.metering import Floor, day_from_number, day_number, day_of
+from app.counters.values import DayUsage, Intent, IntentRequest, Reservation, UncountedSearch
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Key, Site, UsageDay
 from app.plans import PlanLimits

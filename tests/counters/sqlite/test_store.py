@@ -16,17 +16,11 @@ from pathlib import Path
 import pytest
 
 from app.counters import create_counters
-from app.counters.base import (
-    CountersDamaged,
-    CounterStore,
-    CountersUnavailable,
-    UncountedSearch,
-    UsageReservation,
-    WindowRequest,
-)
+from app.counters.base import CounterStore
 from app.counters.metering import day_of
 from app.counters.sqlite import housekeeper, steps
 from app.counters.sqlite.store import SqliteCounters
+from app.counters.values import CountersDamaged, CountersUnavailable, UncountedSearch, UsageReservation, WindowRequest
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
 from tests.noting_lock import NotingLock
 from tests.patience import PATIENCE_SECONDS, eventually
@@ -156,7 +150,7 @@ def test_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
 def test_full_disk_fails_writes_until_space_is_available(path: Path) -> None:
     program = """
         import resource, signal, sys
-        from app.counters.base import CountersUnavailable, UsageReservation, WindowRequest
+        from app.counters.values import CountersUnavailable, UsageReservation, WindowRequest
         from app.counters import create_counters
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

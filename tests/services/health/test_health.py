@@ -12,7 +12,7 @@ import pytest
 import time_machine
 from flask import Flask
 
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.runtime import Runtime
 from app.services.health import COUNTERS, DATABASE, DISK, ENGINE, INDEXES_SECONDS, HealthMonitor
 from app.services.indexing.indexer import Indexer
