@@ -23,7 +23,7 @@ from app.runtime import Runtime
 from app.services.accounts.oidc import ProviderUnavailable
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.minilm_server import MODEL, TOKENIZER, ModelFileError, find_model_file
-from app.services.indexing.site_indexes import LaggingSite, find_lagging
+from app.services.indexing.site_indexes import LaggingSite, find_lagging, missing_indexes
 from app.services.mail.delivery import MailServerAway, count_late
 from app.storage.files import find_open_paths
 from app.storage.migrate import TablesState, tables_state
@@ -287,7 +287,7 @@ def _redis_clock(runtime: Runtime) -> float | None:
 def _indexes(runtime: Runtime) -> Iterator[Finding]:
     with runtime.database.read() as session:
         behind = find_lagging(session)
-    missing = runtime.indexer.missing_indexes()
+    missing = missing_indexes(runtime.database, runtime.engines)
     if missing:
         message = f"{counted(len(missing), 'index')} missing, for sites {_site_names(missing)}."
         yield Finding("indexes", "warning", message, "The service builds missing indexes; start it if needed.")

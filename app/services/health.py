@@ -19,8 +19,7 @@ from app.counters.values import CountersUnavailable
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
 from app.services.engines import Engines
-from app.services.indexing.indexer import Indexer
-from app.services.indexing.site_indexes import lagging_since
+from app.services.indexing.site_indexes import lagging_since, missing_indexes
 from app.services.sites import listed
 from app.storage.database import Database, is_unavailable
 from app.storage.migrate import TablesState, tables_state
@@ -59,10 +58,9 @@ class HealthMonitor:
         folder: DATA_DIR.
     """
 
-    def __init__(self, folder: Path, database: Database, counters: CounterStore, engines: Engines, indexer: Indexer):
+    def __init__(self, folder: Path, database: Database, counters: CounterStore, engines: Engines):
         self._database = database
         self._folder = folder
-        self._indexer = indexer
         self._probes: dict[str, Callable[[], None]] = {
             DATABASE: self._change_database,
             DISK: self._write_to_disk,
@@ -75,6 +73,7 @@ class HealthMonitor:
             self._probes[NEXT_ENGINE] = lambda: upcoming.check()
             self._engines[upcoming.identity] = NEXT_ENGINE
         self._findings: dict[str, Finding] = {}
+        self._list_missing: Callable[[], list[int]] = lambda: missing_indexes(database, engines)
         self._missing: dict[int, datetime] = {}
         self._indexes_due = 0.0
 
@@ -128,7 +127,7 @@ class HealthMonitor:
 
     def _look_for_indexes(self) -> None:
         try:
-            missing = self._indexer.missing_indexes()
+            missing = self._list_missing()
         except Exception as error:
             if not (isinstance(error, BackendError) or is_unavailable(error)):
                 raise
