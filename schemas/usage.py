@@ -9,7 +9,7 @@ from schemas.base import LenientBodySchema
 from schemas.fields import Instant, RowNumber, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText
 from schemas.search_results import RemainingQuotaSchema
-from schemas.sources import RunErrorSchema
+from schemas.source_runs import RunErrorSchema
 
 OPERATIONS = ("search", "indexing")
 MAX_REPORT_COUNT = 10_000
