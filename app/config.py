@@ -54,7 +54,7 @@ class Settings:
         "", "Counter store: sqlite:///file, redis://…, or memory:// (one process only). Empty: DATA_DIR/counters.db."
     )
     limits_timeout_seconds: float = _setting(
-        1.0, "Seconds a request waits for Redis. A counter file that is busy is waited for up to 20 seconds."
+        1.0, "Seconds a request waits for Redis. Requests wait up to 20 seconds for a busy counter file."
     )
     public_url: str = _setting("", "Base URL of this service as users see it. Empty: taken from each request.")
     trusted_proxies: int = _setting(0, "Number of proxies in front that set X-Forwarded-For and X-Forwarded-Proto.")
@@ -81,27 +81,29 @@ class Settings:
     )
     docs_search_key: str = _setting(
         "",
-        "Public key of a site that holds this documentation; /docs then has a search box. "
+        "Public key of a site that contains this documentation; /docs then has a search box. "
         "Empty: the key in DATA_DIR/docs_search_key, which `site-search demo` writes.",
     )
     smtp_url: str = _setting(
         "",
         "Mail server: smtp://user:password@host:587 or smtps://…, with special characters percent-encoded. "
-        "Empty: no mail is sent.",
+        "Empty: no e-mail is sent.",
     )
     mail_from: str = _setting(
-        "", "Sender of mails, such as `Site Search <search@example.com>`; required with SMTP_URL, and so is PUBLIC_URL."
+        "", "Sender of e-mails, such as `Site Search <search@example.com>`; required with SMTP_URL, as is PUBLIC_URL."
     )
     operator_contact: str = _setting(
-        "", "Contact for customers who need help: an e-mail address, a URL, or a short text. Pages and mails name it."
+        "",
+        "Contact for customers who need help: an e-mail address, a URL, or a short text. Shown on pages and in "
+        "e-mails.",
     )
     oidc_issuer: str = _setting(
         "",
-        "OpenID Connect provider with which people log in: its issuer, such as `https://accounts.google.com`. Requires "
-        "OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, and PUBLIC_URL. Empty: people log in with passwords only.",
+        "Issuer of the OpenID Connect provider with which people log in, such as `https://accounts.google.com`. "
+        "Requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, and PUBLIC_URL. Empty: people log in with passwords only.",
     )
-    oidc_client_id: str = _setting("", "Client id that the provider gave this service.")
-    oidc_client_secret: str = _setting("", "Client secret that belongs to it.")
+    oidc_client_id: str = _setting("", "Client ID issued by the provider.")
+    oidc_client_secret: str = _setting("", "Client secret issued by the provider.")
     oidc_allowed_domains: str = _setting(
         "", "Domains of the e-mail addresses that may log in with the provider, separated by commas. Empty: all."
     )
@@ -242,7 +244,7 @@ def _problems(settings: Settings) -> Iterator[str]:
     if shared and not settings.secret_key:
         yield "SECRET_KEY is required with PostgreSQL: every machine needs the same one."
     if settings.docs_search_key and not settings.docs_search_key.startswith("svc_pub_"):
-        yield "DOCS_SEARCH_KEY must be a public key: it stands in pages."
+        yield "DOCS_SEARCH_KEY must be a public key: it appears in pages."
     yield from _mail_problems(settings)
     yield from _oidc_problems(settings)
     yield from _embedder_problems(settings)
@@ -259,9 +261,9 @@ def _mail_problems(settings: Settings) -> Iterator[str]:
         except ValueError as error:
             yield f"{name.upper()} {error}."
     if settings.smtp_url and not settings.mail_from:
-        yield "SMTP_URL requires MAIL_FROM: mails need a sender."
+        yield "SMTP_URL requires MAIL_FROM: e-mails need a sender."
     if settings.smtp_url and not settings.public_url:
-        yield "SMTP_URL requires PUBLIC_URL: mails hold links to this service."
+        yield "SMTP_URL requires PUBLIC_URL: e-mails contain links to this service."
     if not settings.operator_contact.isprintable():
         yield "OPERATOR_CONTACT must be one line."
 
@@ -290,7 +292,7 @@ def _oidc_problems(settings: Settings) -> Iterator[str]:
     if any("@" in domain or "." not in domain for domain in settings.allowed_domains):
         yield "OIDC_ALLOWED_DOMAINS must be domains, such as example.com, separated by commas."
     if not settings.password_login and not settings.oidc_issuer:
-        yield "PASSWORD_LOGIN=false requires OIDC_ISSUER: else nobody could log in."
+        yield "PASSWORD_LOGIN=false requires OIDC_ISSUER; otherwise, no one could log in."
 
 
 def _embedder_problems(settings: Settings) -> Iterator[str]:
@@ -305,7 +307,7 @@ def _embedder_problems(settings: Settings) -> Iterator[str]:
     if is_address and not is_valid:
         yield "EMBEDDER must be minilm, or the http or https URL of an OpenAI-compatible API."
     if is_address and "@" in address.netloc:
-        yield "EMBEDDER must hold no password: set EMBEDDER_KEY."
+        yield "EMBEDDER must not contain a password: set EMBEDDER_KEY."
     if is_address and not settings.embedder_model:
         yield "EMBEDDER requires EMBEDDER_MODEL: the name of the model at that address."
     if not is_address and (settings.embedder_model or settings.embedder_key):

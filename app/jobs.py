@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from app.bounded_process import release_free_memory
 from app.clock import Backoff, Pauses, now
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.crawl.run.worker_process import create_worker_process
 from app.crawl.sources.runs import count_waiting
 from app.crawl.sources.schedule import count_due, queue_due
@@ -27,7 +27,7 @@ from app.services.accounts.invitations import delete_expired_invitations
 from app.services.audit_log.entries import delete_old_entries, delete_surplus_entries
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.engines import run_due_tasks
-from app.services.indexing.site_indexes import RebuildUnderWay, lagging_sites
+from app.services.indexing.site_indexes import RebuildUnderWay, lagging_sites, missing_indexes, outdated_indexes
 from app.services.learning import learn_due
 from app.services.mail.digests import Digests
 from app.services.mail.notices import warn_owners
@@ -156,7 +156,8 @@ class Jobs:
         with runtime.locks.try_hold("missing-indexes") as is_held:
             if not is_held:
                 return None
-            missing, outdated = runtime.indexer.missing_indexes(), runtime.indexer.outdated_indexes()
+            missing = missing_indexes(runtime.database, runtime.engines)
+            outdated = outdated_indexes(runtime.database, runtime.engines)
             if missing or outdated:
                 log.info("building %d missing and %d outdated indexes", len(missing), len(outdated))
             builds: list[tuple[Callable[[int], object], list[int]]] = [

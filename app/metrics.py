@@ -30,7 +30,7 @@ from werkzeug.exceptions import HTTPException, NotFound, Unauthorized
 
 from app.clock import now
 from app.counters import COUNTER_STORE_FAILURES, COUNTER_STORE_SECONDS
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.crawl.sources.runs import ENDED_RUNS, count_waiting
 from app.models import Account, Site
 from app.plans import QUOTA_REFUSALS

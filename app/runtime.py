@@ -14,8 +14,9 @@ from flask import Flask, current_app
 
 from app.config import ConfigurationError, Settings
 from app.counters import create_counters
-from app.counters.base import CounterStore, CountersUnavailable
+from app.counters.base import CounterStore
 from app.counters.limiter import RequestLimiter
+from app.counters.values import CountersUnavailable
 from app.crawl.fetch.values import NotIndexed, user_agent
 from app.crawl.run.preview import Previewer
 from app.crawl.run.visits.turns import SharedTurns
@@ -165,7 +166,7 @@ def create_runtime(settings: Settings, *, background: bool = True) -> Runtime:
         key_exposures=KeyExposures(database),
         usage_copies=usage_copies,
         late_charges=LateCharges(settings.data_path / "charges", counters, usage_copies),
-        health=HealthMonitor(settings.data_path, database, counters, engines, indexer),
+        health=HealthMonitor(settings.data_path, database, counters, engines),
         waiting_events=WaitingEvents(journals, database),
         visitor_keys=VisitorKeys(database, settings.secret_key),
         mailer=_create_mailer(settings, database),

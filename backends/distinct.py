@@ -127,4 +127,6 @@ def _check(name: str, query: SearchQuery) -> None:
     else:
         raise BackendRejected("distinct", f"No document has a field {name!r}.")
     if not usable:
-        raise BackendRejected("distinct", f"Results cannot be distinct by {name!r}: it holds no single shared values.")
+        raise BackendRejected(
+            "distinct", f"Results cannot be grouped by {name!r}: documents do not share single values of this field."
+        )

@@ -44,7 +44,7 @@ def check_sort(keys: Sequence[SortKey], kinds: FieldKinds) -> None:
             raise BackendRejected("sort", f"Results cannot be sorted by {name!r}.")
         _check_known("sort", name, kinds)
         if name not in STANDARD_FIELDS and not kinds[name] & SCALAR_KINDS:
-            raise BackendRejected("sort", f"Results cannot be sorted by {name!r}: it holds lists.")
+            raise BackendRejected("sort", f"Results cannot be sorted by {name!r}: it contains lists.")
 
 
 def facet_fields(requested_fields: Sequence[str], kinds: FieldKinds) -> list[str]:

@@ -28,8 +28,9 @@ import flask
 from flask_limiter import Limiter
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, IntentRequest, UsageReservation, WindowRequest
+from app.counters.base import CounterStore
 from app.counters.limiter import RequestLimiter, RequestLimits
+from app.counters.values import IntentRequest, UsageReservation, WindowRequest
 
 ROUNDS = 7
 ACCOUNTS = 200

@@ -162,7 +162,7 @@ class ProfileUpdateSchema(UpdateSchema):
     weekly_digest = Flag(
         metadata={
             "title": "Weekly digest",
-            "description": "Whether to send a weekly mail about searches without good results.",
+            "description": "Whether to send a weekly e-mail about searches without good results.",
         }
     )
 

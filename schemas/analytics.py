@@ -151,7 +151,7 @@ class SearchDaySchema(Schema):
 _OF_SEARCHES = {"description": "Share of the searches, from 0 to 1; null without searches."}
 _CLICKED = {"description": "Share of the searches with a click, from 0 to 1; null without searches."}
 _MIXED = {"description": "Number of searches whose hits were also ranked by meaning."}
-_POSITION = {"description": "Mean position of the clicks that reported one, from 1; null if none did."}
+_POSITION = {"description": "Mean position of the clicks that reported a position, from 1; null without such clicks."}
 
 
 class TotalsSchema(Schema):

@@ -39,8 +39,8 @@ class ImportQuerySchema(QuerySchema):
         load_default="",
         max_length=MAX_MAP_LENGTH,
         metadata={
-            "description": "Columns that fill fields of another name, as `field=column`, separated by commas: "
-            "`title=Headline,url=Link`. A column without a field, as in `=Notes`, is left out. In JSON, a column is "
+            "description": "Columns that fill fields with other names, as `field=column`, separated by commas: "
+            "`title=Headline,url=Link`. A column without a field, as in `=Notes`, is skipped. In JSON, a column is "
             "the path of a value: `author=author.name`.",
         },
     )
@@ -49,8 +49,8 @@ class ImportQuerySchema(QuerySchema):
         load_default="",
         max_length=MAX_URL_LENGTH,
         metadata={
-            "description": "With `format=file`, which requires it: the address of the page that the file is, or its "
-            "path on the site. Other formats ignore it.",
+            "description": "Required with `format=file`: the URL of the page that the file becomes, or its path on "
+            "the site. Other formats ignore it.",
             "example": "/files/prices.pdf",
         },
     )
@@ -114,7 +114,7 @@ class SourceName(Text):
             )
         if name == "api" or name.startswith(CRAWLED_PREFIX):
             raise ValidationError(
-                [Problem(f"must not be api or begin with {CRAWLED_PREFIX}; such names are taken", "reserved")]
+                [Problem(f"must not be api or begin with {CRAWLED_PREFIX}; such names are reserved", "reserved")]
             )
         return name
 
@@ -126,7 +126,7 @@ class SyncBeginSchema(BodySchema):
         required=True,
         metadata={
             "pattern": "^[a-z0-9_-]{1,64}$",
-            "description": "Name of the documents' origin, chosen by you. Not `api`, and not `src_…`.",
+            "description": "Name of the documents' origin, which you choose. Not `api`, and not `src_…`.",
         },
     )
     replace = Flag(load_default=False, metadata={"description": "Whether a running sync of this source is abandoned."})

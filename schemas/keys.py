@@ -21,7 +21,8 @@ class Scopes(ItemList):
     def __init__(self, **kwargs: Any):
         metadata = {
             "title": "Scopes",
-            "description": "Scopes of a private key; null: all. An empty list allows only what needs no scope.",
+            "description": "Scopes of a private key; null: all. An empty list allows only operations that need no "
+            "scope.",
         }
         super().__init__(Text(choices=SCOPES), high=100, allow_none=True, metadata=metadata, **kwargs)
 
@@ -47,7 +48,7 @@ class AllowedOrigins(ItemList):
         metadata = {
             "title": "Allowed origins",
             "description": "Origins of the pages that may use a public key, such as `https://example.com` and "
-            "`https://*.example.com` (all names below); null: all pages. Binds browsers only.",
+            "`https://*.example.com` (all subdomains); null: all pages. Only browsers enforce this.",
         }
         item = AllowedOrigin(min_length=1, max_length=MAX_ORIGIN_LENGTH, trim=True)
         super().__init__(item, low=1, high=MAX_ALLOWED_ORIGINS, allow_none=True, metadata=metadata, **kwargs)

@@ -74,8 +74,8 @@ class InvitationLinkAnswerSchema(Schema):
     invitation = fields.Nested(InvitationSchema, required=True)
     url = fields.Url(
         metadata={
-            "description": "The link that accepts the invitation, once. Absent where the service sends mail: then only "
-            "the mail to the invited address has it."
+            "description": "The link to accept the invitation, which works once. Absent if the service sends e-mail: "
+            "then only the e-mail to the invited address contains it."
         }
     )
     token = fields.String(metadata={"description": "The last part of the link; absent without `url`."})

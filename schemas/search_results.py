@@ -39,12 +39,14 @@ class HitSections(fields.List[Any]):
 class ExplainedClicksSchema(Schema):
     """The effect of clicks on a hit."""
 
-    moved_up = fields.Integer(required=True, metadata={"description": "Number of places moved up; negative for down."})
+    moved_up = fields.Integer(
+        required=True, metadata={"description": "Number of positions moved up; negative for down."}
+    )
     gain = fields.Float(
         required=True,
         metadata={
-            "description": "What its own clicks are worth, from 0 to 3 places: it passes a hit whose gain is less by "
-            "the places between them."
+            "description": "Gain from its own clicks, from 0 to 3 positions. The hit passes another if its gain is "
+            "greater by at least the distance between them."
         },
     )
 
@@ -79,8 +81,8 @@ class ExplainedMeaningSchema(Schema):
         required=True,
         allow_none=True,
         metadata={
-            "description": "Between the query and the document; null while it has no vector, and counts like the "
-            "average of the others."
+            "description": "Cosine similarity of query and document; null while the document has no vector and is "
+            "ranked with the average of the others."
         },
     )
     score = fields.Float(
@@ -96,9 +98,9 @@ class ExplanationSchema(Schema):
     score = fields.Float(
         allow_none=True,
         metadata={
-            "description": "The score by words and ranks. Hits are ordered by it, but for what `pinned`, `meaning`, "
-            "`clicks`, `preferred_over`, `has_phrase`, and `beyond_ranks` tell. Null where hits are not ordered by "
-            "relevance, and of pinned ones."
+            "description": "The score by words and ranks. Hits are ordered by it, except as explained by `pinned`, "
+            "`meaning`, `clicks`, `preferred_over`, `has_phrase`, and `beyond_ranks`. Null for pinned hits and if "
+            "hits are not ordered by relevance."
         },
     )
     relaxation = fields.String(
@@ -114,14 +116,14 @@ class ExplanationSchema(Schema):
     )
     preferred_over = fields.String(
         metadata={
-            "description": "Id of the hit at whose place it stands: of the hits with one value of `distinct`, that one "
+            "description": "Id of the hit that it replaces: of the hits with this value of `distinct`, that one "
             "matches best, but the search settings prefer this one."
         }
     )
     has_phrase = fields.Boolean(
         metadata={
-            "description": "Where the words in quotes need not match: whether they do. Hits that have them come before "
-            "all others, however they score."
+            "description": "Whether the hit contains the quoted words, if they are optional. Hits that contain them "
+            "come before all others, regardless of their scores."
         }
     )
     beyond_ranks = fields.Boolean(
@@ -154,8 +156,8 @@ class HitSchema(Schema):
     sections = HitSections(
         fields.Nested(SectionHitSchema),
         metadata={
-            "description": "With `sections` only: the best first; none where the page's beginning is best. Without, a "
-            "further field of that name, if the document has one.",
+            "description": "With the parameter `sections`, the matching sections, best first; empty if the beginning "
+            "of the page matches best. Otherwise, the document's own field of that name, if it has one.",
         },
     )
     formatted = fields.Dict(
@@ -202,13 +204,13 @@ class EffectsSchema(Schema):
     notice = fields.Nested(SearchNoticeSchema)
     no_results_links = fields.List(
         fields.Nested(SearchLinkSchema),
-        metadata={"description": "The links of the search settings; only if nothing was found."},
+        metadata={"description": "The links from the search settings; present only if nothing was found."},
     )
     answer = fields.Nested(
         AnswerSchema,
         metadata={
-            "description": "Present on the first page of a question where the site shows answers and a passage has "
-            "at least 70 % of its words, stop words aside."
+            "description": "Present on the first page of results for a question, if the site shows answers and a "
+            "passage contains at least 70 % of its words, not counting stop words."
         },
     )
 
@@ -235,7 +237,7 @@ class MatchedSchema(Schema):
         metadata={
             "enum": [each.value for each in Matched],
             "description": "`all`: a document has every word. `some`: no document has every word. `corrected`: a "
-            "document has every word, after words that no document has were replaced.",
+            "document has every word, after words that occur in no document were replaced.",
         },
     )
     corrected_query = fields.String(

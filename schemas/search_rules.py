@@ -84,7 +84,10 @@ class Rank(WholeNumber):
             low=-MAX_RANK,
             high=MAX_RANK,
             required=True,
-            metadata={"description": "Each step multiplies the score by 1.25; all that hold are added, up to ±5."},
+            metadata={
+                "description": "Each step multiplies the score by 1.25. The ranks of all matching boosts are "
+                "added, up to ±5."
+            },
         )
 
 
@@ -96,11 +99,11 @@ class RuleConditionSchema(BodySchema):
         choices=MATCHES,
         load_default="is",
         metadata={
-            "description": "How the search compares with `query`, in normal form: it is the same, starts with it, "
-            "contains it, or has all of its words, in any order and inflection."
+            "description": "How the search must match `query`, in normal form: be equal to it, start with it, contain "
+            "it, or contain all of its words, in any order and inflection."
         },
     )
-    filters = FilterText(metadata={"description": "Conditions that the search's own filter must name."})
+    filters = FilterText(metadata={"description": "Conditions that the search's own filter must contain."})
     from_ = Moment(data_key="from", attribute="from", metadata={"description": "Start time, inclusive."})
     to = Moment(metadata={"description": "End time, exclusive."})
 
@@ -180,7 +183,7 @@ class Rules(ItemList):
         errors: dict[int, Any] = {}
         for position, rule in enumerate(rules):
             if rule["id"] in rule_ids:
-                errors[position] = {"id": [Problem("is the id of another rule, too", "duplicate")]}
+                errors[position] = {"id": [Problem("is also the id of another rule", "duplicate")]}
             rule_ids.add(rule["id"])
         if errors:
             raise ValidationError(errors)
@@ -190,7 +193,7 @@ class Rules(ItemList):
 class BoostSchema(BodySchema):
     """Documents that move up or down in every search, selected by a path or a filter."""
 
-    path = Glob(metadata={"description": "A pattern of paths, in which `*` stands for anything: `/docs/*`."})
+    path = Glob(metadata={"description": "A pattern of paths, in which `*` stands for any text: `/docs/*`."})
     filters = FilterText()
     rank = Rank()
 

@@ -56,11 +56,13 @@ def _word(**options: Any) -> Text:
 class OneWaySynonymsSchema(BodySchema):
     """Words or phrases that a search for another one finds as well, but not the other way around."""
 
-    from_ = _word(
-        data_key="from", attribute="from", required=True, metadata={"description": "The word that is searched for."}
-    )
+    from_ = _word(data_key="from", attribute="from", required=True, metadata={"description": "The word in the query."})
     to = ItemList(
-        _word(), low=1, high=MAX_GROUP_WORDS, required=True, metadata={"description": "What a search also finds."}
+        _word(),
+        low=1,
+        high=MAX_GROUP_WORDS,
+        required=True,
+        metadata={"description": "Words that the search also finds."},
     )
 
 
@@ -173,8 +175,8 @@ class SearchSettingsSchema(BodySchema):
         allow_none=True,
         metadata={
             "title": "One result of each",
-            "description": "Field of whose values only the best hit is shown, where a search does not say; null for "
-            "none.",
+            "description": "Field by which hits are grouped unless a search names another: only the best hit of each "
+            "value is returned. Null for none.",
         },
     )
     preferred = fields.Nested(
@@ -190,9 +192,9 @@ class SearchSettingsSchema(BodySchema):
         load_default=list,
         metadata={
             "title": "Rules",
-            "description": "What happens in certain searches; all that hold, in order. Together they have at most "
-            f"{MAX_RULE_WORDS:,} words to match with `words`, {MAX_RULE_DOCUMENTS:,} documents to pin and hide, and, "
-            f"with `boosts`, {MAX_FILTER_VALUES:,} values in filters.",
+            "description": "Actions for certain searches. All matching rules apply, in order. Together they have at "
+            f"most {MAX_RULE_WORDS:,} words to match with `words`, {MAX_RULE_DOCUMENTS:,} documents to pin and hide, "
+            f"and, with `boosts`, {MAX_FILTER_VALUES:,} values in filters.",
         },
     )
     boosts = ItemList(
@@ -215,38 +217,41 @@ class SearchSettingsSchema(BodySchema):
         allow_none=True,
         metadata={
             "title": "Recency",
-            "description": "How much newer documents are preferred; null for a little, by `date`.",
+            "description": "How strongly newer documents are preferred; null for a slight preference by `date`.",
         },
     )
     no_results_links = ItemList(
         fields.Nested(LinkSchema),
         high=MAX_LINKS,
         load_default=list,
-        metadata={"title": "Links where nothing is found", "description": "Answered with searches without a hit."},
+        metadata={
+            "title": "Links for searches without results",
+            "description": "Links in the responses to searches without a hit.",
+        },
     )
 
     learn_from_clicks = Flag(
         load_default=False,
         metadata={
             "title": "Learn from clicks",
-            "description": "Whether documents that visitors click more than their places lead to expect move up, by at "
-            "most three places. The clicks of a day show the night after.",
+            "description": "Whether documents that visitors click more often than expected for their position move "
+            "up, by at most three positions. The ranking is updated every night.",
         },
     )
     answers = Flag(
         load_default=False,
         metadata={
             "title": "Answers",
-            "description": "Whether a question gets the passage of the first five documents that has most of its "
-            "words, as `answer`.",
+            "description": "Whether the response to a question has an `answer`: the passage of the first five "
+            "documents that contains most of the question's words.",
         },
     )
     semantic = Flag(
         load_default=False,
         metadata={
             "title": "Meaning",
-            "description": "Whether the hits of queries that are sentences are ordered by meaning as well as by words, "
-            "where the operator has set an embedder.",
+            "description": "Whether hits for queries that are sentences are ranked by meaning as well as by words, if "
+            "the operator has set up an embedder.",
         },
     )
 
@@ -293,9 +298,9 @@ class SearchSettingsWrittenSchema(SearchSettingsAnswerSchema):
     warnings = fields.List(
         fields.Nested(WarningSchema),
         metadata={
-            "description": "Pinned and hidden ids that no document has (`unknown_document`), what the search engine "
-            "cannot do of the settings (`engine_limit`), and, with `semantic`, that there is no embedder "
-            "(`semantic_unavailable`), or how many documents have no vector yet (`vectors_missing`)."
+            "description": "Pinned and hidden ids of missing documents (`unknown_document`), settings that the search "
+            "engine does not support (`engine_limit`), and, with `semantic`, a missing embedder "
+            "(`semantic_unavailable`) or the number of documents that have no vector yet (`vectors_missing`)."
         },
     )
 
@@ -307,8 +312,8 @@ class LearnedDocumentSchema(Schema):
     gain = fields.Float(
         required=True,
         metadata={
-            "description": "What its clicks are worth, from 0 to 3 places: it passes a hit whose gain is less by the "
-            "places between them."
+            "description": "Gain from its clicks, from 0 to 3 positions. The hit passes another if its gain is "
+            "greater by at least the distance between them."
         },
     )
 
@@ -351,8 +356,8 @@ class SettingsPreviewSchema(BodySchema):
         low=1,
         high=MAX_PREVIEWED_QUERIES,
         metadata={
-            "description": f"The queries to search for, {MAX_PREVIEWED_BYTES:,} bytes in total; without it, last "
-            "week's 50 most frequent, as far as they are no longer."
+            "description": f"The queries to preview, at most {MAX_PREVIEWED_BYTES:,} bytes in total. Default: last "
+            "week's 50 most frequent queries, up to that total."
         },
     )
 
@@ -386,10 +391,10 @@ class SettingsPreviewAnswerSchema(Schema):
     warnings = fields.List(
         fields.Nested(WarningSchema),
         metadata={
-            "description": "Pinned and hidden ids that no document has (`unknown_document`), and queries whose "
-            "preview is without changed synonyms, which the search engine applies when they are saved "
-            "(`preview_incomplete`); what the search engine cannot do of the settings (`engine_limit`); with "
-            "`semantic`, that there is no embedder (`semantic_unavailable`), or how many documents have no vector yet "
-            "(`vectors_missing`): previewing makes them."
+            "description": "Pinned and hidden ids of missing documents (`unknown_document`); queries whose preview "
+            "does not include changed synonyms, which the search engine applies when they are saved "
+            "(`preview_incomplete`); settings that the search engine does not support (`engine_limit`); with "
+            "`semantic`, a missing embedder (`semantic_unavailable`) or the number of documents that have no vector "
+            "yet (`vectors_missing`), which previewing computes."
         },
     )

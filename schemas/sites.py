@@ -72,7 +72,7 @@ class SiteCreateSchema(BodySchema):
     url = SiteUrl(required=True, metadata={"title": "Address"})
     domains = SiteUrls(
         load_default=list,
-        metadata={"description": "Further addresses on whose hosts sources may lie; pages then have `domain`."},
+        metadata={"description": "Additional URLs whose hosts sources may use; pages then have the field `domain`."},
     )
 
 
@@ -92,7 +92,10 @@ class SiteUpdateSchema(UpdateSchema):
 
 
 _NAME_OF_DELETED = {"description": "The site's name, as protection against deleting another site by mistake. Optional."}
-_PURGE = {"description": "Whether the site cannot be restored. A deleted site can be purged, too. Default: false."}
+_PURGE = {
+    "description": "Whether to delete the site permanently, so that it cannot be restored. Also works for a "
+    "deleted site. Default: false."
+}
 
 
 class SiteDeleteQuerySchema(QuerySchema):

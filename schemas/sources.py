@@ -1,4 +1,4 @@
-"""Sources of a site, their runs, and the preview of a page."""
+"""Sources of a site, their deploy hooks and configurations, and the preview of a page."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, post_load
 
-from schemas.base import BodySchema, LenientBodySchema, QuerySchema, UpdateSchema
+from schemas.base import BodySchema, QuerySchema, UpdateSchema
 from schemas.fields import Flag, Glob, Instant, ItemList, QueryFlag, RowNumber, Text, WholeNumber
 from schemas.sites import SiteUrl
+from schemas.source_runs import RunSchema
 from schemas.validation.problems import Problem, shown_name
 from schemas.validation.sites import (
     MAX_RULES,
@@ -24,8 +25,6 @@ from schemas.validation.sites import (
 KINDS = ("website", "sitemap", "feed", "wordpress")
 SCHEDULES = ("none", "hourly", "daily", "weekly")
 SOURCE_STATUSES = ("idle", "queued", "running", "failed")
-RUN_STATUSES = ("queued", "running", "finished", "failed", "cancelled")
-LOOKUP_STATUSES = ("indexed", "left_out", "not_seen", "removed")
 CONFIG_FORMATS = ("docsearch",)
 SELECTORS = ("content", "title", "remove")
 
@@ -34,7 +33,6 @@ MAX_SELECTOR_LENGTH = 500
 MAX_PLACE_LENGTH = 200
 MAX_HEADERS = 5
 MAX_HEADER_VALUE_LENGTH = 2_000
-MAX_RUN_URLS = 100
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}", re.ASCII)
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?", re.ASCII)
@@ -78,7 +76,7 @@ class Headers(fields.Field[dict[str, str]]):
         if problems:
             raise ValidationError(problems)
         if len({name.lower() for name in value}) < len(value):
-            raise ValidationError([Problem("must not have a header twice", "invalid")])
+            raise ValidationError([Problem("must not repeat a header", "invalid")])
         return dict(value)
 
 
@@ -162,7 +160,7 @@ class SetFields(fields.Field[dict[str, str]]):
 _SET = {
     "type": "object",
     "additionalProperties": {"type": "string", "maxLength": MAX_SET_LENGTH},
-    "description": "Fields and their values; `{version}` is what the path has in its place.",
+    "description": "Fields and their values; `{version}` stands for the segment of the path in its place.",
 }
 
 
@@ -189,7 +187,9 @@ class FieldRuleSchema(BodySchema):
         trim=True,
         min_length=1,
         max_length=MAX_PLACE_LENGTH,
-        metadata={"description": "Names by points, such as `offers.price`: where in the page's JSON-LD the value is."},
+        metadata={
+            "description": "Path of the value in the page's JSON-LD: names separated by dots, such as `offers.price`."
+        },
     )
     meta = Text(
         trim=True, min_length=1, max_length=MAX_PLACE_LENGTH, metadata={"description": "The name of a `meta` element."}
@@ -222,7 +222,8 @@ def _rules(**kwargs: Any) -> ItemList:
         attribute="fields",
         metadata={
             "title": "Fields",
-            "description": "Rules for further fields of the pages; the first one that gives a field a value counts.",
+            "description": "Rules for additional fields of the pages. If several rules set the same field, the first "
+            "one applies.",
         },
         **kwargs,
     )
@@ -310,37 +311,6 @@ class SourceDeleteSchema(BodySchema):
     keep_documents = Flag(metadata=dict(_KEEP_DOCUMENTS))
 
 
-class RunErrorSchema(Schema):
-    """The reason why a run failed."""
-
-    code = fields.String(
-        required=True,
-        metadata={
-            "description": "A reason such as `timeout`, an error code such as `sync_removes_too_much`, or "
-            "`incomplete`: many pages could not be read for now."
-        },
-    )
-    message = fields.String(required=True)
-
-
-class RunSchema(Schema):
-    """One run of a source. `found` is the sum of `indexed`, `unchanged`, `skipped`, and `failed`."""
-
-    id = fields.String(required=True)
-    status = fields.String(required=True, metadata={"enum": list(RUN_STATUSES)})
-    started_at = Instant(required=True, allow_none=True)
-    finished_at = Instant(required=True, allow_none=True)
-    found = fields.Integer(required=True, metadata={"description": "Number of processed URLs."})
-    indexed = fields.Integer(required=True, metadata={"description": "New or changed pages."})
-    unchanged = fields.Integer(required=True, metadata={"description": "Unchanged pages."})
-    removed = fields.Integer(
-        required=True, metadata={"description": "Documents removed because their page no longer exists."}
-    )
-    failed = fields.Integer(required=True, metadata={"description": "URLs without a usable response."})
-    skipped = fields.Integer(required=True, metadata={"description": "URLs skipped for a reason."})
-    error = fields.Nested(RunErrorSchema, required=True, allow_none=True)
-
-
 class SourceSchema(Schema):
     """A source tells the crawler where to find a site's pages. Request headers are never returned."""
 
@@ -403,131 +373,6 @@ class SourceListSchema(Schema):
     """Sources, oldest first."""
 
     sources = fields.List(fields.Nested(SourceSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
-
-
-class RunRequestSchema(BodySchema):
-    """Limits of a run; without a body, the run is complete."""
-
-    urls = ItemList(
-        SiteUrl(),
-        low=1,
-        high=MAX_RUN_URLS,
-        load_default=None,
-        metadata={"description": "Only these URLs; no links are followed and nothing else is removed."},
-    )
-    max_removed_percent = WholeNumber(
-        high=100,
-        load_default=None,
-        metadata={
-            "description": "Maximum percentage of the source's documents that the run may remove. Default: `20`."
-        },
-    )
-
-
-class HookSchema(LenientBodySchema):
-    """URLs sent to a deploy hook. Other fields are ignored."""
-
-    urls = ItemList(
-        SiteUrl(), low=1, high=MAX_RUN_URLS, load_default=None, metadata={"description": "Only these URLs."}
-    )
-
-
-class RunAnswerSchema(Schema):
-    """A run that was requested or cancelled."""
-
-    success = fields.Boolean(required=True)
-    run = fields.Nested(RunSchema, required=True)
-
-
-class RunListSchema(Schema):
-    """Runs, newest first."""
-
-    runs = fields.List(fields.Nested(RunSchema), required=True)
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
-
-
-class RunPageSchema(Schema):
-    """A URL that was not indexed, and the reason."""
-
-    url = fields.String(required=True)
-    reason = fields.String(required=True)
-    found_on = fields.List(
-        fields.String(), metadata={"description": "The page, sitemap, or feed that first linked to it, if any."}
-    )
-    document = fields.String(metadata={"description": "Of a duplicate, the id of the document with the same text."})
-
-
-class PageLookupQuerySchema(QuerySchema):
-    """The URL to look up."""
-
-    url = SiteUrl(required=True, metadata={"title": "Address"})
-
-
-class PageLookupSchema(Schema):
-    """State of a URL."""
-
-    url = fields.String(required=True)
-    status = fields.String(required=True, metadata={"enum": list(LOOKUP_STATUSES)})
-    reason = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Reason why it is not indexed, if known; see Sources, Reasons."},
-    )
-    last_seen = Instant(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Time of the last crawl, or of the last write of its document."},
-    )
-    found_on = fields.List(
-        fields.String(),
-        required=True,
-        metadata={"description": "At most 10 pages, sitemaps, and feeds that link to it."},
-    )
-    document = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "Id of its document; of a duplicate, of the document with the same text."},
-    )
-
-
-class DeadLinkSchema(Schema):
-    """A link from the site's own pages to a missing page."""
-
-    url = fields.String(required=True)
-    status = fields.Integer(required=True, metadata={"enum": [404, 410]})
-    found_on = fields.List(
-        fields.String(),
-        required=True,
-        metadata={
-            "description": "At most 10 pages, sitemaps, and feeds that have it; none for one of several sitemaps."
-        },
-    )
-
-
-class DeadLinkListSchema(Schema):
-    """Dead links, in the order of discovery."""
-
-    dead_links = fields.List(fields.Nested(DeadLinkSchema), required=True)
-    run_id = fields.String(
-        required=True,
-        allow_none=True,
-        metadata={"description": "The run that found them; `null` if no run has read pages yet."},
-    )
-    total = fields.Integer(required=True)
-    limit = fields.Integer(required=True)
-    offset = fields.Integer(required=True)
-
-
-class RunShowSchema(Schema):
-    """One run and the URLs that it did not index."""
-
-    run = fields.Nested(RunSchema, required=True)
-    pages = fields.List(fields.Nested(RunPageSchema), required=True)
     total = fields.Integer(required=True)
     limit = fields.Integer(required=True)
     offset = fields.Integer(required=True)

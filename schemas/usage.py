@@ -9,7 +9,7 @@ from schemas.base import LenientBodySchema
 from schemas.fields import Instant, RowNumber, Text, WholeNumber
 from schemas.search import MAX_SESSION_LENGTH, QueryText
 from schemas.search_results import RemainingQuotaSchema
-from schemas.sources import RunErrorSchema
+from schemas.source_runs import RunErrorSchema
 
 OPERATIONS = ("search", "indexing")
 MAX_REPORT_COUNT = 10_000
@@ -45,8 +45,8 @@ class SearchLogAnswerSchema(Schema):
     success = fields.Boolean(required=True)
     counted = fields.Boolean(
         metadata={
-            "description": "Present and false if the search is not in analytics, since more than 30 a minute were "
-            "logged with public keys from this address."
+            "description": "Present and false if the search is not in analytics, because more than 30 searches a "
+            "minute were logged with public keys from this address."
         }
     )
 
@@ -117,8 +117,8 @@ class TroubleSchema(Schema):
         required=True,
         validate=OneOf(("engine", "index", "indexing", "database", "disk", "counters", "sources")),
     )
-    title = fields.String(required=True, metadata={"description": "What it is."})
-    effect = fields.String(required=True, metadata={"description": "What works all the same, and what does not."})
+    title = fields.String(required=True, metadata={"description": "Description of the problem."})
+    effect = fields.String(required=True, metadata={"description": "What still works, and what does not."})
     since = Instant(required=True, metadata={"description": "Time when it began or was detected."})
 
 
@@ -151,7 +151,7 @@ class DashboardSchema(Schema):
         fields.Nested(ExposedKeySchema),
         required=True,
         metadata={
-            "description": "Private keys that are in web pages, where everybody can read them. Rotate them, and use "
-            "public keys there."
+            "description": "Private keys that appear in web pages, where anyone can read them. Rotate them, and use "
+            "public keys in the pages."
         },
     )

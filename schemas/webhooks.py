@@ -103,7 +103,7 @@ class DeliverySchema(Schema):
     response_status = fields.Integer(
         required=True,
         allow_none=True,
-        metadata={"description": "HTTP status of the last answer; null if there was none."},
+        metadata={"description": "HTTP status of the last response; null if there was none."},
     )
     error = fields.String(required=True, allow_none=True)
     payload = fields.Raw(required=True, metadata={"description": "The request body.", "type": "object"})

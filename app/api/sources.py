@@ -19,17 +19,19 @@ from app.web.policy import OperationPolicy
 from app.web.responses import CSV, csv_response, prefers
 from schemas.base import NothingSchema
 from schemas.sites import PageQuerySchema, SuccessSchema
-from schemas.sources import (
+from schemas.source_runs import (
     DeadLinkListSchema,
     HookSchema,
     PageLookupQuerySchema,
     PageLookupSchema,
-    PreviewAnswerSchema,
-    PreviewSchema,
     RunAnswerSchema,
     RunListSchema,
     RunRequestSchema,
     RunShowSchema,
+)
+from schemas.sources import (
+    PreviewAnswerSchema,
+    PreviewSchema,
     SourceAnswerSchema,
     SourceCreateSchema,
     SourceDeleteQuerySchema,

@@ -12,7 +12,7 @@ from flask import request
 
 from app.apidoc.openapi import ApiBlueprint
 from app.clock import now, today
-from app.counters.base import IdempotencyKey, ReportStatus
+from app.counters.values import IdempotencyKey, ReportStatus
 from app.errors import ApiError, ErrorCode, field_error
 from app.operations.accounts import Dashboard, get_dashboard
 from app.plans import limit_or_unlimited, per_month

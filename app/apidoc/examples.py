@@ -123,14 +123,14 @@ _ERRORS = (
         "The plan allows 1,000 documents; the account has 990, and this batch adds 50 new documents. None of the batch "
         "was indexed.",
     ),
-    ApiError(ErrorCode.MEMBER_LIMIT_REACHED, "An account can have 100 members, open invitations included."),
+    ApiError(ErrorCode.MEMBER_LIMIT_REACHED, "An account can have at most 100 members, including pending invitations."),
     ApiError(ErrorCode.WEBHOOK_LIMIT_REACHED, "An account can have 10 webhooks; delete one."),
     ApiError(ErrorCode.LAST_OWNER, "An account must have an owner; make another member an owner first."),
     ApiError(ErrorCode.PASSWORD_INCORRECT, "The password is incorrect."),
     ApiError(
         ErrorCode.EMAIL_NOT_CONFIRMED,
-        "The e-mail address of the account's owner is not confirmed: open the link that was sent to it, or have "
-        "another one sent from the dashboard.",
+        "The e-mail address of the account's owner is not confirmed: open the link in the e-mail, or request another "
+        "one on the dashboard.",
     ),
     ApiError(ErrorCode.CSRF_FAILED, "Send the session's token in X-CSRF-Token (in a form: in the field csrf_token)."),
     ApiError(ErrorCode.SITE_NOT_FOUND, "Site not found."),
@@ -145,8 +145,8 @@ _ERRORS = (
     ApiError(ErrorCode.WEBHOOK_NOT_FOUND, "Webhook not found."),
     ApiError(ErrorCode.DELIVERY_NOT_FOUND, "Delivery not found."),
     ApiError(ErrorCode.INDEX_NOT_FOUND, "Index not found."),
-    ApiError(ErrorCode.NOT_FOUND, "This address does not exist."),
-    ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This address supports GET, POST, not PUT."),
+    ApiError(ErrorCode.NOT_FOUND, "This URL does not exist."),
+    ApiError(ErrorCode.METHOD_NOT_ALLOWED, "This URL supports GET, POST, not PUT."),
     ApiError(ErrorCode.REQUEST_TIMEOUT, "The request was sent too slowly."),
     ApiError(
         ErrorCode.CHANGED_MEANWHILE,
@@ -167,12 +167,12 @@ _ERRORS = (
     ApiError(ErrorCode.COUNTERS_UNAVAILABLE, "The counter store is unavailable; try again.", retry_after=5),
     ApiError(
         ErrorCode.SERVER_BUSY,
-        "Your slow requests use all of your share of this server; try again when they have finished.",
+        "Too many of your requests are waiting; try again when some have finished.",
         retry_after=1,
     ),
     ApiError(
         ErrorCode.IDENTITY_PROVIDER_UNAVAILABLE,
-        "The identity provider does not answer as it should; try again in a minute.",
+        "The identity provider is not responding correctly; try again in a minute.",
         retry_after=10,
     ),
 )

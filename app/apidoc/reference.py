@@ -235,7 +235,7 @@ def _answers_json(described: Document) -> bool:
 def _read_parameter(parameter: Document) -> Parameter:
     schema = parameter.get("schema", {})
     place = parameter["in"]
-    where = {"path": "In the path.", "header": "A header."}.get(place, "")
+    where = {"path": "In the path of the URL.", "header": "A header."}.get(place, "")
     row = Row(
         name=parameter["name"],
         type=describe_type(schema),

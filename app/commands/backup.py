@@ -70,7 +70,8 @@ def restore(file: Path, force: bool) -> None:
         own_secret = os.environ.get("SECRET_KEY", "")
         if own_secret not in ("", secret):
             raise BackupError(
-                "SECRET_KEY is not the backup's, so no key would be valid. Unset it, or set it to the backup's."
+                "SECRET_KEY differs from the backup's, so no API key would be valid. Unset it, or set it to the "
+                "backup's."
             )
         if is_in_use(current_runtime.database) and not force:
             raise BackupError(
@@ -90,8 +91,8 @@ def restore(file: Path, force: bool) -> None:
     except (BackupError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(
-        f"Restored the state of {manifest.created_at}: {counted(manifest.rows['sites'], 'site')}, "
-        f"{counted(manifest.rows['documents'], 'document')}. Start the service; it builds the indexes."
+        f"Restored the backup of {manifest.created_at}: {counted(manifest.rows['sites'], 'site')}, "
+        f"{counted(manifest.rows['documents'], 'document')}. Start the service, which then rebuilds the indexes."
     )
 
 

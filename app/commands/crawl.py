@@ -140,7 +140,7 @@ LOOK_SECONDS = 0.3
 @click.option("--runs", "runs_at_once", type=click.IntRange(1, 64), help="Sources crawled at the same time.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Port on which to serve the process's /metrics.")
 @click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address on which to serve metrics.")
-@click.option("--for-service", "claim", type=int, hidden=True, help="Descriptor of the machine's lock.")
+@click.option("--for-service", "claim", type=int, hidden=True, help="File descriptor of the machine's lock.")
 def worker(runs_at_once: int | None, metrics_port: int | None, metrics_host: str, claim: int | None) -> None:
     """Crawl queued runs until stopped.
 
@@ -278,7 +278,7 @@ def _report(runtime: Runtime, run: SourceRun, as_json: bool) -> None:
         return
     click.echo(
         f"{counted(run.indexed, 'page')} indexed, {number(run.unchanged)} unchanged, {number(run.removed)} removed; "
-        f"{number(run.skipped + run.failed)} left out."
+        f"{number(run.skipped + run.failed)} skipped."
     )
     for reason, count in reasons.items():
         click.echo(f"  {number(count):>8}  {reason}")

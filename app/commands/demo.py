@@ -106,7 +106,7 @@ def _put_source(runtime: Runtime, demo: dict[str, Any], base_url: str) -> str:
     moment = now()
     values = {
         "url": f"{base_url}/docs",
-        "include": ["/docs", "/docs/*"],
+        "include": ["/docs", "/docs/*", "/plans"],
         "exclude": [],
         # Samples and error lists repeat the same words for every operation, and would outrank the guides about them.
         "selectors": {"remove": ".samples, .your-key, .errors, .copy"},

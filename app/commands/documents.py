@@ -40,7 +40,7 @@ MAX_SHOWN = 20
     "columns",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help="Fill a field from a column with another name. =COLUMN skips a column. May be repeated.",
+    help="Fill a field from a column with another name. =COLUMN skips a column. Can be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))

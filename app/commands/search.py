@@ -70,7 +70,8 @@ def move(site_id: int | None, as_json: bool) -> None:
     target = current_runtime.engines.upcoming
     if target is None:
         raise click.ClickException(
-            "Set SEARCH_NEXT_URL here and for the running service, restart the service, and run this command again."
+            "Set SEARCH_NEXT_URL both here and for the running service, restart the service, and run this command "
+            "again."
         )
     waiting = [site for site in _sites(site_id) if site.engine != target.identity]
     rebuilt = _rebuild_all(current_runtime, waiting, target, keep_old=True, quiet=as_json)
@@ -115,7 +116,7 @@ def learn_now(site_id: int | None, as_json: bool) -> None:
         if queries is not None:
             learned[str(each)] = queries
     text = (
-        f"{counted(len(learned), 'site')} learned: the results of {counted(sum(learned.values()), 'search')} have "
-        "another order."
+        f"{counted(len(learned), 'site')} learned: the results of {counted(sum(learned.values()), 'search')} "
+        "changed order."
     )
     click.echo(orjson.dumps({"learned": learned}).decode() if as_json else text)

@@ -12,8 +12,9 @@ from urllib.parse import unquote, urlsplit
 from prometheus_client import Counter, Histogram
 
 from app.clock import observe_calls
-from app.counters.base import CounterStore, CountersUnavailable
+from app.counters.base import CounterStore
 from app.counters.sqlite.store import SqliteCounters
+from app.counters.values import CountersUnavailable
 
 COUNTER_STORE_SECONDS = Histogram(
     "search_counter_store_seconds",
@@ -21,7 +22,7 @@ COUNTER_STORE_SECONDS = Histogram(
     buckets=(0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
 )
 COUNTER_STORE_FAILURES = Counter(
-    "search_counter_store_failures_total", "Steps that the counter store could not do: away, or too slow."
+    "search_counter_store_failures_total", "Steps that failed because the counter store was unavailable or too slow."
 )
 STEPS = (
     "consume", "peek", "refund", "settle", "report_usage", "count_refusal", "usage_of_day", "usage_between",

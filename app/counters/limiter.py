@@ -12,16 +12,16 @@ from limits.storage import Storage
 
 from app import clock
 from app.counters import create_counters
-from app.counters.base import (
+from app.counters.base import CounterStore
+from app.counters.metering import UNLIMITED, milliseconds, window_end
+from app.counters.values import (
     ConsumeOutcome,
-    CounterStore,
     CountersUnavailable,
     IntentRequest,
     UsageReservation,
     WindowRequest,
     WindowState,
 )
-from app.counters.metering import UNLIMITED, milliseconds, window_end
 
 SCHEME = "counters+"
 """Prefix of a store's URL for the ``limits`` package."""

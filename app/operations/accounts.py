@@ -12,7 +12,8 @@ from pyotp import TOTP
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import CounterStore, WindowRequest
+from app.counters.base import CounterStore
+from app.counters.values import WindowRequest
 from app.crawl.sources import removal
 from app.crawl.sources.runs import cancel_runs_of_sites
 from app.crawl.sources.sources import FailedSource, list_failed
@@ -175,7 +176,7 @@ def _count_email_change(runtime: Runtime, caller: Caller, email: str) -> None:
     if is_moved:
         holder = "keys" if caller.member is None else caller.member.id
         window = WindowRequest(f"email:{caller.account.id}:{holder}", EMAIL_CHANGES, DAY_SECONDS)
-        count_attempt(runtime, [window], "changes of the e-mail")
+        count_attempt(runtime, [window], "changes of the e-mail address")
 
 
 def delete_own_account(runtime: Runtime, caller: Caller, password: str, reason: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from app.clock import now
-from app.counters.base import CountersUnavailable, WindowRequest, WindowState
+from app.counters.values import CountersUnavailable, WindowRequest, WindowState
 from app.errors import ApiError
 from app.models import Member
 from app.runtime import Runtime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from contextlib import ExitStack
 
-from app.counters.base import WindowRequest
+from app.counters.values import WindowRequest
 from app.errors import ApiError, ErrorCode, field_error
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes, forgiving_outages
@@ -75,7 +75,7 @@ def request_reset(runtime: Runtime, client: Client, email: str) -> None:
     if not runtime.settings.sends_mail:
         operator = operator_text(runtime.settings.operator_contact)
         raise ApiError(
-            ErrorCode.INSUFFICIENT_PERMISSION, f"This service does not send mail; ask {operator} for a new password."
+            ErrorCode.INSUFFICIENT_PERMISSION, f"This service does not send e-mail; ask {operator} for a new password."
         )
     window = WindowRequest(f"reset:{client.key}", REQUESTS_PER_ADDRESS, HOUR_SECONDS)
     counted = count_attempt(runtime, [window], "requests for a new password")
@@ -174,9 +174,9 @@ def ask_again(runtime: Runtime, caller: Caller) -> None:
         ApiError: 403 for a key, or if mail is not set up; 429 after too many requests.
     """
     if caller.member is None or not runtime.settings.sends_mail:
-        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a logged-in member can request a mail.")
+        raise ApiError(ErrorCode.INSUFFICIENT_PERMISSION, "Only a logged-in member can request an e-mail.")
     window = WindowRequest(f"confirmation:{caller.member.id}", MAILS_PER_MEMBER, HOUR_SECONDS)
-    counted = count_attempt(runtime, [window], "mails")
+    counted = count_attempt(runtime, [window], "e-mails")
     with forgiving_outages(runtime, counted), runtime.database.write() as session:
         emails.ask_member(session, get_member(session, caller.account.id, caller.member.id))
 

@@ -8,7 +8,7 @@ from math import ceil
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import WindowRequest, WindowState
+from app.counters.values import WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, QUARTER_SECONDS, count_attempt, count_hashes, forgiving_outages

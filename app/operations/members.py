@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.counters.base import WindowRequest
+from app.counters.values import WindowRequest
 from app.models import Invitation, Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt, count_hashes
 from app.operations.logins import refuse_without_passwords

@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import WindowRequest
+from app.counters.values import WindowRequest
 from app.errors import ApiError, ErrorCode
 from app.models import Member
 from app.operations.attempts import HOUR_SECONDS, count_attempt

@@ -12,7 +12,7 @@ from marshmallow import ValidationError
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import WindowRequest
+from app.counters.values import WindowRequest
 from app.crawl.run import lookup
 from app.crawl.run.lookup import PageLookup
 from app.crawl.run.preview import Preview

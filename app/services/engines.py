@@ -87,6 +87,14 @@ class Engines:
         """Return all engines in use."""
         return list(self._by_identity.values())
 
+    def is_available(self, identity: str) -> bool:
+        """Whether an engine responds."""
+        try:
+            self.get_engine(identity).check()
+        except BackendError:
+            return False
+        return True
+
     def run_maintenance(self) -> None:
         """Start maintenance that makes later searches faster, in every engine."""
         for engine in self.all():

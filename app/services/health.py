@@ -14,12 +14,12 @@ from sqlalchemy import case, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import CounterStore, CountersUnavailable
+from app.counters.base import CounterStore
+from app.counters.values import CountersUnavailable
 from app.errors import ApiError, ErrorCode
 from app.models import Site, Source, SourceRun
 from app.services.engines import Engines
-from app.services.indexing.indexer import Indexer
-from app.services.indexing.site_indexes import lagging_since
+from app.services.indexing.site_indexes import lagging_since, missing_indexes
 from app.services.sites import listed
 from app.storage.database import Database, is_unavailable
 from app.storage.migrate import TablesState, tables_state
@@ -58,10 +58,9 @@ class HealthMonitor:
         folder: DATA_DIR.
     """
 
-    def __init__(self, folder: Path, database: Database, counters: CounterStore, engines: Engines, indexer: Indexer):
+    def __init__(self, folder: Path, database: Database, counters: CounterStore, engines: Engines):
         self._database = database
         self._folder = folder
-        self._indexer = indexer
         self._probes: dict[str, Callable[[], None]] = {
             DATABASE: self._change_database,
             DISK: self._write_to_disk,
@@ -74,6 +73,7 @@ class HealthMonitor:
             self._probes[NEXT_ENGINE] = lambda: upcoming.check()
             self._engines[upcoming.identity] = NEXT_ENGINE
         self._findings: dict[str, Finding] = {}
+        self._list_missing: Callable[[], list[int]] = lambda: missing_indexes(database, engines)
         self._missing: dict[int, datetime] = {}
         self._indexes_due = 0.0
 
@@ -127,7 +127,7 @@ class HealthMonitor:
 
     def _look_for_indexes(self) -> None:
         try:
-            missing = self._indexer.missing_indexes()
+            missing = self._list_missing()
         except Exception as error:
             if not (isinstance(error, BackendError) or is_unavailable(error)):
                 raise
@@ -263,7 +263,7 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
         troubles.append(
             Trouble(
                 "disk",
-                "The service cannot store anything.",
+                "The service cannot store data.",
                 "Searches work, but some may be missing from the analytics. New pages and other changes may be "
                 "rejected; send them again later.",
                 since,
@@ -273,7 +273,7 @@ def _of_changes(health: HealthMonitor) -> list[Trouble]:
         troubles.append(
             Trouble(
                 "database",
-                "Nothing can be changed.",
+                "Changes are not possible.",
                 "Searches work, and appear in the analytics later. New pages and changes to sites and keys are "
                 "rejected; send them again later.",
                 since,

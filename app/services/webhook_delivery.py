@@ -148,4 +148,4 @@ class Deliverer:
             identifiers = (claim.webhook_id, claim.attempt, claim.delivery_id)
             log.info("webhook %s: attempt %d of %s failed: %s", *identifiers, error)
         if switched_off is not None:
-            log.warning("webhook %s was turned off because all deliveries failed for three days", claim.webhook_id)
+            log.warning("webhook %s was turned off because all its deliveries failed for three days", claim.webhook_id)

@@ -288,7 +288,7 @@ def _load_tables(connection: Connection, path: Path, manifest: Manifest) -> None
     except (KeyError, ValueError, StatementError) as error:
         if is_unavailable(error):
             raise
-        raise BackupError(f"{path} does not fit the tables of revision {manifest.revision}: {error}") from error
+        raise BackupError(f"{path} does not match the tables of revision {manifest.revision}: {error}") from error
 
 
 def _drop_tables(connection: Connection) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
+from app.clock import Pauses
 from app.storage.database import Database, StorageUnavailable
 
 
@@ -138,7 +139,7 @@ class MachineProcess:
         lock: Name of the lock that the process holds until it has ended.
         command: Program and arguments, to which the descriptor of the inherited lock is appended.
         stop_seconds: Seconds after which a process that was asked to end is killed.
-        failure_pause_seconds: Seconds before a restart after an exit status above 0.
+        failure_pauses: Pauses before a restart after consecutive exits with a status above 0.
         cwd: Working directory; by default, the service's.
         env: Environment variables; by default, the service's.
     """
@@ -150,7 +151,7 @@ class MachineProcess:
         command: Sequence[str],
         *,
         stop_seconds: float,
-        failure_pause_seconds: float = 0.0,
+        failure_pauses: Pauses,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
     ):
@@ -158,11 +159,12 @@ class MachineProcess:
         self._lock_name = lock
         self._command = tuple(command)
         self._stop_seconds = stop_seconds
-        self._failure_pause_seconds = failure_pause_seconds
+        self._failure_pauses = failure_pauses
         self._cwd = cwd
         self._env = env
         self._guard = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._failures = 0
         self._paused_until = 0.0
         self._has_stopped = False
 
@@ -216,8 +218,14 @@ class MachineProcess:
             return True
         # A negative status means that a signal ended the process, which is not a failure of its own.
         if status > 0:
-            self._paused_until = time.monotonic() + self._failure_pause_seconds
-            log.error("the process of %s ended with exit status %d", self._lock_name, status)
+            self._failures += 1
+            pause = self._failure_pauses.after(self._failures)
+            self._paused_until = time.monotonic() + pause
+            log.error(
+                "the process of %s ended with exit status %d; next start in %.0f s", self._lock_name, status, pause
+            )
+        elif status == 0:
+            self._failures = 0
         if process.stdin is not None:
             process.stdin.close()
         self._process = None

@@ -8,7 +8,7 @@ from typing import Literal
 from flask import Request
 
 from app.clock import now
-from app.counters.base import CredentialVersion
+from app.counters.values import CredentialVersion
 from app.errors import ApiError, ErrorCode
 from app.models import Session
 from app.runtime import Runtime

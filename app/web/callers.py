@@ -12,7 +12,7 @@ from app.models import Key
 from app.models.events import AGENT
 from app.runtime import runtime
 from app.services.access.callers import Caller, Client
-from app.services.analytics.event_journal import MAX_PAGE_LENGTH
+from app.services.analytics.event_lines import MAX_PAGE_LENGTH
 from app.services.analytics.visitors import session_visitor
 from app.services.audit_log.actors import SYSTEM, Actor, current_actor
 from app.services.audit_log.audited import key_name

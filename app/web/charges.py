@@ -8,7 +8,8 @@ from collections.abc import Iterable, Set
 from flask import Request, Response, g, request
 
 from app.clock import now
-from app.counters.base import (
+from app.counters.limiter import RequestLimitExceeded, RequestLimits
+from app.counters.values import (
     AnswerLost,
     ConsumeOutcome,
     CountersUnavailable,
@@ -18,7 +19,6 @@ from app.counters.base import (
     UsageReservation,
     WindowRequest,
 )
-from app.counters.limiter import RequestLimitExceeded, RequestLimits
 from app.operations import searches
 from app.operations.attempts import count_uncharged
 from app.operations.searches import SearchOutcome

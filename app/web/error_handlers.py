@@ -10,8 +10,8 @@ from flask import Flask, Response, current_app, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 from werkzeug.routing import RequestRedirect
 
-from app.counters.base import CountersUnavailable
 from app.counters.limiter import RequestLimitExceeded
+from app.counters.values import CountersUnavailable
 from app.errors import ApiError, ErrorCode, error_body, error_headers
 from app.operations.imports import ImportInterrupted, told_progress
 from app.runtime import runtime

@@ -200,7 +200,7 @@ def read_lines_of_documents(req: Request) -> list[Any]:
         names = ", ".join(LINE_READERS)
         raise ApiError(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
-            f"Documents are sent with the header Content-Type: application/json, or one of {names}.",
+            f"Send documents with the header Content-Type: application/json, or one of {names}.",
         )
     documents: list[Any] = []
     try:

@@ -81,7 +81,7 @@ def _wrong_kind(policy: OperationPolicy, caller: Caller) -> ApiError:
         message = (
             f"A {caller.kind} key cannot do this; use a {fitting} key."
             if fitting
-            else "No key can do this; a member who is logged in can."
+            else "Keys cannot do this; log in as a member."
         )
     return ApiError(ErrorCode.INSUFFICIENT_PERMISSION, message)
 

@@ -14,12 +14,8 @@ from urllib.parse import urlsplit
 from flask import Flask, Request, Response, g, request
 
 from app.clock import now
-from app.counters.base import (
-    ConsumeOutcome,
-    CountersUnavailable,
-    CredentialVersion,
-)
 from app.counters.limiter import RequestLimitExceeded, RequestLimits
+from app.counters.values import ConsumeOutcome, CountersUnavailable, CredentialVersion
 from app.errors import ApiError, ErrorCode
 from app.runtime import Runtime, runtime
 from app.services.access.callers import Caller

@@ -79,7 +79,7 @@ def path_problem(path: str) -> Problem | None:
     if any(len(SEGMENT.findall(segment)) > 1 for segment in re.split(r"[/*]", path)):
         return Problem("must have at most one pair of braces between two slashes", "invalid")
     names = SEGMENT.findall(path)
-    return Problem("must not have a name twice", "invalid") if len(set(names)) < len(names) else None
+    return Problem("must not repeat a name", "invalid") if len(set(names)) < len(names) else None
 
 
 def set_problems(templates: Mapping[Any, Any]) -> dict[str, list[Problem]]:
@@ -124,7 +124,7 @@ def rule_problems(rule: Mapping[str, Any]) -> dict[str, Any]:
 def _unknown_segments(path: str, templates: Mapping[str, str]) -> dict[str, Any]:
     known_segments = set(SEGMENT.findall(path))
     unknown = {
-        name: [Problem(f"must not name {{{other}}}, which the path has not", "invalid")]
+        name: [Problem(f"must not use {{{other}}}, which is not in the path", "invalid")]
         for name, text in templates.items()
         for other in SEGMENT.findall(text)
         if other not in known_segments

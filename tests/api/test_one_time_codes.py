@@ -328,7 +328,7 @@ def test_keys_cannot_set_up_or_remove_codes(tenant: Tenant, clock: time_machine.
             client.delete("/profile/totp", json=password),
         ):
             assert_error(response, 403, "insufficient_permission")
-            assert response.get_json()["message"] == "No key can do this; a member who is logged in can."
+            assert response.get_json()["message"] == "Keys cannot do this; log in as a member."
     assert_error(log_in(tenant.app), 401, "code_required")
 
 

@@ -41,7 +41,7 @@ def test_unknown_field_in_a_filter_is_rejected_with_its_position() -> None:
     [
         ("content", "Results cannot be sorted by 'content'."),
         ("colour", "No document has a field 'colour'."),
-        ("sizes", "Results cannot be sorted by 'sizes': it holds lists."),
+        ("sizes", "Results cannot be sorted by 'sizes': it contains lists."),
     ],
 )
 def test_sort_on_an_unsortable_field_is_rejected(field: str, message: str) -> None:

@@ -103,6 +103,19 @@ def test_every_page_fits_a_phone(server: Server, browser: Any, customer: Custome
     assert {path: found for path, found in wrong.items() if found} == {}
 
 
+def test_tables_of_the_documentation_do_not_break_names(server: Server, browser: Any) -> None:
+    resize(browser, SCREEN)
+    browser.get(f"{server.base_url}/docs/operations")
+
+    broken = browser.execute_script(
+        "return [...document.querySelectorAll('td:first-child code')]"
+        ".filter(name => !/[\\s/]/.test(name.textContent) && name.getClientRects().length > 1)"
+        ".map(name => name.textContent)"
+    )
+
+    assert broken == []
+
+
 @pytest.mark.parametrize(("start", "count"), [("/sites/{site}", 5), ("/profile/edit", 4)], ids=["site", "account"])
 def test_tabs_do_not_move_when_one_is_selected(
     browser: Any, ann: Person, customer: Customer, start: str, count: int

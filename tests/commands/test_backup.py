@@ -224,7 +224,7 @@ def test_restore_keeps_the_backups_secret_and_rejects_a_different_one(
     monkeypatch.delenv("SECRET_KEY")
     assert run(other, "restore", str(file)).exit_code == 0
 
-    assert "SECRET_KEY is not the backup's" in refused.output
+    assert "SECRET_KEY differs from the backup's" in refused.output
     kept = runtime_of(other).settings.data_path / "secret_key"
     assert kept.read_text() == SECRET
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600

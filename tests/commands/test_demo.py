@@ -109,6 +109,7 @@ def test_documentation_is_searchable_and_has_a_public_key(read_demo: Demo) -> No
     assert first("key_expired") == "errors"
     assert first("first search") == "start"
     assert first("limits") == "limits"
+    assert first("pricing") == f"{BASE_URL}/plans"
     assert first("own template for a result", sections=1) == "search-box#your-own-template-for-a-result"
 
 
@@ -156,7 +157,7 @@ def test_demo_on_another_port_uses_urls_with_that_port(demo: Demo) -> None:
     with demo.app.app_context():
         make_demo(part, "http://127.0.0.1:8001")
 
-    assert {url.partition("/docs")[0] for url in documents(part)} == {"http://127.0.0.1:8001"}
+    assert {re.sub("/(docs|plans).*", "", url) for url in documents(part)} == {"http://127.0.0.1:8001"}
 
 
 @pytest.mark.slow

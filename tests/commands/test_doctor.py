@@ -20,7 +20,7 @@ from app import runtime
 from app.clock import now
 from app.commands import diagnosis
 from app.commands.doctor import doctor
-from app.counters.base import UncountedSearch
+from app.counters.values import UncountedSearch
 from app.models import EngineTask, Site, SourceRun
 from app.runtime import Runtime
 from app.services.embedding.minilm_server import ModelFile
@@ -234,7 +234,7 @@ def test_missing_or_stale_indexes_are_a_warning(installation: Tenant) -> None:
 
     assert status == 0, "a running service mends it"
     assert wrong["indexes"]["level"] == "warning"
-    assert "of sites 1" in wrong["indexes"]["message"]
+    assert "for sites 1" in wrong["indexes"]["message"]
 
 
 def test_stale_index_is_reported_with_reason_and_time(installation: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -350,7 +350,7 @@ def test_snippets_and_fields_are_truncated(tenant: Tenant, call: Call) -> None:
         ("search", {"query": "a", "filters": "NOT " * 400 + "author = a"}, "deep"),
         ("fetch", {}, "id or url is required, and not both"),
         ("fetch", {"id": "tours", "url": "/"}, "id or url is required, and not both"),
-        ("fetch", {"id": "nobody"}, "The site has no such page; search for it."),
+        ("fetch", {"id": "nobody"}, "The site has no page with this ID or URL; search for it."),
         ("fetch", {"url": "javascript:alert(1)"}, "url must be an http or https URL, or a path on the site"),
         ("fetch", {"id": "tours", "offset": -1}, "offset must be between 0 and 2147483647"),
         ("fetch", {"id": "tours", "offset": 9999}, "offset must be less than"),

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import date
 from typing import Any, TypeVar
 
-from app.counters.base import CounterStore, CountersUnavailable, Reservation, UsageReservation, WindowRequest
+from app.counters.base import CounterStore
+from app.counters.values import CountersUnavailable, Reservation, UsageReservation, WindowRequest
 from tests.patience import PATIENCE_SECONDS
 
 Result = TypeVar("Result")

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, IdempotencyKey, UsageReservation, WindowRequest
+from app.counters.base import CounterStore
+from app.counters.values import IdempotencyKey, UsageReservation, WindowRequest
 
 NOW = 1_700_000_000.0
 PATIENT_SECONDS = 30.0

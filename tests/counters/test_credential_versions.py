@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.counters.base import CounterStore, CredentialVersion, WindowRequest
+from app.counters.base import CounterStore
+from app.counters.values import CredentialVersion, WindowRequest
 
 NOW = 1_700_000_000.0
 

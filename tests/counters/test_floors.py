@@ -8,8 +8,9 @@ from datetime import date
 import pytest
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, Reservation, UsageReservation
+from app.counters.base import CounterStore
 from app.counters.metering import Floor, Floors
+from app.counters.values import Reservation, UsageReservation
 from tests.counters.every_method import NOW, TODAY
 
 RESERVE = UsageReservation(1, 60, 7)

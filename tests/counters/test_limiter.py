@@ -11,8 +11,9 @@ import time_machine
 from flask_limiter import Limiter, RateLimitExceeded
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, CountersUnavailable, UsageReservation, WindowRequest
+from app.counters.base import CounterStore
 from app.counters.limiter import CounterStorage, RequestLimiter, RequestLimitExceeded, RequestLimits
+from app.counters.values import CountersUnavailable, UsageReservation, WindowRequest
 
 NOW = 1_700_000_000.25
 MINUTE = WindowRequest("account minute", 3, 60)

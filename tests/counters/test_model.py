@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.counters import create_counters
-from app.counters.base import (
-    CounterStore,
+from app.counters.base import CounterStore
+from app.counters.metering import day_of
+from app.counters.values import (
     IdempotencyKey,
     IntentRequest,
     Reservation,
@@ -22,7 +23,6 @@ from app.counters.base import (
     WindowRequest,
     WindowState,
 )
-from app.counters.metering import day_of
 
 START = 1_700_005_000.0
 DAY_SECONDS = 86_400

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from app.counters import create_counters
-from app.counters.base import UsageReservation, WindowRequest
+from app.counters.values import UsageReservation, WindowRequest
 from tests.counters import hammer
 from tests.patience import PATIENCE_SECONDS
 

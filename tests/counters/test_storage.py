@@ -11,8 +11,8 @@ from limits.errors import StorageError
 from limits.storage import storage_from_string
 from limits.strategies import FixedWindowRateLimiter
 
-from app.counters.base import CountersUnavailable
 from app.counters.limiter import CounterStorage
+from app.counters.values import CountersUnavailable
 
 NOW = 1_700_000_000.25
 

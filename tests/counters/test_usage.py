@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.counters.base import (
-    CounterStore,
+from app.counters.base import CounterStore
+from app.counters.metering import charge_of_site, day_from_number, day_number, day_of
+from app.counters.values import (
     DayUsage,
     IdempotencyKey,
     IntentRequest,
@@ -19,7 +20,6 @@ from app.counters.base import (
     WindowRequest,
     quota_window,
 )
-from app.counters.metering import charge_of_site, day_from_number, day_number, day_of
 
 MIDNIGHT = 1_700_006_400.0
 NOW = MIDNIGHT - 3600

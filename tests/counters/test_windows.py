@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.counters.base import CounterStore, WindowRequest
+from app.counters.base import CounterStore
 from app.counters.metering import UNLIMITED
+from app.counters.values import WindowRequest
 
 NOW = 1_700_000_000.25
 MIDNIGHT = 1_700_006_400

@@ -11,7 +11,7 @@ import pytest
 import time_machine
 from sqlalchemy import select
 
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.models import Account, SearchEvent, Site
 from app.services.access.credentials import credential_change
 from app.services.usage.quota import ADDRESS_LIMIT, BOX_FACTOR, VISITOR_LIMIT

@@ -98,4 +98,4 @@ def test_dashboard_links_to_plans(tenant: Tenant) -> None:
     person = person_of(tenant)
     person.go("/dashboard")
 
-    assert person.follow("Plan: pro").one("h1").text == "Plans"
+    assert person.follow("Plan: pro").one("h1").text == "Plans and pricing"

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from app.config import ConfigurationError
 from app.services.indexing import indexer
+from app.services.indexing.site_indexes import missing_indexes, outdated_indexes
 from backends.embedded.index import disk, store
 from backends.embedded.index.schema import SCHEMA_VERSION
 from backends.errors import BackendUnavailable
@@ -87,12 +88,12 @@ def test_missing_indexes_are_detected_and_restored_without_a_search(original: Te
     register_tenant(original.app, "without@example.com")
     copy(original, tmp_path / "copy", indexes=False)
     moved = start(tmp_path / "copy")
-    indexer = moved.extensions["runtime"].indexer
+    runtime = moved.extensions["runtime"]
 
-    assert indexer.missing_indexes() == [original.site_id]
-    indexer.restore(original.site_id)
+    assert missing_indexes(runtime.database, runtime.engines) == [original.site_id]
+    runtime.indexer.restore(original.site_id)
 
-    assert indexer.missing_indexes() == []
+    assert missing_indexes(runtime.database, runtime.engines) == []
     assert len(moved.extensions["runtime"].engines.current.list_indexes()) == 1
     close_app(moved)
 
@@ -115,12 +116,12 @@ def test_outdated_indexes_are_searched_until_they_are_rebuilt_after_an_upgrade(
         return str(begin_index(*arguments))
 
     monkeypatch.setattr(part.indexer, "begin_index", begin)
-    assert part.indexer.outdated_indexes() == [original.site_id]
+    assert outdated_indexes(part.database, part.engines) == [original.site_id]
 
     original.app.extensions["jobs"].restore_indexes()
 
     assert seen == [["page-1", "page-2"], ["page-1", "page-2", "page-3"]]
-    assert part.indexer.outdated_indexes() == []
+    assert outdated_indexes(part.database, part.engines) == []
     assert found(original, original.app) == ["page-1", "page-2", "page-3"]
     gateway = ApiClient(original.app, public["engine_public_key"])
     answer = gateway.post(f"/engine/indexes/{public['index']}/search", json={"q": "page"})
@@ -149,7 +150,7 @@ def test_interrupted_rebuild_is_not_searched_and_is_restarted_later(
 
     monkeypatch.setattr(engine, "upsert", upsert)
     assert original.search.get("/v1/search?q=page").status_code == 503, "not begun again with every search"
-    part.indexer._failures.clear()  # End the pause.
+    part.indexer._failures._latest.clear()  # End the pause.
     assert sorted(original.found_ids("page")) == ["page-1", "page-2"]
     original.app.extensions["jobs"].run_all()
     assert len(engine.list_indexes()) == 1

@@ -6,15 +6,20 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from app.clock import Pauses
+from app.storage import machine_process
 from app.storage.machine_process import MachineProcess
 from tests.patience import PATIENCE_SECONDS, eventually
 
 PATIENT = "os.read(0, 1)"
 DEAF = "signal.pause()"
+NO_RESTART = Pauses(1000.0, 1000.0)
 
 
 @pytest.fixture
@@ -22,7 +27,9 @@ def create(tmp_path: Path) -> Iterator[Callable[..., MachineProcess]]:
     """Create processes that record their IDs, follow commands, and are stopped."""
     made = []
 
-    def create_one(action: str = PATIENT, stop_seconds: float = PATIENCE_SECONDS) -> MachineProcess:
+    def create_one(
+        action: str = PATIENT, stop_seconds: float = PATIENCE_SECONDS, pauses: Pauses = NO_RESTART
+    ) -> MachineProcess:
         program = (
             "import os, pathlib, signal, sys;"
             "f = pathlib.Path('ids').open('a'); f.write(f'{os.getpid()}\\n'); f.close();"
@@ -30,9 +37,7 @@ def create(tmp_path: Path) -> Iterator[Callable[..., MachineProcess]]:
         )
         command = (sys.executable, "-S", "-c", program)
         made.append(
-            MachineProcess(
-                tmp_path, "test", command, stop_seconds=stop_seconds, failure_pause_seconds=1000, cwd=tmp_path
-            )
+            MachineProcess(tmp_path, "test", command, stop_seconds=stop_seconds, failure_pauses=pauses, cwd=tmp_path)
         )
         return made[-1]
 
@@ -85,6 +90,35 @@ def test_failed_process_is_not_restarted_at_once(create: Callable[..., MachinePr
     eventually(lambda: not process.start())
 
     assert len(ids(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("statuses", "pauses"),
+    [
+        pytest.param([3, 3, 3, 3], [11.0, 21.0, 31.0], id="pauses grow up to the longest"),
+        pytest.param([3, 3, 0, 3, 3], [11.0, 21.0, 1.0, 11.0], id="a success resets the pause"),
+    ],
+)
+def test_pauses_before_restarts_grow_with_consecutive_failures(
+    create: Callable[..., MachineProcess],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    statuses: list[int],
+    pauses: list[float],
+) -> None:
+    seconds = 0.0
+    monkeypatch.setattr(machine_process, "time", SimpleNamespace(monotonic=lambda: seconds))
+    process = create(f"sys.exit({statuses}[open('ids').read().count('\\n') - 1])", pauses=Pauses(10, 30, lambda: 1.0))
+    starts: list[float] = []
+
+    while len(starts) < len(statuses):
+        if process.start():
+            starts.append(seconds)
+            eventually(lambda: len(ids(tmp_path)) == len(starts))
+            os.waitid(os.P_PID, ids(tmp_path)[-1], os.WEXITED | os.WNOWAIT)
+        seconds += 1.0
+
+    assert [after - before for before, after in pairwise(starts)] == pauses
 
 
 def test_process_that_ignores_the_stop_request_is_killed(create: Callable[..., MachineProcess], tmp_path: Path) -> None:

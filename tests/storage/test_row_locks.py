@@ -17,7 +17,7 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import UsageReservation
+from app.counters.values import UsageReservation
 from app.models import Account, Key, UsageDay
 from app.runtime import Runtime
 from app.services.access.credentials import KeyRecord, site_record

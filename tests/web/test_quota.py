@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 
 from app.clock import now
 from app.config import UNLIMITED
-from app.counters.base import WindowRequest
+from app.counters.values import WindowRequest
 from app.services.access.callers import Caller
 from app.services.usage.quota import FILES_LIMIT, bucket_windows
 from tests.answers import assert_error, assert_ok

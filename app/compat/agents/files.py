@@ -79,7 +79,7 @@ def find_page(site: SiteRecord, *, identifier: str | None = None, url: str | Non
     if page is None and url is not None:
         page = _read(site, _ids_at(site, names))
     if page is None:
-        raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "The site has no such page; search for it.")
+        raise ApiError(ErrorCode.DOCUMENT_NOT_FOUND, "The site has no page with this ID or URL; search for it.")
     return page
 
 

@@ -112,17 +112,23 @@ def _describe_search(site: SiteRecord) -> dict[str, Any]:
     hit = {
         "id": {**_TEXT, "description": "For fetch."},
         "title": _TEXT,
-        "url": {**_TEXT, "description": "Of the page, with the anchor of the best place on it, if it has one."},
-        "snippet": {**_TEXT, "maxLength": MAX_SNIPPET, "description": "The passage that fits best."},
-        "fields": {"type": "object", "description": "What else is known of the page, such as author, date, section."},
+        "url": {
+            **_TEXT,
+            "description": "URL of the page, with the anchor of its best matching section, if it has one.",
+        },
+        "snippet": {**_TEXT, "maxLength": MAX_SNIPPET, "description": "The best matching passage."},
+        "fields": {
+            "type": "object",
+            "description": "Additional fields of the page, such as author, date, and section.",
+        },
     }
-    results = {"type": "array", "items": _schema(hit, tuple(hit)), "description": "The best first."}
+    results = {"type": "array", "items": _schema(hit, tuple(hit)), "description": "Best first."}
     result = {
         "results": results,
-        "total": {"type": "integer", "description": "How many pages were found, perhaps estimated."},
+        "total": {"type": "integer", "description": "Number of matching pages, possibly estimated."},
         "corrected_query": {
             "type": ["string", "null"],
-            "description": "What was searched instead of a misspelt query.",
+            "description": "The corrected query, if the original was misspelled.",
         },
     }
     return {
@@ -189,12 +195,12 @@ def _cut(value: Any) -> Any:
 def _describe_fetch(site: SiteRecord) -> dict[str, Any]:
     arguments = {
         "id": {**_TEXT, "description": "The page's id, from search."},
-        "url": {**_TEXT, "description": "The page's address, instead of its id."},
+        "url": {**_TEXT, "description": "The page's URL, instead of its id."},
         "offset": {
             "type": "integer",
             "minimum": 0,
             "default": 0,
-            "description": "Where in the text to begin: next_offset of the call before.",
+            "description": "Offset in the text at which to begin: next_offset of the previous call.",
         },
     }
     result = {
@@ -202,7 +208,10 @@ def _describe_fetch(site: SiteRecord) -> dict[str, Any]:
         "title": _TEXT,
         "url": _TEXT,
         "text": {**_TEXT, "maxLength": MAX_TEXT, "description": "The page, or a part of it, as Markdown."},
-        "next_offset": {"type": ["integer", "null"], "description": "Where the page goes on; null at its end."},
+        "next_offset": {
+            "type": ["integer", "null"],
+            "description": "Offset at which the page continues; null at its end.",
+        },
     }
     return {
         "title": f"Read a page of {site.name}",

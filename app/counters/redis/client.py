@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 from redis.connection import ConnectionPool
 from redis.retry import Retry
 
-from app.counters.base import AnswerLost, CountersUnavailable
+from app.counters.values import AnswerLost, CountersUnavailable
 
 _TIMEOUTS_BEFORE_PAUSE = 3
 _PAUSE_SECONDS = 1.0

@@ -13,10 +13,26 @@ from typing import Any, NamedTuple
 
 import redis
 
-from app.counters.base import (
+from app.counters.base import CounterStore
+from app.counters.metering import (
+    IDEMPOTENCY_SECONDS,
+    INTENT_KEPT_SECONDS,
+    INTENT_PAUSE_SECONDS,
+    INTENT_REQUESTS,
+    INTENT_SECONDS,
+    USAGE_DAYS_KEPT,
+    Floor,
+    Floors,
+    day_from_number,
+    day_number,
+    milliseconds,
+    window_end,
+)
+from app.counters.redis import scripts
+from app.counters.redis.client import NO_STEP, Connections, KnownIncarnation, Step, StepLedger
+from app.counters.values import (
     AnswerLost,
     ConsumeOutcome,
-    CounterStore,
     CountersUnavailable,
     CredentialVersion,
     DayUsage,
@@ -34,22 +50,6 @@ from app.counters.base import (
     longest_wait,
     settlement_key,
 )
-from app.counters.metering import (
-    IDEMPOTENCY_SECONDS,
-    INTENT_KEPT_SECONDS,
-    INTENT_PAUSE_SECONDS,
-    INTENT_REQUESTS,
-    INTENT_SECONDS,
-    USAGE_DAYS_KEPT,
-    Floor,
-    Floors,
-    day_from_number,
-    day_number,
-    milliseconds,
-    window_end,
-)
-from app.counters.redis import scripts
-from app.counters.redis.client import NO_STEP, Connections, KnownIncarnation, Step, StepLedger
 
 _PREFIX = "sitesearch:counters:"
 _OPEN_CHANGES = f"{_PREFIX}open-changes"

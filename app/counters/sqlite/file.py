@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.counters.base import CountersDamaged, CountersUnavailable
 from app.counters.sqlite.housekeeper import Execute, Housekeeper, connect
+from app.counters.values import CountersDamaged, CountersUnavailable
 
 T = TypeVar("T")
 
@@ -235,8 +235,9 @@ class SharedFile:
             return CountersUnavailable(f"The counter file {self.path} is locked by another process.")
         if code in _DAMAGED:
             return CountersDamaged(
-                f"The counter file {self.path} is damaged or not ours ({error}). Stop the service, move it away with "
-                f"its -wal and -shm files, and start again: counting begins anew."
+                f"The counter file {self.path} is damaged or belongs to another program ({error}). Stop the service, "
+                f"move the file and its -wal and -shm files elsewhere, and start the service again; counting then "
+                "starts from zero."
             )
         return CountersUnavailable(f"The counter file {self.path} cannot be used: {error}.")
 

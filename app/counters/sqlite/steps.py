@@ -6,7 +6,20 @@ import secrets
 from collections.abc import Sequence
 from functools import lru_cache
 
-from app.counters.base import (
+from app.counters.metering import (
+    IDEMPOTENCY_SECONDS,
+    INTENT_KEPT_SECONDS,
+    USAGE_DAYS_KEPT,
+    Floor,
+    charge_of_site,
+    continues_intent,
+    day_from_number,
+    day_number,
+    milliseconds,
+    window_end,
+)
+from app.counters.sqlite.housekeeper import Execute
+from app.counters.values import (
     ConsumeOutcome,
     CredentialVersion,
     IdempotencyKey,
@@ -24,19 +37,6 @@ from app.counters.base import (
     longest_wait,
     settlement_key,
 )
-from app.counters.metering import (
-    IDEMPOTENCY_SECONDS,
-    INTENT_KEPT_SECONDS,
-    USAGE_DAYS_KEPT,
-    Floor,
-    charge_of_site,
-    continues_intent,
-    day_from_number,
-    day_number,
-    milliseconds,
-    window_end,
-)
-from app.counters.sqlite.housekeeper import Execute
 
 VERSION = 1
 SCHEMA = (

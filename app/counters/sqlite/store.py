@@ -7,9 +7,13 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-from app.counters.base import (
+from app.counters.base import CounterStore
+from app.counters.metering import Floors, day_from_number, day_number, day_of, milliseconds
+from app.counters.sqlite import steps
+from app.counters.sqlite.file import MemoryFile, SharedFile
+from app.counters.sqlite.housekeeper import Execute
+from app.counters.values import (
     ConsumeOutcome,
-    CounterStore,
     CredentialVersion,
     DayUsage,
     IdempotencyKey,
@@ -22,10 +26,6 @@ from app.counters.base import (
     WindowRequest,
     WindowState,
 )
-from app.counters.metering import Floors, day_from_number, day_number, day_of, milliseconds
-from app.counters.sqlite import steps
-from app.counters.sqlite.file import MemoryFile, SharedFile
-from app.counters.sqlite.housekeeper import Execute
 
 
 class SqliteCounters(CounterStore):

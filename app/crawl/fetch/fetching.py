@@ -362,9 +362,9 @@ def _refusal(status: int, headers: Mapping[str, str]) -> NotIndexed:
         if seconds is None and status == 429:
             seconds = _WITHOUT_RETRY_AFTER_SECONDS
         if seconds is not None and seconds <= MAX_RETRY_AFTER_SECONDS:
-            return TryLater(reason, f"The server asks to wait for {seconds:.0f} seconds.", seconds)
+            return TryLater(reason, f"The server asks the crawler to wait for {seconds:.0f} seconds.", seconds)
         if seconds is not None:
-            return NotIndexed(reason, "The server asks to wait for more than ten minutes.")
+            return NotIndexed(reason, "The server asks the crawler to wait for more than ten minutes.")
     return NotIndexed(reason, f"The server responds with status {status}.")
 
 

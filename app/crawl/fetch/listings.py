@@ -104,7 +104,7 @@ class _Nesting:
     def start(self, _tag: str, _attributes: object) -> None:
         self._open += 1
         if self._open > MAX_NESTING:
-            raise NotIndexed(Reason.BAD_SOURCE, "The feed nests elements too deep.")
+            raise NotIndexed(Reason.BAD_SOURCE, "The feed nests elements too deeply.")
 
     def end(self, _tag: str) -> None:
         self._open -= 1
@@ -313,7 +313,7 @@ class _Locations:
         self.root = self.root or name
         self._path.append(name)
         if len(self._path) > MAX_NESTING:
-            raise NotIndexed(Reason.BAD_SOURCE, "The sitemap nests elements too deep.")
+            raise NotIndexed(Reason.BAD_SOURCE, "The sitemap nests elements too deeply.")
         self._text = ""
         if name == "url":
             self._lastmod, self._url_start = "", len(self.pages)

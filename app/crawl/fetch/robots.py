@@ -144,7 +144,7 @@ class Robots:
         except NotIndexed as error:
             if error.reason in _UNAVAILABLE or error.reason.startswith("http_4"):
                 return float("inf"), Rules("")
-            failure = NotIndexed(error.reason, f"robots.txt cannot be read, so no page is: {error.message}")
+            failure = NotIndexed(error.reason, f"robots.txt cannot be read, so no page is crawled: {error.message}")
             return self._now() + _FAILURE_SECONDS, failure
         return float("inf"), Rules.read(fetched.body)
 

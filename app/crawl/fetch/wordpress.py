@@ -111,7 +111,7 @@ def _find_api(fetch: Fetch, url: str, read: ReadListing[tuple[Post, ...]]) -> tu
                 raise
             continue
         return root, response, posts
-    raise NotIndexed(Reason.BAD_SOURCE, "The URL is not that of a WordPress blog with a readable REST API.")
+    raise NotIndexed(Reason.BAD_SOURCE, "The URL does not belong to a WordPress blog with a readable REST API.")
 
 
 def _api_url(root: str, type_: str, page: int) -> str:

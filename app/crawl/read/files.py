@@ -96,7 +96,7 @@ def read_pdf(body: bytes) -> ReadFile:
                 room -= len(text)
                 texts.append(text)
     except pypdfium2.PdfiumError as error:
-        raise NotIndexed(Reason.NOT_TEXT, "The PDF is broken or behind a password.") from error
+        raise NotIndexed(Reason.NOT_TEXT, "The PDF is damaged or needs a password.") from error
     date = next((date for text in dates if (date := _date(text)) is not None), None)
     return ReadFile("pdf", texts, title=meaningful_title(title), author=author or None, date=date)
 

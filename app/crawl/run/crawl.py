@@ -110,6 +110,8 @@ def _start_pages(state: RunState, current: _Pass) -> bool:
     """
     max_pages = state.source.max_pages
     while len(current.in_flight) < MAX_IN_FLIGHT:
+        if max_pages is not None and state.indexed_count >= max_pages and state.batch.bytes:
+            _write(state)  # The plan may reject pages of the batch, which then don't count.
         if max_pages is not None and state.indexed_count < max_pages <= state.indexed_count + len(current.in_flight):
             break  # The pages in flight may reach the limit.
         queued = _next_page(state, current)
@@ -120,7 +122,7 @@ def _start_pages(state: RunState, current: _Pass) -> bool:
         if queued.deferred and is_still_duplicate(state, queued.url):
             add_outcome(state, Outcome(queued.url, "skipped", Reason.DUPLICATE))
         elif max_pages is not None and state.indexed_count >= max_pages:
-            error = NotIndexed(Reason.EXCLUDED, "The source has enough pages.")
+            error = NotIndexed(Reason.EXCLUDED, "The source has reached its maximum number of pages.")
             add_outcome(state, decide_error(state, queued, error))
         elif state.plan_is_full and not has_document(state, queued.url):
             add_outcome(state, Outcome(queued.url, "skipped", Reason.QUOTA, forget=True))

@@ -180,7 +180,7 @@ def read_uploaded_file(body: bytes, content_type: str, url: str) -> ValidDocumen
     with PageReader() as reader:
         page = reader.read(Fetched(url, 200, {"content-type": content_type}, body))
     if page.skip_reason is Reason.EMPTY:
-        raise NotIndexed(page.skip_reason, "There is no text in the file.")
+        raise NotIndexed(page.skip_reason, "The file contains no text.")
     if page.skip_reason is not None:
         raise NotIndexed(page.skip_reason, "The file asks not to be indexed, or says that nothing was found.")
     return make_document(page, url, page.title)

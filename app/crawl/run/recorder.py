@@ -81,6 +81,7 @@ def write_batch(state: RunState) -> bool:
     rejected_ids = _write_documents(state, outcomes)
     if rejected_ids:
         state.plan_is_full = True
+        state.indexed_count -= len(rejected_ids)
     outcomes = [
         _rejected(outcome) if outcome.document is not None and outcome.document.id in rejected_ids else outcome
         for outcome in outcomes

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
 from app.clock import Pauses
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.crawl.fetch.network import Network
 from app.crawl.fetch.politeness import Turn, Turns
 from app.crawl.fetch.values import NotIndexed

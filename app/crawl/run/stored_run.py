@@ -32,7 +32,7 @@ from app.models import RunPage, Site, Source, SourcePage, SourceRun, Sync
 from app.services.mail.notices import tell_of_failures
 from app.services.webhooks import announce
 from app.storage.database import ROW_LOCK, Database
-from schemas.sources import RunSchema
+from schemas.source_runs import RunSchema
 from schemas.validation.webhooks import RUN_FAILED, RUN_FINISHED
 
 DELETE_STEP = 500

@@ -12,7 +12,7 @@ from typing import TypeVar
 from app.bounded_process import release_free_memory
 from app.crawl.run.execution import execute
 from app.crawl.run.state import CrawlParts, RunControl, is_temporary
-from app.crawl.sources.runs import Claim, ClaimState, claim_run, renew_claim
+from app.crawl.sources.runs import Claim, ClaimState, claim_run, count_waiting, renew_claim
 
 RENEW_SECONDS = 10.0
 """Seconds between renewals of claims. A cancelled run may continue for up to this time."""
@@ -99,11 +99,15 @@ class Worker:
         return thread
 
     def _claim(self) -> Claim | None:
-        def write() -> Claim | None:
+        def claim() -> Claim | None:
+            with self._parts.database.read() as session:
+                # A read does not queue behind writers, and an idle worker does not delay them.
+                if not count_waiting(session):
+                    return None
             with self._parts.database.write() as session:
                 return claim_run(session, self._only)
 
-        return _unless_unavailable(write, None)
+        return _unless_unavailable(claim, None)
 
     def _execute(self, claim: Claim, control: RunControl) -> None:
         status = execute(self._parts, claim, control)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from app.clock import Pauses
 from app.storage.machine_process import MachineProcess
 
 NICENESS = 15
@@ -17,6 +18,9 @@ NICENESS = 15
 
 STOP_SECONDS = 15.0
 """Seconds in which the process can hand back its runs before the service kills it and their claims must lapse."""
+
+FAILURE_PAUSES = Pauses(10.0, 600.0)
+"""Pauses before a process that failed is started again. A start takes 2 seconds of CPU, also if it fails."""
 
 
 def create_worker_process(folder: Path) -> MachineProcess:
@@ -26,7 +30,7 @@ def create_worker_process(folder: Path) -> MachineProcess:
         folder: DATA_DIR.
     """
     command = (sys.executable, "-m", "flask", "--app", "wsgi", "worker", "--for-service")
-    return MachineProcess(folder, "source-worker", command, stop_seconds=STOP_SECONDS)
+    return MachineProcess(folder, "source-worker", command, stop_seconds=STOP_SECONDS, failure_pauses=FAILURE_PAUSES)
 
 
 def keep_claim(descriptor: int) -> None:

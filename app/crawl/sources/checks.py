@@ -54,7 +54,7 @@ def check_receiver(url: str, *, private_addresses: bool) -> str:
     if has_user(url):
         raise field_error("url", "invalid_url", "must not contain a user name or password")
     if len(target.href) > MAX_URL_LENGTH:
-        raise field_error("url", "too_long", f"must have at most {MAX_URL_LENGTH} characters, encoded")
+        raise field_error("url", "too_long", f"must have at most {MAX_URL_LENGTH} characters when encoded")
     _refuse_private(target.hostname, "url", private_addresses=private_addresses)
     return target.href
 

@@ -44,14 +44,8 @@ from app.web.hosts import base_url, hook_url
 from app.web.parsing import check_query_string, invalid
 from app.web.responses import csv_response
 from schemas.sites import PageQuerySchema
-from schemas.sources import (
-    KINDS,
-    PageLookupQuerySchema,
-    PreviewSchema,
-    RunRequestSchema,
-    SourceCreateSchema,
-    SourceUpdateSchema,
-)
+from schemas.source_runs import PageLookupQuerySchema, RunRequestSchema
+from schemas.sources import KINDS, PreviewSchema, SourceCreateSchema, SourceUpdateSchema
 
 SHOWN_RUNS = 5
 LISTED_PAGES = 100

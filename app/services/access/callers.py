@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from app.counters.base import CredentialVersion
+from app.counters.values import CredentialVersion
 from app.services.access.credentials import AccountRecord, KeyRecord, SiteRecord
 from app.services.access.rights import EDITOR_RIGHTS, Rights, Role
 from app.services.audit_log.actors import Actor

@@ -19,7 +19,8 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import now
-from app.counters.base import CounterStore, CredentialVersion
+from app.counters.base import CounterStore
+from app.counters.values import CredentialVersion
 from app.models import Account, Key, Site
 from app.plans import PlanLimits, PlanTable
 from app.services.access.rights import Rights, read_scopes, rights_of

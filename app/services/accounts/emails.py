@@ -79,7 +79,7 @@ class ResetWriter(LinkWriter):
                 "If that was you, open this page:",
                 Link("Choose a new password", url),
                 f"The link works once and is valid until {moment_text(mail.expires_at)}, 30 minutes after the request.",
-                "If you didn’t request this, ignore this mail; your password stays the same.",
+                "If you didn’t request this, ignore this e-mail; your password stays the same.",
             ),
         )
 
@@ -188,7 +188,7 @@ class ConfirmationWriter:
                 f"open this page to confirm the address.{stop}",
                 Link("Confirm the address", f"{self._public_url}{CONFIRMATION_PATH}?token={token}"),
                 f"The link is valid until {moment_text(now() + CONFIRMATION_VALID_FOR)}.",
-                "If this is not your account, ignore this mail.",
+                "If this is not your account, ignore this e-mail.",
             ),
         )
         return Draft(member.email, letter.subject, letter.text, letter.html)
@@ -318,7 +318,7 @@ class NoticeWriter(LinkWriter):
             "Your e-mail address was changed",
             (
                 f"The e-mail address of your account at {self._public_url} was changed{by}, from {change.email} to "
-                f"{member.email}. If you made this change, ignore this mail.",
+                f"{member.email}. If you made this change, ignore this e-mail.",
                 "If you did not make it, open this page to undo the change:",
                 Link("Undo the change", url),
                 f"This restores your address, {ended}. You will then receive a link to choose a new password.",

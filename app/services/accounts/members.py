@@ -246,7 +246,7 @@ def check_room(session: Session, account_id: int) -> None:
     if sum(counts) >= MAX_MEMBERS:
         raise ApiError(
             ErrorCode.MEMBER_LIMIT_REACHED,
-            f"An account can have {counted(MAX_MEMBERS, 'member')}, including open invitations.",
+            f"An account can have at most {counted(MAX_MEMBERS, 'member')}, including pending invitations.",
         )
 
 

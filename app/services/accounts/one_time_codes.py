@@ -139,8 +139,8 @@ def tell_of_recovery(session: Session, member: Member, public_url: str) -> None:
     """Queue a mail about the use of a recovery code. Call this only if mail is set up."""
     remaining_codes = counted(len(member.recovery_hashes), "recovery code")
     text = (
-        f"Your account at {public_url} ({member.email}) was logged in to with the password and a recovery code; "
-        f"{remaining_codes} remain. If that was not you, choose a new password, and set up two-factor authentication "
+        f"Your account at {public_url} ({member.email}) was accessed with the password and a recovery code. You have "
+        f"{remaining_codes} left. If that was not you, choose a new password, and set up two-factor authentication "
         "again in your profile, which replaces all recovery codes."
     )
     _queue(session, member, "A recovery code was used", text)

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from app.errors import ApiError, field_error
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
-from app.services.analytics.event_journal import Click
+from app.services.analytics.event_lines import Click
 from app.storage.database import execute_rows
 from backends.query import MATCH_ALL
 from backends.text import normal_form

@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 from app.models import EventJournal, Site
 from app.models.events import AGENT, DAY_MICROSECONDS
 from app.services.analytics.clicks import clicked_searches
-from app.services.analytics.event_journal import SUFFIX, ClickEntry, JournalEntry, SearchEntry
+from app.services.analytics.event_journal import SUFFIX
+from app.services.analytics.event_lines import ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.event_retention import drop_erased
 from app.services.analytics.rollups import Changes, apply_changes, lock_sites
 from app.storage.database import Database, execute_rows

@@ -31,7 +31,7 @@ from app.models import (
 from app.models.base import from_microseconds, to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.clicks import clicked_searches, session_search_key
-from app.services.analytics.event_journal import JournalEntry, SearchEntry
+from app.services.analytics.event_lines import JournalEntry, SearchEntry
 from app.services.analytics.rollups import Changes, apply_changes, lock_sites
 from app.services.analytics.visitors import forget_visitor_keys, session_visitor
 from app.storage.database import Database

@@ -1,7 +1,8 @@
 """Recording searches and clicks: on disk before the response, and in SQL soon after, each exactly once.
 
-This is the entrance to analytics. ``event_journal.py`` manages the files, ``event_ingestion.py`` moves events to SQL,
-``rollups.py`` counts them, ``event_retention.py`` deletes them, and ``reports.py`` reads them.
+This is the entrance to analytics. ``event_lines.py`` defines the events, ``event_journal.py`` manages their files,
+``event_ingestion.py`` moves them to SQL, ``rollups.py`` counts them, ``event_retention.py`` deletes them, and
+``reports.py`` reads them.
 """
 
 from __future__ import annotations
@@ -24,15 +25,13 @@ from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS
 from app.services.analytics.event_ingestion import ingest
 from app.services.analytics.event_journal import (
-    Click,
     EventJournalUnavailable,
     Journal,
-    SearchEvent,
     directory_id,
-    encode,
     finished_journal,
     left_journals,
 )
+from app.services.analytics.event_lines import Click, SearchEvent, encode
 from app.services.analytics.event_retention import EventMaintenance, delete_expired, forget_site
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 
@@ -59,7 +58,9 @@ PAUSES = Pauses(1.0, 1.0)
 """Pauses between attempts while the database is unavailable."""
 LOST_LOG_SECONDS = 60.0
 """Minimum seconds between two log lines about lost events."""
-LOST_EVENTS = Counter("search_events_lost_total", "Search events that could not be stored, such as on a full disk.")
+LOST_EVENTS = Counter(
+    "search_events_lost_total", "Search events that could not be stored, for example because the disk was full."
+)
 
 log = logging.getLogger(__name__)
 _recorders: weakref.WeakSet[EventRecorder] = weakref.WeakSet()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.clock import Pauses
 from app.services.embedding import minilm_server
 from app.services.embedding.embedder import EmbedderUnavailable
 from app.services.embedding.minilm_server import DIMENSION, GREETING, MODEL, SOCKET
@@ -31,7 +32,7 @@ RETRY_SECONDS = 0.01
 HUNG_SECONDS = 30.0
 """Seconds without a greeting after which the process is killed. On a slow disk, starting takes several seconds."""
 STOP_SECONDS = 2.0
-FAILURE_PAUSE_SECONDS = 60.0
+FAILURE_PAUSES = Pauses(60.0, 60.0)
 MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "3276800", "MALLOC_TRIM_THRESHOLD_": "16777216"}
 """Limits of glibc's malloc.
 
@@ -62,7 +63,7 @@ class MinilmEmbedder:
             "minilm",
             (sys.executable, "-P", str(server), str(folder)),
             stop_seconds=STOP_SECONDS,
-            failure_pause_seconds=FAILURE_PAUSE_SECONDS,
+            failure_pauses=FAILURE_PAUSES,
             env={**MEMORY, **os.environ, "TOKENIZERS_PARALLELISM": "false"},
         )
         self._lock = threading.Lock()

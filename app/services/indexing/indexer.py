@@ -9,30 +9,30 @@ background job finishes its work.
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 
 import orjson
 from sqlalchemy import Row, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from app.clock import Backoff, now
+from app.clock import now
 from app.counters.base import CounterStore
 from app.models import EngineCredential, Site, StoredDocument
 from app.services.access.credentials import credential_change
 from app.services.engines import DELETE_INDEX, Engines, add_task
+from app.services.indexing.failures import IndexingFailures
 from app.services.indexing.stored_documents import bodies_in_parts
 from app.services.search_settings import read_settings
 from app.services.site_fields import SeenKinds, kinds_of, remember
 from app.services.sites import end_direct_keys
-from app.storage.database import ROW_LOCK, Database, is_unavailable
+from app.storage.database import ROW_LOCK, Database
 from app.storage.machine_process import Locks
 from backends.base import Document, SearchBackend
-from backends.errors import BackendError, BackendUnavailable, IndexNotFound
+from backends.errors import BackendUnavailable, IndexNotFound
 
 STEP = 1_000
 """Maximum number of documents per call to an engine."""
@@ -44,17 +44,6 @@ RESTORE_WAIT_SECONDS = 3.0
 """Seconds that a search waits while another process builds the index."""
 
 RESTORE_POLL_SECONDS = 0.05
-
-FAILURE_PAUSE_SECONDS = 2.0
-"""Seconds after a failure during which writers to the same index fail immediately, while the engine is unavailable.
-
-If the engine is available but rejects a site's changes, the pause doubles with each failure, since every attempt sends
-all pending changes.
-"""
-
-MAX_ERROR_CHARACTERS = 500
-MAX_RETRY_SECONDS = 60
-"""Maximum ``Retry-After`` for writers, in seconds. Their changes are stored, and applied later in any case."""
 
 log = logging.getLogger(__name__)
 
@@ -71,9 +60,7 @@ class Indexer:
         self._locks = locks
         self._counters = counters
         self._engines = engines
-        self._failures: dict[int, tuple[float, BackendUnavailable]] = {}
-        self._failures_lock = threading.Lock()
-        self._backoff = Backoff()
+        self._failures = IndexingFailures(database, engines)
         self._turns: dict[int, threading.Lock] = {}
         self._applied: dict[int, int] = {}
         """The latest revision that each site's index is known to contain; only for engines with persistent indexes."""
@@ -91,7 +78,7 @@ class Indexer:
         Raises:
             BackendUnavailable: The index could not be updated; the background job tries again.
         """
-        self._refuse_after_failure(site_id)
+        self._failures.refuse(site_id)
         # Threads queue here first: one thread takes the lock between processes and applies the changes of all of them.
         with self._turns.setdefault(site_id, threading.Lock()):
             if self._applied.get(site_id, 0) < revision:
@@ -103,62 +90,13 @@ class Indexer:
         if site is None:
             return
         if site.applied_revision < revision or not site_is_kept(self._engines, site):
-            with self._recording_failures(site):
+            with self._failures.recording(site):
                 # Only then does the index lack nothing but this writer's documents.
                 is_only_change = site.applied_revision + 1 == revision == site.revision
                 site.applied_revision = self._apply_pending(site, written if is_only_change else ())
         # An index in memory can be lost while its revision stays the same.
         if self._engines.get_engine(site.engine).persistent:
             self._applied[site_id] = site.applied_revision
-
-    @contextmanager
-    def _recording_failures(self, site: Site) -> Iterator[None]:
-        """Record a failure to update a site's index, in memory and in SQL for the operator.
-
-        Raises:
-            BackendUnavailable: An attempt failed a moment ago.
-        """
-        self._refuse_after_failure(site.id)
-        try:
-            yield
-        except Exception as error:
-            if not is_unavailable(error):
-                self._note_failure(site, error)
-            raise
-        self._backoff.forget(site.id)
-
-    def _note_failure(self, site: Site, error: Exception) -> None:
-        # An outage concerns all sites and has a fixed pause. Only rejections by an available engine double it.
-        pause = self._backoff.note_failure(site.id) if self._is_available(site.engine) else FAILURE_PAUSE_SECONDS
-        if not isinstance(error, BackendUnavailable):
-            public_error = BackendUnavailable("The site's index cannot be updated.")
-        else:
-            public_error = error
-        with self._failures_lock:
-            self._failures[site.id] = (time.monotonic() + pause, public_error)
-        cause = f"{error} ({error.__cause__})" if error.__cause__ else str(error) or type(error).__name__
-        values = {"indexing_failed_at": now(), "indexing_error": cause.replace("\0", "")[:MAX_ERROR_CHARACTERS]}
-        with self._database.write() as session:
-            session.execute(update(Site).where(Site.id == site.id).values(values))
-
-    def _is_available(self, engine: str) -> bool:
-        try:
-            self._engines.get_engine(engine).check()
-        except BackendError:
-            return False
-        return True
-
-    def _refuse_after_failure(self, site_id: int) -> None:
-        with self._failures_lock:
-            until, error = self._failures.get(site_id, (0.0, None))
-            if error is None:
-                return
-            seconds = until - time.monotonic()
-            if seconds <= 0:
-                del self._failures[site_id]
-                return
-        retry_after = min(MAX_RETRY_SECONDS, max(error.retry_after, math.ceil(seconds)))
-        raise BackendUnavailable(str(error), retry_after=retry_after) from error
 
     def _apply_pending(self, site: Site, written: Sequence[Document]) -> int:
         """Update the index, and return its revision.
@@ -342,10 +280,10 @@ class Indexer:
             engine.count(site.engine_index)
         except IndexNotFound:
             try:
-                with self._recording_failures(site):
+                with self._failures.recording(site):
                     self._rebuild(engine, site)
             except BackendUnavailable:
-                if self._is_available(site.engine):
+                if self._engines.is_available(site.engine):
                     self.refuse_if_empty(site_id)
                 raise
             return self._load(site_id)
@@ -354,39 +292,6 @@ class Indexer:
     def _load(self, site_id: int) -> Site | None:
         with self._database.read() as session:
             return session.get(Site, site_id)
-
-    def missing_indexes(self) -> list[int]:
-        """Return the IDs of sites that have documents but no index, smallest site first.
-
-        Raises:
-            BackendUnavailable: An engine is unavailable.
-        """
-        return self._choose_sites(lambda engine, indexes: indexes - set(engine.list_indexes()))
-
-    def outdated_indexes(self) -> list[int]:
-        """Return the IDs of sites that have documents and whose index must be rebuilt, smallest site first.
-
-        See :meth:`SearchBackend.outdated_indexes`.
-
-        Raises:
-            BackendUnavailable: An engine is unavailable.
-        """
-        return self._choose_sites(lambda engine, indexes: indexes & set(engine.outdated_indexes()))
-
-    def _choose_sites(self, choose: Callable[[SearchBackend, set[str]], set[str]]) -> list[int]:
-        """Return the IDs of sites that have documents and whose index ``choose`` selects, smallest site first."""
-        selected: list[tuple[int, int]] = []
-        for engine in self._engines.all():
-            if engine.persistent:
-                with self._database.read() as session:
-                    sites = session.execute(
-                        select(Site.document_count, Site.id, Site.engine_index).where(
-                            Site.engine == engine.identity, Site.document_count > 0
-                        )
-                    ).all()
-                chosen = choose(engine, {site.engine_index for site in sites})
-                selected.extend((site.document_count, site.id) for site in sites if site.engine_index in chosen)
-        return [site_id for _, site_id in sorted(selected)]
 
 
 def _remove_unused_fields(session: Session, site: Site, index_kinds: SeenKinds) -> None:

@@ -1,4 +1,4 @@
-"""Indexes of sites: finding those that lack stored changes, and rebuilding them.
+"""Indexes of sites: finding missing, outdated, and lagging ones, and rebuilding them.
 
 A rebuild creates a new index for a site while the old index stays in use, on the same or another engine. Searches use
 the old index until the new one is complete. The old index is then kept for a while, or until an operator drops it. If a
@@ -43,6 +43,44 @@ class LaggingSite:
     since: datetime | None
     failed_at: datetime | None
     error: str | None
+
+
+def missing_indexes(database: Database, engines: Engines) -> list[int]:
+    """Return the IDs of sites that have documents but no index, smallest site first.
+
+    Raises:
+        BackendUnavailable: An engine is unavailable.
+    """
+    return _choose_sites(database, engines, lambda engine, indexes: indexes - set(engine.list_indexes()))
+
+
+def outdated_indexes(database: Database, engines: Engines) -> list[int]:
+    """Return the IDs of sites that have documents and whose index must be rebuilt, smallest site first.
+
+    See :meth:`SearchBackend.outdated_indexes`.
+
+    Raises:
+        BackendUnavailable: An engine is unavailable.
+    """
+    return _choose_sites(database, engines, lambda engine, indexes: indexes & set(engine.outdated_indexes()))
+
+
+def _choose_sites(
+    database: Database, engines: Engines, choose: Callable[[SearchBackend, set[str]], set[str]]
+) -> list[int]:
+    """Return the IDs of sites that have documents and whose index ``choose`` selects, smallest site first."""
+    selected: list[tuple[int, int]] = []
+    for engine in engines.all():
+        if engine.persistent:
+            with database.read() as session:
+                sites = session.execute(
+                    select(Site.document_count, Site.id, Site.engine_index).where(
+                        Site.engine == engine.identity, Site.document_count > 0
+                    )
+                ).all()
+            chosen = choose(engine, {site.engine_index for site in sites})
+            selected.extend((site.document_count, site.id) for site in sites if site.engine_index in chosen)
+    return [site_id for _, site_id in sorted(selected)]
 
 
 def lagging_sites(session: Session) -> Sequence[tuple[int, int]]:

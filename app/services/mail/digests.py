@@ -332,7 +332,8 @@ def write_digest(
     for matter in matters:
         blocks += [matter.text, Link(matter.link, public_url + matter.path)]
     blocks += [
-        f"The site search at {public_url} sends this mail automatically, on Mondays when there is something to report.",
+        f"The site search at {public_url} sends this e-mail automatically, on Mondays when there is something to "
+        "report.",
         Link("Unsubscribe", stop_url),
     ]
     return Letter(subject, blocks)

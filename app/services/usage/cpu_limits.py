@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from app.clock import now
-from app.counters.base import CounterStore, CountersUnavailable, WindowRequest, WindowState
+from app.counters.base import CounterStore
+from app.counters.values import CountersUnavailable, WindowRequest, WindowState
 from app.errors import ApiError, ErrorCode
 from app.plans import PlanLimits
 from app.services.access.callers import Caller

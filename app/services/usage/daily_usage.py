@@ -24,12 +24,14 @@ from sqlalchemy import case, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
-from app.counters.base import CounterStore, DayUsage, Intent, IntentRequest, Reservation, UncountedSearch
+from app.counters.base import CounterStore
 from app.counters.metering import Floor, day_from_number, day_number, day_of
+from app.counters.values import DayUsage, Intent, IntentRequest, Reservation, UncountedSearch
 from app.errors import ApiError, ErrorCode
 from app.models import Account, Key, Site, UsageDay
 from app.plans import PlanLimits
-from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable, Journal, frame, left_journals, unframe
+from app.services.analytics.event_journal import SUFFIX, EventJournalUnavailable, Journal, left_journals
+from app.services.analytics.event_lines import frame, unframe
 from app.services.sites import listed
 from app.storage.database import ROW_LOCK, Database, is_unavailable
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from app.clock import now
-from app.counters.base import ConsumeOutcome, WindowRequest, WindowState, quota_window
+from app.counters.values import ConsumeOutcome, WindowRequest, WindowState, quota_window
 from app.errors import ApiError, ErrorCode
 from app.plans import PlanLimits
 from app.services.access.callers import Caller

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +15,15 @@ from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
+from app.apidoc import examples
 from app.apidoc.examples import ERRORS
 from app.apidoc.openapi import document
 from app.errors import ErrorCode
 from tests.answers import Document
 
+PROJECT = Path(__file__).resolve().parents[3]
+MIN_WORDS = 3
+"""Minimum number of fixed words in the template of a message; fewer match any message."""
 HOW = "add a request to REQUESTS in app/apidoc/example_requests.py, then: make examples"
 
 
@@ -92,3 +98,36 @@ def test_every_example_matches_its_schema(spec: Document) -> None:
 
 def test_every_error_code_has_an_example() -> None:
     assert sorted(ERRORS) == sorted(ErrorCode), "add what is missing to _ERRORS in app/apidoc/examples.py"
+
+
+def test_messages_of_example_errors_are_those_of_the_code() -> None:
+    """Reworded messages must be reworded in the examples, too."""
+    templates = [re.compile(template) for template in set(message_templates())]
+
+    foreign = [
+        body["message"]
+        for body in ERRORS.values()
+        if not any(template.fullmatch(predicate(body)) for template in templates)
+    ]
+
+    assert foreign == []
+
+
+def predicate(body: dict[str, Any]) -> str:
+    """Return the message without the field at its beginning, as the code has it."""
+    fields = [detail["field"] for detail in body.get("details", ())]
+    return str(body["message"]).removeprefix(f"{fields[0]} " if fields else "")
+
+
+def message_templates() -> Iterator[str]:
+    """Yield a pattern for each text of the code, with any text in place of its expressions."""
+    for folder in ("app", "backends", "schemas"):
+        for path in (PROJECT / folder).rglob("*.py"):
+            if path != Path(examples.__file__):
+                for node in ast.walk(ast.parse(path.read_text())):
+                    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                        yield re.escape(node.value)
+                    elif isinstance(node, ast.JoinedStr):
+                        parts = [each.value if isinstance(each, ast.Constant) else None for each in node.values]
+                        if sum(len(re.findall(r"\w+", part)) for part in parts if isinstance(part, str)) >= MIN_WORDS:
+                            yield "".join(re.escape(part) if isinstance(part, str) else ".+" for part in parts)

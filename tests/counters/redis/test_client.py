@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, CountersUnavailable
+from app.counters.base import CounterStore
 from app.counters.redis import client
+from app.counters.values import CountersUnavailable
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import NOW, until_it_is_back
 from tests.counters.redis.test_store import BUDGET_SECONDS, DAY, PATIENT_SECONDS, freeze

@@ -13,7 +13,8 @@ import pytest
 import redis
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, CountersUnavailable, CredentialVersion
+from app.counters.base import CounterStore
+from app.counters.values import CountersUnavailable, CredentialVersion
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import NOW
 

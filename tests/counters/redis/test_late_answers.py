@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.counters import create_counters
-from app.counters.base import (
+from app.counters.base import CounterStore
+from app.counters.values import (
     AnswerLost,
-    CounterStore,
     CountersUnavailable,
     IdempotencyKey,
     IntentRequest,

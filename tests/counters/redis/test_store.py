@@ -12,7 +12,8 @@ import pytest
 import redis
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, CountersUnavailable, UsageReservation, WindowRequest
+from app.counters.base import CounterStore
+from app.counters.values import CountersUnavailable, UsageReservation, WindowRequest
 from tests.counters.conftest import RedisServer
 from tests.counters.every_method import EVERY_METHOD, NOW, call, until_it_is_back
 

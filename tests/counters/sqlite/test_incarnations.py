@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, CredentialVersion, UsageReservation
+from app.counters.base import CounterStore
+from app.counters.values import CredentialVersion, UsageReservation
 from tests.counters.every_method import NOW, TODAY
 
 

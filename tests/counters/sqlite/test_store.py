@@ -16,17 +16,11 @@ from pathlib import Path
 import pytest
 
 from app.counters import create_counters
-from app.counters.base import (
-    CountersDamaged,
-    CounterStore,
-    CountersUnavailable,
-    UncountedSearch,
-    UsageReservation,
-    WindowRequest,
-)
+from app.counters.base import CounterStore
 from app.counters.metering import day_of
 from app.counters.sqlite import housekeeper, steps
 from app.counters.sqlite.store import SqliteCounters
+from app.counters.values import CountersDamaged, CountersUnavailable, UncountedSearch, UsageReservation, WindowRequest
 from tests.counters.every_method import EVERY_METHOD, TODAY, call, until_it_is_back
 from tests.noting_lock import NotingLock
 from tests.patience import PATIENCE_SECONDS, eventually
@@ -156,7 +150,7 @@ def test_lock_shorter_than_the_budget_is_waited_for(path: Path) -> None:
 def test_full_disk_fails_writes_until_space_is_available(path: Path) -> None:
     program = """
         import resource, signal, sys
-        from app.counters.base import CountersUnavailable, UsageReservation, WindowRequest
+        from app.counters.values import CountersUnavailable, UsageReservation, WindowRequest
         from app.counters import create_counters
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -193,7 +187,7 @@ def test_full_disk_fails_writes_until_space_is_available(path: Path) -> None:
 def test_every_method_reports_a_file_that_is_not_a_database(path: Path, method: str) -> None:
     path.write_bytes(b"This is no database. " * 500)
     with closing(create_counters(f"sqlite://{path}")) as counters:
-        with pytest.raises(CountersDamaged, match=r"counters\.db is damaged or not ours") as caught:
+        with pytest.raises(CountersDamaged, match=r"counters\.db is damaged or belongs to another program") as caught:
             call(counters, method)
         assert isinstance(caught.value.__cause__, sqlite3.DatabaseError)
     assert path.read_bytes().startswith(b"This is no database. ")

@@ -495,6 +495,23 @@ def test_full_plan_updates_indexed_pages_and_skips_new_ones(
     assert runner.documents()["/0"]["content"].startswith("Changed.")
 
 
+def test_pages_that_exceed_the_plan_do_not_count_toward_max_pages(runner: Runner, website: Website) -> None:
+    make_site(website, 4)
+    source = runner.add(max_pages=8)
+    runner.run(source)
+    with runner.part.database.write() as session:
+        session.get_one(Account, runner.tenant.account_id).limit_overrides = {"documents": 7}
+    new = [f"/new{number}" for number in range(5)]
+    website.pages |= {path: html(path) for path in new}
+    website.pages["/"] = html("Home", links=[*new, *(f"/{number}" for number in range(4))])
+
+    run = runner.run(source)
+
+    assert counts(run) == {"found": 10, "indexed": 2, "unchanged": 5, "skipped": 3}
+    assert set(runner.left_out(run).values()) == {"quota"}
+    assert {"/", "/0", "/1", "/2", "/3"} < runner.documents().keys()
+
+
 def test_full_plan_does_not_remove_pages_linked_only_from_skipped_pages(runner: Runner, website: Website) -> None:
     website.pages = {"/": html("Home", links=["/a"]), "/a": html("A")}
     source = runner.add()

@@ -30,6 +30,12 @@ def test_worker_executes_all_queued_runs_and_exits_when_idle(runner: Runner, web
     assert [(run.status, run.indexed) for run in map(runner.load, ids)] == [("finished", 1)] * 4
 
 
+def test_idle_worker_does_not_wait_for_writers(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner.parts.database, "write", lambda: pytest.fail("takes the lock of writers"))
+
+    Worker(runner.parts, runs_at_once=1).run(until_idle=True)
+
+
 def test_cancelling_a_run_stops_it_promptly(runner: Runner, website: Website) -> None:
     make_site(website, 30)
     source = runner.add()

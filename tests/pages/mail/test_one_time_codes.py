@@ -66,7 +66,7 @@ def test_member_is_notified_of_changes_to_two_factor_authentication(
     assert log_in(app, PASSWORD, code=recovery[0]) == 200
     ((to, subject, text),) = told(part, server)
     assert (to, subject) == (ANN, "A recovery code was used")
-    assert "9 recovery codes remain" in " ".join(text.split())
+    assert "You have 9 recovery codes left." in " ".join(text.split())
 
     for _ in range(2):
         assert_ok(browser.delete("/profile/totp", json={"current_password": PASSWORD}))

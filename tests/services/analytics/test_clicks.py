@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.services.analytics.clicks import make_click, make_query_id
-from app.services.analytics.event_journal import Click
+from app.services.analytics.event_lines import Click
 
 from .conftest import MOMENT
 

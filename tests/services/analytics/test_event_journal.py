@@ -24,7 +24,8 @@ from sqlalchemy.exc import OperationalError
 
 from app.models import EventJournal, QueryDay, SearchClick, SearchEvent
 from app.services.analytics import events
-from app.services.analytics.event_journal import Journal, encode
+from app.services.analytics.event_journal import Journal
+from app.services.analytics.event_lines import encode
 from app.services.analytics.events import GATHER_SECONDS, EventJournalUnavailable, EventRecorder
 from app.services.analytics.reports import get_analytics
 from app.storage.database import Database

@@ -14,7 +14,7 @@ from app.models import QueryDay
 from app.models.base import to_microseconds
 from app.models.events import DAY_MICROSECONDS, VISITOR_KINDS
 from app.services.analytics.event_ingestion import ingest
-from app.services.analytics.event_journal import ClickEntry, JournalEntry, SearchEntry
+from app.services.analytics.event_lines import ClickEntry, JournalEntry, SearchEntry
 from app.services.analytics.events import Click, SearchEvent
 from app.services.analytics.reports import get_analytics
 from app.storage.database import Database

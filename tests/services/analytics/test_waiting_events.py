@@ -10,7 +10,8 @@ from sqlalchemy import update
 
 from app.models import EventJournal
 from app.services.analytics.event_ingestion import WaitingEvents
-from app.services.analytics.event_journal import Journal, Portion, encode
+from app.services.analytics.event_journal import Journal, Portion
+from app.services.analytics.event_lines import encode
 from app.services.analytics.events import EventRecorder, SearchEvent
 from app.storage.database import Database
 from tests.services.analytics.conftest import MOMENT

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import isoformat, now
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.models import Site, SourceRun, StoredDocument
 from app.models.base import to_microseconds
 from app.runtime import Runtime

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from app.clock import Backoff, Pauses
 from app.models import Site
-from app.services.indexing import indexer
+from app.services.indexing import failures, indexer
 from app.services.indexing.site_indexes import find_lagging
 from backends.errors import BackendUnavailable
 from tests.answers import assert_error
@@ -76,8 +76,8 @@ def test_changes_left_by_failed_writes_are_applied_in_order_with_the_next_write(
         away.setattr(part.engines.current, "upsert", unavailable)
         left = tenant.private.post("/api/v1/index/bulk", json={"documents": [page(3), {**page(1), "title": "Older"}]})
         assert left.status_code == 503
-    monkeypatch.setattr(indexer, "FAILURE_PAUSE_SECONDS", 0.0)
-    part.indexer._failures.clear()
+    monkeypatch.setattr(failures, "FAILURE_PAUSE_SECONDS", 0.0)
+    part.indexer._failures._latest.clear()
 
     tenant.index({**page(1), "title": "Newer"})
 
@@ -144,7 +144,7 @@ def test_changes_rejected_by_an_engine_are_retried_at_growing_intervals(
 ) -> None:
     tenant.index(page("first"))
     whole = Backoff(pauses=Pauses(2.0, 300.0, chance=lambda: 1.0))
-    monkeypatch.setattr(tenant.app.extensions["runtime"].indexer, "_backoff", whole)
+    monkeypatch.setattr(tenant.app.extensions["runtime"].indexer._failures, "_backoff", whole)
 
     assert sent_at(tenant, monkeypatch, clock, 40) == [0, 2, 6, 14, 30]
 

@@ -82,7 +82,7 @@ def test_recent_search_is_in_the_usage_after_it_is_copied(app: Flask) -> None:
         browser, account_id = register_browser(app, "ann@example.com")
         part = app.extensions["runtime"]
         browser.get("/dashboard")
-        from app.counters.base import UsageReservation
+        from app.counters.values import UsageReservation
 
         part.counters.consume([], reserve=UsageReservation(account_id, None), now=now().timestamp())
         part.usage_copies.finish()

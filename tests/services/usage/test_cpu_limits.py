@@ -11,7 +11,7 @@ import time_machine
 from flask import Flask
 
 from app.application import create_app
-from app.counters.base import CountersUnavailable
+from app.counters.values import CountersUnavailable
 from app.services.indexing.group_commit import GroupCommit, Written
 from app.services.usage import cpu_limits
 from app.services.usage.cpu_limits import (

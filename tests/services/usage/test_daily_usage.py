@@ -12,8 +12,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now, today
-from app.counters.base import UsageReservation
 from app.counters.metering import Floor
+from app.counters.values import UsageReservation
 from app.models import UsageDay
 from app.services.usage import daily_usage
 from app.storage.database import Database

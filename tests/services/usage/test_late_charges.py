@@ -15,7 +15,8 @@ import pytest
 import time_machine
 
 from app.counters import create_counters
-from app.counters.base import CounterStore, CountersUnavailable, UncountedSearch
+from app.counters.base import CounterStore
+from app.counters.values import CountersUnavailable, UncountedSearch
 from app.runtime import Runtime
 from app.services.usage.daily_usage import LateCharges, usage_between
 from tests.answers import assert_error, assert_ok
@@ -161,7 +162,7 @@ def test_charges_left_by_a_killed_process_are_settled_once(
         import os, signal, sys
         from pathlib import Path
         from types import SimpleNamespace
-        from app.counters.base import UncountedSearch
+        from app.counters.values import UncountedSearch
         from app.services.usage.daily_usage import LateCharges
 
         charges = LateCharges(Path(sys.argv[1]), SimpleNamespace(), SimpleNamespace())

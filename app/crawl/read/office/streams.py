@@ -184,7 +184,7 @@ def _broken() -> Iterator[None]:
 
 def broken_file() -> NotIndexed:
     """The error for a file that cannot be read."""
-    return NotIndexed(Reason.NOT_TEXT, "The file is broken, needs a password, or is not an office file.")
+    return NotIndexed(Reason.NOT_TEXT, "The file is damaged, needs a password, or is not an office file.")
 
 
 def _too_large() -> NotIndexed:

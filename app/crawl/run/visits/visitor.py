@@ -200,7 +200,7 @@ def _retry_later(fetch: Callable[[], Fetched]) -> Fetched:
 
 def too_many_attempts(error: TryLater) -> NotIndexed:
     """Return the reason to skip a URL whose host asked to wait at every attempt."""
-    return NotIndexed(error.reason, "The server asks to wait again and again.")
+    return NotIndexed(error.reason, "The server repeatedly asks the crawler to wait.")
 
 
 def responds(url: str, turns: Turns, user_agent: str, *, private_addresses: bool) -> bool:
@@ -236,7 +236,7 @@ def wait_at_most(seconds: float) -> Callable[[float], None]:
 
     def wait(pause: float) -> None:
         if time.monotonic() + pause > deadline:
-            raise NotIndexed(Reason.TIMEOUT, "The host asks to wait for too long.")
+            raise NotIndexed(Reason.TIMEOUT, "The host asks the crawler to wait too long.")
         time.sleep(pause)
 
     return wait
@@ -306,7 +306,7 @@ class HostPatience:
             self._paused[url] = self._paused.get(url, 0.0) + error.seconds
             # Summed over all URLs, because a host may request a short wait for each of many URLs.
             if sum(self._paused.values()) >= MAX_PAUSED_SECONDS:
-                self._fatal_error = NotIndexed(error.reason, "The server asks to wait again and again.")
+                self._fatal_error = NotIndexed(error.reason, "The server repeatedly asks the crawler to wait.")
 
     def forget_pauses(self, url: str) -> None:
         """Note that a URL succeeded, so the pauses that the host requested for it were reasonable."""
