@@ -29,7 +29,7 @@ from app.crawl.read.links import (
 from app.crawl.read.main_text import main_part, only_lists
 from app.crawl.read.metadata import Metadata, iso_date
 from app.crawl.read.text import cut_line, cut_text
-from app.texts.formats import node_to_text, parse_html
+from app.texts.formats import node_to_text, parse_html, parse_xhtml
 from app.texts.sections import mark_headings, take_sections
 from backends.standard_fields import STANDARD_FIELDS
 from backends.values import parse_number
@@ -43,7 +43,7 @@ RANK_OF_LISTS = -3
 """The rank of pages that only link to others."""
 
 
-def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRules) -> Page:
+def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRules, *, is_xml: bool = False) -> Page:
     """Read an HTML page.
 
     Args:
@@ -52,11 +52,12 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         selectors: The source's selectors; parts without a selector are detected.
         rules: The source's rules for further fields. Fields that the page declares for this service take precedence
             over the rules, and the rules take precedence over detected fields.
+        is_xml: Whether the page is XHTML, which is read by the rules of XML if it is well-formed.
 
     Raises:
         ValueError: A selector is not valid CSS.
     """
-    document = parse_html(html)
+    document = parse_xhtml(html) if is_xml else parse_html(html)
     base = page_base(document, fetched.url)
     directives = header_directives(fetched.headers) | meta_directives(document)
     links = () if directives.nofollow else page_links(document, base)

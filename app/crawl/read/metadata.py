@@ -50,7 +50,7 @@ class Metadata:
 
     def title(self) -> str:
         """The title, empty without one."""
-        element = self._document.select_one("head > title")
+        element = self._document.select_one("head > title, html > title")
         headings = (heading.text for heading in self._document.find_all("h1", limit=MAX_HEADINGS))
         candidates = [element.text if element else "", *self.contents("og:title"), *headings]
         return _first_line(candidates) or ""
