@@ -34,6 +34,8 @@ class Reason(StrEnum):
     ROBOTS = "robots"
     NOINDEX = "noindex"
     CANONICAL = "canonical"
+    WRONG_CANONICAL = "wrong_canonical"
+    """A remark: the page is indexed, although it names a canonical URL."""
     DUPLICATE = "duplicate"
     TOO_LARGE = "too_large"
     NOT_TEXT = "not_text"

@@ -62,6 +62,8 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     directives = header_directives(fetched.headers) | meta_directives(document)
     links = () if directives.nofollow else page_links(document, base)
     canonical = canonical_address(document, fetched.headers, base, fetched.url)
+    # A page that names another page's URL as canonical only becomes a document if that URL is wrong.
+    own_url = canonical if canonical is not None and canonical in fetched.redirects else fetched.url
     document.remove(f"{IGNORED}, {selectors.remove}" if selectors.remove else IGNORED)
     metadata = Metadata(document, fetched.headers)
     # Extracting the main text modifies the document, so everything else is read first.
@@ -71,7 +73,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
     declared = {name: str(annotated.pop(name)) for name in STANDARD_FIELDS if name in annotated}
     for others in (
         annotated,
-        ruled_fields(rules, canonical or fetched.url, Subject(document, metadata, base)),
+        ruled_fields(rules, own_url, Subject(document, metadata, base)),
         detected_fields(document, metadata, base, rules.start),
     ):
         fields |= {name: value for name, value in others.items() if name not in fields}
