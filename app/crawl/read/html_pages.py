@@ -79,7 +79,9 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         fields |= {name: value for name, value in others.items() if name not in fields}
     if isinstance(rank := fields.get(RANK), str) and (number := parse_number(rank)) is not None:
         fields[RANK] = number
-    title = _selected_title(document, selectors.title) or declared.get("title") or own_title
+    explicit_title = _selected_title(document, selectors.title) or declared.get("title")
+    headings = () if explicit_title else metadata.headings()
+    title = explicit_title or own_title or next(iter(headings), "")
     if selectors.content:
         marked = _selected_text(document, selectors.content)
     elif document.select_one(CONTENT_SELECTOR) is not None:
@@ -104,6 +106,7 @@ def read_html(html: str, fetched: Fetched, selectors: Selectors, rules: FieldRul
         lang=metadata.language(),
         fields=fields,
         sections=sections,
+        headings=tuple(heading for heading in headings if heading != title),
     )
 
 

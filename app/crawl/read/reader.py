@@ -157,13 +157,15 @@ def read_page(fetched: Fetched, selectors: Selectors | None = None, rules: Field
 
 def _file_page(file: ReadFile, url: str, noindex: bool, fields: Mapping[str, Any]) -> Page:
     text, sections = join_pages(file.pages)
-    page = _text_page(file.title or _file_name(url), text, noindex, {"type": file.kind, **fields})
+    file_name = _file_name(url)
+    page = _text_page(file.title or file_name, text, noindex, {"type": file.kind, **fields})
     return replace(
         page,
         author=file.author,
         date=file.date,
         lang=file.lang,
         kind=file.kind,
+        headings=(*(section.title for section in sections[:1]), file_name) if file.title else (),
         sections=tuple(each for each in sections if each.start < len(page.content)) if file.kind in PAGED_KINDS else (),
     )
 

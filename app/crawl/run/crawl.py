@@ -28,7 +28,7 @@ from app.crawl.run.page_documents import field_rules
 from app.crawl.run.recorder import add_outcome, batch_is_full, room_in_plan, write_batch
 from app.crawl.run.state import RunInterrupted, RunState
 from app.crawl.run.stored_run import add_discovered, has_waiting_runs
-from app.crawl.run.titles import learn_suffix
+from app.crawl.run.titles import learn_titles
 from app.crawl.run.visits.visitor import MAX_ATTEMPTS, Place, RequestOrder, too_many_attempts
 
 FETCHERS = 2
@@ -202,8 +202,8 @@ def _write(state: RunState) -> bool:
     """
     if not write_batch(state):
         return False
-    if state.title_suffix is None:
-        state.title_suffix = state.retry(learn_suffix)
+    if not state.titles.prefix and not state.titles.suffix:
+        state.titles = state.retry(learn_titles)
     if state.plan_is_full:
         # Since the plan was full, documents may have been deleted, or the plan changed.
         state.plan_is_full = state.retry(room_in_plan) == 0

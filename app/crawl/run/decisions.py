@@ -14,10 +14,9 @@ from app.crawl.fetch.values import Fetched, NotIndexed, Page, Reason
 from app.crawl.read.field_rules import VARIANTS
 from app.crawl.run.frontier import has_document_elsewhere, pages_like, read_record, read_status
 from app.crawl.run.outcomes import DiscoveredUrl, Outcome, PageRecord, QueuedPage, is_failure, pack_links
-from app.crawl.run.page_documents import clean_title, document_id, make_document
+from app.crawl.run.page_documents import clean_title, document_id, make_document, pack_headings
 from app.crawl.run.recorder import batched_duplicate
 from app.crawl.run.state import RunState
-from app.crawl.run.titles import strip_suffix
 from app.crawl.sources.runs import IN_INDEX
 
 MAX_LINKS = 5_000
@@ -26,7 +25,7 @@ MAX_LINKS = 5_000
 MAX_NOTED = 100_000
 """Maximum number of URLs that a run remembers in memory, to look up fewer of them in SQL."""
 
-_DOCUMENT_COLUMNS = ("digest", "text_digest", "title", "document_title", "path_section")
+_DOCUMENT_COLUMNS = ("digest", "text_digest", "title", "headings", "document_title", "path_section")
 """Columns of a page's record that describe its document."""
 
 
@@ -241,13 +240,15 @@ def decide_page(state: RunState, queued: QueuedPage, fetched: Fetched | None, pa
         return _skip_page(state, queued, fetched, page, Reason.DUPLICATE, identity=identity, text_digest=text_digest)
     links = _followed_links(state, page.links)
     title = clean_title(page.title)
-    document_title = strip_suffix(title, state.title_suffix)
+    headings = pack_headings(page)
+    document_title = state.titles.document_title(title, headings)
     if record is None or record.document_id is None:
         state.sections.add(queued.url)
     section = None if "section" in page.fields else state.sections.section(queued.url)
     values = {
         **_validators(fetched), "document_id": identity, "reason": None, "digest": digest, "text_digest": text_digest,
-        "title": title, "document_title": document_title, "path_section": section, "links": pack_links(links),
+        "title": title, "headings": headings, "document_title": document_title, "path_section": section,
+        "links": pack_links(links),
     }  # fmt: skip
     discovered = _discover(state, links, queued)
     if record is not None and record.document_exists and (record.document_id, record.digest) == (identity, digest):

@@ -646,6 +646,40 @@ def test_shared_title_suffix_is_removed_also_from_unchanged_pages(runner: Runner
     assert counts(third_run) == {"found": 13, "unchanged": 13}
 
 
+def test_title_of_many_pages_yields_to_their_headings(runner: Runner, website: Website) -> None:
+    def page(number: int, heading: str) -> Answer:
+        text = f"<h1>Logo</h1><main><h2>{heading}</h2><p>Text {number}.</p></main>"
+        return Answer(f"<title>Harbor Portal</title>{text}".encode(), headers={"Content-Type": "text/html"})
+
+    website.pages = {f"/{n}": page(n, f"Crane {n}") for n in range(6)}
+    website.pages["/"] = html("Home", links=[f"/{n}" for n in range(6)])
+    source = runner.add()
+    for _ in range(2):
+        run = runner.run(source)
+        titles = sorted(document["title"] for document in runner.documents().values())
+        assert titles == ["Crane 0", "Crane 1", "Crane 2", "Crane 3", "Crane 4", "Crane 5", "Home"]
+        website.pages["/5"] = page(6, "Crane 5")
+    assert counts(run) == {"found": 7, "indexed": 1, "unchanged": 6}
+
+    website.pages |= {f"/{n}": html("Harbor Portal" if n < 2 else f"Dock {n}", f"Text {n}.") for n in range(6)}
+    runner.run(source)
+    assert sorted(document["title"] for document in runner.documents().values()) == [
+        *("Dock 2", "Dock 3", "Dock 4", "Dock 5", "Harbor Portal", "Harbor Portal", "Home")
+    ]
+
+
+def test_shared_title_prefix_is_removed_also_in_runs_of_single_pages(runner: Runner, website: Website) -> None:
+    website.pages = {f"/{n}": html(f"Harbor Portal | Crane {n}") for n in range(6)}
+    website.pages["/"] = html("Harbor Portal", links=[f"/{n}" for n in range(6)])
+    source = runner.add()
+    runner.run(source)
+    website.pages["/5"] = html("Harbor Portal | Ferry")
+    runner.run(source, urls=[website.address("/5")])
+
+    titles = {path: document["title"] for path, document in runner.documents().items()}
+    assert (titles["/"], titles["/3"], titles["/5"]) == ("Harbor Portal", "Crane 3", "Ferry")
+
+
 def test_full_plan_updates_indexed_pages_and_skips_new_ones(
     runner: Runner, website: Website, monkeypatch: pytest.MonkeyPatch
 ) -> None:
